@@ -1,0 +1,90 @@
+/**
+ * Every error a client can meet, in one place: the number it sees, the HTTP status, the text, and whether trying again can help.
+ * Code picks an entry by name; nothing else in the project states a status or a code. `docs/reference/errors.md` is generated
+ * from this table, and a test keeps the two in step.
+ */
+
+/** Which dialect's documentation lists the entry. The same entry may still be rendered by another dialect. */
+export type ErrorArea = "management" | "gateway" | "webhooks" | "agents" | "tags";
+
+export interface ErrorEntry {
+  readonly area: ErrorArea;
+  /** Number in `errors[].code`; unique over the table. */
+  readonly code: number;
+  readonly status: number;
+  /** Default text; a throw site may give a more precise one. */
+  readonly message: string;
+  /** True when the same request may succeed later without a change. */
+  readonly retryable: boolean;
+  /** Code a WebSocket is closed with when this error ends a connection; 1008 and 4xxx tell clients not to come back. */
+  readonly closeCode?: number;
+}
+
+const management = (code: number, status: number, message: string, retryable = false, closeCode?: number) =>
+  entry("management", code, status, message, retryable, closeCode);
+const gateway = (code: number, status: number, message: string, retryable = false) =>
+  entry("gateway", code, status, message, retryable);
+const tags = (code: number, message: string, status = 400) => entry("tags", code, status, message, false);
+
+function entry(
+  area: ErrorArea,
+  code: number,
+  status: number,
+  message: string,
+  retryable: boolean,
+  closeCode?: number,
+): ErrorEntry {
+  const base = { area, code, status, message, retryable };
+  return closeCode === undefined ? base : { ...base, closeCode };
+}
+
+export const ERROR_TABLE = {
+  // The listener and the management interface.
+  internal: management(1000, 500, "Internal error", true, 1011),
+  unauthenticated: management(10000, 401, "Authentication error", false, 4401),
+  forbidden: management(10003, 403, "Permission denied", false, 4403),
+  method_not_allowed: management(7001, 405, "Method not allowed"),
+  invalid_request: management(7002, 400, "Invalid request", false, 1008),
+  not_found: management(7003, 404, "Not found", false, 4404),
+  conflict: management(7004, 409, "Already exists"),
+  malformed_http: management(7005, 400, "Malformed HTTP request"),
+  headers_too_large: management(7006, 431, "Request headers too large"),
+  request_timeout: management(7007, 408, "Request took too long to arrive", true),
+  overloaded: management(7008, 503, "Too busy, try again", true, 1013),
+  stopping: management(7009, 503, "The server is stopping", true, 1012),
+  body_too_large: management(7010, 413, "Request body too large", false, 1009),
+  unsupported_media_type: management(7011, 415, "Content-Type must be application/json"),
+  not_ready: management(7012, 503, "Not ready", true),
+
+  // The gateway's data plane.
+  gateway_not_found: gateway(2001, 400, "Gateway not found"),
+  gateway_malformed_request: gateway(2002, 400, "Malformed request"),
+  gateway_rate_limited: gateway(2003, 429, "Rate limited", true),
+  gateway_provider_timeout: gateway(2004, 504, "Provider timed out", true),
+  gateway_provider_unreachable: gateway(2005, 502, "Provider unreachable", true),
+  gateway_unknown_provider: gateway(2008, 400, "Invalid provider"),
+  gateway_unauthorized: gateway(2009, 401, "Unauthorized"),
+  gateway_body_too_large: gateway(2010, 413, "Request body too large"),
+  gateway_unknown_key_alias: gateway(2040, 400, "Unknown stored key alias"),
+  gateway_spend_limit: gateway(2041, 429, "Spend limit exceeded", true),
+
+  // Tags.
+  tags_invalid_set_payload: tags(1002, "Invalid set payload"),
+  tags_resource_required: tags(1003, "resource_type and resource_id are required"),
+  tags_resource_not_found: tags(1004, "resource not found", 500),
+  tags_invalid_resource_type: tags(1006, "Invalid resource type"),
+  tags_invalid_filter: tags(
+    1007,
+    "tag parameter must be in format key, key=value, key=value1,value2, !key or key!=value",
+  ),
+  tags_key_required: tags(1009, "tag_key is required"),
+  tags_too_many_filters: tags(1010, "too many tag filters (maximum 20)"),
+  tags_key_too_long: tags(1011, "tag key too long (maximum 256 characters)"),
+  tags_value_too_long: tags(1012, "tag value too long (maximum 1024 characters)"),
+  tags_too_many_values: tags(1013, "too many OR values in tag filter (maximum 10)"),
+  tags_invalid_key: tags(1014, "Invalid tag key"),
+  tags_invalid_delete_payload: tags(1015, "Invalid delete payload"),
+  tags_etag_mismatch: tags(1016, "etag does not match", 412),
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorName = keyof typeof ERROR_TABLE;

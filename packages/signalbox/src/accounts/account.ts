@@ -1,0 +1,68 @@
+/** Accounts: the tenants. Everything else in the service belongs to one. */
+import { isIdentifier, SignalboxError } from "@signalbox/protocol";
+import type { Clock } from "../core/clock.ts";
+import { ulid } from "../core/ulid.ts";
+import type { Database } from "../storage/ports/database.ts";
+import { sql } from "../storage/ports/sql.ts";
+
+export interface Account {
+  readonly id: string;
+  readonly name: string;
+  readonly createdAt: number;
+}
+
+/**
+ * Accounts are few and asked for on every management request, so they are kept in memory; the database is the truth and is
+ * written first.
+ */
+export class Accounts {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #byId = new Map<string, Account>();
+
+  constructor(database: Database, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  async load(): Promise<void> {
+    const rows = await this.#database.all<AccountRow>(
+      sql`SELECT id, name, created_at FROM account ORDER BY id`,
+    );
+    this.#byId.clear();
+    for (const row of rows) this.#byId.set(row.id, fromRow(row));
+  }
+
+  async create(wanted: { id?: string | undefined; name?: string | undefined }): Promise<Account> {
+    const id = wanted.id ?? ulid(this.#clock.now()).toLowerCase();
+    if (!isIdentifier(id)) {
+      throw new SignalboxError("invalid_request", { message: "id must be 1 to 64 letters, digits, _ or -" });
+    }
+    const account: Account = { id, name: wanted.name ?? id, createdAt: this.#clock.now() };
+    const { changes } = await this.#database.run(
+      sql`INSERT INTO account (id, name, created_at) VALUES (${account.id}, ${account.name}, ${account.createdAt})
+          ON CONFLICT (id) DO NOTHING`,
+    );
+    if (changes === 0) throw new SignalboxError("conflict", { message: `account ${id} already exists` });
+    this.#byId.set(id, account);
+    return account;
+  }
+
+  find(id: string): Account | undefined {
+    return this.#byId.get(id);
+  }
+
+  list(): Account[] {
+    return [...this.#byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+}
+
+interface AccountRow {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: number;
+}
+
+function fromRow(row: AccountRow): Account {
+  return { id: row.id, name: row.name, createdAt: row.created_at };
+}

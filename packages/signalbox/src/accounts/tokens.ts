@@ -1,0 +1,179 @@
+/**
+ * Creating, listing and revoking tokens. The database is written first and the in-memory index follows in the same turn, so a
+ * revoked token is dead on the next request and a created one works as soon as its text has been shown.
+ */
+import {
+  generateToken,
+  PERMISSIONS,
+  type Permission,
+  SignalboxError,
+  tokenSuffix,
+} from "@signalbox/protocol";
+import type { Clock } from "../core/clock.ts";
+import { Secret } from "../core/secret.ts";
+import { ulid } from "../core/ulid.ts";
+import type { Database } from "../storage/ports/database.ts";
+import type { ResourceEvents } from "../storage/ports/resource-events.ts";
+import { sql } from "../storage/ports/sql.ts";
+import type { Token } from "./token.ts";
+import { hashToken, TokenIndex } from "./token-index.ts";
+
+/** How often last-use times are written: they are a hint for people, not worth a write per request. */
+const LAST_USE_FLUSH_MS = 60_000;
+const PAGE_SIZE = 100;
+
+export interface NewToken {
+  readonly name: string;
+  readonly permissions: readonly Permission[];
+  readonly gatewayId?: string | null;
+  readonly expiresAt?: number | null;
+}
+
+export class Tokens {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #events: ResourceEvents;
+  readonly #index = new TokenIndex();
+  readonly #lastUse = new Map<string, number>();
+  #flushTimer: NodeJS.Timeout | undefined;
+
+  constructor(database: Database, clock: Clock, events: ResourceEvents) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#events = events;
+  }
+
+  async load(): Promise<void> {
+    this.#index.clear();
+    for (const row of await this.#database.all<TokenRow>(sql`SELECT * FROM token`))
+      this.#index.add(fromRow(row));
+  }
+
+  start(): void {
+    this.#flushTimer = setInterval(() => void this.flushLastUse(), LAST_USE_FLUSH_MS).unref();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#flushTimer);
+    await this.flushLastUse();
+  }
+
+  /** The token's text is in the result and nowhere else afterwards. */
+  async create(accountId: string, wanted: NewToken): Promise<{ token: Token; text: Secret }> {
+    const now = this.#clock.now();
+    if (wanted.expiresAt != null && wanted.expiresAt <= now) {
+      throw new SignalboxError("invalid_request", { message: "expires_at must be in the future" });
+    }
+    const text = generateToken();
+    const token: Token = {
+      id: ulid(now).toLowerCase(),
+      accountId,
+      name: wanted.name,
+      hash: hashToken(text),
+      suffix: tokenSuffix(text),
+      permissions: new Set(wanted.permissions),
+      gatewayId: wanted.gatewayId ?? null,
+      createdAt: now,
+      expiresAt: wanted.expiresAt ?? null,
+    };
+    await this.#database.run(
+      sql`INSERT INTO token (id, account_id, name, hash, suffix, permissions, gateway_id, created_at, expires_at)
+          VALUES (${token.id}, ${accountId}, ${token.name}, ${token.hash}, ${token.suffix},
+                  ${[...token.permissions].join(" ")}, ${token.gatewayId}, ${now}, ${token.expiresAt})`,
+    );
+    this.#index.add(token);
+    return { token, text: new Secret(text) };
+  }
+
+  /** Revokes at once; false when the account has no such token. */
+  async revoke(accountId: string, id: string): Promise<boolean> {
+    if (this.find(accountId, id) === undefined) return false;
+    // The index goes first: a failure between the two leaves a token refused that should be, never one accepted.
+    this.#index.remove(id);
+    await this.#database.run(sql`DELETE FROM token WHERE id = ${id}`);
+    this.#lastUse.delete(id);
+    await this.#events.deleted({ accountId, type: "api_token", id });
+    return true;
+  }
+
+  /** Revokes every token bound to a gateway that is going away. */
+  async revokeOfGateway(accountId: string, gatewayId: string): Promise<void> {
+    const rows = await this.#database.all<{ id: string }>(
+      sql`SELECT id FROM token WHERE account_id = ${accountId} AND gateway_id = ${gatewayId}`,
+    );
+    for (const { id } of rows) await this.revoke(accountId, id);
+  }
+
+  find(accountId: string, id: string): Token | undefined {
+    const token = this.#index.findById(id);
+    return token?.accountId === accountId ? token : undefined;
+  }
+
+  /** One page in order of creation, starting after the id `after`. */
+  async list(accountId: string, after = ""): Promise<{ tokens: Token[]; next: string | null }> {
+    const rows = await this.#database.all<TokenRow>(
+      sql`SELECT * FROM token WHERE account_id = ${accountId} AND id > ${after} ORDER BY id LIMIT ${PAGE_SIZE + 1}`,
+    );
+    const tokens = rows.slice(0, PAGE_SIZE).map(fromRow);
+    return { tokens, next: rows.length > PAGE_SIZE ? (tokens.at(-1)?.id ?? null) : null };
+  }
+
+  /** Last use as far as this process knows; times of earlier runs come from the database with `readLastUse`. */
+  async readLastUse(ids: readonly string[]): Promise<Map<string, number>> {
+    const times = new Map<string, number>();
+    for (const id of ids) {
+      const row = await this.#database.get<{ last_used_at: number | null }>(
+        sql`SELECT last_used_at FROM token WHERE id = ${id}`,
+      );
+      const time = this.#lastUse.get(id) ?? row?.last_used_at;
+      if (time != null) times.set(id, time);
+    }
+    return times;
+  }
+
+  /** The live token with this text. Called on every request: no I/O. */
+  authenticate(text: string): Token | undefined {
+    const now = this.#clock.now();
+    const token = this.#index.findByText(text, now);
+    if (token !== undefined) this.#lastUse.set(token.id, now);
+    return token;
+  }
+
+  async flushLastUse(): Promise<void> {
+    const uses = [...this.#lastUse];
+    if (uses.length === 0) return;
+    this.#lastUse.clear();
+    await this.#database.transaction(async (tx) => {
+      for (const [id, time] of uses)
+        await tx.run(sql`UPDATE token SET last_used_at = ${time} WHERE id = ${id}`);
+    });
+  }
+}
+
+interface TokenRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly name: string;
+  readonly hash: string;
+  readonly suffix: string;
+  readonly permissions: string;
+  readonly gateway_id: string | null;
+  readonly created_at: number;
+  readonly expires_at: number | null;
+}
+
+const KNOWN: ReadonlySet<string> = new Set(PERMISSIONS);
+
+function fromRow(row: TokenRow): Token {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    hash: row.hash,
+    suffix: row.suffix,
+    permissions: new Set(row.permissions.split(" ").filter((name): name is Permission => KNOWN.has(name))),
+    gatewayId: row.gateway_id,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  };
+}

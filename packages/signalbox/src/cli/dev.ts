@@ -1,0 +1,61 @@
+/**
+ * `signalbox dev`: runs the service in a child process and restarts it when a source or configuration file below the working folder
+ * changes. A child that fails to start is reported and waits for the next change; stored data is untouched by restarts.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { watch } from "node:fs";
+import { sep } from "node:path";
+import type { Command } from "./command.ts";
+import { SERVE_OPTIONS } from "./options.ts";
+
+const WATCHED = /(\.(ts|mts|js|mjs|json|sql)|(^|[/\\])\.env)$/;
+const IGNORED_FOLDERS = new Set(["node_modules", ".git", "dist", ".signalbox", "coverage"]);
+/** Editors write a file in several steps; one restart is enough. */
+const SETTLE_MS = 100;
+
+export const dev: Command = {
+  words: ["dev"],
+  summary: "Run the service and restart it when a file changes.",
+  options: SERVE_OPTIONS,
+  async run(context) {
+    const args = process.argv.slice(process.argv.indexOf("dev") + 1);
+    const start = () =>
+      spawn(process.execPath, [process.argv[1] ?? "", "serve", ...args], {
+        stdio: "inherit",
+        cwd: context.workingFolder,
+      });
+    let child = start();
+    let restarting: Promise<void> | undefined;
+    const restart = async (file: string) => {
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+      context.err.write(`\n${file} changed, restarting\n`);
+      await end(child);
+      child = start();
+    };
+    const watcher = watch(context.workingFolder, { recursive: true }, (_event, file) => {
+      if (file === null || !isWatched(file) || restarting !== undefined) return;
+      restarting = restart(file).finally(() => {
+        restarting = undefined;
+      });
+    });
+    await new Promise<void>((resolve) => {
+      process.once("SIGINT", () => resolve());
+      process.once("SIGTERM", () => resolve());
+    });
+    watcher.close();
+    await restarting;
+    await end(child);
+  },
+};
+
+function isWatched(file: string): boolean {
+  return WATCHED.test(file) && !file.split(sep).some((folder) => IGNORED_FOLDERS.has(folder));
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  await ended;
+}

@@ -1,0 +1,32 @@
+/** Environment and flags of a command as the configuration wants them. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseEnv } from "node:util";
+import type { ConfigFlags } from "../config/index.ts";
+import { type CommandContext, UsageError } from "./command.ts";
+
+type OptionSource = Pick<CommandContext, "option" | "environment" | "workingFolder">;
+
+/** Variables from `--env-file`, overridden by those really set, as other tools do it. */
+export function readEnvironment(context: OptionSource): Record<string, string | undefined> {
+  const file = context.option("env-file");
+  if (file === undefined) return { ...context.environment };
+  let text: string;
+  try {
+    text = readFileSync(resolve(context.workingFolder, file), "utf8");
+  } catch (cause) {
+    throw new UsageError(`--env-file: cannot read ${file}`, { cause });
+  }
+  return { ...parseEnv(text), ...context.environment };
+}
+
+export function toFlags(context: OptionSource): ConfigFlags {
+  return {
+    port: context.option("port"),
+    host: context.option("host"),
+    dataDir: context.option("data-dir"),
+    config: context.option("config"),
+    databaseUrl: context.option("database-url"),
+    logLevel: context.option("log-level"),
+  };
+}

@@ -1,0 +1,63 @@
+/** `signalbox serve`: runs the service until it is told to stop. */
+import { loadConfig } from "../config/index.ts";
+import { type Service, startService } from "../service.ts";
+import { createLogger } from "../telemetry/logger.ts";
+import { VERSION } from "../version.ts";
+import type { Command } from "./command.ts";
+import { readEnvironment, toFlags } from "./environment.ts";
+import { SERVE_OPTIONS } from "./options.ts";
+
+export const serve: Command = {
+  words: ["serve"],
+  summary: "Run the service.",
+  options: SERVE_OPTIONS,
+  async run(context) {
+    const config = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
+    const logger = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });
+    const service = await startService({
+      config,
+      logger,
+      // Nothing may be answered from storage that lost writes; a supervisor restarts us from what is really on disk.
+      onFatal: (error) => {
+        logger.fatal({ err: error }, "stopping at once");
+        process.exit(1);
+      },
+    });
+    context.out.write(
+      context.isJson
+        ? `${JSON.stringify({ url: service.url, pid: process.pid })}\n`
+        : welcome(service, config.dataDir),
+    );
+    const signal = await stopSignal();
+    logger.info({ signal }, "stopping");
+    await service.stop();
+  },
+};
+
+function welcome(service: Service, dataDir: string): string {
+  const lines = [`Signalbox ${VERSION} on ${service.url}`, `Data in ${dataDir}`, ""];
+  if (service.rootToken.isNew) {
+    lines.push(
+      "Root token, shown this once (it is kept in the data folder's root-token file):",
+      `  ${service.rootToken.secret.reveal()}`,
+      "",
+    );
+  }
+  if (service.firstCommands.length > 0) {
+    lines.push("Try it:");
+    for (const { title, command } of service.firstCommands) lines.push(`  # ${title}`, `  ${command}`, "");
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** The first SIGTERM or SIGINT; a second one ends the process at once. */
+function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const name of ["SIGTERM", "SIGINT"] as const) {
+      process.once(name, () => {
+        process.once(name, () => process.exit(1));
+        resolve(name);
+      });
+    }
+  });
+}

@@ -1,0 +1,89 @@
+/** `signalbox token …` */
+import { type Command, type CommandContext, UsageError } from "./command.ts";
+import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
+import { table } from "./table.ts";
+
+interface ShownToken {
+  readonly id: string;
+  readonly name: string;
+  readonly permissions: readonly string[];
+  readonly gateway_id: string | null;
+  readonly created_at: string;
+  readonly expires_at: string | null;
+  readonly last_used_at: string | null;
+  readonly last_four: string;
+  readonly token?: string;
+}
+
+export const tokenCommands: readonly Command[] = [
+  {
+    words: ["token", "create"],
+    positionals: ["<name>"],
+    summary: "Create a token and print it, once.",
+    options: [
+      {
+        name: "permission",
+        value: "NAME",
+        summary: "what it may do, e.g. tags.read; repeat for several",
+        isRepeatable: true,
+      },
+      { name: "gateway", value: "ID", summary: "bind gateway.run to one gateway" },
+      { name: "expires-at", value: "TIME", summary: "ISO 8601 time after which it stops working" },
+      ACCOUNT_OPTION,
+      ...CLIENT_OPTIONS,
+    ],
+    async run(context) {
+      const permissions = context.options("permission");
+      if (permissions.length === 0)
+        throw new UsageError("give at least one --permission, e.g. --permission tags.read");
+      const client = await context.client();
+      const token = await client.request<ShownToken>("POST", tokensPath(context), {
+        name: context.positionals[0],
+        permissions,
+        gateway_id: context.option("gateway"),
+        expires_at: context.option("expires-at"),
+      });
+      context.print(token, ({ token: text }) => `${text}\n`);
+    },
+  },
+  {
+    words: ["token", "list"],
+    summary: "List an account's tokens, without their texts.",
+    options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
+    async run(context) {
+      const tokens = await (await context.client()).list<ShownToken>(tokensPath(context));
+      context.print(tokens, (rows) =>
+        table(
+          ["id", "name", "ends in", "permissions", "gateway", "expires", "last used"],
+          rows.map((row) => [
+            row.id,
+            row.name,
+            row.last_four,
+            row.permissions.join(","),
+            row.gateway_id ?? "-",
+            row.expires_at ?? "never",
+            row.last_used_at ?? "never",
+          ]),
+          "no tokens",
+        ),
+      );
+    },
+  },
+  {
+    words: ["token", "revoke"],
+    positionals: ["<id>"],
+    summary: "Revoke a token at once.",
+    options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
+    async run(context) {
+      const id = context.positionals[0] ?? "";
+      const result = await (
+        await context.client()
+      ).request("DELETE", `${tokensPath(context)}/${encodeURIComponent(id)}`);
+      context.print(result, () => `revoked ${id}\n`);
+    },
+  },
+];
+
+function tokensPath(context: CommandContext): string {
+  return `/accounts/${encodeURIComponent(context.option("account") ?? "default")}/tokens`;
+}

@@ -1,0 +1,109 @@
+/**
+ * Everything the service is told from outside, checked before anything listens: flags win over the environment, which wins over
+ * defaults; the configuration file holds what has no flag.
+ */
+import { resolve } from "node:path";
+import { Secret } from "../core/secret.ts";
+import { LOG_LEVELS, type LogLevel } from "../telemetry/logger.ts";
+import { ConfigError } from "./config-error.ts";
+import type { ConfigFile } from "./config-file.ts";
+import { readConfigFile } from "./read-config-file.ts";
+
+export interface Config {
+  readonly host: string;
+  /** 0 picks a free port. */
+  readonly port: number;
+  readonly dataDir: string;
+  /** Absent: embedded SQLite in the data folder. */
+  readonly databaseUrl: Secret | undefined;
+  readonly rootToken: Secret | undefined;
+  readonly logLevel: LogLevel;
+  /** Webhook secrets, provider keys and whatever agents read; never logged. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly file: ConfigFile;
+  readonly filePath: string | null;
+  readonly workingFolder: string;
+}
+
+/** Flags as the command line gives them: text, or absent. */
+export interface ConfigFlags {
+  readonly port?: string | undefined;
+  readonly host?: string | undefined;
+  readonly dataDir?: string | undefined;
+  readonly config?: string | undefined;
+  readonly databaseUrl?: string | undefined;
+  readonly logLevel?: string | undefined;
+}
+
+const MIN_ROOT_TOKEN_LENGTH = 20;
+
+export async function loadConfig(
+  flags: ConfigFlags,
+  environment: Readonly<Record<string, string | undefined>>,
+  workingFolder: string,
+): Promise<Config> {
+  const { file, path } = await readConfigFile(flags.config, workingFolder);
+  return {
+    host: setting(flags.host, environment["HOST"]) ?? "127.0.0.1",
+    port: parsePort(flags.port, environment["PORT"]),
+    dataDir: resolve(
+      workingFolder,
+      setting(flags.dataDir, environment["SIGNALBOX_DATA_DIR"]) ?? ".signalbox",
+    ),
+    databaseUrl: parseDatabaseUrl(setting(flags.databaseUrl, environment["DATABASE_URL"])),
+    rootToken: parseRootToken(environment["SIGNALBOX_ROOT_TOKEN"]),
+    logLevel: parseLogLevel(setting(flags.logLevel, environment["SIGNALBOX_LOG_LEVEL"])),
+    environment,
+    file,
+    filePath: path,
+    workingFolder,
+  };
+}
+
+/** An empty environment variable means "not set", as shells and compose files produce them. */
+function setting(flag: string | undefined, variable: string | undefined): string | undefined {
+  return flag ?? (variable === "" ? undefined : variable);
+}
+
+function parsePort(flag: string | undefined, variable: string | undefined): number {
+  const text = setting(flag, variable);
+  if (text === undefined) return 8787;
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65_535) {
+    throw new ConfigError(
+      `${flag === undefined ? "PORT" : "--port"}: expected a number from 0 to 65535, found "${text}"`,
+    );
+  }
+  return port;
+}
+
+function parseDatabaseUrl(text: string | undefined): Secret | undefined {
+  if (text === undefined) return undefined;
+  if (!/^postgres(ql)?:\/\//.test(text)) {
+    throw new ConfigError("--database-url (DATABASE_URL): expected postgres://…, found another scheme");
+  }
+  return new Secret(text);
+}
+
+function parseRootToken(text: string | undefined): Secret | undefined {
+  if (text === undefined || text === "") return undefined;
+  if (text.length < MIN_ROOT_TOKEN_LENGTH) {
+    throw new ConfigError(
+      `SIGNALBOX_ROOT_TOKEN: expected at least ${MIN_ROOT_TOKEN_LENGTH} characters, found ${text.length}`,
+    );
+  }
+  if (/[^\x21-\x7e]/.test(text)) {
+    throw new ConfigError(
+      "SIGNALBOX_ROOT_TOKEN: expected printable ASCII without spaces, found another character",
+    );
+  }
+  return new Secret(text);
+}
+
+function parseLogLevel(text: string | undefined): LogLevel {
+  if (text === undefined) return "info";
+  const level = LOG_LEVELS.find((name) => name === text);
+  if (level === undefined)
+    throw new ConfigError(`--log-level: expected one of ${LOG_LEVELS.join(", ")}, found "${text}"`);
+  return level;
+}

@@ -1,0 +1,91 @@
+/** Finds, loads and checks the configuration file; everything wrong with it is one line. */
+import { existsSync, readFileSync } from "node:fs";
+import { extname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { core } from "zod";
+import { nearestName } from "../core/nearest-name.ts";
+import { ConfigError } from "./config-error.ts";
+import { configFile, type ConfigFile } from "./config-file.ts";
+
+const DEFAULT_NAMES = ["signalbox.config.ts", "signalbox.config.js", "signalbox.config.json"];
+
+export interface LoadedConfigFile {
+  readonly file: ConfigFile;
+  /** Null when there is none and the defaults apply. */
+  readonly path: string | null;
+}
+
+export async function readConfigFile(
+  given: string | undefined,
+  workingFolder: string,
+): Promise<LoadedConfigFile> {
+  const path = given === undefined ? findDefault(workingFolder) : resolve(workingFolder, given);
+  if (path === null) return { file: configFile.parse({}), path: null };
+  if (!existsSync(path)) throw new ConfigError(`--config: expected a file, found nothing at ${path}`);
+  return { file: checkConfigFile(await load(path), path), path };
+}
+
+export function checkConfigFile(content: unknown, path: string): ConfigFile {
+  const parsed = configFile.safeParse(content);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new ConfigError(`${path}: ${issue === undefined ? "invalid" : describe(issue, content)}`);
+}
+
+function findDefault(folder: string): string | null {
+  return DEFAULT_NAMES.map((name) => join(folder, name)).find((path) => existsSync(path)) ?? null;
+}
+
+async function load(path: string): Promise<unknown> {
+  try {
+    if (extname(path) === ".json") return JSON.parse(readFileSync(path, "utf8"));
+    const module = (await import(pathToFileURL(path).href)) as { default?: unknown };
+    if (module.default === undefined) throw new Error("it has no default export");
+    return module.default;
+  } catch (cause) {
+    throw new ConfigError(
+      `${path}: cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
+  }
+}
+
+function describe(issue: core.$ZodIssue, content: unknown): string {
+  const where = issue.path.join(".");
+  if (issue.code === "unrecognized_keys") {
+    const key = issue.keys[0] ?? "";
+    const nearest = nearestName(key, knownKeys(issue.path));
+    const full = where === "" ? key : `${where}.${key}`;
+    return `unknown key "${full}"${nearest === undefined ? "" : `, did you mean "${nearest}"?`}`;
+  }
+  const found = issue.path.reduce<unknown>(
+    (value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key],
+    content,
+  );
+  return `${where || "the file"}: ${issue.message}, found ${JSON.stringify(found) ?? "nothing"}`;
+}
+
+/** The keys the schema knows at a place, through defaults and unions. */
+function knownKeys(path: readonly PropertyKey[]): string[] {
+  let schema: unknown = configFile;
+  for (const key of path) schema = child(unwrap(schema), key);
+  const shape = (unwrap(schema) as { shape?: object } | undefined)?.shape;
+  return Object.keys(shape ?? {});
+}
+
+interface SchemaNode {
+  readonly shape?: Record<PropertyKey, unknown>;
+  readonly valueType?: unknown;
+  readonly element?: unknown;
+  readonly def?: { readonly innerType?: unknown };
+}
+
+function unwrap(schema: unknown): SchemaNode | undefined {
+  let node = schema as SchemaNode | undefined;
+  while (node?.def?.innerType !== undefined) node = node.def.innerType as SchemaNode;
+  return node;
+}
+
+function child(node: SchemaNode | undefined, key: PropertyKey): unknown {
+  return node?.shape?.[key] ?? node?.valueType ?? node?.element;
+}

@@ -1,0 +1,39 @@
+/** The project's one retry loop: full-jitter backoff, bounded, and it stops at once when the signal aborts. */
+import { setTimeout as sleep } from "node:timers/promises";
+
+export interface RetryPolicy {
+  /** How often `attempt` runs at most; at least 1. */
+  readonly maxAttempts: number;
+  readonly baseDelayMs: number;
+  readonly maxDelayMs: number;
+}
+
+export interface RetryOptions extends RetryPolicy {
+  readonly signal?: AbortSignal;
+  /** False ends the loop with that error. Default: every error is tried again. */
+  readonly isRetryable?: (error: unknown) => boolean;
+  readonly random?: () => number;
+}
+
+export async function retry<T>(attempt: (number: number) => Promise<T>, options: RetryOptions): Promise<T> {
+  for (let number = 1; ; number++) {
+    options.signal?.throwIfAborted();
+    try {
+      return await attempt(number);
+    } catch (error) {
+      const isLast = number >= options.maxAttempts;
+      if (isLast || options.isRetryable?.(error) === false) throw error;
+      const delay = fullJitterDelay(number, options, options.random);
+      await sleep(delay, undefined, options.signal === undefined ? {} : { signal: options.signal });
+    }
+  }
+}
+
+/** Uniform in [0, min(cap, base × 2^(attempt − 1))): spreads callers that failed together. */
+export function fullJitterDelay(
+  attempt: number,
+  policy: Pick<RetryPolicy, "baseDelayMs" | "maxDelayMs">,
+  random: () => number = Math.random,
+): number {
+  return random() * Math.min(policy.maxDelayMs, policy.baseDelayMs * 2 ** (attempt - 1));
+}

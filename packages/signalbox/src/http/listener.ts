@@ -1,0 +1,123 @@
+/**
+ * The one TCP listener. It enforces the limits that protect every area (header size and time, body time, idle time, connections) and
+ * stops without cutting answers short.
+ *
+ * Life cycle: created → listening → draining → closed.
+ *   listening → draining: `drain()`; no new connections, answers carry `connection: close`, idle connections are closed.
+ *   draining → closed: every connection ended, or the grace period passed and the rest are cut.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { SignalboxError } from "@signalbox/protocol";
+import type { HttpMetrics } from "../telemetry/metrics.ts";
+import type { Dispatcher } from "./dispatch.ts";
+import { rawErrorResponse } from "./render-error.ts";
+
+export interface ListenerLimits {
+  readonly maxHeaderBytes: number;
+  /** From the connection's first byte to the end of the headers. */
+  readonly headerTimeoutMs: number;
+  /** From the first byte to the end of the request body. */
+  readonly bodyTimeoutMs: number;
+  /** How long a connection may stay open between two requests. */
+  readonly idleTimeoutMs: number;
+  readonly maxConnections: number;
+}
+
+/** How often node checks the two request timeouts; they hold to within this. */
+const TIMEOUT_CHECK_MS = 1000;
+
+export class Listener {
+  readonly #server: Server;
+  readonly #dispatcher: Dispatcher;
+  readonly #metrics: HttpMetrics;
+  #isDraining = false;
+
+  constructor(dispatcher: Dispatcher, limits: ListenerLimits, metrics: HttpMetrics) {
+    this.#dispatcher = dispatcher;
+    this.#metrics = metrics;
+    this.#server = createServer({
+      maxHeaderSize: limits.maxHeaderBytes,
+      headersTimeout: limits.headerTimeoutMs,
+      requestTimeout: limits.bodyTimeoutMs,
+      keepAliveTimeout: limits.idleTimeoutMs,
+      connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, limits.headerTimeoutMs),
+      // Node then answers a second Host header, or a missing one, with 400 by itself.
+      requireHostHeader: true,
+    });
+    this.#server.maxConnections = limits.maxConnections;
+    this.#server.on("request", (request, response) => this.#onRequest(request, response));
+    this.#server.on("upgrade", dispatcher.upgrade);
+    // Without a listener node would close CONNECT and `Expect` oddities silently; they deserve an answer.
+    this.#server.on("connect", (request, socket) =>
+      this.#refuse(socket, new SignalboxError("method_not_allowed"), request),
+    );
+    this.#server.on("checkExpectation", (request, response) => {
+      response.statusCode = 417;
+      response.end();
+      request.resume();
+    });
+    this.#server.on("clientError", (error, socket) => this.#onClientError(error, socket as Socket));
+    this.#server.on("connection", (socket) => {
+      metrics.connections.inc();
+      socket.once("close", () => metrics.connections.dec());
+    });
+  }
+
+  /** Resolves with the bound address once connections are accepted. */
+  listen(host: string, port: number): Promise<{ host: string; port: number }> {
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(port, host, () => {
+        this.#server.off("error", reject);
+        const address = this.#server.address() as AddressInfo;
+        resolve({ host, port: address.port });
+      });
+    });
+  }
+
+  /** Stops accepting; running requests go on. */
+  drain(): void {
+    this.#isDraining = true;
+    this.#closed = new Promise((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+  }
+
+  #closed: Promise<void> = Promise.resolve();
+
+  /** Waits for what runs, at most `graceMs`, then cuts the rest. */
+  async close(graceMs: number): Promise<void> {
+    const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
+    await this.#closed;
+    clearTimeout(cut);
+  }
+
+  #onRequest(request: IncomingMessage, response: ServerResponse): void {
+    if (this.#isDraining) response.shouldKeepAlive = false;
+    this.#dispatcher.request(request, response);
+  }
+
+  #onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (error.code === "ECONNRESET" || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    this.#metrics.malformed.inc();
+    this.#refuse(socket, toListenerError(error));
+  }
+
+  #refuse(
+    socket: NodeJS.WritableStream & { destroy(): void },
+    error: SignalboxError,
+    request?: IncomingMessage,
+  ): void {
+    socket.on("error", () => socket.destroy());
+    socket.end(rawErrorResponse(error, "envelope", this.#dispatcher.requestId(request)));
+  }
+}
+
+function toListenerError(error: NodeJS.ErrnoException): SignalboxError {
+  if (error.code === "HPE_HEADER_OVERFLOW") return new SignalboxError("headers_too_large");
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return new SignalboxError("request_timeout");
+  return new SignalboxError("malformed_http");
+}

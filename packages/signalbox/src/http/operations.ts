@@ -1,0 +1,60 @@
+/** `/healthz`, `/readyz`, `/metrics` and `/openapi.json`: what an orchestrator, a scraper and a client generator ask for. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { SignalboxError } from "@signalbox/protocol";
+import type { Registry } from "prom-client";
+import type { Area } from "./area.ts";
+
+export interface OperationsOptions {
+  readonly registry: Registry;
+  /** Null when it can serve, else why not. */
+  readonly whyNotReady: () => string | null;
+  readonly openApi: () => object;
+}
+
+const HEALTHY = Buffer.from('{"status":"ok"}');
+
+export function createOperations(options: OperationsOptions): Area {
+  return {
+    name: "operations",
+    segments: ["healthz", "readyz", "metrics", "openapi.json"],
+    dialect: "envelope",
+    handle(request, response, context) {
+      requireGet(request);
+      switch (context.path) {
+        case "/healthz":
+          sendJson(request, response, HEALTHY);
+          return;
+        case "/readyz": {
+          const reason = options.whyNotReady();
+          if (reason !== null) throw new SignalboxError("not_ready", { message: `Not ready: ${reason}` });
+          sendJson(request, response, HEALTHY);
+          return;
+        }
+        case "/metrics":
+          return options.registry.metrics().then((text) => {
+            send(request, response, options.registry.contentType, Buffer.from(text));
+          });
+        case "/openapi.json":
+          sendJson(request, response, Buffer.from(JSON.stringify(options.openApi())));
+          return;
+        default:
+          throw new SignalboxError("not_found");
+      }
+    },
+  };
+}
+
+function requireGet(request: IncomingMessage): void {
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    throw new SignalboxError("method_not_allowed", { headers: { allow: "GET, HEAD" } });
+  }
+}
+
+function sendJson(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  send(request, response, "application/json; charset=utf-8", body);
+}
+
+function send(request: IncomingMessage, response: ServerResponse, contentType: string, body: Buffer): void {
+  response.writeHead(200, { "content-type": contentType, "content-length": body.length });
+  response.end(request.method === "HEAD" ? undefined : body);
+}

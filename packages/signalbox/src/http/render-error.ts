@@ -1,0 +1,87 @@
+/**
+ * Every way an error reaches a client. Areas throw a `SignalboxError`; which of these writes it depends only on the door the
+ * request came through. Anything else that is thrown becomes `internal` with a fixed text: the cause goes to the log alone.
+ */
+import type { ServerResponse } from "node:http";
+import { STATUS_CODES } from "node:http";
+import { ERROR_TABLE, type ErrorEntry, SignalboxError } from "@signalbox/protocol";
+
+/** `envelope`: management, webhooks and agents. `gateway`: the data plane's body, as clients of the hosted original know it. */
+export type ErrorDialect = "envelope" | "gateway";
+
+export interface RenderedError {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+export function toSignalboxError(error: unknown): SignalboxError {
+  return error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
+}
+
+export function renderError(error: SignalboxError, dialect: ErrorDialect, requestId: string): RenderedError {
+  const body = dialect === "gateway" ? gatewayBody(error) : envelopeBody(error, requestId);
+  return {
+    status: error.status,
+    headers: {
+      ...error.headers,
+      "content-type": "application/json; charset=utf-8",
+      ...(dialect === "gateway" ? { "gw-aig-error-origin": "gateway" } : {}),
+    },
+    body: JSON.stringify(body),
+  };
+}
+
+/** Writes the error unless the answer has begun; then the connection is cut, so that a half answer cannot pass for a whole one. */
+export function sendError(response: ServerResponse, rendered: RenderedError): void {
+  if (response.headersSent || response.writableEnded) {
+    response.destroy();
+    return;
+  }
+  for (const name of response.getHeaderNames()) if (name !== "x-request-id") response.removeHeader(name);
+  response.writeHead(rendered.status, {
+    ...rendered.headers,
+    "content-length": Buffer.byteLength(rendered.body),
+  });
+  response.end(rendered.body);
+}
+
+/** The same answer as bytes, for sockets that have no response object (malformed HTTP, refused upgrades). */
+export function rawErrorResponse(error: SignalboxError, dialect: ErrorDialect, requestId: string): string {
+  const { status, headers, body } = renderError(error, dialect, requestId);
+  const lines = Object.entries({
+    ...headers,
+    "content-length": String(Buffer.byteLength(body)),
+    "x-request-id": requestId,
+    connection: "close",
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${body}`;
+}
+
+/** How a WebSocket is closed over an error: 1008 and 4000–4999 tell clients not to come back, the others invite a reconnect. */
+export function closeCodeOf(error: SignalboxError): { code: number; reason: string } {
+  const entry: ErrorEntry = ERROR_TABLE[error.id];
+  return { code: entry.closeCode ?? 1011, reason: error.message };
+}
+
+function envelopeBody(error: SignalboxError, requestId: string): object {
+  return {
+    success: false,
+    errors: [{ code: error.code, message: error.message }],
+    messages: error.id === "internal" ? [`request id: ${requestId}`] : [],
+    result: null,
+  };
+}
+
+function gatewayBody(error: SignalboxError): object {
+  return {
+    success: false,
+    result: [],
+    messages: [],
+    error: [{ code: error.code, message: error.message }],
+    name: "AiGatewayError",
+    httpCode: error.status,
+    internalCode: error.code,
+    message: error.message,
+  };
+}

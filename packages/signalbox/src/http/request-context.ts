@@ -1,0 +1,40 @@
+/** One request as areas see it beside node:http's own objects: its id, its target, its trace, and a bounded way to read the body. */
+import type { IncomingMessage } from "node:http";
+import { type TraceContext, continueTrace } from "../telemetry/trace-context.ts";
+import { readBody } from "./read-body.ts";
+import type { RequestTarget } from "./request-target.ts";
+import { decodeSegments } from "./request-target.ts";
+
+export class RequestContext {
+  /** Sent back as `x-request-id`. */
+  readonly id: string;
+  readonly path: string;
+  readonly query: string;
+  readonly #request: IncomingMessage;
+  #segments: readonly string[] | undefined;
+  #trace: TraceContext | undefined;
+
+  constructor(id: string, target: RequestTarget, request: IncomingMessage) {
+    this.id = id;
+    this.path = target.path;
+    this.query = target.query;
+    this.#request = request;
+  }
+
+  /** Decoded path segments; throws `invalid_request` for a path that does not decode. */
+  get segments(): readonly string[] {
+    this.#segments ??= decodeSegments(this.path);
+    return this.#segments;
+  }
+
+  /** Made on first use: the hot paths that pass no trace on pay nothing. */
+  get trace(): TraceContext {
+    this.#trace ??= continueTrace(this.#request.headers["traceparent"] as string | undefined);
+    return this.#trace;
+  }
+
+  /** The whole body; throws `body_too_large` as soon as it is known to exceed `maxBytes`. */
+  readBody(maxBytes: number): Promise<Buffer> {
+    return readBody(this.#request, maxBytes);
+  }
+}

@@ -1,0 +1,78 @@
+/** Finds the route of a path: one map look-up a segment, literals before parameters. */
+import type { Route, RouteMethod } from "./route.ts";
+
+interface Node {
+  readonly literals: Map<string, Node>;
+  parameter: { readonly name: string; readonly node: Node } | undefined;
+  readonly routes: Map<string, Route>;
+}
+
+export interface RouteMatch {
+  readonly route: Route | undefined;
+  readonly params: Record<string, string>;
+  /** Methods the path knows, for `Allow`. */
+  readonly allowed: readonly string[];
+}
+
+export class RouteTree {
+  readonly #root = createNode();
+
+  add(route: Route): void {
+    let node = this.#root;
+    for (const segment of route.path.slice(1).split("/")) {
+      node = segment.startsWith("{")
+        ? parameterChild(node, segment.slice(1, -1))
+        : literalChild(node, segment);
+    }
+    if (node.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`);
+    node.routes.set(route.method, route);
+  }
+
+  /** Undefined when no route has this path at all. */
+  match(method: string, segments: readonly string[]): RouteMatch | undefined {
+    const params: Record<string, string> = Object.create(null) as Record<string, string>;
+    const node = find(this.#root, segments, 0, params);
+    if (node === undefined) return undefined;
+    const wanted = (method === "HEAD" ? "GET" : method) as RouteMethod;
+    const allowed = [...node.routes.keys()].flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
+    return { route: node.routes.get(wanted), params, allowed };
+  }
+}
+
+/** Literals first; a dead end below a literal falls back to the parameter beside it. */
+function find(
+  node: Node,
+  segments: readonly string[],
+  depth: number,
+  params: Record<string, string>,
+): Node | undefined {
+  const segment = segments[depth];
+  if (segment === undefined) return node.routes.size > 0 ? node : undefined;
+  const literal = node.literals.get(segment);
+  const found = literal === undefined ? undefined : find(literal, segments, depth + 1, params);
+  if (found !== undefined) return found;
+  if (node.parameter === undefined) return undefined;
+  const below = find(node.parameter.node, segments, depth + 1, params);
+  if (below !== undefined) params[node.parameter.name] = segment;
+  return below;
+}
+
+function literalChild(node: Node, segment: string): Node {
+  let child = node.literals.get(segment);
+  if (child === undefined) {
+    child = createNode();
+    node.literals.set(segment, child);
+  }
+  return child;
+}
+
+function parameterChild(node: Node, name: string): Node {
+  node.parameter ??= { name, node: createNode() };
+  if (node.parameter.name !== name)
+    throw new Error(`one path position is called {${node.parameter.name}} and {${name}}`);
+  return node.parameter.node;
+}
+
+function createNode(): Node {
+  return { literals: new Map(), parameter: undefined, routes: new Map() };
+}

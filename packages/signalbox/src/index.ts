@@ -1,0 +1,2 @@
+export { defineConfig, type ConfigFileInput } from "./config/index.ts";
+export { SignalboxError } from "@signalbox/protocol";

@@ -1,0 +1,159 @@
+/**
+ * The composition root: the only file that builds everything, and the one that knows the order of starting and stopping.
+ *
+ * Start: data folder → database and schema → accounts and tokens → areas → listener.
+ * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → database → data folder.
+ */
+import type { Registry } from "prom-client";
+import {
+  Accounts,
+  accountRoutes,
+  Authenticator,
+  openRootToken,
+  type RootToken,
+  Tokens,
+} from "./accounts/index.ts";
+import type { AreaModule, FirstCommand } from "./area-module.ts";
+import type { Config } from "./config/index.ts";
+import { type Clock, systemClock } from "./core/clock.ts";
+import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
+import { migrate } from "./storage/migrate.ts";
+import type { Database } from "./storage/ports/database.ts";
+import { ResourceEvents } from "./storage/ports/resource-events.ts";
+import { DataFolder } from "./storage/sqlite/data-folder.ts";
+import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
+import type { Logger } from "./telemetry/logger.ts";
+import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
+import { VERSION } from "./version.ts";
+
+export interface ServiceOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly clock?: Clock;
+  /** Ends the process when storage can no longer be trusted; tests replace it. */
+  readonly onFatal: (error: Error) => void;
+}
+
+/** What areas are built from. */
+export interface AreaParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly database: Database;
+  readonly dataFolder: DataFolder;
+  readonly accounts: Accounts;
+  readonly tokens: Tokens;
+  readonly authenticator: Authenticator;
+  readonly resourceEvents: ResourceEvents;
+  readonly registry: Registry;
+  readonly onFatal: (error: Error) => void;
+}
+
+export interface Service {
+  readonly url: string;
+  readonly rootToken: RootToken;
+  /** Commands that work as pasted; the token is named by a shell expression, so that it is not on the screen at each start. */
+  readonly firstCommands: readonly FirstCommand[];
+  /** Graceful; calling it twice is the same as once. */
+  stop(): Promise<void>;
+}
+
+const DEFAULT_ACCOUNT = "default";
+
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { config, logger } = options;
+  const clock = options.clock ?? systemClock;
+  const closers: (() => void | Promise<void>)[] = [];
+  try {
+    const dataFolder = DataFolder.open(config.dataDir);
+    closers.push(() => dataFolder.close());
+    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
+    closers.push(() => database.close());
+    await migrate(database);
+
+    const resourceEvents = new ResourceEvents();
+    const accounts = new Accounts(database, clock);
+    await accounts.load();
+    if (accounts.find(DEFAULT_ACCOUNT) === undefined) await accounts.create({ id: DEFAULT_ACCOUNT });
+    const tokens = new Tokens(database, clock, resourceEvents);
+    await tokens.load();
+    tokens.start();
+    closers.push(() => tokens.stop());
+    const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
+    const authenticator = new Authenticator(rootToken.secret, tokens);
+
+    const registry = createRegistry();
+    const areas = createAreas({
+      ...options,
+      clock,
+      database,
+      dataFolder,
+      accounts,
+      tokens,
+      authenticator,
+      resourceEvents,
+      registry,
+    });
+    for (const area of areas) {
+      await area.start?.();
+      closers.push(() => area.stop?.());
+    }
+
+    let isStopping = false;
+    const routes = [...accountRoutes(accounts, tokens), ...areas.flatMap((area) => area.routes)];
+    const metrics = createHttpMetrics(registry);
+    const dispatcher = new Dispatcher(
+      [
+        createOperations({
+          registry,
+          whyNotReady: () => (isStopping ? "stopping" : null),
+          openApi: () => buildOpenApi(routes, VERSION),
+        }),
+        createManagement({
+          routes,
+          authenticate: (request) => authenticator.fromHeader(request.headers.authorization),
+          accountExists: (id) => accounts.find(id) !== undefined,
+          maxBodyBytes: config.file.listener.maxBodyBytes,
+        }),
+        ...areas.flatMap((area) => area.mounts),
+      ],
+      metrics,
+      logger,
+    );
+    const listener = new Listener(dispatcher, config.file.listener, metrics);
+    const address = await listener.listen(config.host, config.port);
+    const url = `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+    dataFolder.announce({ url, pid: process.pid });
+
+    const tokenExpression =
+      config.rootToken === undefined ? `$(cat '${dataFolder.file("root-token")}')` : "$SIGNALBOX_ROOT_TOKEN";
+    let stopped: Promise<void> | undefined;
+    return {
+      url,
+      rootToken,
+      firstCommands: areas.flatMap((area) => area.firstCommands?.(url, tokenExpression) ?? []),
+      stop() {
+        stopped ??= (async () => {
+          isStopping = true;
+          listener.drain();
+          await Promise.all(areas.map(async (area) => area.drain?.()));
+          await listener.close(config.file.listener.gracePeriodMs);
+          await closeAll(closers);
+        })();
+        return stopped;
+      },
+    };
+  } catch (error) {
+    await closeAll(closers);
+    throw error;
+  }
+}
+
+function createAreas(_parts: AreaParts): AreaModule[] {
+  return [];
+}
+
+/** Last opened, first closed. */
+async function closeAll(closers: readonly (() => void | Promise<void>)[]): Promise<void> {
+  for (const close of closers.toReversed()) await close();
+}

@@ -1,0 +1,78 @@
+/**
+ * The only file that knows the SQLite binding. Everything above it sees `open`, `exec`, `prepare` and `close`.
+ *
+ * Prepared statements are cached per connection (an uncached prepare costs about four times the query) and evicted oldest first.
+ */
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { SqlQuery, SqlValue } from "../ports/sql.ts";
+
+/** Enough for every call site of the control plane; agents run a handful of statements each. */
+const STATEMENT_CACHE_SIZE = 256;
+
+export interface SqliteConnectionOptions {
+  readonly readOnly?: boolean;
+  /** How long a statement waits for another connection's lock. */
+  readonly busyTimeoutMs?: number;
+}
+
+export class SqliteConnection {
+  readonly #database: DatabaseSync;
+  readonly #byParts = new WeakMap<readonly string[], StatementSync>();
+  readonly #byText = new Map<string, StatementSync>();
+
+  private constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  static open(path: string, options: SqliteConnectionOptions = {}): SqliteConnection {
+    const database = new DatabaseSync(path, {
+      readOnly: options.readOnly ?? false,
+      timeout: options.busyTimeoutMs ?? 5000,
+      enableForeignKeyConstraints: true,
+    });
+    return new SqliteConnection(database);
+  }
+
+  exec(text: string): void {
+    this.#database.exec(text);
+  }
+
+  all<Row>(query: SqlQuery): Row[] {
+    return this.#statement(query).all(...(query.values as SqlValue[])) as Row[];
+  }
+
+  get<Row>(query: SqlQuery): Row | undefined {
+    return this.#statement(query).get(...(query.values as SqlValue[])) as Row | undefined;
+  }
+
+  run(query: SqlQuery): { changes: number } {
+    return { changes: Number(this.#statement(query).run(...(query.values as SqlValue[])).changes) };
+  }
+
+  /** Ends a failed transaction; SQLite has already ended it by itself after some errors (disk full, I/O). */
+  rollback(): void {
+    if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+  }
+
+  close(): void {
+    this.#byText.clear();
+    if (this.#database.isOpen) this.#database.close();
+  }
+
+  #statement(query: SqlQuery): StatementSync {
+    const known = this.#byParts.get(query.parts);
+    if (known !== undefined) return known;
+    const text = query.parts.join("?");
+    let statement = this.#byText.get(text);
+    if (statement === undefined) {
+      statement = this.#database.prepare(text);
+      this.#byText.set(text, statement);
+      if (this.#byText.size > STATEMENT_CACHE_SIZE) {
+        const oldest = this.#byText.keys().next();
+        if (!oldest.done) this.#byText.delete(oldest.value);
+      }
+    }
+    if (Object.isFrozen(query.parts)) this.#byParts.set(query.parts, statement);
+    return statement;
+  }
+}

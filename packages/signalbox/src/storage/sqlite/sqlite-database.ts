@@ -1,0 +1,102 @@
+/**
+ * The control plane's database on SQLite: one writing and one reading connection on the same file.
+ *
+ * Invariants (beside those of the port):
+ * 1. The writing connection is used only inside the write queue, so transactions never interleave.
+ * 2. The queue moves on after COMMIT, not after the sync: transactions that commit meanwhile share the next sync.
+ * 3. Reads use their own connection; in WAL mode they see the last commit and never wait for a writer.
+ */
+import { closeSync, fsyncSync, openSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Database, Queryable } from "../ports/database.ts";
+import { rawSql, type SqlQuery } from "../ports/sql.ts";
+import { SqliteConnection } from "./connection.ts";
+import { WalSync } from "./wal-sync.ts";
+
+const BEGIN = rawSql("BEGIN IMMEDIATE");
+const COMMIT = rawSql("COMMIT");
+
+export class SqliteDatabase implements Database {
+  readonly engine = "sqlite";
+  readonly #writer: SqliteConnection;
+  readonly #reader: SqliteConnection;
+  readonly #walSync: WalSync;
+  readonly #transaction: Queryable;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  private constructor(writer: SqliteConnection, reader: SqliteConnection, walSync: WalSync) {
+    this.#writer = writer;
+    this.#reader = reader;
+    this.#walSync = walSync;
+    this.#transaction = asQueryable(writer);
+  }
+
+  /** `onSyncFailure` must end the process: after it no commit of this database can be trusted. */
+  static async open(path: string, onSyncFailure: (error: Error) => void): Promise<SqliteDatabase> {
+    const writer = SqliteConnection.open(path);
+    writer.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;");
+    // An empty write transaction makes SQLite create the -wal file, which must exist before the first real commit.
+    writer.exec("BEGIN IMMEDIATE; PRAGMA user_version = 1; COMMIT;");
+    syncFolder(dirname(path));
+    const walSync = await WalSync.open(path, onSyncFailure);
+    const reader = SqliteConnection.open(path, { readOnly: true });
+    return new SqliteDatabase(writer, reader, walSync);
+  }
+
+  async all<Row>(query: SqlQuery): Promise<Row[]> {
+    return this.#reader.all<Row>(query);
+  }
+
+  async get<Row>(query: SqlQuery): Promise<Row | undefined> {
+    return this.#reader.get<Row>(query);
+  }
+
+  run(query: SqlQuery): Promise<{ changes: number }> {
+    return this.transaction((tx) => tx.run(query));
+  }
+
+  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+    const committed = this.#queue.then(() => this.#runTransaction(work));
+    this.#queue = committed.catch(() => undefined);
+    const result = await committed;
+    await this.#walSync.sync();
+    return result;
+  }
+
+  async close(): Promise<void> {
+    await this.#queue;
+    await this.#walSync.close();
+    this.#reader.close();
+    this.#writer.close();
+  }
+
+  async #runTransaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+    this.#writer.run(BEGIN);
+    try {
+      const result = await work(this.#transaction);
+      this.#writer.run(COMMIT);
+      return result;
+    } catch (error) {
+      this.#writer.rollback();
+      throw error;
+    }
+  }
+}
+
+function asQueryable(connection: SqliteConnection): Queryable {
+  return {
+    all: async <Row>(query: SqlQuery) => connection.all<Row>(query),
+    get: async <Row>(query: SqlQuery) => connection.get<Row>(query),
+    run: async (query: SqlQuery) => connection.run(query),
+  };
+}
+
+/** A new file survives a power cut only once its folder's entry is synced too. */
+function syncFolder(path: string): void {
+  const folder = openSync(path, "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}

@@ -1,0 +1,45 @@
+/** `npm run check`: format, lint, types, import rules and dead code, side by side; prints what failed and exits non-zero. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+
+interface Check {
+  readonly name: string;
+  readonly command: readonly string[];
+  /** A tool that looked at nothing succeeds too; this tells. */
+  readonly proof?: RegExp;
+}
+
+const CHECKS: readonly Check[] = [
+  { name: "format", command: ["oxfmt", "--check", "."] },
+  { name: "lint", command: ["oxlint", "--type-aware", "--deny-warnings"] },
+  { name: "types", command: ["tsc", "-p", "."] },
+  {
+    name: "imports",
+    command: ["depcruise", "--config", ".dependency-cruiser.cjs", "packages", "test", "bench", "scripts"],
+    // With the wrong parser it reads no module and reports success.
+    proof: /\(([1-9]\d{1,}) modules, [1-9]\d{1,} dependencies cruised\)/,
+  },
+  { name: "dead code", command: ["knip"] },
+];
+
+const results = await Promise.all(CHECKS.map(run));
+const failed = results.filter((result) => !result.isOk);
+for (const { name, output } of failed) console.error(`── ${name}\n${output}`);
+for (const { name, isOk, seconds } of results)
+  console.log(`${isOk ? "ok  " : "FAIL"} ${name} (${seconds.toFixed(1)} s)`);
+process.exitCode = failed.length === 0 ? 0 : 1;
+
+async function run({ name, command, proof }: Check) {
+  const startedAt = performance.now();
+  const [tool = "", ...args] = command;
+  const child = spawn(tool, args, {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, FORCE_COLOR: "0" },
+  });
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const [code] = (await once(child, "close")) as [number | null];
+  const isOk = code === 0 && (proof === undefined || proof.test(output));
+  return { name, isOk, output, seconds: (performance.now() - startedAt) / 1000 };
+}

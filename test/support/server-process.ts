@@ -1,0 +1,87 @@
+/** The command line as a real child process, for tests about starting, stopping and dying. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+
+const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
+
+export interface ServerProcess {
+  readonly url: string;
+  readonly pid: number;
+  readonly child: ChildProcessByStdio<null, Readable, Readable>;
+  /** Everything written to standard error so far. */
+  stderr(): string;
+  /** Sends the signal and resolves with the exit code (null after a kill). */
+  end(signal: NodeJS.Signals): Promise<number | null>;
+}
+
+export function spawnCli(
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): ChildProcessByStdio<null, Readable, Readable> {
+  return spawn(process.execPath, [CLI, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...options.env },
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+  });
+}
+
+/** Starts `signalbox serve --json` on a free port and waits for its first line. */
+export async function startServerProcess(
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): Promise<ServerProcess> {
+  const child = spawnCli(["serve", "--json", "--port", "0", ...args], options);
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const line = await firstLine(child, () => stderr);
+  const { url, pid } = JSON.parse(line) as { url: string; pid: number };
+  return {
+    url,
+    pid,
+    child,
+    stderr: () => stderr,
+    async end(signal) {
+      const exit = once(child, "exit");
+      child.kill(signal);
+      const [code] = (await exit) as [number | null];
+      return code;
+    },
+  };
+}
+
+export interface CliResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command to its end. */
+export async function runCliProcess(
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): Promise<CliResult> {
+  const child = spawnCli(args, options);
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, stdout, stderr };
+}
+
+function firstLine(
+  child: ChildProcessByStdio<null, Readable, Readable>,
+  stderr: () => string,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+      const end = text.indexOf("\n");
+      if (end !== -1) resolve(text.slice(0, end));
+    });
+    child.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${stderr()}`)));
+  });
+}

@@ -1,0 +1,98 @@
+/** A real service in this process, on a free port and a folder of its own. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadConfig } from "../../packages/signalbox/src/config/index.ts";
+import { checkConfigFile } from "../../packages/signalbox/src/config/read-config-file.ts";
+import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.ts";
+import type { Clock } from "../../packages/signalbox/src/core/clock.ts";
+import { type Service, startService } from "../../packages/signalbox/src/service.ts";
+import { createLogger } from "../../packages/signalbox/src/telemetry/logger.ts";
+
+export const ROOT_TOKEN = "root-token-of-the-test-server";
+
+export interface TestServer {
+  readonly url: string;
+  readonly dataDir: string;
+  readonly service: Service;
+  /** Log lines, parsed. */
+  readonly logs: Record<string, unknown>[];
+  /** Calls the management interface with the root token, or with another one. */
+  api(method: string, path: string, body?: unknown, token?: string | null): Promise<ApiAnswer>;
+  /** A new token of the account with these permissions. */
+  token(
+    permissions: readonly string[],
+    options?: { account?: string; gateway_id?: string; expires_at?: string },
+  ): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface ApiAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers freely
+  readonly body: any;
+}
+
+export interface TestServerOptions {
+  readonly file?: ConfigFileInput;
+  readonly environment?: Record<string, string>;
+  readonly clock?: Clock;
+  /** Reuses a folder, e.g. after a restart; the caller removes it. */
+  readonly dataDir?: string;
+}
+
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "signalbox-test-")));
+  const environment = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ...options.environment };
+  const config = await loadConfig({ port: "0", dataDir }, environment, dataDir);
+  const logs: Record<string, unknown>[] = [];
+  const logger = createLogger({
+    level: "debug",
+    isPretty: false,
+    destination: { write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  const service = await startService({
+    config: options.file === undefined ? config : { ...config, file: checkConfigFile(options.file, "test") },
+    logger,
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+  const api: TestServer["api"] = async (method, path, body, token = ROOT_TOKEN) => {
+    const response = await fetch(service.url + path, {
+      method,
+      headers: {
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text === "" ? null : JSON.parse(text),
+    };
+  };
+  return {
+    url: service.url,
+    dataDir,
+    service,
+    logs,
+    api,
+    async token(permissions, { account = "default", ...rest } = {}) {
+      const { body } = await api("POST", `/accounts/${account}/tokens`, {
+        name: "test",
+        permissions,
+        ...rest,
+      });
+      return (body as { result: { token: string } }).result.token;
+    },
+    async stop() {
+      await service.stop();
+      if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
