@@ -6,7 +6,7 @@
  * its data takes about 50 ms and happens with the first call that has usage.
  */
 import { createRequire } from "node:module";
-import type { ModelPrice } from "@pydantic/genai-prices";
+import type { calcPrice, ModelPrice } from "@pydantic/genai-prices";
 import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { CallUsage } from "../../storage/ports/call-log.ts";
@@ -53,7 +53,9 @@ const MAX_REMEMBERED_MODELS = 2000;
 const CONDITIONAL_PRICE_TTL_MS = 60_000;
 const PER_MILLION = 1e-6;
 
-type PricesPackage = Pick<typeof import("@pydantic/genai-prices"), "calcPrice">;
+interface PricesPackage {
+  readonly calcPrice: typeof calcPrice;
+}
 
 let pricesPackage: PricesPackage | undefined;
 
