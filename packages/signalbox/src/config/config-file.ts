@@ -3,6 +3,7 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -29,8 +30,16 @@ const listener = z
   })
   .prefault({});
 
+const gateway = z
+  .strictObject({
+    logs: callLogKeys,
+    prices: priceKeys,
+  })
+  .prefault({});
+
 export const configFile = z.strictObject({
   listener,
+  gateway,
 });
 
 export type ConfigFile = z.output<typeof configFile>;
