@@ -18,7 +18,7 @@ interface ProviderMetrics {
 }
 
 export class GatewayMetrics {
-  readonly inFlight: Gauge.Internal;
+  readonly inFlight: Gauge.Internal<string>;
   readonly #overhead: Histogram;
   readonly #calls: Counter<"provider" | "status">;
   readonly #tokens: Counter<"provider" | "direction">;

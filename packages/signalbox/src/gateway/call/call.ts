@@ -80,7 +80,12 @@ export class Call implements UpstreamHandler {
   #waitsForDrain = false;
 
   /** `cacheBytes`: how much of the response is kept beyond what the log wants; `onEnded` is told how it went, once. */
-  constructor(parts: CallParts, start: CallStart, cacheBytes: number, onEnded: (outcome: CallOutcome) => void) {
+  constructor(
+    parts: CallParts,
+    start: CallStart,
+    cacheBytes: number,
+    onEnded: (outcome: CallOutcome) => void,
+  ) {
     this.#parts = parts;
     this.#start = start;
     this.#onEnded = onEnded;
@@ -158,7 +163,10 @@ export class Call implements UpstreamHandler {
       this.#state = "attempting";
       this.#exchange?.abort();
       this.refuse(
-        new SignalboxError("gateway_provider_unreachable", { message: "Provider sent invalid headers", cause }),
+        new SignalboxError("gateway_provider_unreachable", {
+          message: "Provider sent invalid headers",
+          cause,
+        }),
       );
     }
   }
@@ -267,7 +275,8 @@ export class Call implements UpstreamHandler {
     if (this.#isLogged) {
       const isKept = this.#keepsPayload;
       const request = step.upstream.body;
-      const sent = request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
+      const sent =
+        request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
       const responseBody = isKept ? body.subarray(0, parts.payloadBytes) : null;
       parts.sink.record({
         id: start.id,
@@ -294,7 +303,8 @@ export class Call implements UpstreamHandler {
         eventId: start.options.eventId ?? null,
         userAgent: start.request.headers["user-agent"] ?? "",
         tokenId: start.tokenId,
-        requestBytes: request.kind === "streamed" ? (request.length ?? request.start.length) : (sent?.length ?? 0),
+        requestBytes:
+          request.kind === "streamed" ? (request.length ?? request.start.length) : (sent?.length ?? 0),
         responseBytes: this.#responseBytes,
         requestBody: isKept && sent !== null ? sent.subarray(0, parts.payloadBytes) : null,
         responseBody,

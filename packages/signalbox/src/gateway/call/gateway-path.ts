@@ -36,7 +36,9 @@ export function parseGatewayPath(path: string): GatewayPath {
 export function checkProviderPath(path: string): void {
   if (!path.includes(".") && !path.includes("%")) return;
   if (DOT_SEGMENT.test(path.includes("%") ? decode(path) : path)) {
-    throw new SignalboxError("gateway_malformed_request", { message: "The path must not contain . or .. segments" });
+    throw new SignalboxError("gateway_malformed_request", {
+      message: "The path must not contain . or .. segments",
+    });
   }
 }
 

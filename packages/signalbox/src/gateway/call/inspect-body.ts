@@ -79,7 +79,14 @@ export function scanTopLevel(bytes: Buffer): Record<string, unknown> {
         key = null;
       } else if (byte === 0x3a) {
         expectsKey = false;
-      } else if (!expectsKey && key !== null && WANTED.has(key) && !(key in found) && byte !== undefined && byte > 0x20) {
+      } else if (
+        !expectsKey &&
+        key !== null &&
+        WANTED.has(key) &&
+        !(key in found) &&
+        byte !== undefined &&
+        byte > 0x20
+      ) {
         found[key] = primitiveAt(bytes, at);
       }
     }
@@ -107,7 +114,7 @@ function stringAt(bytes: Buffer, start: number, end: number): string | null {
 
 /** A number, `true`, `false` or `null`. */
 function primitiveAt(bytes: Buffer, start: number): unknown {
-  const text = /^[\w.+-]+/.exec(bytes.latin1Slice(start, start + 32))?.[0] ?? "";
+  const text = /^[\w.+-]+/.exec(bytes.toString("latin1", start, start + 32))?.[0] ?? "";
   try {
     return JSON.parse(text);
   } catch {

@@ -63,7 +63,10 @@ function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
     throw malformed("Content-Type must be application/json");
   }
   if (body.kind === "none") throw malformed("The body is empty");
-  const facts = inspectBody(body.kind === "whole" ? body.bytes : body.start, contentType === undefined || JSON_TYPE.test(contentType));
+  const facts = inspectBody(
+    body.kind === "whole" ? body.bytes : body.start,
+    contentType === undefined || JSON_TYPE.test(contentType),
+  );
   if (facts.model === null && needsModel(requestType, provider, wanted.path)) {
     throw malformed("model is required and must be a string");
   }

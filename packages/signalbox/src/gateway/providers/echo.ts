@@ -80,7 +80,8 @@ class EchoExchange implements UpstreamExchange {
     const response = respond(request);
     this.#chunks = response.chunks;
     const rawHeaders = ["content-type", response.contentType];
-    if (response.chunks.length === 1) rawHeaders.push("content-length", String(response.chunks[0]?.length ?? 0));
+    if (response.chunks.length === 1)
+      rawHeaders.push("content-length", String(response.chunks[0]?.length ?? 0));
     this.#handler.onHead({ status: response.status, statusText: "", rawHeaders });
     this.#deliver();
   }
@@ -129,7 +130,10 @@ function complete(model: string, messages: readonly unknown[], body: ChatRequest
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
   };
-  const id = `chatcmpl-${createHash("sha256").update(JSON.stringify([model, texts])).digest("hex").slice(0, 24)}`;
+  const id = `chatcmpl-${createHash("sha256")
+    .update(JSON.stringify([model, texts]))
+    .digest("hex")
+    .slice(0, 24)}`;
   const finishReason = answer.length < whole.length ? "length" : "stop";
   const base = { id, created: 0, model };
   if (body.stream === true) return stream(base, answer, finishReason, usage);
@@ -137,7 +141,12 @@ function complete(model: string, messages: readonly unknown[], body: ChatRequest
     ...base,
     object: "chat.completion",
     choices: [
-      { index: 0, message: { role: "assistant", content: answer }, logprobs: null, finish_reason: finishReason },
+      {
+        index: 0,
+        message: { role: "assistant", content: answer },
+        logprobs: null,
+        finish_reason: finishReason,
+      },
     ],
     usage,
   });

@@ -21,10 +21,7 @@ export class ProviderDirectory {
     this.#shared.set("echo", createEchoProvider());
     for (const definition of BUILT_IN_PROVIDERS) {
       const baseUrl = configured[definition.slug]?.baseUrl;
-      this.#shared.set(
-        definition.slug,
-        createProvider(definition, baseUrl === undefined ? {} : { baseUrl }),
-      );
+      this.#shared.set(definition.slug, createProvider(definition, baseUrl === undefined ? {} : { baseUrl }));
     }
     for (const [slug, { baseUrl }] of Object.entries(configured)) {
       if (this.#shared.has(slug)) continue;

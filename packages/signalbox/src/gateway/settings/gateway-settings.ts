@@ -24,7 +24,10 @@ const spendRule = z.strictObject({
   /** US dollars. */
   limit: z.number().positive(),
   /** Seconds. */
-  window: z.int().min(1).max(366 * 24 * 3600),
+  window: z
+    .int()
+    .min(1)
+    .max(366 * 24 * 3600),
   technique: z.enum(TECHNIQUES).default("fixed"),
   model: filter.optional(),
   provider: filter.optional(),
@@ -106,7 +109,11 @@ const unsupported = {
 const changes = z.object(
   Object.fromEntries(
     Object.entries(gatewaySettings.shape).map(([name, schema]) => [name, schema.removeDefault().optional()]),
-  ) as { [Name in keyof typeof gatewaySettings.shape]: z.ZodOptional<ReturnType<(typeof gatewaySettings.shape)[Name]["removeDefault"]>> },
+  ) as {
+    [Name in keyof typeof gatewaySettings.shape]: z.ZodOptional<
+      ReturnType<(typeof gatewaySettings.shape)[Name]["removeDefault"]>
+    >;
+  },
 );
 
 export const gatewayUpdate = z.strictObject({ ...changes.shape, ...unsupported, id: z.string().optional() });

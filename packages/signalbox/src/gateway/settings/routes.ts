@@ -67,9 +67,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       body: gatewayCreation,
       result: gatewayResult,
       handler: async ({ params, body }) => ({
-        result: showGateway(
-          await gateways.create(params["account_id"] ?? "", body.id, pickSettings(body)),
-        ),
+        result: showGateway(await gateways.create(params["account_id"] ?? "", body.id, pickSettings(body))),
       }),
     }),
     defineRoute({
@@ -116,7 +114,8 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       method: "POST",
       path: `${ONE}/tokens`,
       access: "gateway.edit",
-      summary: "Create an authentication token with Run permission for this gateway; shown in this answer only.",
+      summary:
+        "Create an authentication token with Run permission for this gateway; shown in this answer only.",
       body: newGatewayToken,
       handler: async ({ params, body }) => {
         const gateway = requireGateway(gateways, params);
@@ -144,7 +143,9 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
         if (parts.providers.find(gateway.accountId, slug) === undefined) {
           throw new SignalboxError("not_found", { message: "Provider not found" });
         }
-        return { result: `http://${headers.host ?? "127.0.0.1"}/v1/${gateway.accountId}/${gateway.id}/${slug}` };
+        return {
+          result: `http://${headers.host ?? "127.0.0.1"}/v1/${gateway.accountId}/${gateway.id}/${slug}`,
+        };
       },
     }),
   ];

@@ -119,7 +119,7 @@ export class Connection {
       this.#socket.write(head, "latin1");
     } else if (request.body.bytes.length <= JOIN_BYTES) {
       const joined = Buffer.allocUnsafe(head.length + request.body.bytes.length);
-      joined.latin1Write(head, 0);
+      joined.write(head, 0, "latin1");
       request.body.bytes.copy(joined, head.length);
       this.#socket.write(joined);
     } else {
@@ -292,8 +292,6 @@ function framing(method: string, body: RequestBody): string {
     case "whole":
       return `content-length: ${body.bytes.length}\r\n`;
     case "streamed":
-      return body.length === null
-        ? "transfer-encoding: chunked\r\n"
-        : `content-length: ${body.length}\r\n`;
+      return body.length === null ? "transfer-encoding: chunked\r\n" : `content-length: ${body.length}\r\n`;
   }
 }

@@ -25,7 +25,15 @@ export interface ResponseEvents {
   onBody(chunk: Buffer, isLast: boolean): void;
 }
 
-type State = "head" | "fixed" | "chunk-size" | "chunk-data" | "chunk-end" | "trailer" | "until-close" | "done";
+type State =
+  | "head"
+  | "fixed"
+  | "chunk-size"
+  | "chunk-data"
+  | "chunk-end"
+  | "trailer"
+  | "until-close"
+  | "done";
 
 const HEAD_END = "\r\n\r\n";
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/;
@@ -121,7 +129,7 @@ export class ResponseParser {
       return null;
     }
     this.#pending = null;
-    return { text: all.latin1Slice(0, end), used: end + HEAD_END.length - before };
+    return { text: all.toString("latin1", 0, end), used: end + HEAD_END.length - before };
   }
 
   #startBody(text: string): void {
@@ -186,7 +194,7 @@ export class ResponseParser {
       }
       const end = data.indexOf(LF, at);
       const stop = end === -1 ? data.length : end + 1;
-      this.#line += data.latin1Slice(at, stop);
+      this.#line += data.toString("latin1", at, stop);
       at = stop;
       if (this.#line.length > MAX_LINE_BYTES) throw broken("chunk header too long");
       if (end !== -1) this.#endLine();

@@ -3,7 +3,12 @@ import { isIP } from "node:net";
 import { isPrivateAddress } from "../../core/private-address.ts";
 import { Connection, type ConnectionOwner, type UpstreamTimeouts } from "./connection.ts";
 import type { Origin } from "./origin.ts";
-import { UpstreamCall, type UpstreamExchange, type UpstreamHandler, type UpstreamRequest } from "./upstream-call.ts";
+import {
+  UpstreamCall,
+  type UpstreamExchange,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from "./upstream-call.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
 /** Idle connections kept for one origin; beyond it the one just freed is closed. */
