@@ -7,8 +7,11 @@ import type { Clock } from "../core/clock.ts";
 import type { CallLog } from "../storage/ports/call-log.ts";
 import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
+import { ResponseCache } from "./cache/response-cache.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./call/gateway-door.ts";
+import { RateLimits } from "./limits/rate-limits.ts";
+import { SpendLimits } from "./limits/spend-limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { ProviderDirectory } from "./providers/provider-directory.ts";
 import { DEFAULT_GATEWAY } from "./settings/gateway.ts";
@@ -45,17 +48,20 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
     stallTimeoutMs: keys.stallTimeoutMs,
     idleTimeoutMs: keys.upstreamIdleTimeoutMs,
   });
-  const runner = new CallRunner(
-    {
-      client,
-      sink: callLog,
-      metrics,
-      createTap: createUsageTap,
-      costOf: (provider, model, usage) => prices.costOf(provider, model, usage),
-      payloadBytes: keys.logs.maxBodyBytes,
-    },
+  const rateLimits = new RateLimits(clock);
+  const spendLimits = new SpendLimits(parts.database, clock);
+  const runner = new CallRunner({
+    client,
+    sink: callLog,
+    metrics,
+    createTap: createUsageTap,
+    costOf: (provider, model, usage) => prices.costOf(provider, model, usage),
+    payloadBytes: keys.logs.maxBodyBytes,
     clock,
-  );
+    cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
+    rateLimits,
+    spendLimits,
+  });
   const door = new GatewayDoor({
     gateways,
     providers,
@@ -74,9 +80,13 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
       tags: undefined,
       dropCalls: (accountId, gatewayId) => callLog.dropGateway({ accountId, gatewayId }),
     }),
-    start: () => gateways.load(DEFAULT_ACCOUNT),
+    async start() {
+      await gateways.load(DEFAULT_ACCOUNT);
+      await spendLimits.start(gateways);
+    },
     async stop() {
       client.close();
+      await spendLimits.stop();
     },
     firstCommands: (url) => [
       {
