@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -32,6 +33,7 @@ const listener = z
 
 const gateway = z
   .strictObject({
+    ...gatewayKeys,
     logs: callLogKeys,
     prices: priceKeys,
   })
@@ -40,6 +42,7 @@ const gateway = z
 export const configFile = z.strictObject({
   listener,
   gateway,
+  providers: providerKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;
