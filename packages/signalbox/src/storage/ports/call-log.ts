@@ -4,8 +4,7 @@
  *
  * Invariants every adapter keeps:
  * 1. `record` never does I/O on the caller's thread and never loses a row silently: when the queue is full, `hasRoom` is false and
- *    `whenRoom` resolves once the caller may go on. The record's bodies are copied before the next turn of the event loop ends or
- *    soon after; the caller must not write into them any more.
+ *    `whenRoom` resolves once the caller may go on. Nobody may write into a body after it was recorded.
  * 2. A read or change sees every row recorded before it was called, flushed or not.
  * 3. `close` resolves when every recorded row is on stable storage.
  * 4. A row belongs to one gateway of one account: no read or change reaches it through another.
