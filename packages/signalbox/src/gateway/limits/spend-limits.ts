@@ -157,6 +157,8 @@ export class SpendLimits {
   }
 }
 
+type MetadataValue = string | number | boolean | null;
+
 interface SpendRow {
   readonly account_id: string;
   readonly gateway_id: string;
@@ -169,7 +171,7 @@ interface SpendRow {
 function bucketKey(
   rule: SpendRule,
   request: SpendRequest,
-  metadata: Readonly<Record<string, unknown>>,
+  metadata: Readonly<Record<string, MetadataValue>>,
 ): string | null {
   if (rule.provider !== undefined && !rule.provider.values.includes(request.provider)) return null;
   if (rule.model !== undefined && !rule.model.values.includes(request.model)) return null;
@@ -182,6 +184,6 @@ function bucketKey(
   return parts.length === 0 ? rule.id : `${rule.id} ${JSON.stringify(parts)}`;
 }
 
-function parseMetadata(text: string | null): Readonly<Record<string, unknown>> {
-  return text === null ? {} : (JSON.parse(text) as Record<string, unknown>);
+function parseMetadata(text: string | null): Readonly<Record<string, MetadataValue>> {
+  return text === null ? {} : (JSON.parse(text) as Record<string, MetadataValue>);
 }

@@ -33,7 +33,14 @@ export interface CustomProvider {
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const FORBIDDEN_HEADERS = new Set(["connection", "content-length", "host", "transfer-encoding", "upgrade", "te"]);
+const FORBIDDEN_HEADERS = new Set([
+  "connection",
+  "content-length",
+  "host",
+  "transfer-encoding",
+  "upgrade",
+  "te",
+]);
 
 export class CustomProviders {
   readonly #database: Database;
@@ -62,10 +69,7 @@ export class CustomProviders {
   list(accountId: string): CustomProvider[] {
     return [...this.#byId.values()]
       .filter((provider) => provider.accountId === accountId)
-      .sort(
-        (a, b) =>
-          a.details.position - b.details.position || (a.details.name < b.details.name ? -1 : 1),
-      );
+      .sort((a, b) => a.details.position - b.details.position || (a.details.name < b.details.name ? -1 : 1));
   }
 
   get(accountId: string, id: string): CustomProvider {
@@ -93,12 +97,17 @@ export class CustomProviders {
           VALUES (${provider.id}, ${accountId}, ${slug}, ${JSON.stringify(details)}, ${now}, ${now})
           ON CONFLICT (account_id, slug) DO NOTHING`,
     );
-    if (changes === 0) throw new SignalboxError("conflict", { message: `custom provider ${slug} already exists` });
+    if (changes === 0)
+      throw new SignalboxError("conflict", { message: `custom provider ${slug} already exists` });
     this.#put(provider);
     return provider;
   }
 
-  async update(accountId: string, id: string, wanted: Partial<CustomProviderDetails>): Promise<CustomProvider> {
+  async update(
+    accountId: string,
+    id: string,
+    wanted: Partial<CustomProviderDetails>,
+  ): Promise<CustomProvider> {
     const before = this.get(accountId, id);
     const details = { ...before.details, ...wanted };
     this.#check(details);

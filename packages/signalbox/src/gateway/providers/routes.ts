@@ -81,7 +81,9 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       handler: async ({ params, body }) => {
         const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));
         return {
-          result: show(await providers.update(params["account_id"] ?? "", params["provider_id"] ?? "", given)),
+          result: show(
+            await providers.update(params["account_id"] ?? "", params["provider_id"] ?? "", given),
+          ),
         };
       },
     }),

@@ -107,7 +107,8 @@ export class ProviderKeys {
                     ${key.isDefault ? 1 : 0}, ${key.envName}, ${now})
             ON CONFLICT (account_id, gateway_id, provider_slug, alias) DO NOTHING`,
       );
-      if (changes === 0) throw new SignalboxError("conflict", { message: `alias ${key.alias} already exists` });
+      if (changes === 0)
+        throw new SignalboxError("conflict", { message: `alias ${key.alias} already exists` });
     });
     await this.load();
     return key;
