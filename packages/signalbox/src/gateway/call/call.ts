@@ -116,6 +116,13 @@ export class Call implements UpstreamHandler {
     else this.#sendError(error);
   }
 
+  /** Ends the call because the service stops: the client's connection is cut, the row says how far it came. */
+  cancel(): void {
+    if (this.#state === "ended") return;
+    this.#onClientClose();
+    this.#start.response.destroy();
+  }
+
   get #step(): Step {
     const step = this.#start.steps[this.#stepIndex];
     if (step === undefined) throw new Error("a call has at least one step");
