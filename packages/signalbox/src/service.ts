@@ -1,8 +1,8 @@
 /**
  * The composition root: the only file that builds everything, and the one that knows the order of starting and stopping.
  *
- * Start: data folder → database and schema → accounts and tokens → areas → listener.
- * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → database → data folder.
+ * Start: data folder → database and schema → accounts and tokens → call log → areas → listener.
+ * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → call log → database → data folder.
  */
 import type { Registry } from "prom-client";
 import {
@@ -19,9 +19,11 @@ import { type Clock, systemClock } from "./core/clock.ts";
 import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { migrate } from "./storage/migrate.ts";
+import type { CallLog } from "./storage/ports/call-log.ts";
 import type { Database } from "./storage/ports/database.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
+import { SqliteCallLog } from "./storage/sqlite/call-log/sqlite-call-log.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
 import type { Logger } from "./telemetry/logger.ts";
@@ -47,6 +49,7 @@ export interface AreaParts {
   readonly tokens: Tokens;
   readonly authenticator: Authenticator;
   readonly resourceEvents: ResourceEvents;
+  readonly callLog: CallLog;
   readonly registry: Registry;
   readonly onFatal: (error: Error) => void;
 }
@@ -84,6 +87,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
     const authenticator = new Authenticator(rootToken.secret, tokens);
 
+    const callLog = await openCallLog(options, dataFolder, clock);
+    closers.push(() => callLog.close());
+
     const registry = createRegistry();
     const areas = createAreas({
       ...options,
@@ -94,6 +100,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       tokens,
       authenticator,
       resourceEvents,
+      callLog,
       registry,
     });
     for (const area of areas) {
@@ -161,14 +168,22 @@ function openDatabase(
     : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
+function openCallLog(
+  { config, logger, onFatal }: ServiceOptions,
+  dataFolder: DataFolder,
+  clock: Clock,
+): Promise<CallLog> {
+  return SqliteCallLog.open({
+    ...config.file.gateway.logs,
+    folder: dataFolder.file("logs"),
+    clock,
+    onError: (error) => logger.error({ err: error }, "call log"),
+    onFatal,
+  });
+}
+
 function createAreas(parts: AreaParts): AreaModule[] {
-  const callLog = {
-    record: () => undefined,
-    hasRoom: true,
-    whenRoom: async () => undefined,
-    dropGateway: async () => undefined,
-  };
-  return [createGatewayArea({ ...parts, callLog })];
+  return [createGatewayArea(parts)];
 }
 
 /** Last opened, first closed. */
