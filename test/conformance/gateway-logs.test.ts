@@ -1,5 +1,5 @@
 /** Stored calls through the real `cloudflare` SDK: list, filters, order, pages, detail, bodies, feedback, deletion, retention by count. */
-import Cloudflare from "cloudflare";
+import Cloudflare, { BadRequestError, NotFoundError } from "cloudflare";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -141,7 +141,7 @@ describe("a stored call", () => {
     expect(await listIds(gateway)).toEqual([id]);
     const params = { ...ACCOUNT, gateway_id: gateway };
     expect(await client.aiGateway.logs.get(id, params)).not.toHaveProperty("request_head");
-    await expect(client.aiGateway.logs.response(id, params)).rejects.toThrow(Cloudflare.NotFoundError);
+    await expect(client.aiGateway.logs.response(id, params)).rejects.toThrow(NotFoundError);
   });
 
   it("takes feedback, a score and metadata", async () => {
@@ -162,11 +162,9 @@ describe("a stored call", () => {
     expect(await listIds(gateway, { filters: [filter("feedback", "eq", 1)] })).toEqual([id]);
     await client.aiGateway.logs.edit(id, { ...params, feedback: null });
     expect(await client.aiGateway.logs.get(id, params)).toMatchObject({ feedback: null, score: 0.5 });
-    await expect(client.aiGateway.logs.edit(id, { ...params, feedback: 7 })).rejects.toThrow(
-      Cloudflare.BadRequestError,
-    );
+    await expect(client.aiGateway.logs.edit(id, { ...params, feedback: 7 })).rejects.toThrow(BadRequestError);
     await expect(client.aiGateway.logs.edit("nothing", { ...params, feedback: 1 })).rejects.toThrow(
-      Cloudflare.NotFoundError,
+      NotFoundError,
     );
   });
 });
@@ -358,7 +356,7 @@ describe("stored calls go away", () => {
     const gateway = await createGateway("short-lived");
     await call(gateway);
     await client.aiGateway.delete(gateway, ACCOUNT);
-    await expect(listIds(gateway)).rejects.toThrow(Cloudflare.NotFoundError);
+    await expect(listIds(gateway)).rejects.toThrow(NotFoundError);
     await createGateway(gateway);
     expect(await listIds(gateway)).toEqual([]);
   });
