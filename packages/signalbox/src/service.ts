@@ -1,8 +1,8 @@
 /**
  * The composition root: the only file that builds everything, and the one that knows the order of starting and stopping.
  *
- * Start: data folder → database and schema → accounts and tokens → call log → areas → listener.
- * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → call log → database → data folder.
+ * Start: data folder → database and schema → accounts and tokens → areas → listener.
+ * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → database → data folder.
  */
 import type { Registry } from "prom-client";
 import {
@@ -87,7 +87,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
     const authenticator = new Authenticator(rootToken.secret, tokens);
 
-    const callLog = await openCallLog(options, dataFolder, clock);
+    const callLog = await openCallLog(config, dataFolder, clock, options);
     closers.push(() => callLog.close());
 
     const registry = createRegistry();
@@ -169,9 +169,10 @@ function openDatabase(
 }
 
 function openCallLog(
-  { config, logger, onFatal }: ServiceOptions,
+  config: Config,
   dataFolder: DataFolder,
   clock: Clock,
+  { logger, onFatal }: ServiceOptions,
 ): Promise<CallLog> {
   return SqliteCallLog.open({
     ...config.file.gateway.logs,
