@@ -24,13 +24,16 @@ const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
 export class Dispatcher {
   readonly #areas = new Map<string, Area>();
   readonly #measure: (this: ServerResponse) => void;
+  readonly #open = new Set<ServerResponse>();
   readonly #logger: Logger;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
   constructor(areas: readonly Area[], metrics: HttpMetrics, logger: Logger) {
     this.#logger = logger;
+    const open = this.#open;
     this.#measure = function measure(this: ServerResponse) {
+      open.delete(this);
       const { [AREA]: area, [STARTED_AT]: startedAt, req, statusCode } = this as MeasuredResponse;
       // The parser lets through only methods it knows, so the label has few values.
       metrics.requests.observe(area, req.method ?? "", statusCode, (performance.now() - startedAt) / 1000);
@@ -51,6 +54,7 @@ export class Dispatcher {
     measured[AREA] = "none";
     // `close` and not `finish`: a client that left early is counted too. One shared listener, no closure per request.
     response.on("close", this.#measure);
+    this.#open.add(response);
     let area: Area | undefined;
     try {
       const target = splitTarget(request.url ?? "/");
@@ -82,6 +86,11 @@ export class Dispatcher {
       refuse(error);
     }
   };
+
+  /** Tells the clients of running requests that their connection ends with the answer. */
+  closeAfterAnswers(): void {
+    for (const response of this.#open) response.shouldKeepAlive = false;
+  }
 
   /** The caller's id when it is harmless to repeat, so that traces through several services line up; else our own. */
   requestId(request?: IncomingMessage): string {
