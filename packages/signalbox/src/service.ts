@@ -16,6 +16,7 @@ import {
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { migrate } from "./storage/migrate.ts";
 import type { Database } from "./storage/ports/database.ts";
@@ -160,8 +161,14 @@ function openDatabase(
     : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
-function createAreas(_parts: AreaParts): AreaModule[] {
-  return [];
+function createAreas(parts: AreaParts): AreaModule[] {
+  const callLog = {
+    record: () => undefined,
+    hasRoom: true,
+    whenRoom: async () => undefined,
+    dropGateway: async () => undefined,
+  };
+  return [createGatewayArea({ ...parts, callLog })];
 }
 
 /** Last opened, first closed. */

@@ -3,6 +3,8 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -29,8 +31,18 @@ const listener = z
   })
   .prefault({});
 
+const gateway = z
+  .strictObject({
+    ...gatewayKeys,
+    logs: callLogKeys,
+    prices: priceKeys,
+  })
+  .prefault({});
+
 export const configFile = z.strictObject({
   listener,
+  gateway,
+  providers: providerKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;
