@@ -20,6 +20,7 @@ import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener 
 import { migrate } from "./storage/migrate.ts";
 import type { Database } from "./storage/ports/database.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
+import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
 import type { Logger } from "./telemetry/logger.ts";
@@ -67,7 +68,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const dataFolder = DataFolder.open(config.dataDir);
     closers.push(() => dataFolder.close());
-    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
+    const database = await openDatabase(config, dataFolder, options.onFatal);
     closers.push(() => database.close());
     await migrate(database);
 
@@ -147,6 +148,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await closeAll(closers);
     throw error;
   }
+}
+
+function openDatabase(
+  config: Config,
+  dataFolder: DataFolder,
+  onFatal: (error: Error) => void,
+): Promise<Database> {
+  return config.databaseUrl === undefined
+    ? SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal)
+    : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
 function createAreas(_parts: AreaParts): AreaModule[] {

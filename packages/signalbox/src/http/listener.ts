@@ -32,6 +32,7 @@ export class Listener {
   readonly #dispatcher: Dispatcher;
   readonly #metrics: HttpMetrics;
   #isDraining = false;
+  #closed: Promise<void> = Promise.resolve();
 
   constructor(dispatcher: Dispatcher, limits: ListenerLimits, metrics: HttpMetrics) {
     this.#dispatcher = dispatcher;
@@ -79,11 +80,13 @@ export class Listener {
   /** Stops accepting; running requests go on. */
   drain(): void {
     this.#isDraining = true;
+    this.#dispatcher.closeAfterAnswers();
+    // For answers whose headers have left already: their connection ends as soon as it is idle.
+    this.#server.keepAliveTimeout = 1;
+    this.#server.keepAliveTimeoutBuffer = 0;
     this.#closed = new Promise((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
   }
-
-  #closed: Promise<void> = Promise.resolve();
 
   /** Waits for what runs, at most `graceMs`, then cuts the rest. */
   async close(graceMs: number): Promise<void> {
