@@ -23,6 +23,7 @@ import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
+import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
@@ -160,8 +161,9 @@ function openDatabase(
     : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
-function createAreas(_parts: AreaParts): AreaModule[] {
-  return [];
+function createAreas(parts: AreaParts): AreaModule[] {
+  const tags = createTagsArea(parts);
+  return [tags];
 }
 
 /** Last opened, first closed. */

@@ -6,7 +6,9 @@ import { z } from "zod";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
-const resourceTypeName = z.string().regex(/^[a-z][a-z0-9_]{0,63}$/, "expected lower-case letters, digits and _");
+const resourceTypeName = z
+  .string()
+  .regex(/^[a-z][a-z0-9_]{0,63}$/, "expected lower-case letters, digits and _");
 
 const listener = z
   .strictObject({

@@ -48,10 +48,7 @@ function toOperation(route: Route): object {
     operationId: operationId(route),
     tags: [route.path.split("/")[3]?.replace(/[{}]/g, "") ?? "accounts"],
     description: `Needs: ${route.access}.`,
-    parameters: [
-      ...pathParameters(route.path),
-      ...queryParameters(route.query ?? route.documents?.query),
-    ],
+    parameters: [...pathParameters(route.path), ...queryParameters(route.query ?? route.documents?.query)],
     ...requestBody(route.body ?? route.documents?.body),
     responses: {
       200: {

@@ -6,7 +6,7 @@ import {
   parseTagFilters,
   type TagFilter,
 } from "@signalbox/protocol";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
@@ -17,7 +17,7 @@ import { ChangeLog } from "./change-log.ts";
 import type { ResourceQuery } from "./selection.ts";
 import { TagReader } from "./tag-reader.ts";
 import { TagVocabulary } from "./tag-vocabulary.ts";
-import type { TagAction, TagWrite } from "./tag-write.ts";
+import type { TagWrite } from "./tag-write.ts";
 import { TagWriter } from "./tag-writer.ts";
 
 export interface ContractEngine {
@@ -58,7 +58,7 @@ function buildStore(database: Database): Store {
 
 function write(id: string, tags: Record<string, string | null>, rest: Partial<TagWrite> = {}): TagWrite {
   return {
-    action: "set" as TagAction,
+    action: "set",
     resource: { type: "worker", id, zoneId: "", parentId: "" },
     tags: new Map(Object.entries(tags)),
     condition: null,

@@ -9,7 +9,7 @@
  */
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
-import { type TagWrite, type WriteOutcome } from "./tag-write.ts";
+import type { TagWrite, WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
 
 /** Enough to share the fixed costs of a transaction many times over. */
@@ -20,8 +20,8 @@ const MAX_UNDER_WAY = 2;
 
 interface Pending {
   readonly write: TagWrite;
-  resolve(outcome: WriteOutcome): void;
-  reject(error: unknown): void;
+  readonly resolve: (outcome: WriteOutcome) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 interface AccountQueue {
