@@ -24,6 +24,7 @@ import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
+import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
@@ -168,7 +169,8 @@ function createAreas(parts: AreaParts): AreaModule[] {
     whenRoom: async () => undefined,
     dropGateway: async () => undefined,
   };
-  return [createGatewayArea({ ...parts, callLog })];
+  const tags = createTagsArea(parts);
+  return [createGatewayArea({ ...parts, callLog }), tags];
 }
 
 /** Last opened, first closed. */
