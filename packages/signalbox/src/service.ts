@@ -26,6 +26,7 @@ import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { SqliteCallLog } from "./storage/sqlite/call-log/sqlite-call-log.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
+import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
@@ -176,7 +177,7 @@ function openCallLog(
 ): Promise<CallLog> {
   return SqliteCallLog.open({
     ...config.file.gateway.logs,
-    folder: dataFolder.file("calls"),
+    folder: dataFolder.file("logs"),
     clock,
     onError: (error) => logger.error({ err: error }, "call log"),
     onFatal,
@@ -184,7 +185,8 @@ function openCallLog(
 }
 
 function createAreas(parts: AreaParts): AreaModule[] {
-  return [createGatewayArea(parts)];
+  const tags = createTagsArea(parts);
+  return [createGatewayArea({ ...parts, tags: tags.lookup }), tags];
 }
 
 /** Last opened, first closed. */

@@ -3,6 +3,7 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
 
@@ -43,6 +44,7 @@ export const configFile = z.strictObject({
   listener,
   gateway,
   providers: providerKeys,
+  tags: tagKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;

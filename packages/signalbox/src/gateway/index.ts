@@ -7,9 +7,12 @@ import type { Clock } from "../core/clock.ts";
 import type { CallLog, CallQuota, GatewayRef } from "../storage/ports/call-log.ts";
 import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
+import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./call/gateway-door.ts";
+import { callLogRoutes } from "./calls/routes.ts";
+import { usageRoute } from "./calls/usage-route.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
 import { SpendLimits } from "./limits/spend-limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
@@ -35,6 +38,7 @@ export interface GatewayParts {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly callLog: CallLog;
+  readonly tags: TagLookup;
 }
 
 const DEFAULT_ACCOUNT = "default";
@@ -94,9 +98,14 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
         providers,
         tokens: parts.tokens,
         resourceEvents: parts.resourceEvents,
-        tags: undefined,
+        tags: parts.tags,
         dropCalls: (gateway) => callLog.dropGateway(toRef(gateway)),
       }),
+      ...callLogRoutes({
+        callLog,
+        gatewayExists: (accountId, gatewayId) => gateways.find(accountId, gatewayId) !== undefined,
+      }),
+      usageRoute({ callLog, clock, tags: parts.tags }),
       ...providerKeyRoutes(gateways, providerKeys, providers),
       ...customProviderRoutes(customProviders),
     ],
