@@ -138,7 +138,7 @@ describe("@anthropic-ai/sdk", () => {
   const client = (apiKey = ANTHROPIC_KEY) =>
     new Anthropic({ baseURL: `${base}/anthropic`, apiKey, defaultHeaders: headers, maxRetries: 0 });
   const wanted = {
-    model: "claude-sonnet-4-5",
+    model: "claude-opus-4-8",
     max_tokens: 100,
     messages: [{ role: "user" as const, content: "Hello" }],
   };

@@ -4,7 +4,9 @@ import { type ProviderAnswer, sendEvents, sendJson } from "./provider.ts";
 export const ANTHROPIC_KEY = "sk-ant-provider-key";
 
 export const anthropic: ProviderAnswer = async (request, response) => {
-  if (request.headers["x-api-key"] !== ANTHROPIC_KEY) {
+  // The API takes a key in either header.
+  const key = request.headers["x-api-key"] ?? request.headers.authorization?.replace(/^Bearer /, "");
+  if (key !== ANTHROPIC_KEY) {
     sendJson(response, 401, {
       type: "error",
       error: { type: "authentication_error", message: "invalid x-api-key" },

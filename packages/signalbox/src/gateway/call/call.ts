@@ -155,7 +155,7 @@ export class Call implements UpstreamHandler {
     try {
       this.#start.response.writeHead(
         head.status,
-        toClientHeaders(head, this.#start.response, {
+        toClientHeaders(head, {
           cacheStatus: this.#start.cacheStatus,
           logId: this.#isLogged ? this.#start.id : null,
           step: this.#start.showsStep ? this.#stepIndex : null,
