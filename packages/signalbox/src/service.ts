@@ -16,6 +16,7 @@ import {
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { migrate } from "./storage/migrate.ts";
 import type { Database } from "./storage/ports/database.ts";
@@ -162,8 +163,14 @@ function openDatabase(
 }
 
 function createAreas(parts: AreaParts): AreaModule[] {
+  const callLog = {
+    record: () => undefined,
+    hasRoom: true,
+    whenRoom: async () => undefined,
+    dropGateway: async () => undefined,
+  };
   const tags = createTagsArea(parts);
-  return [tags];
+  return [createGatewayArea({ ...parts, callLog }), tags];
 }
 
 /** Last opened, first closed. */
