@@ -17,6 +17,8 @@ export interface AreaModule {
 }
 
 export interface FirstCommand {
+  /** Which card of the dashboard's overview shows it. */
+  readonly card: "gateway" | "agents" | "tags";
   readonly title: string;
   readonly command: string;
 }
