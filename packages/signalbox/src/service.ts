@@ -18,6 +18,7 @@ import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
+import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { migrate } from "./storage/migrate.ts";
 import type { Database } from "./storage/ports/database.ts";
@@ -25,6 +26,7 @@ import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
+import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
@@ -97,8 +99,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
     const rootTokenExpression =
       config.rootToken === undefined ? `$(cat '${dataFolder.file("root-token")}')` : "$SIGNALBOX_ROOT_TOKEN";
-    const firstCommands = (url: string, tokenExpression: string): FirstCommand[] =>
-      areas.flatMap((area) => area.firstCommands?.(url, tokenExpression) ?? []);
+    const firstCommands = (url: string, tokenExpression: string) =>
+      areas.flatMap(({ card = "agents", firstCommands: of }) =>
+        (of?.(url, tokenExpression) ?? []).map((command) => ({ card, ...command })),
+      );
 
     const registry = createRegistry();
     const areas = createAreas({
@@ -187,8 +191,15 @@ function openDatabase(
     : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
-function createAreas(_parts: AreaParts): AreaModule[] {
-  return [];
+function createAreas(parts: AreaParts): AreaModule[] {
+  const callLog = {
+    record: () => undefined,
+    hasRoom: true,
+    whenRoom: async () => undefined,
+    dropGateway: async () => undefined,
+  };
+  const tags = createTagsArea(parts);
+  return [createGatewayArea({ ...parts, callLog }), tags];
 }
 
 /** Last opened, first closed. */

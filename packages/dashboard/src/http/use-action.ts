@@ -5,8 +5,8 @@ export interface Action<Args extends readonly unknown[]> {
   readonly isBusy: boolean;
   readonly error: Error | null;
   /** Resolves true when it worked; a second call while one runs does nothing. */
-  run(...args: Args): Promise<boolean>;
-  clear(): void;
+  readonly run: (...args: Args) => Promise<boolean>;
+  readonly clear: () => void;
 }
 
 export function useAction<Args extends readonly unknown[]>(

@@ -5,7 +5,7 @@ import { type Resource, type ResourceOptions, useResource } from "./use-resource
 
 export interface ListResource<T> extends Resource<readonly T[]> {
   readonly hasMore: boolean;
-  loadMore(): void;
+  readonly loadMore: () => void;
 }
 
 /** `path` with its filters; null reads nothing. */

@@ -12,7 +12,7 @@ export interface Resource<T> {
   readonly value: T | undefined;
   readonly error: Error | null;
   readonly isLoading: boolean;
-  reload(): void;
+  readonly reload: () => void;
 }
 
 export interface ResourceOptions {

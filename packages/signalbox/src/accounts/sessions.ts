@@ -122,7 +122,7 @@ export class Sessions {
 
   async #makeRoom(): Promise<void> {
     const now = this.#clock.now();
-    for (const session of [...this.#byHash.values()]) {
+    for (const session of this.#byHash.values()) {
       if (session.expiresAt > now && this.#byHash.size < MAX_SESSIONS) break;
       await this.#remove(session.hash);
     }

@@ -3,6 +3,10 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { tagKeys } from "./tag-keys.ts";
+import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { dashboardKeys } from "./dashboard-keys.ts";
+import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -29,19 +33,20 @@ const listener = z
   })
   .prefault({});
 
-const dashboard = z
+const gateway = z
   .strictObject({
-    /**
-     * Host names the dashboard is reached by, beside addresses, `localhost` and this machine's name: the name a reverse proxy passes
-     * on, say. Without a port. A session is refused under any other name (DNS rebinding). Default none.
-     */
-    allowedHosts: z.array(z.string().min(1).max(253).toLowerCase()).max(64).default([]),
+    ...gatewayKeys,
+    logs: callLogKeys,
+    prices: priceKeys,
   })
   .prefault({});
 
 export const configFile = z.strictObject({
   listener,
-  dashboard,
+  dashboard: dashboardKeys,
+  gateway,
+  providers: providerKeys,
+  tags: tagKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;

@@ -23,7 +23,7 @@ import {
   type Sessions,
   setCookie,
 } from "../accounts/index.ts";
-import type { FirstCommand } from "../area-module.ts";
+import type { FirstCommand, OverviewCard } from "../area-module.ts";
 import type { RequestContext } from "../http/request-context.ts";
 
 export interface SessionDoorParts {
@@ -33,7 +33,10 @@ export interface SessionDoorParts {
   readonly allowedHosts: readonly string[];
   readonly version: string;
   /** `tokenExpression` is shell text that expands to the token. */
-  readonly firstCommands: (url: string, tokenExpression: string) => readonly FirstCommand[];
+  readonly firstCommands: (
+    url: string,
+    tokenExpression: string,
+  ) => readonly (FirstCommand & { readonly card: OverviewCard })[];
   /** For those who hold the root token, who are on the machine or have its environment. */
   readonly rootTokenExpression: string;
 }
