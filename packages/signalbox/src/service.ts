@@ -1,8 +1,8 @@
 /**
  * The composition root: the only file that builds everything, and the one that knows the order of starting and stopping.
  *
- * Start: data folder → database and schema → accounts and tokens → areas → listener.
- * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → database → data folder.
+ * Start: data folder → database and schema → accounts and tokens → call log → areas → listener.
+ * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → call log → database → data folder.
  */
 import type { Registry } from "prom-client";
 import {
@@ -21,9 +21,11 @@ import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { migrate } from "./storage/migrate.ts";
+import type { CallLog } from "./storage/ports/call-log.ts";
 import type { Database } from "./storage/ports/database.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
+import { SqliteCallLog } from "./storage/sqlite/call-log/sqlite-call-log.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
 import { createTagsArea } from "./tags/index.ts";
@@ -50,6 +52,7 @@ export interface AreaParts {
   readonly tokens: Tokens;
   readonly authenticator: Authenticator;
   readonly resourceEvents: ResourceEvents;
+  readonly callLog: CallLog;
   readonly registry: Registry;
   readonly onFatal: (error: Error) => void;
 }
@@ -104,6 +107,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         (of?.(url, tokenExpression) ?? []).map((command) => ({ card, ...command })),
       );
 
+    const callLog = await openCallLog(options, dataFolder, clock);
+    closers.push(() => callLog.close());
+
     const registry = createRegistry();
     const areas = createAreas({
       ...options,
@@ -114,6 +120,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       tokens,
       authenticator,
       resourceEvents,
+      callLog,
       registry,
     });
     areas.push(
@@ -191,15 +198,23 @@ function openDatabase(
     : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
+function openCallLog(
+  { config, logger, onFatal }: ServiceOptions,
+  dataFolder: DataFolder,
+  clock: Clock,
+): Promise<CallLog> {
+  return SqliteCallLog.open({
+    ...config.file.gateway.logs,
+    folder: dataFolder.file("logs"),
+    clock,
+    onError: (error) => logger.error({ err: error }, "call log"),
+    onFatal,
+  });
+}
+
 function createAreas(parts: AreaParts): AreaModule[] {
-  const callLog = {
-    record: () => undefined,
-    hasRoom: true,
-    whenRoom: async () => undefined,
-    dropGateway: async () => undefined,
-  };
   const tags = createTagsArea(parts);
-  return [createGatewayArea({ ...parts, callLog }), tags];
+  return [createGatewayArea(parts), tags];
 }
 
 /** Last opened, first closed. */

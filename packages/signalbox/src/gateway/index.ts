@@ -9,6 +9,9 @@ import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./call/gateway-door.ts";
+import { keepQuotas } from "./calls/call-quotas.ts";
+import { callLogRoutes } from "./calls/routes.ts";
+import { usageRoute } from "./calls/usage-route.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { ProviderDirectory } from "./providers/provider-directory.ts";
 import { DEFAULT_GATEWAY } from "./settings/gateway.ts";
@@ -27,7 +30,7 @@ export interface GatewayParts {
   readonly authenticator: Authenticator;
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
-  readonly callLog: Pick<CallLog, "record" | "hasRoom" | "whenRoom" | "dropGateway">;
+  readonly callLog: CallLog;
 }
 
 const DEFAULT_ACCOUNT = "default";
@@ -66,15 +69,25 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
   });
   return {
     mounts: [door],
-    routes: gatewayRoutes({
-      gateways,
-      providers,
-      tokens: parts.tokens,
-      resourceEvents: parts.resourceEvents,
-      tags: undefined,
-      dropCalls: (accountId, gatewayId) => callLog.dropGateway({ accountId, gatewayId }),
-    }),
-    start: () => gateways.load(DEFAULT_ACCOUNT),
+    routes: [
+      ...gatewayRoutes({
+        gateways,
+        providers,
+        tokens: parts.tokens,
+        resourceEvents: parts.resourceEvents,
+        tags: undefined,
+        dropCalls: (accountId, gatewayId) => callLog.dropGateway({ accountId, gatewayId }),
+      }),
+      ...callLogRoutes({
+        callLog,
+        gatewayExists: (accountId, gatewayId) => gateways.find(accountId, gatewayId) !== undefined,
+      }),
+      usageRoute({ callLog, clock, tags: undefined }),
+    ],
+    async start() {
+      await gateways.load(DEFAULT_ACCOUNT);
+      keepQuotas(gateways, callLog);
+    },
     async stop() {
       client.close();
     },

@@ -14,6 +14,7 @@ import { DEFAULT_GATEWAY, type Gateway } from "./gateway.ts";
 import { DEFAULT_SETTINGS, gatewaySettings, type GatewaySettings } from "./gateway-settings.ts";
 
 export interface GatewayListener {
+  /** Also called for a new gateway. */
   onChanged(gateway: Gateway): void;
   onDeleted(gateway: Gateway): void;
 }
@@ -47,6 +48,11 @@ export class Gateways {
     return this.#byAccount.get(accountId)?.get(id);
   }
 
+  /** Of every account. */
+  all(): Gateway[] {
+    return [...this.#byAccount.values()].flatMap((ofAccount) => [...ofAccount.values()]);
+  }
+
   /** In order of their ids. */
   list(accountId: string): Gateway[] {
     return [...(this.#byAccount.get(accountId)?.values() ?? [])].sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -73,6 +79,7 @@ export class Gateways {
     );
     if (changes === 0) throw new SignalboxError("conflict", { message: `gateway ${id} already exists` });
     this.#put(gateway);
+    for (const listener of this.#listeners) listener.onChanged(gateway);
     return gateway;
   }
 

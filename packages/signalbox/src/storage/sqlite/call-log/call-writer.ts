@@ -217,6 +217,7 @@ export class CallWriter {
   #insert(day: OpenDay, gateway: number, call: CallRecord): boolean {
     const seq = day.nextSeq;
     const { usage } = call;
+    const firstByteMs = call.firstByteMs === null ? null : roundMs(call.firstByteMs);
     const { changes } = day.connection.run(sql`INSERT INTO call (
         seq, gateway, id, created_at, provider, model, path, method, request_type, request_content_type,
         response_content_type, status_code, success, duration_ms, first_byte_ms, cached, step, tokens_in, tokens_out,
@@ -226,7 +227,7 @@ export class CallWriter {
       VALUES (
         ${seq}, ${gateway}, ${call.id}, ${call.createdAt}, ${call.provider}, ${call.model}, ${call.path}, ${call.method},
         ${call.requestType}, ${call.requestContentType}, ${call.responseContentType}, ${call.statusCode},
-        ${call.success ? 1 : 0}, ${call.durationMs}, ${call.firstByteMs}, ${call.cached ? 1 : 0}, ${call.step},
+        ${call.success ? 1 : 0}, ${roundMs(call.durationMs)}, ${firstByteMs}, ${call.cached ? 1 : 0}, ${call.step},
         ${usage.tokensIn}, ${usage.tokensOut}, ${usage.tokensInCached}, ${usage.tokensInCacheWrite},
         ${usage.tokensOutReasoning}, ${call.cost}, ${call.isCustomCost ? 1 : 0}, ${call.metadata}, ${call.eventId},
         ${call.userAgent}, ${call.tokenId}, ${call.requestBytes}, ${call.responseBytes},
@@ -374,6 +375,11 @@ function cutNames(call: CallRecord): CallRecord {
     eventId: call.eventId?.slice(0, MAX_NAME) ?? null,
     metadata: isMetadataSound ? call.metadata : null,
   };
+}
+
+/** What is shown is what filters compare with. */
+function roundMs(ms: number): number {
+  return Math.round(ms * 100) / 100;
 }
 
 /** One row with broken metadata would make every filter on metadata fail. */
