@@ -11,11 +11,13 @@ import {
   Authenticator,
   openRootToken,
   type RootToken,
+  Sessions,
   Tokens,
 } from "./accounts/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { migrate } from "./storage/migrate.ts";
@@ -60,6 +62,8 @@ export interface Service {
   readonly rootToken: RootToken;
   /** Commands that work as pasted; the token is named by a shell expression, so that it is not on the screen at each start. */
   readonly firstCommands: readonly FirstCommand[];
+  /** A link that logs one browser into the dashboard as root, once, within ten minutes. */
+  createLoginLink(): string;
   /** Graceful; calling it twice is the same as once. */
   stop(): Promise<void>;
 }
@@ -86,7 +90,22 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     tokens.start();
     closers.push(() => tokens.stop());
     const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
-    const authenticator = new Authenticator(rootToken.secret, tokens);
+    const sessions = new Sessions(database, clock, tokens);
+    await sessions.load();
+    const { allowedHosts } = config.file.dashboard;
+    const authenticator = new Authenticator({
+      rootToken: rootToken.secret,
+      tokens,
+      sessions,
+      allowedHosts,
+    });
+
+    const rootTokenExpression =
+      config.rootToken === undefined ? `$(cat '${dataFolder.file("root-token")}')` : "$SIGNALBOX_ROOT_TOKEN";
+    const firstCommands = (url: string, tokenExpression: string) =>
+      areas.flatMap(({ card = "agents", firstCommands: of }) =>
+        (of?.(url, tokenExpression) ?? []).map((command) => ({ card, ...command })),
+      );
 
     const callLog = await openCallLog(config, dataFolder, clock, options);
     closers.push(() => callLog.close());
@@ -104,6 +123,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       callLog,
       registry,
     });
+    areas.push(
+      createDashboardArea({
+        sessions,
+        authenticator,
+        accounts,
+        allowedHosts,
+        version: VERSION,
+        firstCommands,
+        rootTokenExpression,
+      }),
+    );
     for (const area of areas) {
       await area.start?.();
       closers.push(() => area.stop?.());
@@ -121,7 +151,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         }),
         createManagement({
           routes,
-          authenticate: (request) => authenticator.fromHeader(request.headers.authorization),
+          authenticate: (request) => authenticator.fromRequest(request),
           accountExists: (id) => accounts.find(id) !== undefined,
           maxBodyBytes: config.file.listener.maxBodyBytes,
         }),
@@ -135,13 +165,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const url = `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
     dataFolder.announce({ url, pid: process.pid });
 
-    const tokenExpression =
-      config.rootToken === undefined ? `$(cat '${dataFolder.file("root-token")}')` : "$SIGNALBOX_ROOT_TOKEN";
     let stopped: Promise<void> | undefined;
     return {
       url,
       rootToken,
-      firstCommands: areas.flatMap((area) => area.firstCommands?.(url, tokenExpression) ?? []),
+      firstCommands: firstCommands(url, rootTokenExpression),
+      createLoginLink: () => url + loginPath(sessions.createLoginCode().code),
       stop() {
         stopped ??= (async () => {
           isStopping = true;

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { dashboardKeys } from "./dashboard-keys.ts";
 import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
@@ -42,6 +43,7 @@ const gateway = z
 
 export const configFile = z.strictObject({
   listener,
+  dashboard: dashboardKeys,
   gateway,
   providers: providerKeys,
   tags: tagKeys,

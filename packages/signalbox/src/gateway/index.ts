@@ -117,6 +117,7 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
       client.close();
       await spendLimits.stop();
     },
+    card: "gateway",
     firstCommands: (url) => [
       {
         title: "Call the built-in echo provider through the gateway",
