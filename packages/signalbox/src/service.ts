@@ -215,7 +215,7 @@ function openCallLog(
 
 function createAreas(parts: AreaParts): AreaModule[] {
   const tags = createTagsArea(parts);
-  return [createGatewayArea(parts), tags];
+  return [createGatewayArea({ ...parts, tags: tags.lookup }), tags];
 }
 
 /** Last opened, first closed. */
