@@ -3,6 +3,7 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { outgoingConfig, webhooksConfig } from "./webhooks-config.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -31,6 +32,8 @@ const listener = z
 
 export const configFile = z.strictObject({
   listener,
+  webhooks: webhooksConfig,
+  outgoing: outgoingConfig,
 });
 
 export type ConfigFile = z.output<typeof configFile>;
