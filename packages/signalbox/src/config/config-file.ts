@@ -3,6 +3,7 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { agentsConfig } from "./agents-config.ts";
 import { outgoingConfig, webhooksConfig } from "./webhooks-config.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
@@ -32,6 +33,7 @@ const listener = z
 
 export const configFile = z.strictObject({
   listener,
+  agents: agentsConfig,
   webhooks: webhooksConfig,
   outgoing: outgoingConfig,
 });
