@@ -24,7 +24,7 @@ export class RawClient {
       headers: token === null ? {} : { authorization: `Bearer ${token}` },
     });
     this.socket.on("message", (data, isBinary) => {
-      this.received.push(isBinary ? data : parse(String(data)));
+      this.received.push(isBinary ? data : parse((data as Buffer).toString("utf8")));
       this.#wake();
     });
     this.socket.on("close", (code, reason) => {

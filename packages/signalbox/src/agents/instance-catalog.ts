@@ -106,7 +106,7 @@ export class InstanceCatalog {
     const row = await this.#database.get<{ n: number }>(
       sql`SELECT count(*) AS n FROM agent_instance WHERE agent = ${agent}`,
     );
-    return Number(row?.n ?? 0);
+    return row?.n ?? 0;
   }
 
   /** Those due by `now`, longest first. */

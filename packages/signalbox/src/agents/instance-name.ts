@@ -12,7 +12,7 @@ const CONTROL = /[\u0000-\u001f\u007f]/;
 /** Throws `agent_invalid_name` for a name that is empty, longer than 256 characters, or holds a control character. */
 export function checkInstanceName(name: string): string {
   if (name === "") throw invalid("the name is empty");
-  if (name.length > 2 * MAX_CHARACTERS || [...name].length > MAX_CHARACTERS) {
+  if (name.length > 2 * MAX_CHARACTERS || Array.from(name).length > MAX_CHARACTERS) {
     throw invalid(`the name is longer than ${MAX_CHARACTERS} characters`);
   }
   if (CONTROL.test(name)) throw invalid("the name holds a control character");

@@ -308,16 +308,14 @@ export class Instance implements TurnOwner {
   }
 
   /** Calls `onError` in a turn of its own, if the agent has one. */
-  #tellAgent(error: unknown): void {
+  #tellAgent(cause: unknown): void {
     if (this.#phase.kind !== "active" || !this.definition.hasMethod("onError")) return;
     const { agent } = this.#phase.parts;
-    const told = this.run({
-      kind: "hook",
-      label: "onError",
-      isGated: false,
-      body: () => agent.onError(error),
-    });
-    void told.catch((hookError: unknown) => this.#logError(hookError, "onError failed"));
+    const hook = () => agent.onError(cause);
+    this.run({ kind: "hook", label: "onError", isGated: false, body: hook }).then(
+      undefined,
+      (failure: unknown) => this.#logError(failure, "onError failed"),
+    );
   }
 
   /** Errors of hooks that must not fail the turn they belong to. */
