@@ -10,6 +10,7 @@ import { connect, type Connection } from "./connect.ts";
 import { dev } from "./dev.ts";
 import { gatewayCommands } from "./gateway.ts";
 import { commandHelp, overview, unknownCommand } from "./help.ts";
+import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
 import { ManagementError } from "./management-client.ts";
 import { COMMON_OPTIONS } from "./options.ts";
@@ -19,6 +20,7 @@ import { tokenCommands } from "./token.ts";
 const COMMANDS: readonly Command[] = [
   serve,
   dev,
+  loginLink,
   ...accountCommands,
   ...tokenCommands,
   ...logsCommands,

@@ -38,6 +38,7 @@ export interface GatewayParts {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly callLog: CallLog;
+  /** For `tag` filters of the gateway list and usage by tag. */
   readonly tags: TagLookup;
 }
 
@@ -116,9 +117,11 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
       await spendLimits.start(gateways);
     },
     async stop() {
+      runner.close();
       client.close();
       await spendLimits.stop();
     },
+    card: "gateway",
     firstCommands: (url) => [
       {
         title: "Call the built-in echo provider through the gateway",
