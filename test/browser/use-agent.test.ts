@@ -122,6 +122,7 @@ describe("useAgent in Strict Mode", () => {
     server.onConnect = (socket) => greet(socket, { count: 9 });
     await textOf("#count", "9");
     await textOf("#status", "open");
+    expect(server.sockets).toHaveLength(1);
   });
 
   it("does not wait out its pause when the machine is online again", async () => {

@@ -16,13 +16,17 @@ import {
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { migrate } from "./storage/migrate.ts";
+import type { CallLog } from "./storage/ports/call-log.ts";
 import type { Database } from "./storage/ports/database.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
+import { SqliteCallLog } from "./storage/sqlite/call-log/sqlite-call-log.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
+import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
@@ -46,6 +50,7 @@ export interface AreaParts {
   readonly tokens: Tokens;
   readonly authenticator: Authenticator;
   readonly resourceEvents: ResourceEvents;
+  readonly callLog: CallLog;
   readonly registry: Registry;
   readonly onFatal: (error: Error) => void;
 }
@@ -83,6 +88,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
     const authenticator = new Authenticator(rootToken.secret, tokens);
 
+    const callLog = await openCallLog(config, dataFolder, clock, options);
+    closers.push(() => callLog.close());
+
     const registry = createRegistry();
     const areas = createAreas({
       ...options,
@@ -93,6 +101,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       tokens,
       authenticator,
       resourceEvents,
+      callLog,
       registry,
     });
     for (const area of areas) {
@@ -160,8 +169,24 @@ function openDatabase(
     : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
-function createAreas(_parts: AreaParts): AreaModule[] {
-  return [];
+function openCallLog(
+  config: Config,
+  dataFolder: DataFolder,
+  clock: Clock,
+  { logger, onFatal }: ServiceOptions,
+): Promise<CallLog> {
+  return SqliteCallLog.open({
+    ...config.file.gateway.logs,
+    folder: dataFolder.file("logs"),
+    clock,
+    onError: (error) => logger.error({ err: error }, "call log"),
+    onFatal,
+  });
+}
+
+function createAreas(parts: AreaParts): AreaModule[] {
+  const tags = createTagsArea(parts);
+  return [createGatewayArea(parts), tags];
 }
 
 /** Last opened, first closed. */

@@ -73,11 +73,9 @@ export class PendingCalls {
       this.#carrier.withdraw(entry);
       return this.#settle(id);
     };
-    const onAbort = () => void forget()?.receiver.fail(signal?.reason);
+    const onAbort = () => forget()?.receiver.fail(signal?.reason);
     const onTimeout = () =>
-      void forget()?.receiver.fail(
-        new AgentError("timeout", `${method} was not answered within ${timeoutMs} ms`),
-      );
+      forget()?.receiver.fail(new AgentError("timeout", `${method} was not answered within ${timeoutMs} ms`));
     const timer = timeoutMs > 0 ? setTimeout(onTimeout, timeoutMs) : undefined;
     signal?.addEventListener("abort", onAbort, { once: true });
     const call: PendingCall = {

@@ -3,6 +3,9 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { tagKeys } from "./tag-keys.ts";
+import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -29,8 +32,19 @@ const listener = z
   })
   .prefault({});
 
+const gateway = z
+  .strictObject({
+    ...gatewayKeys,
+    logs: callLogKeys,
+    prices: priceKeys,
+  })
+  .prefault({});
+
 export const configFile = z.strictObject({
   listener,
+  gateway,
+  providers: providerKeys,
+  tags: tagKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;
