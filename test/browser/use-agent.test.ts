@@ -35,7 +35,7 @@ afterEach(async () => {
 
 async function visit(query: Record<string, string> = {}): Promise<Page> {
   const { page } = watched;
-  await page.goto(`${built.url}?${new URLSearchParams({ server: server.url, ...query })}`);
+  await page.goto(`${built.url}?${new URLSearchParams({ server: server.url, ...query }).toString()}`);
   await textOf("#status", "open");
   return page;
 }

@@ -49,8 +49,8 @@ export async function startFrameServer(port = 0): Promise<FrameServer> {
   listener.on("connection", (ws, request) => {
     const socket = wrap(ws, request);
     server.sockets.push(socket);
-    ws.on("message", (bytes) => {
-      const frame = JSON.parse(String(bytes)) as ClientFrame;
+    ws.on("message", (bytes: Buffer) => {
+      const frame = JSON.parse(bytes.toString()) as ClientFrame;
       socket.received.push(frame);
       server.onFrame(socket, frame);
     });

@@ -22,6 +22,7 @@ export {
   type TagFilter,
 } from "./tag-filter.ts";
 export { TAG_RESOURCE_TYPES, type TagResourceType } from "./tag-resource-types.ts";
+export {
   type ClientFrame,
   type IdentityFrame,
   kebabCase,

@@ -97,7 +97,7 @@ export class AgentConnection<Agent = unknown> implements Disposable {
     this.#options = options;
     this.#outbox = new Outbox({ ...DEFAULT_OUTBOX_BOUND, ...options.outbox });
     this.#calls = new PendingCalls({
-      carry: (entry) => void this.#carry(entry),
+      carry: (entry) => this.#carry(entry),
       withdraw: (entry) => void this.#outbox.withdraw(entry),
     });
     this.stub = createStub<Agent>((method, args) => this.#call(method, args, {}));
