@@ -159,7 +159,7 @@ describe("calls", () => {
 
   it("has a stub that can be awaited and printed", async () => {
     const { stub } = bench.connect();
-    expect(await stub).toBe(stub);
+    expect(await Promise.resolve(stub)).toBe(stub);
     expect(stub.add).toBe(stub.add);
     expect(Object.prototype.toString.call(stub)).toBe("[object Object]");
   });

@@ -69,8 +69,8 @@ export function useAgent<Agent = unknown>(options: UseAgentOptions<Agent>): UseA
   const methods = useMemo(
     () => ({
       setState: connection.setState.bind(connection),
-      call: connection.call.bind(connection) as AgentConnection<Agent>["call"],
-      stream: connection.stream.bind(connection) as AgentConnection<Agent>["stream"],
+      call: connection.call.bind(connection),
+      stream: connection.stream.bind(connection),
       send: connection.send.bind(connection),
       stub: connection.stub,
       connection,
