@@ -3,8 +3,11 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { agentsConfig } from "./agents-config.ts";
+import { outgoingConfig, webhooksConfig } from "./webhooks-config.ts";
 import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { dashboardKeys } from "./dashboard-keys.ts";
 import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
@@ -42,6 +45,10 @@ const gateway = z
 
 export const configFile = z.strictObject({
   listener,
+  agents: agentsConfig,
+  webhooks: webhooksConfig,
+  outgoing: outgoingConfig,
+  dashboard: dashboardKeys,
   gateway,
   providers: providerKeys,
   tags: tagKeys,

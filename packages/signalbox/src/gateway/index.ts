@@ -7,6 +7,7 @@ import type { Clock } from "../core/clock.ts";
 import type { CallLog, CallQuota, GatewayRef } from "../storage/ports/call-log.ts";
 import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
+import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./call/gateway-door.ts";
@@ -37,6 +38,8 @@ export interface GatewayParts {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly callLog: CallLog;
+  /** For `tag` filters of the gateway list and usage by tag. */
+  readonly tags: TagLookup;
 }
 
 const DEFAULT_ACCOUNT = "default";
@@ -96,14 +99,14 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
         providers,
         tokens: parts.tokens,
         resourceEvents: parts.resourceEvents,
-        tags: undefined,
+        tags: parts.tags,
         dropCalls: (gateway) => callLog.dropGateway(toRef(gateway)),
       }),
       ...callLogRoutes({
         callLog,
         gatewayExists: (accountId, gatewayId) => gateways.find(accountId, gatewayId) !== undefined,
       }),
-      usageRoute({ callLog, clock, tags: undefined }),
+      usageRoute({ callLog, clock, tags: parts.tags }),
       ...providerKeyRoutes(gateways, providerKeys, providers),
       ...customProviderRoutes(customProviders),
     ],
@@ -117,6 +120,7 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
       client.close();
       await spendLimits.stop();
     },
+    card: "gateway",
     firstCommands: (url) => [
       {
         title: "Call the built-in echo provider through the gateway",

@@ -96,6 +96,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
       halt();
       await pruning;
     },
+    card: "tags",
     firstCommands: (url, tokenExpression) => {
       const path = `${url}/accounts/default/tags`;
       const header = `-H "Authorization: Bearer ${tokenExpression}"`;
