@@ -37,6 +37,7 @@ const ASSUMED_OUTPUT_TOKENS = 4096;
 
 export class CallRunner {
   readonly #parts: CallRunnerParts;
+  readonly #running = new Set<Call>();
 
   constructor(parts: CallRunnerParts) {
     this.#parts = parts;
@@ -66,6 +67,11 @@ export class CallRunner {
     return this.#send(start, use, turn.kind === "lead" ? turn.tell : null);
   }
 
+  /** Ends what still runs; after it no call writes to the log. */
+  close(): void {
+    for (const call of this.#running) call.cancel();
+  }
+
   /** From the cache, or first in line to go upstream; waits while the same request is there already. */
   async #takeTurn({ key }: CacheUse): Promise<CacheTurn> {
     const { cache } = this.#parts;
@@ -91,10 +97,12 @@ export class CallRunner {
     }
     metrics.inFlight.inc();
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
+      this.#running.delete(call);
       metrics.inFlight.dec();
       money?.settle(outcome.cost);
       if (use !== null) this.#keep(use, lead, outcome);
     });
+    this.#running.add(call);
     metrics.overhead(performance.now() - start.startedAt);
     call.run();
     return call;
