@@ -101,13 +101,13 @@ async function bundleWorker(installed: string): Promise<Uint8Array> {
 /** CommonJS packages inside the bundle require Node's modules, but an ES module can only import them. */
 const requiredBuiltins: Plugin = {
   name: "required builtins",
-  setup({ onResolve, onLoad }) {
+  setup(bundling) {
     const filter = new RegExp(`^(node:)?(${builtinModules.join("|")})$`);
-    onResolve({ filter }, ({ path, kind }) => {
+    bundling.onResolve({ filter }, ({ path, kind }) => {
       const name = path.startsWith("node:") ? path : `node:${path}`;
       return kind === "require-call" ? { path: name, namespace: "builtin" } : { path: name, external: true };
     });
-    onLoad({ filter: /./, namespace: "builtin" }, ({ path }) => ({
+    bundling.onLoad({ filter: /./, namespace: "builtin" }, ({ path }) => ({
       contents: `export * from "${path}"; export { default } from "${path}";`,
     }));
   },
