@@ -3,3 +3,14 @@ export { SignalboxError, type ErrorDetails } from "./signalbox-error.ts";
 export { PERMISSIONS, type Permission } from "./permissions.ts";
 export { isIdentifier } from "./identifiers.ts";
 export { generateToken, isTokenShaped, tokenSuffix } from "./token-format.ts";
+export {
+  type ClientFrame,
+  type IdentityFrame,
+  kebabCase,
+  parseClientFrame,
+  type RpcRequestFrame,
+  type RpcResponseFrame,
+  type ServerFrame,
+  type StateErrorFrame,
+  type StateFrame,
+} from "./agent-frames.ts";

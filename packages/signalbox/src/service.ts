@@ -13,15 +13,18 @@ import {
   type RootToken,
   Tokens,
 } from "./accounts/index.ts";
+import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
+import { OutgoingWebhooks } from "./outgoing/index.ts";
 import { migrate } from "./storage/migrate.ts";
 import type { Database } from "./storage/ports/database.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
+import { InstanceFiles } from "./storage/sqlite/instance-files.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
@@ -160,8 +163,14 @@ function openDatabase(
     : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
-function createAreas(_parts: AreaParts): AreaModule[] {
-  return [];
+function createAreas(parts: AreaParts): AreaModule[] {
+  const agents = createAgentsArea({
+    ...parts,
+    instanceStore: new InstanceFiles(parts.dataFolder.file("agents"), parts.onFatal),
+    outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
+    builtInAgents: [],
+  });
+  return [agents];
 }
 
 /** Last opened, first closed. */

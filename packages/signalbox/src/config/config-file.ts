@@ -3,6 +3,8 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { agentsConfig } from "./agents-config.ts";
+import { outgoingConfig, webhooksConfig } from "./webhooks-config.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -31,6 +33,9 @@ const listener = z
 
 export const configFile = z.strictObject({
   listener,
+  agents: agentsConfig,
+  webhooks: webhooksConfig,
+  outgoing: outgoingConfig,
 });
 
 export type ConfigFile = z.output<typeof configFile>;
