@@ -3,6 +3,7 @@
  * package and bare workerd. Both sides have every write on disk before they answer, both run on one core, and both get the same frames and
  * requests. Instances fall asleep after ten seconds without work on both sides (workerd's own figure).
  */
+import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -233,7 +234,7 @@ async function openSockets(
   // A few at a time: the accept backlog is bounded.
   while (sockets.length < count) {
     const batch = Array.from({ length: Math.min(32, count - sockets.length) }, (_, i) =>
-      LeanSocket.open(port, `${pathOf(nameOf(sockets.length + i))}?_pk=${sockets.length + i}`),
+      LeanSocket.open(port, `${pathOf(nameOf(sockets.length + i))}?_pk=${randomUUID()}`),
     );
     sockets.push(...(await Promise.all(batch)));
   }
@@ -243,7 +244,10 @@ async function openSockets(
 async function startSignalbox(): Promise<AgentServer> {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-"));
   const config = join(folder, "signalbox.config.json");
-  writeFileSync(config, JSON.stringify({ agents: { access: "public", modules: [AGENTS], idleMs: IDLE_MS } }));
+  writeFileSync(
+    config,
+    JSON.stringify({ agents: { access: "public", modules: [AGENTS], idleTimeoutMs: IDLE_MS } }),
+  );
   const server = await startOnCore([
     process.execPath,
     CLI,

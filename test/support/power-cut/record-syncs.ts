@@ -20,16 +20,18 @@
  * What it assumes: databases are used on the main thread; there is at most one checkpoint between two looks, which holds for transactions
  * far smaller than a checkpoint's 1000 pages.
  *
- * The disk is taken to hold everything that is in the data folder when the process starts.
+ * The disk is taken to hold everything that is in the data folder when the process starts; unless the journal has begun already: then an
+ * earlier process was killed, and what it left behind unsynced is unsynced still.
  */
 import fs, { type BigIntStats } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { dirname, join, relative } from "node:path";
-import { appendRecord, applyPatch, type FileId, type FolderEntry } from "./sync-journal.ts";
+import { appendRecord, applyPatch, type FileId, type FolderEntry, readJournal } from "./sync-journal.ts";
 import { generationOf, hasFrames, WAL_HEADER_BYTES } from "./wal-file.ts";
 
 const ROOT = fs.realpathSync(process.env["POWER_CUT_ROOT"] ?? "");
-const JOURNAL = fs.openSync(process.env["POWER_CUT_JOURNAL"] ?? "", "a");
+const JOURNAL_PATH = process.env["POWER_CUT_JOURNAL"] ?? "";
+const JOURNAL = fs.openSync(JOURNAL_PATH, "a");
 
 /** File systems stamp changes with a clock that ticks every few milliseconds: within a tick a time that stayed tells nothing. */
 const CLOCK_TICK_NS = 20_000_000n;
@@ -226,7 +228,8 @@ syncBuiltinESMExports();
 
 // ── The disk at the start ──
 
-recordTree(ROOT);
+if (fs.fstatSync(JOURNAL).size === 0) recordTree(ROOT);
+else for (const [id, content] of readJournal(JOURNAL_PATH).files) durable.set(id, content);
 
 function recordTree(folder: string): void {
   const entries = listFolder(folder);
