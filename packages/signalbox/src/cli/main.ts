@@ -13,8 +13,9 @@ import { ManagementError } from "./management-client.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
 import { tokenCommands } from "./token.ts";
+import { webhookCommands } from "./webhooks.ts";
 
-const COMMANDS: readonly Command[] = [serve, dev, ...accountCommands, ...tokenCommands];
+const COMMANDS: readonly Command[] = [serve, dev, ...accountCommands, ...tokenCommands, ...webhookCommands];
 
 /** 1: the server refused or something failed. 2: the command line or the configuration is wrong. */
 const EXIT_FAILURE = 1;

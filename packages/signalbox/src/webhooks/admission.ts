@@ -28,10 +28,11 @@ export class Admission {
     return this.#bytes;
   }
 
-  /** Throws `overloaded` when the bytes do not fit; otherwise they count until `releaseBytes`. */
-  reserveBytes(count: number): void {
-    if (this.#bytes + count > this.#maxBytes) throw overloaded();
+  /** False when the bytes do not fit; otherwise they count until `releaseBytes`. */
+  reserveBytes(count: number): boolean {
+    if (this.#bytes + count > this.#maxBytes) return false;
     this.#bytes += count;
+    return true;
   }
 
   releaseBytes(count: number): void {
@@ -49,6 +50,6 @@ export class Admission {
   }
 }
 
-export function overloaded(): SignalboxError {
-  return new SignalboxError("overloaded", { headers: { "retry-after": RETRY_AFTER_SECONDS } });
+export function overloaded(headers: Readonly<Record<string, string>> = {}): SignalboxError {
+  return new SignalboxError("overloaded", { headers: { ...headers, "retry-after": RETRY_AFTER_SECONDS } });
 }

@@ -1,12 +1,12 @@
 /**
  * Reads a delivery's body within three limits: its own size, the time it may take, and the room all bodies share.
  *
- * `release` must be called once the body is no longer needed; a body that failed to arrive has given its room back already.
+ * The room of a body that arrived is the caller's to give back; a body that did not has given it back already.
  * After a refusal nothing more is read and the connection is closed: swallowing the rest of an upload is work for an attacker.
  */
 import type { IncomingMessage } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
-import type { Admission } from "./admission.ts";
+import { type Admission, overloaded } from "./admission.ts";
 
 export interface BodyLimits {
   readonly maxBodyBytes: number;
@@ -48,11 +48,7 @@ export function readDeliveryBody(
     };
     request.on("data", (chunk: Buffer) => {
       if (length + chunk.length > limits.maxBodyBytes) return fail(tooLarge(limits.maxBodyBytes));
-      try {
-        admission.reserveBytes(chunk.length);
-      } catch (error) {
-        return fail(error);
-      }
+      if (!admission.reserveBytes(chunk.length)) return fail(overloaded(CLOSE));
       length += chunk.length;
       chunks.push(chunk);
     });
