@@ -110,7 +110,7 @@ describe("entities", () => {
     },
   );
 
-  it.each(["undefined", "null", "%20", ".", "..", "x".repeat(257)])(
+  it.each(["undefined", "null", "%20", ".%20", "..%20", "x".repeat(257)])(
     "no instance is ever called %s",
     async (entity) => {
       const before = await instances();
@@ -299,6 +299,8 @@ describe("payloads", () => {
 describe("an attacker without the secret", () => {
   it("creates no instance, grows no file, and learns nothing, however often they try", async () => {
     const before = await instances();
+    // What earlier deliveries left to be written is written by a look at the list.
+    await server.api("GET", "/accounts/default/webhooks/deliveries");
     const files = folderSize(server.dataDir);
     for (let i = 0; i < 300; i++) {
       const body = JSON.stringify({ repository: { full_name: `evil/repo-${i}` } });
