@@ -3,3 +3,22 @@ export { SignalboxError, type ErrorDetails } from "./signalbox-error.ts";
 export { PERMISSIONS, type Permission } from "./permissions.ts";
 export { isIdentifier } from "./identifiers.ts";
 export { generateToken, isTokenShaped, tokenSuffix } from "./token-format.ts";
+export {
+  canonicalTags,
+  checkTagKey,
+  checkTags,
+  checkTagValue,
+  foldCase,
+  isLongerThan,
+  parseCanonicalTags,
+  TAG_LIMITS,
+  type Tags,
+} from "./tag-rules.ts";
+export {
+  formatTagFilter,
+  matchesTags,
+  parseTagFilter,
+  parseTagFilters,
+  type TagFilter,
+} from "./tag-filter.ts";
+export { TAG_RESOURCE_TYPES, type TagResourceType } from "./tag-resource-types.ts";

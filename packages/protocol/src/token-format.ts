@@ -48,12 +48,16 @@ function checksum(text: string): string {
   return digits;
 }
 
-/** CRC-32 (IEEE 802.3) of ASCII text, bitwise: tokens are short, and this package may not depend on node:zlib. */
+/** CRC-32 (IEEE 802.3) of ASCII text; by hand because this package may not depend on node:zlib, by table because every request pays. */
 function crc32(text: string): number {
   let crc = 0xffffffff;
-  for (let i = 0; i < text.length; i++) {
-    crc ^= text.charCodeAt(i);
-    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
-  }
+  for (let i = 0; i < text.length; i++)
+    crc = (CRC_TABLE[(crc ^ text.charCodeAt(i)) & 0xff] ?? 0) ^ (crc >>> 8);
   return (crc ^ 0xffffffff) >>> 0;
 }
+
+const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+  return crc;
+});

@@ -16,12 +16,15 @@ import {
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { migrate } from "./storage/migrate.ts";
 import type { Database } from "./storage/ports/database.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
+import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
+import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
@@ -67,7 +70,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const dataFolder = DataFolder.open(config.dataDir);
     closers.push(() => dataFolder.close());
-    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
+    const database = await openDatabase(config, dataFolder, options.onFatal);
     closers.push(() => database.close());
     await migrate(database);
 
@@ -149,8 +152,25 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-function createAreas(_parts: AreaParts): AreaModule[] {
-  return [];
+function openDatabase(
+  config: Config,
+  dataFolder: DataFolder,
+  onFatal: (error: Error) => void,
+): Promise<Database> {
+  return config.databaseUrl === undefined
+    ? SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal)
+    : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
+}
+
+function createAreas(parts: AreaParts): AreaModule[] {
+  const callLog = {
+    record: () => undefined,
+    hasRoom: true,
+    whenRoom: async () => undefined,
+    dropGateway: async () => undefined,
+  };
+  const tags = createTagsArea(parts);
+  return [createGatewayArea({ ...parts, callLog }), tags];
 }
 
 /** Last opened, first closed. */

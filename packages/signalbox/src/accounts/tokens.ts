@@ -14,7 +14,7 @@ import { Secret } from "../core/secret.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
-import { sql } from "../storage/ports/sql.ts";
+import { sql, sqlList } from "../storage/ports/sql.ts";
 import type { Token } from "./token.ts";
 import { hashToken, TokenIndex } from "./token-index.ts";
 
@@ -34,7 +34,6 @@ export class Tokens {
   readonly #clock: Clock;
   readonly #events: ResourceEvents;
   readonly #index = new TokenIndex();
-  readonly #lastUse = new Map<string, number>();
   #flushTimer: NodeJS.Timeout | undefined;
 
   constructor(database: Database, clock: Clock, events: ResourceEvents) {
@@ -91,7 +90,6 @@ export class Tokens {
     // The index goes first: a failure between the two leaves a token refused that should be, never one accepted.
     this.#index.remove(id);
     await this.#database.run(sql`DELETE FROM token WHERE id = ${id}`);
-    this.#lastUse.delete(id);
     await this.#events.deleted({ accountId, type: "api_token", id });
     return true;
   }
@@ -118,33 +116,30 @@ export class Tokens {
     return { tokens, next: rows.length > PAGE_SIZE ? (tokens.at(-1)?.id ?? null) : null };
   }
 
-  /** Last use as far as this process knows; times of earlier runs come from the database with `readLastUse`. */
+  /** When each of the tokens was last used, to within the flush interval after a crash. */
   async readLastUse(ids: readonly string[]): Promise<Map<string, number>> {
     const times = new Map<string, number>();
-    for (const id of ids) {
-      const row = await this.#database.get<{ last_used_at: number | null }>(
-        sql`SELECT last_used_at FROM token WHERE id = ${id}`,
-      );
-      const time = this.#lastUse.get(id) ?? row?.last_used_at;
-      if (time != null) times.set(id, time);
+    if (ids.length === 0) return times;
+    const rows = await this.#database.all<{ id: string; last_used_at: number | null }>(
+      sql`SELECT id, last_used_at FROM token WHERE id IN (${sqlList(ids)})`,
+    );
+    for (const row of rows) {
+      const time = this.#index.lastUse(row.id) ?? row.last_used_at;
+      if (time !== null) times.set(row.id, time);
     }
     return times;
   }
 
   /** The live token with this text. Called on every request: no I/O. */
   authenticate(text: string): Token | undefined {
-    const now = this.#clock.now();
-    const token = this.#index.findByText(text, now);
-    if (token !== undefined) this.#lastUse.set(token.id, now);
-    return token;
+    return this.#index.findByText(text, this.#clock.now());
   }
 
   async flushLastUse(): Promise<void> {
-    const uses = [...this.#lastUse];
+    const uses = this.#index.takeUses();
     if (uses.length === 0) return;
-    this.#lastUse.clear();
     await this.#database.transaction(async (tx) => {
-      for (const [id, time] of uses)
+      for (const { id, time } of uses)
         await tx.run(sql`UPDATE token SET last_used_at = ${time} WHERE id = ${id}`);
     });
   }

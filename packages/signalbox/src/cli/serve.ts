@@ -14,6 +14,8 @@ export const serve: Command = {
   async run(context) {
     const config = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
     const logger = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });
+    // Listened for from the beginning: a signal during the start must stop it too, not kill it half-way.
+    const stopSignal = nextStopSignal();
     const service = await startService({
       config,
       logger,
@@ -28,7 +30,7 @@ export const serve: Command = {
         ? `${JSON.stringify({ url: service.url, pid: process.pid })}\n`
         : welcome(service, config.dataDir),
     );
-    const signal = await stopSignal();
+    const signal = await stopSignal;
     logger.info({ signal }, "stopping");
     await service.stop();
   },
@@ -51,7 +53,7 @@ function welcome(service: Service, dataDir: string): string {
 }
 
 /** The first SIGTERM or SIGINT; a second one ends the process at once. */
-function stopSignal(): Promise<NodeJS.Signals> {
+function nextStopSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) {
       process.once(name, () => {

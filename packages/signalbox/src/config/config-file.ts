@@ -3,7 +3,10 @@
  * names its unit and default.
  */
 import { z } from "zod";
-import { outgoingConfig, webhooksConfig } from "./webhooks-config.ts";
+import { tagKeys } from "./tag-keys.ts";
+import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
+import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -30,10 +33,21 @@ const listener = z
   })
   .prefault({});
 
+const gateway = z
+  .strictObject({
+    ...gatewayKeys,
+    logs: callLogKeys,
+    prices: priceKeys,
+  })
+  .prefault({});
+
 export const configFile = z.strictObject({
   listener,
-  webhooks: webhooksConfig,
-  outgoing: outgoingConfig,
+  gateway,
+  providers: providerKeys,
+  tags: tagKeys,
+  webhooks: webhookKeys,
+  outgoing: outgoingKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;

@@ -18,19 +18,25 @@ import {
 } from "./render-error.ts";
 import { RequestContext } from "./request-context.ts";
 import { decodeSegment, splitTarget } from "./request-target.ts";
+import type { ListenerState, TrackedResponse } from "./tracked-response.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
 
 export class Dispatcher {
   readonly #areas = new Map<string, Area>();
-  readonly #metrics: HttpMetrics;
+  readonly #measure: (this: TrackedResponse) => void;
+  readonly #listener: ListenerState = { isDraining: false };
   readonly #logger: Logger;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
   constructor(areas: readonly Area[], metrics: HttpMetrics, logger: Logger) {
-    this.#metrics = metrics;
     this.#logger = logger;
+    this.#measure = function measure(this: TrackedResponse) {
+      // The parser lets through only methods it knows, so the label has few values.
+      const seconds = (performance.now() - this.startedAt) / 1000;
+      metrics.requests.observe(this.area, this.req.method ?? "", this.statusCode, seconds);
+    };
     for (const area of areas) {
       for (const segment of area.segments) {
         if (this.#areas.has(segment)) throw new Error(`two areas claim /${segment}`);
@@ -39,17 +45,19 @@ export class Dispatcher {
     }
   }
 
-  readonly request = (request: IncomingMessage, response: ServerResponse): void => {
+  readonly request = (request: IncomingMessage, response: TrackedResponse): void => {
     const id = this.requestId(request);
-    response.setHeader("x-request-id", id);
-    const startedAt = performance.now();
+    response.requestId = id;
+    response.listener = this.#listener;
+    response.startedAt = performance.now();
+    // `close` and not `finish`: a client that left early is counted too. One shared listener, no closure per request.
+    response.on("close", this.#measure);
     let area: Area | undefined;
-    // `close` and not `finish`: a client that left early is counted too.
-    response.once("close", () => this.#measure(area, request, response, startedAt));
     try {
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
+      response.area = area.name;
       const pending = area.handle(request, response, new RequestContext(id, target, request));
       if (pending instanceof Promise)
         pending.catch((error: unknown) => this.#fail(response, area, id, error));
@@ -76,10 +84,15 @@ export class Dispatcher {
     }
   };
 
+  /** From now on every answer, also to requests that are running, tells its client that the connection ends with it. */
+  drain(): void {
+    this.#listener.isDraining = true;
+  }
+
   /** The caller's id when it is harmless to repeat, so that traces through several services line up; else our own. */
   requestId(request?: IncomingMessage): string {
-    const given = request?.headers["x-request-id"];
-    if (typeof given === "string" && CALLER_REQUEST_ID.test(given)) return given;
+    const given = request === undefined ? undefined : findHeader(request.rawHeaders, "x-request-id");
+    if (given !== undefined && CALLER_REQUEST_ID.test(given)) return given;
     this.#idCounter += 1;
     return this.#idPrefix + this.#idCounter.toString(36);
   }
@@ -100,16 +113,13 @@ export class Dispatcher {
       this.#logger.error({ err: known.cause ?? known, requestId }, "request failed");
     return known;
   }
+}
 
-  #measure(
-    area: Area | undefined,
-    request: IncomingMessage,
-    response: ServerResponse,
-    startedAt: number,
-  ): void {
-    const name = area?.name ?? "none";
-    // The parser lets through only methods it knows, so the label has few values.
-    this.#metrics.requests.inc({ area: name, method: request.method ?? "", status: response.statusCode });
-    this.#metrics.durations.observe({ area: name }, (performance.now() - startedAt) / 1000);
+/** Looks in the raw list: building node's header object for one rare header would cost more than the whole dispatch. */
+function findHeader(rawHeaders: readonly string[], name: string): string | undefined {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const candidate = rawHeaders[i];
+    if (candidate?.length === name.length && candidate.toLowerCase() === name) return rawHeaders[i + 1];
   }
+  return undefined;
 }

@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
-import type { WebhooksConfig } from "../config/webhooks-config.ts";
+import type { WebhooksConfig } from "../config/webhook-keys.ts";
 import type { Area } from "../http/area.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { Admission } from "./admission.ts";

@@ -4,7 +4,7 @@
  */
 import type { KeyObject } from "node:crypto";
 import { ConfigError } from "../config/index.ts";
-import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhooks-config.ts";
+import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhook-keys.ts";
 import { Secret } from "../core/secret.ts";
 import type { EntityForm } from "./instance-name.ts";
 import { createBodyHmacScheme, type Scheme } from "./schemes/index.ts";

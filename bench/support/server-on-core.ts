@@ -1,0 +1,84 @@
+/** Starts a server process for a benchmark, on a core of its own where the machine lets us choose (Linux with taskset). */
+import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import type { Readable } from "node:stream";
+
+const SERVER_CORE = "0";
+const LOAD_CORE = "1";
+const canPin = availableParallelism() > 1 && spawnSync("taskset", ["--version"]).status === 0;
+
+export interface ServerOnCore {
+  readonly pid: number;
+  /** First line the server wrote to standard output. */
+  readonly firstLine: string;
+  /** User and system time so far, in milliseconds; null where /proc is missing. */
+  cpuMs(): number | null;
+  residentBytes(): number | null;
+  stop(): Promise<void>;
+}
+
+/** Moves this process, the load generator, to the other core. */
+export function pinLoadGenerator(): void {
+  if (canPin) spawnSync("taskset", ["-a", "-cp", LOAD_CORE, String(process.pid)]);
+}
+
+export async function startOnCore(
+  command: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string; waitForLine?: boolean } = {},
+): Promise<ServerOnCore> {
+  const [program = "", ...args] = canPin ? ["taskset", "-c", SERVER_CORE, ...command] : command;
+  const child = spawn(program, args, {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...options.env },
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+  });
+  const firstLine = options.waitForLine === false ? "" : await readLine(child);
+  const pid = child.pid ?? 0;
+  return {
+    pid,
+    firstLine,
+    cpuMs: () => readCpuMs(pid),
+    residentBytes: () => readResidentBytes(pid),
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const exit = once(child, "exit");
+      child.kill("SIGTERM");
+      await exit;
+    },
+  };
+}
+
+function readLine(child: ChildProcessByStdio<null, Readable, null>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+      const end = text.indexOf("\n");
+      if (end !== -1) resolve(text.slice(0, end));
+    });
+    child.once("exit", (code) => reject(new Error(`the server ended with ${code} before it was ready`)));
+  });
+}
+
+/** Clock ticks per second are 100 on every Linux Node runs on. */
+const MS_PER_TICK = 10;
+
+function readCpuMs(pid: number): number | null {
+  const fields = readProc(pid, "stat")?.split(") ")[1]?.split(" ");
+  return fields === undefined ? null : (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+}
+
+function readResidentBytes(pid: number): number | null {
+  const kilobytes = /VmRSS:\s+(\d+) kB/.exec(readProc(pid, "status") ?? "")?.[1];
+  return kilobytes === undefined ? null : Number(kilobytes) * 1024;
+}
+
+function readProc(pid: number, file: string): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+  } catch {
+    return null;
+  }
+}

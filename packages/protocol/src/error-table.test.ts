@@ -1,0 +1,19 @@
+import { expect, it } from "vitest";
+import { ERROR_TABLE, type ErrorEntry } from "./error-table.ts";
+
+const entries: [string, ErrorEntry][] = Object.entries(ERROR_TABLE);
+
+it("gives every error a number of its own", () => {
+  const codes = entries.map(([, entry]) => entry.code);
+  expect(new Set(codes).size).toBe(codes.length);
+});
+
+it("closes WebSockets with codes that applications may use", () => {
+  for (const [name, { closeCode }] of entries) {
+    if (closeCode === undefined) continue;
+    expect(
+      [1007, 1008, 1009, 1011, 1012, 1013].includes(closeCode) || (closeCode >= 4000 && closeCode < 5000),
+      name,
+    ).toBe(true);
+  }
+});

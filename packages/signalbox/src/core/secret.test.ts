@@ -1,0 +1,20 @@
+import { inspect } from "node:util";
+import { expect, it } from "vitest";
+import { Secret } from "./secret.ts";
+
+it("never shows its text by accident", () => {
+  const secret = new Secret("hunter2");
+  expect(
+    `${secret} ${JSON.stringify({ secret })} ${inspect({ secret })} ${JSON.stringify(Object.entries(secret))}`,
+  ).not.toContain("hunter2");
+  expect(secret.reveal()).toBe("hunter2");
+});
+
+it("compares by content, whatever the lengths", () => {
+  const secret = new Secret("hunter2");
+  expect([secret.equals("hunter2"), secret.equals("hunter"), secret.equals("")]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+});

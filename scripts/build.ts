@@ -1,0 +1,56 @@
+/**
+ * `npm run build`: makes the packages as they are published, each in its `dist/` with a package.json of its own.
+ *
+ * In the repository `exports` name the TypeScript sources, so that nothing has to be built to run them. Node does not strip types below
+ * node_modules, so what is published is JavaScript; the layout stays the same, only the endings change.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "..");
+const PUBLISHED = ["protocol", "signalbox"];
+
+for (const name of PUBLISHED) build(join(ROOT, "packages", name));
+
+function build(folder: string): void {
+  const out = join(folder, "dist");
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  const config = join(out, "tsconfig.json");
+  writeFileSync(
+    config,
+    JSON.stringify({
+      extends: "../../../tsconfig.build.json",
+      compilerOptions: { rootDir: "../src", outDir: "src" },
+      include: ["../src/**/*.ts"],
+      exclude: ["../src/**/*.test.ts", "../src/**/contract/**"],
+    }),
+  );
+  run("tsc", ["-p", config]);
+  rmSync(config);
+  cpSync(join(folder, "src"), join(out, "src"), {
+    recursive: true,
+    filter: (path) => !basename(path).includes(".") || path.endsWith(".sql"),
+  });
+  if (existsSync(join(folder, "bin"))) {
+    cpSync(join(folder, "bin"), join(out, "bin"), { recursive: true });
+    const file = join(out, "bin", "signalbox.js");
+    writeFileSync(file, toJavaScriptPath(readFileSync(file, "utf8")));
+  }
+  cpSync(join(ROOT, "LICENSE"), join(out, "LICENSE"));
+  const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Record<string, unknown>;
+  delete manifest["devDependencies"];
+  manifest["exports"] = JSON.parse(toJavaScriptPath(JSON.stringify(manifest["exports"]))) as unknown;
+  writeFileSync(join(out, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  run("publint", [out, "--strict"]);
+}
+
+function toJavaScriptPath(text: string): string {
+  return text.replaceAll(/(src\/[\w/.-]+)\.ts/g, "$1.js");
+}
+
+function run(tool: string, args: readonly string[]): void {
+  const { status } = spawnSync(tool, args, { stdio: "inherit", cwd: ROOT });
+  if (status !== 0) process.exit(status ?? 1);
+}

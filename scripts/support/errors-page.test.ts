@@ -1,0 +1,7 @@
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { errorsPage, ERRORS_PAGE_PATH } from "./errors-page.ts";
+
+it("docs/reference/errors.md is in step with the error table (else run npm run docs)", () => {
+  expect(readFileSync(ERRORS_PAGE_PATH, "utf8")).toBe(errorsPage());
+});

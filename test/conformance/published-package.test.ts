@@ -1,0 +1,60 @@
+/** What `npm run build` makes is what users install: it must run as JavaScript below node_modules, without this repository. */
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+const ROOT = join(import.meta.dirname, "../..");
+const OWN = new Map([
+  ["signalbox", "signalbox"],
+  ["@signalbox/protocol", "protocol"],
+]);
+let project: string;
+
+beforeAll(() => {
+  const build = spawnSync(process.execPath, ["scripts/build.ts"], {
+    cwd: ROOT,
+    encoding: "utf8",
+    env: { ...process.env, PATH: `${join(ROOT, "node_modules/.bin")}:${process.env["PATH"]}` },
+  });
+  expect(build.status, build.stdout + build.stderr).toBe(0);
+  project = mkdtempSync(join(tmpdir(), "signalbox-published-"));
+  installInto(join(project, "node_modules"));
+});
+afterAll(() => rmSync(project, { recursive: true, force: true }));
+
+/** Our packages as built; everything else as the repository has it. */
+function installInto(modules: string): void {
+  mkdirSync(join(modules, "@signalbox"), { recursive: true });
+  for (const [name, folder] of OWN)
+    cpSync(join(ROOT, "packages", folder, "dist"), join(modules, name), { recursive: true });
+  for (const name of readdirSync(join(ROOT, "node_modules"))) {
+    if (name.startsWith(".") || name === "signalbox" || name === "@signalbox") continue;
+    symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+  }
+}
+
+it("serves, with a configuration file that uses the package's own types", async () => {
+  writeFileSync(join(project, "package.json"), '{"type":"module"}');
+  writeFileSync(
+    join(project, "signalbox.config.ts"),
+    'import { defineConfig } from "signalbox";\nexport default defineConfig({ listener: { maxConnections: 7 } });\n',
+  );
+  const child = spawn(
+    process.execPath,
+    [join(project, "node_modules/signalbox/bin/signalbox.js"), "serve", "--json", "--port", "0"],
+    {
+      cwd: project,
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  const [line] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
+  const { url } = JSON.parse(line) as { url: string };
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  const exit = once(child, "exit");
+  child.kill("SIGTERM");
+  expect((await exit)[0]).toBe(0);
+});

@@ -1,0 +1,302 @@
+/** Starting, stopping and configuring the real process. */
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  runCliProcess,
+  type ServerProcess,
+  spawnCli,
+  startServerProcess,
+} from "../support/server-process.ts";
+import { openTestPostgres } from "../support/test-postgres.ts";
+
+let folder: string;
+let running: ServerProcess[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "signalbox-run-"));
+});
+afterEach(async () => {
+  for (const server of running)
+    if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  running = [];
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function start(args: readonly string[] = [], env: Record<string, string> = {}): Promise<ServerProcess> {
+  const server = await startServerProcess(["--data-dir", join(folder, "data"), ...args], {
+    env,
+    cwd: folder,
+  });
+  running.push(server);
+  return server;
+}
+
+const serve = (args: readonly string[], env: Record<string, string> = {}) =>
+  runCliProcess(["serve", "--port", "0", "--data-dir", join(folder, "data"), ...args], { env, cwd: folder });
+
+describe("the first start", () => {
+  it("prints one JSON object with url and pid in --json mode once it serves", async () => {
+    const server = await start();
+    expect(server.pid).toBe(server.child.pid);
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+  });
+
+  it("makes a root token, prints it once and keeps it in a file that only the owner can read", async () => {
+    const child = spawnCli(["serve", "--port", "0", "--data-dir", join(folder, "data")], { cwd: folder });
+    const [text] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
+    child.kill("SIGTERM");
+    await once(child, "exit");
+    const file = join(folder, "data", "root-token");
+    const token = readFileSync(file, "utf8").trim();
+    expect(text).toContain(token);
+    expect(text).toMatch(/on http:\/\/127\.0\.0\.1:\d+/);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const second = spawnCli(["serve", "--port", "0", "--data-dir", join(folder, "data")], { cwd: folder });
+    const [again] = (await once(second.stdout.setEncoding("utf8"), "data")) as [string];
+    second.kill("SIGTERM");
+    await once(second, "exit");
+    expect(again).not.toContain(token);
+  });
+
+  it("takes the root token from the environment and then writes none", async () => {
+    const server = await start([], { SIGNALBOX_ROOT_TOKEN: "a-root-token-of-my-own" });
+    const response = await fetch(`${server.url}/accounts`, {
+      headers: { authorization: "Bearer a-root-token-of-my-own" },
+    });
+    expect(response.status).toBe(200);
+    expect(existsSync(join(folder, "data", "root-token"))).toBe(false);
+  });
+});
+
+describe("flags and environment", () => {
+  it("give port, host and data folder, and flags win", async () => {
+    const probe = createServer().listen(0, "127.0.0.1");
+    await once(probe, "listening");
+    const { port } = probe.address() as AddressInfo;
+    probe.close();
+    await once(probe, "close");
+    const child = spawnCli(["serve", "--json"], {
+      cwd: folder,
+      env: { PORT: String(port), HOST: "127.0.0.1", SIGNALBOX_DATA_DIR: join(folder, "from-env") },
+    });
+    const [line] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
+    expect(JSON.parse(line)).toMatchObject({ url: `http://127.0.0.1:${port}` });
+    expect(existsSync(join(folder, "from-env", "signalbox.db"))).toBe(true);
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  });
+
+  it("come from a configuration file in the working folder, in TypeScript, and from an env file", async () => {
+    writeFileSync(
+      join(folder, "signalbox.config.ts"),
+      `const config: { listener: { maxBodyBytes: number } } = { listener: { maxBodyBytes: 2048 } };\nexport default config;\n`,
+    );
+    writeFileSync(join(folder, ".env.local"), "SIGNALBOX_ROOT_TOKEN=token-from-the-env-file\n");
+    const server = await start(["--env-file", ".env.local"]);
+    const response = await fetch(`${server.url}/accounts`, {
+      method: "POST",
+      headers: { authorization: "Bearer token-from-the-env-file" },
+      body: "x".repeat(3000),
+    });
+    expect(response.status).toBe(415);
+    const large = await fetch(`${server.url}/accounts`, {
+      method: "POST",
+      headers: { authorization: "Bearer token-from-the-env-file", "content-type": "application/json" },
+      body: "x".repeat(3000),
+    });
+    expect(large.status).toBe(413);
+  });
+});
+
+describe("bad configuration ends with exit code 2 and one line that names the setting", () => {
+  it.each([
+    [["--port", "70000"], /^signalbox: --port: expected a number from 0 to 65535, found "70000"\n$/],
+    [["--port", "http"], /^signalbox: --port: expected a number/],
+    [["--log-level", "loud"], /^signalbox: --log-level: expected one of .*, found "loud"\n$/],
+    [["--database-url", "mysql://x"], /^signalbox: --database-url \(DATABASE_URL\): expected postgres:/],
+    [
+      ["--config", "missing.json"],
+      /^signalbox: --config: expected a file, found nothing at .*missing\.json\n$/,
+    ],
+    [["--prot", "1"], /^signalbox: unknown option --prot, did you mean --port\?\n$/],
+    [["extra"], /^signalbox: "serve" takes no argument "extra"\n$/],
+  ])("%j", async (args, message) => {
+    const { code, stderr, stdout } = await serve(args);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(message);
+  });
+
+  it("an environment variable is named as such", async () => {
+    const port = await runCliProcess(["serve"], { env: { PORT: "x" }, cwd: folder });
+    expect([port.code, port.stderr]).toEqual([
+      2,
+      'signalbox: PORT: expected a number from 0 to 65535, found "x"\n',
+    ]);
+    const token = await serve([], { SIGNALBOX_ROOT_TOKEN: "short" });
+    expect([token.code, token.stderr]).toEqual([
+      2,
+      "signalbox: SIGNALBOX_ROOT_TOKEN: expected at least 20 characters, found 5\n",
+    ]);
+  });
+
+  it.each([
+    [{ listner: {} }, 'unknown key "listner", did you mean "listener"?'],
+    [{ listener: { maxBodyByte: 1 } }, 'unknown key "listener.maxBodyByte", did you mean "maxBodyBytes"?'],
+    [{ listener: { zzz: 1 } }, 'unknown key "listener.zzz"'],
+    [
+      { listener: { maxConnections: "many" } },
+      'listener.maxConnections: Invalid input: expected number, received string, found "many"',
+    ],
+    [[], "the file: Invalid input"],
+  ])("a configuration file with %j", async (content, message) => {
+    writeFileSync(join(folder, "signalbox.config.json"), JSON.stringify(content));
+    const { code, stderr } = await serve([]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`signalbox.config.json: ${message}`);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it("a configuration file that cannot be loaded", async () => {
+    writeFileSync(join(folder, "broken.ts"), "export default {{{");
+    const { code, stderr } = await serve(["--config", "broken.ts"]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^signalbox: .*broken\.ts: cannot be loaded: /);
+  });
+});
+
+describe("a data folder that cannot be used ends with exit code 1 and one line", () => {
+  it("when it cannot be created or written", async () => {
+    writeFileSync(join(folder, "data"), "a file");
+    const { code, stderr } = await serve([]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^signalbox: cannot create the data folder .*\n$/);
+  });
+
+  it("when another running process holds it, named with its pid and address", async () => {
+    const server = await start();
+    const { code, stderr } = await serve([]);
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      `signalbox: the data folder ${join(folder, "data")} is in use by the process ${server.pid} at ${server.url}\n`,
+    );
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+  });
+
+  it("but not when the process that held it was killed", async () => {
+    const server = await start();
+    await server.end("SIGKILL");
+    expect((await fetch(`${(await start()).url}/healthz`)).status).toBe(200);
+  });
+
+  it("when it was written by a newer version", async () => {
+    await (await start()).end("SIGTERM");
+    const database = new DatabaseSync(join(folder, "data", "signalbox.db"));
+    database.exec("INSERT INTO schema_migrations VALUES (9999, 'from-the-future', 'x', 0)");
+    database.close();
+    const { code, stderr } = await serve([]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^signalbox: the database was written by a newer version \(it has schema 9999-from-the-future, .*\n$/,
+    );
+  });
+
+  it("when the port is taken", async () => {
+    const server = await start();
+    const other = await runCliProcess(
+      ["serve", "--port", new URL(server.url).port, "--data-dir", join(folder, "data2")],
+      { cwd: folder },
+    );
+    expect(other.code).toBe(1);
+    expect(other.stderr).toMatch(/^signalbox: .*EADDRINUSE.*\n$/);
+  });
+});
+
+describe("stopping", () => {
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "on %s ends with exit code 0 and frees the folder",
+    async (signal) => {
+      const server = await start();
+      expect(await server.end(signal)).toBe(0);
+      expect(existsSync(join(folder, "data", "server.json"))).toBe(false);
+    },
+  );
+
+  it("lets a running request finish while new connections are refused", async () => {
+    const server = await start([], { SIGNALBOX_ROOT_TOKEN: "root-token-for-stopping" });
+    const port = Number(new URL(server.url).port);
+    const body = '{"id":"late"}';
+    const socket = connect(port, "127.0.0.1");
+    let answer = "";
+    socket.setEncoding("utf8").on("data", (text: string) => (answer += text));
+    // The request is half sent when the signal comes; the rest follows.
+    socket.write(
+      `POST /accounts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer root-token-for-stopping\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 3)}`,
+    );
+    await expect
+      .poll(async () =>
+        (await fetch(`${server.url}/metrics`).then((r) => r.text())).includes("signalbox_http_connections 2"),
+      )
+      .toBe(true);
+    server.child.kill("SIGTERM");
+    await expect
+      .poll(() =>
+        fetch(`${server.url}/healthz`).then(
+          () => "up",
+          () => "refused",
+        ),
+      )
+      .toBe("refused");
+    socket.write(body.slice(3));
+    const [code] = (await once(server.child, "exit")) as [number];
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(answer).toMatch(/\r\nconnection: close\r\n/i);
+    expect(code).toBe(0);
+  });
+
+  it("cuts what has not finished when the grace period is over", async () => {
+    writeFileSync(
+      join(folder, "signalbox.config.json"),
+      JSON.stringify({ listener: { gracePeriodMs: 100 } }),
+    );
+    const server = await start();
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+    socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n");
+    await once(socket, "connect");
+    const closed = once(socket, "close");
+    expect(await server.end("SIGTERM")).toBe(0);
+    await closed;
+  });
+});
+
+describe("on PostgreSQL", () => {
+  it("serves from the database, keeps accounts over a restart, and refuses a second process", async () => {
+    const { url, drop } = await openTestPostgres();
+    const env = { SIGNALBOX_ROOT_TOKEN: "root-token-on-postgres", DATABASE_URL: url };
+    const call = (server: ServerProcess, method: string, path: string, body?: object) =>
+      fetch(server.url + path, {
+        method,
+        headers: { authorization: `Bearer ${env.SIGNALBOX_ROOT_TOKEN}`, "content-type": "application/json" },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+    const first = await start([], env);
+    expect((await call(first, "POST", "/accounts", { id: "kept" })).status).toBe(200);
+    mkdirSync(join(folder, "elsewhere"));
+    const second = await runCliProcess(["serve", "--port", "0", "--data-dir", join(folder, "elsewhere")], {
+      env,
+      cwd: folder,
+    });
+    expect([second.code, second.stderr]).toEqual([
+      1,
+      "signalbox: the PostgreSQL database is in use by another Signalbox process\n",
+    ]);
+    await first.end("SIGKILL");
+    const again = await start([], env);
+    expect((await call(again, "GET", "/accounts/kept")).status).toBe(200);
+    await again.end("SIGTERM");
+    await drop();
+  });
+});
