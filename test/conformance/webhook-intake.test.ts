@@ -7,6 +7,7 @@ import { join } from "node:path";
 import Stripe from "stripe";
 import twilio from "twilio";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { instanceNames } from "../support/instance-names.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { hexSignature, post, SECRET, sendGeneric, sendGithub } from "../support/webhook-sender.ts";
 
@@ -44,10 +45,7 @@ beforeAll(async () => {
 
 afterAll(() => server.stop());
 
-const instances = async (): Promise<string[]> => {
-  const { body } = await server.api("GET", "/accounts/default/agents/webhook-agent/instances");
-  return (body.result as { name: string }[]).map(({ name }) => name);
-};
+const instances = () => instanceNames(server.dataDir);
 
 describe("routes", () => {
   it("POST /webhooks/{entity_id} reaches the agent of that name", async () => {
@@ -106,7 +104,7 @@ describe("entities", () => {
     "a payload without one is 400: %j",
     async (payload) => {
       const answer = await sendGithub(server.url, { payload });
-      expect([answer.status, answer.body.errors[0].code]).toEqual([400, 3003]);
+      expect([answer.status, answer.body.errors[0].code]).toEqual([400, 4003]);
     },
   );
 
@@ -121,7 +119,7 @@ describe("entities", () => {
 
   it("one in the URL that is not the one in the signed payload is 400", async () => {
     const answer = await sendGithub(server.url, { repository: "acme/widgets", path: "github/acme-gadgets" });
-    expect([answer.status, answer.body.errors[0].code]).toEqual([400, 3004]);
+    expect([answer.status, answer.body.errors[0].code]).toEqual([400, 4004]);
   });
 
   it("a/b-c and a-b/c are two instances, always the same two", async () => {
@@ -158,7 +156,7 @@ describe("signatures", () => {
       expect(unknown.status).toBe(401);
       expect(unknown.body).toEqual({
         success: false,
-        errors: [{ code: 3001, message: "Invalid signature" }],
+        errors: [{ code: 4001, message: "Invalid signature" }],
         messages: [],
         result: null,
       });
@@ -262,7 +260,7 @@ describe("payloads", () => {
     async (body) => {
       const before = await instances();
       const answer = await sendGeneric(server.url, "bad-payload", body);
-      expect([answer.status, answer.body.errors[0].code]).toEqual([400, 3002]);
+      expect([answer.status, answer.body.errors[0].code]).toEqual([400, 4002]);
       expect(JSON.stringify(answer.body)).not.toMatch(/\bat \w|position|\.ts/);
       expect(await instances()).toEqual(before);
     },
@@ -270,7 +268,7 @@ describe("payloads", () => {
 
   it("of a type that is neither JSON nor a known form is 415", async () => {
     const answer = await sendGeneric(server.url, "xml", "<a/>", { "content-type": "application/xml" });
-    expect([answer.status, answer.body.errors[0].code]).toEqual([415, 3006]);
+    expect([answer.status, answer.body.errors[0].code]).toEqual([415, 4006]);
   });
 
   it("over the limit is 413, declared or not, whether or not anything else is right", async () => {

@@ -26,6 +26,8 @@ const gateway = (code: number, status: number, message: string, retryable = fals
   entry("gateway", code, status, message, retryable);
 const webhooks = (code: number, status: number, message: string) =>
   entry("webhooks", code, status, message, false);
+const agents = (code: number, status: number, message: string, retryable = false, closeCode?: number) =>
+  entry("agents", code, status, message, retryable, closeCode);
 const tags = (code: number, message: string, status = 400) => entry("tags", code, status, message, false);
 
 function entry(
@@ -71,12 +73,25 @@ export const ERROR_TABLE = {
   gateway_spend_limit: gateway(2041, 429, "Spend limit exceeded", true),
 
   // Webhook intake.
-  webhook_invalid_signature: webhooks(3001, 401, "Invalid signature"),
-  webhook_invalid_payload: webhooks(3002, 400, "Invalid payload"),
-  webhook_missing_entity: webhooks(3003, 400, "Missing entity"),
-  webhook_entity_mismatch: webhooks(3004, 400, "The entity in the URL is not the one in the payload"),
-  webhook_unknown_source: webhooks(3005, 404, "Unknown webhook source"),
-  webhook_unsupported_media_type: webhooks(3006, 415, "Content-Type must be JSON or a form the source sends"),
+  webhook_invalid_signature: webhooks(4001, 401, "Invalid signature"),
+  webhook_invalid_payload: webhooks(4002, 400, "Invalid payload"),
+  webhook_missing_entity: webhooks(4003, 400, "Missing entity"),
+  webhook_entity_mismatch: webhooks(4004, 400, "The entity in the URL is not the one in the payload"),
+  webhook_unknown_source: webhooks(4005, 404, "Unknown webhook source"),
+  webhook_unsupported_media_type: webhooks(4006, 415, "Content-Type must be JSON or a form the source sends"),
+
+  // Agents.
+  agent_not_found: agents(3001, 404, "Agent not found", false, 4404),
+  agent_invalid_name: agents(3002, 400, "Invalid instance name", false, 4400),
+  agent_instance_not_found: agents(3003, 404, "Instance not found"),
+  agent_method_unknown: agents(3004, 404, "Method does not exist"),
+  agent_method_not_callable: agents(3005, 403, "Method is not callable"),
+  agent_readonly: agents(3006, 403, "Connection is readonly"),
+  agent_failed: agents(3007, 500, "The agent failed"),
+  agent_turn_timeout: agents(3008, 504, "The turn took too long", true),
+  agent_call_cycle: agents(3009, 409, "The call would wait for itself"),
+  agent_destroyed: agents(3010, 410, "The instance was destroyed", true, 4410),
+  agent_sql: agents(3011, 400, "The SQL statement failed"),
 
   // Tags.
   tags_invalid_set_payload: tags(1002, "Invalid set payload"),

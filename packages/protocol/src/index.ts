@@ -22,3 +22,14 @@ export {
   type TagFilter,
 } from "./tag-filter.ts";
 export { TAG_RESOURCE_TYPES, type TagResourceType } from "./tag-resource-types.ts";
+export {
+  type ClientFrame,
+  type IdentityFrame,
+  kebabCase,
+  parseClientFrame,
+  type RpcRequestFrame,
+  type RpcResponseFrame,
+  type ServerFrame,
+  type StateErrorFrame,
+  type StateFrame,
+} from "./agent-frames.ts";

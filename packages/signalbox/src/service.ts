@@ -13,21 +13,25 @@ import {
   type RootToken,
   Tokens,
 } from "./accounts/index.ts";
+import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
+import { OutgoingWebhooks } from "./outgoing/index.ts";
 import { migrate } from "./storage/migrate.ts";
 import type { Database } from "./storage/ports/database.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
+import { InstanceFiles } from "./storage/sqlite/instance-files.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
 import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
+import { createWebhooksArea, WebhookAgent } from "./webhooks/index.ts";
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -170,7 +174,14 @@ function createAreas(parts: AreaParts): AreaModule[] {
     dropGateway: async () => undefined,
   };
   const tags = createTagsArea(parts);
-  return [createGatewayArea({ ...parts, callLog }), tags];
+  const agents = createAgentsArea({
+    ...parts,
+    instanceStore: new InstanceFiles(parts.dataFolder.file("agents"), parts.onFatal),
+    outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
+    builtInAgents: [WebhookAgent],
+  });
+  const webhooks = createWebhooksArea({ ...parts, agents: agents.door });
+  return [createGatewayArea({ ...parts, callLog }), tags, agents, webhooks];
 }
 
 /** Last opened, first closed. */

@@ -7,6 +7,7 @@ import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
 import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
+import { agentsConfig } from "./agents-config.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -46,6 +47,7 @@ export const configFile = z.strictObject({
   gateway,
   providers: providerKeys,
   tags: tagKeys,
+  agents: agentsConfig,
   webhooks: webhookKeys,
   outgoing: outgoingKeys,
 });

@@ -54,7 +54,7 @@ export class WebhookAgent<
   Env = AgentEnvironment,
   State extends WebhookAgentState = WebhookAgentState,
 > extends Agent<Env, State> {
-  static readonly callable: readonly string[] = ["getEvents", "getEventsByType"];
+  static override readonly callable: readonly string[] = ["getEvents", "getEventsByType"];
   /** A subclass may keep more or less. */
   static readonly retention: Retention = { events: 100, days: 30 };
 
