@@ -12,8 +12,8 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
-import type { Admission } from "./admission.ts";
-import { overloaded } from "./admission.ts";
+import { renderError } from "../http/render-error.ts";
+import { type Admission, overloaded } from "./admission.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 import type { EntityClaims } from "./entity-claims.ts";
@@ -59,6 +59,17 @@ const ANSWERS: Readonly<Record<"processed" | "queued" | "duplicate", Answer>> = 
   duplicate: { status: 200, contentType: JSON_TYPE, body: '{"status":"duplicate"}' },
 };
 
+/**
+ * What everyone gets whose signature does not hold. Written once and returned, not thrown: under an attack this is the hottest path there
+ * is, and an error's stack trace would cost as much as the whole verification.
+ */
+const REFUSAL: Answer = (() => {
+  const { status, body } = renderError(new SignalboxError("webhook_invalid_signature"), "envelope", "");
+  return { status, contentType: JSON_TYPE, body };
+})();
+
+type OutcomeKind = DeliveryOutcome["kind"] | "handshake" | "stale";
+
 export class Intake {
   readonly #parts: IntakeParts;
 
@@ -70,9 +81,14 @@ export class Intake {
     const startedAt = performance.now();
     const now = this.#parts.clock.now();
     const trace: Trace = { event: null, instance: "" };
+    const problem = verifySignature(arrived, now);
+    if (problem !== null) {
+      this.#record(arrived, now, startedAt, trace, { status: "rejected", reason: problem }, REFUSAL.status);
+      return REFUSAL;
+    }
     try {
       const answer = await this.#process(arrived, now, trace);
-      this.#record(arrived, now, startedAt, trace, acceptedAs(answer.outcome), answer.answer.status);
+      this.#record(arrived, now, startedAt, trace, resultOf(answer.outcome), answer.answer.status);
       return answer.answer;
     } catch (error) {
       const refusal = explainRefusal(error);
@@ -109,13 +125,11 @@ export class Intake {
     arrived: ArrivedDelivery,
     now: number,
     trace: Trace,
-  ): Promise<{ answer: Answer; outcome: DeliveryOutcome["kind"] | "handshake" }> {
+  ): Promise<{ answer: Answer; outcome: OutcomeKind }> {
     const { source, headers, body } = arrived;
-    const problem = verifySignature(arrived, now);
-    if (problem !== null) throw new SignatureRefusal(problem);
     const payload = parsePayload(source.kind, headers["content-type"], body);
     const delivery: VerifiedDelivery = { headers, payload };
-    if (!isFresh(source, payload, now)) throw new SignatureRefusal("timestamp_outside_window");
+    if (!isFresh(source, payload, now)) return { answer: REFUSAL, outcome: "stale" };
     const type = readType(source, delivery);
     const handshake = source.kind.handshake?.(delivery, type);
     trace.event = readEvent(source, delivery, type, body, now);
@@ -197,16 +211,6 @@ type Result = Pick<DeliveryRecord, "status" | "reason">;
 
 const NO_HEADERS = {};
 
-/** What senders see is the table's one text; the reason is for the inspector. */
-class SignatureRefusal extends SignalboxError {
-  readonly problem: SignatureProblem;
-
-  constructor(problem: SignatureProblem) {
-    super("webhook_invalid_signature");
-    this.problem = problem;
-  }
-}
-
 function verifySignature(arrived: ArrivedDelivery, now: number): SignatureProblem | null {
   const { source } = arrived;
   if (source.keys.length === 0) return "no_secret";
@@ -227,14 +231,14 @@ function requireName(name: string | null): string {
   return name;
 }
 
-function acceptedAs(outcome: DeliveryOutcome["kind"] | "handshake"): Result {
+function resultOf(outcome: OutcomeKind): Result {
+  if (outcome === "stale") return { status: "rejected", reason: "timestamp_outside_window" };
   return outcome === "duplicate"
     ? { status: "duplicate", reason: null }
     : { status: "accepted", reason: outcome };
 }
 
 function explainRefusal(error: unknown): Result {
-  if (error instanceof SignatureRefusal) return { status: "rejected", reason: error.problem };
   if (!(error instanceof SignalboxError)) return { status: "failed", reason: "handler_failed" };
   switch (error.id) {
     case "webhook_invalid_payload":
