@@ -3,11 +3,12 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { agentsConfig } from "./agents-config.ts";
+import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
 import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { dashboardKeys } from "./dashboard-keys.ts";
 import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
-import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
-import { agentsConfig } from "./agents-config.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -44,12 +45,13 @@ const gateway = z
 
 export const configFile = z.strictObject({
   listener,
-  gateway,
-  providers: providerKeys,
-  tags: tagKeys,
   agents: agentsConfig,
   webhooks: webhookKeys,
   outgoing: outgoingKeys,
+  dashboard: dashboardKeys,
+  gateway,
+  providers: providerKeys,
+  tags: tagKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;

@@ -86,6 +86,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     lookup: reader,
     feed: log,
     async start() {
+      prune();
       timer = setInterval(prune, PRUNE_INTERVAL_MS).unref();
     },
     async drain() {
@@ -95,6 +96,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
       halt();
       await pruning;
     },
+    card: "tags",
     firstCommands: (url, tokenExpression) => {
       const path = `${url}/accounts/default/tags`;
       const header = `-H "Authorization: Bearer ${tokenExpression}"`;

@@ -14,6 +14,7 @@ import { DEFAULT_GATEWAY, type Gateway } from "./gateway.ts";
 import { DEFAULT_SETTINGS, gatewaySettings, type GatewaySettings } from "./gateway-settings.ts";
 
 export interface GatewayListener {
+  /** Read at the start, created, or given other settings. */
   onChanged(gateway: Gateway): void;
   onDeleted(gateway: Gateway): void;
 }
@@ -33,7 +34,7 @@ export class Gateways {
   async load(defaultAccountId: string): Promise<void> {
     const rows = await this.#database.all<GatewayRow>(sql`SELECT * FROM gateway`);
     this.#byAccount.clear();
-    for (const row of rows) this.#put(fromRow(row));
+    for (const row of rows) this.#change(fromRow(row));
     if (!rows.some((row) => row.account_id === defaultAccountId)) {
       await this.create(defaultAccountId, DEFAULT_GATEWAY, {});
     }
@@ -72,7 +73,7 @@ export class Gateways {
           ON CONFLICT (account_id, id) DO NOTHING`,
     );
     if (changes === 0) throw new SignalboxError("conflict", { message: `gateway ${id} already exists` });
-    this.#put(gateway);
+    this.#change(gateway);
     return gateway;
   }
 
@@ -98,8 +99,7 @@ export class Gateways {
         cacheGeneration: settings.cache_invalidate_on_update ? generation + 1 : generation,
       };
     });
-    this.#put(gateway);
-    for (const listener of this.#listeners) listener.onChanged(gateway);
+    this.#change(gateway);
     return gateway;
   }
 
@@ -113,10 +113,11 @@ export class Gateways {
     return gateway;
   }
 
-  #put(gateway: Gateway): void {
+  #change(gateway: Gateway): void {
     const ofAccount = this.#byAccount.get(gateway.accountId);
     if (ofAccount === undefined) this.#byAccount.set(gateway.accountId, new Map([[gateway.id, gateway]]));
     else ofAccount.set(gateway.id, gateway);
+    for (const listener of this.#listeners) listener.onChanged(gateway);
   }
 }
 

@@ -169,6 +169,9 @@ export function describeCallLog(name: string, open: () => Promise<CallLogUnderTe
       expect(Buffer.from((await read(0, "request"))?.bytes ?? []).toString()).toBe("{}");
       const response = await read(0, "response");
       expect(response?.contentType).toBe("text/event-stream");
+      expect((await log.body(GATEWAY, calls[0].id, "response", 10))?.bytes).toEqual(
+        new Uint8Array(large.subarray(0, 10)),
+      );
       expect(Buffer.compare(Buffer.from(response?.bytes ?? []), large)).toBe(0);
       expect(Buffer.from((await read(1, "request"))?.bytes ?? []).toString()).toBe("[the body]");
       expect(await read(1, "response")).toMatchObject({ isComplete: false });

@@ -254,8 +254,8 @@ export interface CallLog extends CallSink {
   list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage>;
   ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges>;
   get(gateway: GatewayRef, id: string): Promise<CallRow | null>;
-  /** Null when there is no such row or its body was not kept. */
-  body(gateway: GatewayRef, id: string, side: BodySide): Promise<StoredBody | null>;
+  /** Null when there is no such row or its body was not kept; `maxBytes` asks for its beginning only. */
+  body(gateway: GatewayRef, id: string, side: BodySide, maxBytes?: number): Promise<StoredBody | null>;
   /** False when there is no such row. */
   edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean>;
   /** Resolves with the number of rows deleted. */

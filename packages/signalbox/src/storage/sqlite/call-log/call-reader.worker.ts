@@ -21,10 +21,10 @@ const handlers = {
     reader.select(gateway, selection, order, limit),
   ranges: (gateway: GatewayRef, selection: CallSelection) => reader.ranges(gateway, selection),
   get: (gateway: GatewayRef, id: string) => reader.get(gateway, id),
-  body(gateway: GatewayRef, id: string, side: BodySide) {
+  body(gateway: GatewayRef, id: string, side: BodySide, maxBytes: number) {
     const body = reader.body(gateway, id, side);
-    // Of a view the whole memory behind it would be sent.
-    return body === null ? null : { ...body, bytes: new Uint8Array(body.bytes) };
+    // Copied: of a view the whole memory behind it would be sent.
+    return body === null ? null : { ...body, bytes: new Uint8Array(body.bytes.subarray(0, maxBytes)) };
   },
   summarise: (query: UsageQuery) => reader.summarise(query),
   close: () => reader.close(),

@@ -154,8 +154,13 @@ export class SqliteCallLog implements CallLog {
     return isUlid(id) ? this.#read("get", ref(gateway), id) : null;
   }
 
-  async body(gateway: GatewayRef, id: string, side: BodySide): Promise<StoredBody | null> {
-    return isUlid(id) ? this.#read("body", ref(gateway), id, side) : null;
+  async body(
+    gateway: GatewayRef,
+    id: string,
+    side: BodySide,
+    maxBytes = Number.POSITIVE_INFINITY,
+  ): Promise<StoredBody | null> {
+    return isUlid(id) ? this.#read("body", ref(gateway), id, side, maxBytes) : null;
   }
 
   async summarise(query: UsageQuery): Promise<UsageFigures[]> {
