@@ -5,6 +5,15 @@ import { NotFoundPage } from "../pages/not-found-page.tsx";
 const OverviewPage = lazy(async () => ({
   default: (await import("../pages/overview/overview-page.tsx")).OverviewPage,
 }));
+const GatewaysPage = lazy(async () => ({
+  default: (await import("../pages/gateways/gateways-page.tsx")).GatewaysPage,
+}));
+const GatewayPage = lazy(async () => ({
+  default: (await import("../pages/gateways/gateway-page.tsx")).GatewayPage,
+}));
+const UsagePage = lazy(async () => ({
+  default: (await import("../pages/gateways/usage-page.tsx")).UsagePage,
+}));
 const TokensPage = lazy(async () => ({
   default: (await import("../pages/tokens/tokens-page.tsx")).TokensPage,
 }));
@@ -12,6 +21,10 @@ const TokensPage = lazy(async () => ({
 export function PageOf({ page }: { readonly page: readonly string[] }): ReactNode {
   const [area = "", ...rest] = page;
   if (area === "" && rest.length === 0) return <OverviewPage />;
+  const [name, ...below] = rest;
+  if (area === "gateways")
+    return name === undefined ? <GatewaysPage /> : <GatewayPage key={name} id={name} rest={below} />;
+  if (area === "usage" && rest.length === 0) return <UsagePage />;
   if (area === "tokens" && rest.length === 0) return <TokensPage />;
   return <NotFoundPage />;
 }
