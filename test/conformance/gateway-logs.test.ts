@@ -1,5 +1,5 @@
 /** Stored calls through the real `cloudflare` SDK: list, filters, order, pages, detail, bodies, feedback, deletion, retention by count. */
-import Cloudflare from "cloudflare";
+import Cloudflare, { BadRequestError, NotFoundError } from "cloudflare";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -141,7 +141,7 @@ describe("a stored call", () => {
     expect(await listIds(gateway)).toEqual([id]);
     const params = { ...ACCOUNT, gateway_id: gateway };
     expect(await client.aiGateway.logs.get(id, params)).not.toHaveProperty("request_head");
-    await expect(client.aiGateway.logs.response(id, params)).rejects.toThrow(Cloudflare.NotFoundError);
+    await expect(client.aiGateway.logs.response(id, params)).rejects.toThrow(NotFoundError);
   });
 
   it("takes feedback, a score and metadata", async () => {
@@ -162,11 +162,9 @@ describe("a stored call", () => {
     expect(await listIds(gateway, { filters: [filter("feedback", "eq", 1)] })).toEqual([id]);
     await client.aiGateway.logs.edit(id, { ...params, feedback: null });
     expect(await client.aiGateway.logs.get(id, params)).toMatchObject({ feedback: null, score: 0.5 });
-    await expect(client.aiGateway.logs.edit(id, { ...params, feedback: 7 })).rejects.toThrow(
-      Cloudflare.BadRequestError,
-    );
+    await expect(client.aiGateway.logs.edit(id, { ...params, feedback: 7 })).rejects.toThrow(BadRequestError);
     await expect(client.aiGateway.logs.edit("nothing", { ...params, feedback: 1 })).rejects.toThrow(
-      Cloudflare.NotFoundError,
+      NotFoundError,
     );
   });
 });
@@ -358,7 +356,7 @@ describe("stored calls go away", () => {
     const gateway = await createGateway("short-lived");
     await call(gateway);
     await client.aiGateway.delete(gateway, ACCOUNT);
-    await expect(listIds(gateway)).rejects.toThrow(Cloudflare.NotFoundError);
+    await expect(listIds(gateway)).rejects.toThrow(NotFoundError);
     await createGateway(gateway);
     expect(await listIds(gateway)).toEqual([]);
   });
@@ -398,6 +396,26 @@ describe("usage", () => {
     expect(byHour[0].hour).toMatch(/:00:00\.000Z$/);
     const past = `${path}?start=2020-01-01T00:00:00Z&end=2021-01-01T00:00:00Z`;
     expect((await server.api("GET", past)).body.result).toEqual([]);
+  });
+
+  it("is grouped and filtered by the tags of gateways", async () => {
+    const tag = (id: string, tags: Record<string, string>) =>
+      server.api("PUT", "/accounts/default/tags", { resource_type: "ai_gateway", resource_id: id, tags });
+    await tag("usage-a", { team: "red", env: "prod" });
+    await tag("usage-b", { env: "prod" });
+    const byTeam = await server.api("GET", `${path}?group_by=tag:team&tag=env=prod`);
+    expect(byTeam.body.result).toMatchObject([
+      { tag: "red", calls: 2 },
+      { tag: null, calls: 1 },
+    ]);
+    const byEnv = await server.api("GET", `${path}?group_by=model,tag:env&tag=env`);
+    expect(byEnv.body.result).toMatchObject([
+      { tag: "prod", model: "one", calls: 2 },
+      { tag: "prod", model: "two", calls: 1 },
+    ]);
+    expect((await server.api("GET", `${path}?tag=env=none`)).body.result).toEqual([]);
+    expect((await server.api("GET", `${path}?tag=team&gateway_id=usage-b`)).body.result).toEqual([]);
+    expect((await server.api("GET", `${path}?tag==x`)).body.errors[0].code).toBe(1007);
   });
 
   it.each(["group_by=colour", "group_by=hour,day", "group_by=tag:", "start=soon", "nope=1"])(

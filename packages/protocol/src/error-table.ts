@@ -24,6 +24,8 @@ const management = (code: number, status: number, message: string, retryable = f
   entry("management", code, status, message, retryable, closeCode);
 const gateway = (code: number, status: number, message: string, retryable = false) =>
   entry("gateway", code, status, message, retryable);
+const agents = (code: number, status: number, message: string, retryable = false, closeCode?: number) =>
+  entry("agents", code, status, message, retryable, closeCode);
 const tags = (code: number, message: string, status = 400) => entry("tags", code, status, message, false);
 
 function entry(
@@ -67,6 +69,19 @@ export const ERROR_TABLE = {
   gateway_body_too_large: gateway(2010, 413, "Request body too large"),
   gateway_unknown_key_alias: gateway(2040, 400, "Unknown stored key alias"),
   gateway_spend_limit: gateway(2041, 429, "Spend limit exceeded", true),
+
+  // Agents.
+  agent_not_found: agents(3001, 404, "Agent not found", false, 4404),
+  agent_invalid_name: agents(3002, 400, "Invalid instance name", false, 4400),
+  agent_instance_not_found: agents(3003, 404, "Instance not found"),
+  agent_method_unknown: agents(3004, 404, "Method does not exist"),
+  agent_method_not_callable: agents(3005, 403, "Method is not callable"),
+  agent_readonly: agents(3006, 403, "Connection is readonly"),
+  agent_failed: agents(3007, 500, "The agent failed"),
+  agent_turn_timeout: agents(3008, 504, "The turn took too long", true),
+  agent_call_cycle: agents(3009, 409, "The call would wait for itself"),
+  agent_destroyed: agents(3010, 410, "The instance was destroyed", true, 4410),
+  agent_sql: agents(3011, 400, "The SQL statement failed"),
 
   // Tags.
   tags_invalid_set_payload: tags(1002, "Invalid set payload"),

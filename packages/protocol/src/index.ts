@@ -4,6 +4,17 @@ export { PERMISSIONS, type Permission } from "./permissions.ts";
 export { isIdentifier } from "./identifiers.ts";
 export { generateToken, isTokenShaped, tokenSuffix } from "./token-format.ts";
 export {
+  type ClientFrame,
+  type IdentityFrame,
+  kebabCase,
+  parseClientFrame,
+  type RpcRequestFrame,
+  type RpcResponseFrame,
+  type ServerFrame,
+  type StateErrorFrame,
+  type StateFrame,
+} from "./agent-frames.ts";
+export {
   canonicalTags,
   checkTagKey,
   checkTags,

@@ -1,2 +1,25 @@
+export {
+  Agent,
+  type AgentEnvironment,
+  type AgentOptions,
+  type AgentStub,
+  callable,
+  type CallableOptions,
+  type Connection,
+  type ConnectionContext,
+  type DeadLetter,
+  type EventOutcome,
+  getAgentByName,
+  type QueueItem,
+  type QueueOptions,
+  type RetryOptions,
+  type Schedule,
+  type ScheduleCriteria,
+  type ScheduleOptions,
+  type SqlParameter,
+  type StreamingResponse,
+  type WebhookEvent,
+  type WebhookOptions,
+} from "./agents/index.ts";
 export { defineConfig, type ConfigFileInput } from "./config/index.ts";
 export { SignalboxError } from "@signalbox/protocol";

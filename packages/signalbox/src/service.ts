@@ -1,8 +1,8 @@
 /**
  * The composition root: the only file that builds everything, and the one that knows the order of starting and stopping.
  *
- * Start: data folder → database and schema → accounts and tokens → call log → areas → listener.
- * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → call log → database → data folder.
+ * Start: data folder → database and schema → accounts and tokens → areas → listener.
+ * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → database → data folder.
  */
 import type { Registry } from "prom-client";
 import {
@@ -14,12 +14,14 @@ import {
   Sessions,
   Tokens,
 } from "./accounts/index.ts";
+import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
+import { OutgoingWebhooks } from "./outgoing/index.ts";
 import { migrate } from "./storage/migrate.ts";
 import type { CallLog } from "./storage/ports/call-log.ts";
 import type { Database } from "./storage/ports/database.ts";
@@ -27,6 +29,7 @@ import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { SqliteCallLog } from "./storage/sqlite/call-log/sqlite-call-log.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
+import { InstanceFiles } from "./storage/sqlite/instance-files.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
 import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
@@ -107,7 +110,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         (of?.(url, tokenExpression) ?? []).map((command) => ({ card, ...command })),
       );
 
-    const callLog = await openCallLog(options, dataFolder, clock);
+    const callLog = await openCallLog(config, dataFolder, clock, options);
     closers.push(() => callLog.close());
 
     const registry = createRegistry();
@@ -199,9 +202,10 @@ function openDatabase(
 }
 
 function openCallLog(
-  { config, logger, onFatal }: ServiceOptions,
+  config: Config,
   dataFolder: DataFolder,
   clock: Clock,
+  { logger, onFatal }: ServiceOptions,
 ): Promise<CallLog> {
   return SqliteCallLog.open({
     ...config.file.gateway.logs,
@@ -214,7 +218,14 @@ function openCallLog(
 
 function createAreas(parts: AreaParts): AreaModule[] {
   const tags = createTagsArea(parts);
-  return [createGatewayArea(parts), tags];
+  const agents = createAgentsArea({
+    ...parts,
+    instanceStore: new InstanceFiles(parts.dataFolder.file("agents"), parts.onFatal),
+    outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
+    builtInAgents: [],
+    tags: tags.lookup,
+  });
+  return [createGatewayArea({ ...parts, tags: tags.lookup }), agents, tags];
 }
 
 /** Last opened, first closed. */

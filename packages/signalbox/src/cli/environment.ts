@@ -5,7 +5,7 @@ import { parseEnv } from "node:util";
 import type { ConfigFlags } from "../config/index.ts";
 import { type CommandContext, UsageError } from "./command.ts";
 
-type OptionSource = Pick<CommandContext, "option" | "environment" | "workingFolder">;
+type OptionSource = Pick<CommandContext, "option" | "options" | "environment" | "workingFolder">;
 
 /** Variables from `--env-file`, overridden by those really set, as other tools do it. */
 export function readEnvironment(context: OptionSource): Record<string, string | undefined> {
@@ -28,5 +28,6 @@ export function toFlags(context: OptionSource): ConfigFlags {
     config: context.option("config"),
     databaseUrl: context.option("database-url"),
     logLevel: context.option("log-level"),
+    agents: context.options("agents"),
   };
 }

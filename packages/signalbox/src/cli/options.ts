@@ -11,6 +11,12 @@ export const DATA_FOLDER_OPTIONS: readonly CommandOption[] = [
   { name: "data-dir", value: "DIR", summary: "data folder (SIGNALBOX_DATA_DIR, default ./.signalbox)" },
   { name: "config", value: "FILE", summary: "configuration file (default signalbox.config.{ts,js,json})" },
   { name: "database-url", value: "URL", summary: "PostgreSQL instead of embedded SQLite (DATABASE_URL)" },
+  {
+    name: "agents",
+    value: "FILE",
+    summary: "file that exports agent classes (repeatable; also agents.modules in the configuration)",
+    isRepeatable: true,
+  },
   { name: "env-file", value: "FILE", summary: "read environment variables from a file" },
   {
     name: "log-level",

@@ -3,6 +3,8 @@
  * names its unit and default.
  */
 import { z } from "zod";
+import { agentsConfig } from "./agents-config.ts";
+import { outgoingConfig, webhooksConfig } from "./webhooks-config.ts";
 import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 import { dashboardKeys } from "./dashboard-keys.ts";
@@ -43,6 +45,9 @@ const gateway = z
 
 export const configFile = z.strictObject({
   listener,
+  agents: agentsConfig,
+  webhooks: webhooksConfig,
+  outgoing: outgoingConfig,
   dashboard: dashboardKeys,
   gateway,
   providers: providerKeys,

@@ -33,6 +33,8 @@ export interface ConfigFlags {
   readonly config?: string | undefined;
   readonly databaseUrl?: string | undefined;
   readonly logLevel?: string | undefined;
+  /** Files with agent classes, beside those of the configuration file. */
+  readonly agents?: readonly string[] | undefined;
 }
 
 const MIN_ROOT_TOKEN_LENGTH = 20;
@@ -42,7 +44,9 @@ export async function loadConfig(
   environment: Readonly<Record<string, string | undefined>>,
   workingFolder: string,
 ): Promise<Config> {
-  const { file, path } = await readConfigFile(flags.config, workingFolder);
+  const { file: readFile, path } = await readConfigFile(flags.config, workingFolder);
+  const modules = [...readFile.agents.modules, ...(flags.agents ?? [])];
+  const file = { ...readFile, agents: { ...readFile.agents, modules } };
   return {
     host: setting(flags.host, environment["HOST"]) ?? "127.0.0.1",
     port: parsePort(flags.port, environment["PORT"]),

@@ -86,6 +86,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     lookup: reader,
     feed: log,
     async start() {
+      prune();
       timer = setInterval(prune, PRUNE_INTERVAL_MS).unref();
     },
     async drain() {

@@ -38,10 +38,10 @@ const DROPPED = new Set([
 
 export interface CallHeaders {
   readonly options: CallOptions;
-  /** `name: value\r\n` lines. */
+  /** `name: value\r\n` lines without the provider's credential. */
   readonly lines: string;
-  /** The provider's credential as sent, all its headers together; empty when there is none. */
-  readonly credential: string;
+  /** The lines of the provider's credential; empty when there is none. */
+  readonly credentialLines: string;
 }
 
 export function readCallHeaders(
@@ -52,7 +52,7 @@ export function readCallHeaders(
   const named = connectionNames(connection);
   let reader: CallOptionsReader | null = null;
   let lines = "";
-  let credential = "";
+  let credentialLines = "";
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i] ?? "";
     const value = rawHeaders[i + 1] ?? "";
@@ -63,13 +63,13 @@ export function readCallHeaders(
       reader.add(name, value);
       continue;
     }
-    if (provider.credentialHeaders.includes(name)) credential += `${name}:${value}\n`;
-    lines += `${raw}: ${value}\r\n`;
+    if (provider.credentialHeaders.includes(name)) credentialLines += `${name}: ${value}\r\n`;
+    else lines += `${raw}: ${value}\r\n`;
   }
   return {
     options: reader?.options ?? NO_OPTIONS,
     lines: `${lines}accept-encoding: identity\r\n`,
-    credential,
+    credentialLines,
   };
 }
 

@@ -93,7 +93,10 @@ export function stepConfigOptions(config: unknown): CallOptions {
   const options: MutableOptions = {};
   for (const [key, header] of Object.entries(CONFIG_KEYS)) {
     const value = given[key];
-    if (value !== undefined && value !== null) READERS[header]?.(options, String(value), `config.${key}`);
+    if (value === undefined || value === null) continue;
+    if (typeof value !== "number" && typeof value !== "string")
+      throw invalid(`config.${key}`, "a number or text");
+    READERS[header]?.(options, String(value), `config.${key}`);
   }
   return options;
 }
@@ -142,12 +145,14 @@ function toMetadata(value: string, name: string): string {
 
 function toCustomCost(value: string, name: string): CustomCost {
   const object = toObject(value, name);
-  const isPrice = (price: unknown): price is number =>
-    typeof price === "number" && Number.isFinite(price) && price >= 0;
   const { total_cost: total, per_token_in: perTokenIn, per_token_out: perTokenOut } = object;
   if (isPrice(total)) return { total };
   if (isPrice(perTokenIn) && isPrice(perTokenOut)) return { perTokenIn, perTokenOut };
   throw invalid(name, '{"total_cost":n} or {"per_token_in":n,"per_token_out":n}');
+}
+
+function isPrice(price: unknown): price is number {
+  return typeof price === "number" && Number.isFinite(price) && price >= 0;
 }
 
 function toObject(value: string, name: string): Record<string, unknown> {

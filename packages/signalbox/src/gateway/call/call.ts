@@ -20,11 +20,12 @@ import { renderError, sendError } from "../../http/render-error.ts";
 import { type CallUsage, NO_USAGE } from "../../storage/ports/call-log.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { UpstreamExchange, UpstreamHandler } from "../upstream/upstream-call.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import { contentTypeOf, type ResponseHead } from "../upstream/response-parser.ts";
 import type { UpstreamFailure } from "../upstream/upstream-failure.ts";
 import type { UsageTap } from "../usage/usage-tap.ts";
 import type { CallOptions } from "./call-options.ts";
 import type { CallParts } from "./call-parts.ts";
+import { type CallResult, isLogged, keepsPayload, toCallRecord } from "./call-record.ts";
 import { usageDialectOf } from "./request-type.ts";
 import { toClientHeaders } from "./response-headers.ts";
 import { delayBefore, isRetryableStatus, type Step } from "./step.ts";
@@ -50,6 +51,8 @@ export interface CallStart {
 export interface CallOutcome {
   readonly status: number;
   readonly isComplete: boolean;
+  /** The client went away before the end. */
+  readonly isAbandoned: boolean;
   readonly head: ResponseHead | null;
   readonly usage: CallUsage;
   readonly cost: number | null;
@@ -64,6 +67,7 @@ export class Call implements UpstreamHandler {
   readonly #parts: CallParts;
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;
+  readonly #isLogged: boolean;
   readonly #keepBytes: number;
   #state: "attempting" | "waiting" | "relaying" | "ended" = "attempting";
   #stepIndex = 0;
@@ -89,7 +93,8 @@ export class Call implements UpstreamHandler {
     this.#parts = parts;
     this.#start = start;
     this.#onEnded = onEnded;
-    this.#keepBytes = Math.max(cacheBytes, this.#keepsPayload ? parts.payloadBytes : 0);
+    this.#isLogged = isLogged(start);
+    this.#keepBytes = Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0);
     start.response.once("close", () => this.#onClientClose());
   }
 
@@ -111,18 +116,17 @@ export class Call implements UpstreamHandler {
     else this.#sendError(error);
   }
 
+  /** Ends the call because the service stops: the client's connection is cut, the row says how far it came. */
+  cancel(): void {
+    if (this.#state === "ended") return;
+    this.#onClientClose();
+    this.#start.response.destroy();
+  }
+
   get #step(): Step {
     const step = this.#start.steps[this.#stepIndex];
     if (step === undefined) throw new Error("a call has at least one step");
     return step;
-  }
-
-  get #keepsPayload(): boolean {
-    return this.#isLogged && this.#start.options.collectLogPayload !== false;
-  }
-
-  get #isLogged(): boolean {
-    return this.#start.options.collectLog ?? this.#start.gateway.settings.collect_logs;
   }
 
   #try(): void {
@@ -151,7 +155,7 @@ export class Call implements UpstreamHandler {
     try {
       this.#start.response.writeHead(
         head.status,
-        toClientHeaders(head, this.#start.response, {
+        toClientHeaders(head, {
           cacheStatus: this.#start.cacheStatus,
           logId: this.#isLogged ? this.#start.id : null,
           step: this.#start.showsStep ? this.#stepIndex : null,
@@ -246,7 +250,8 @@ export class Call implements UpstreamHandler {
   #onClientClose(): void {
     if (this.#state === "ended") return;
     this.#exchange?.abort();
-    this.#end(this.#state === "relaying" ? (this.#head?.status ?? CLIENT_CLOSED) : CLIENT_CLOSED, false);
+    const status = this.#state === "relaying" ? (this.#head?.status ?? CLIENT_CLOSED) : CLIENT_CLOSED;
+    this.#end(status, false, true);
   }
 
   #keep(chunk: Buffer): void {
@@ -258,63 +263,41 @@ export class Call implements UpstreamHandler {
     this.#keptBytes += part.length;
   }
 
-  #end(status: number, isComplete: boolean): void {
+  #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
     clearTimeout(this.#timer);
-    const { start, parts } = { start: this.#start, parts: this.#parts };
+    const start = this.#start;
+    const parts = this.#parts;
     const step = this.#step;
     const tapped = this.#tap?.end();
     const usage = tapped?.usage ?? NO_USAGE;
     const model = step.model === "" ? (tapped?.model ?? "") : step.model;
     const cost = this.#costOf(model, usage);
-    const durationMs = performance.now() - start.startedAt;
     const body =
       this.#kept.length === 1 && this.#kept[0] !== undefined ? this.#kept[0] : Buffer.concat(this.#kept);
     this.#kept = [];
     parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, usage, cost, false);
     if (this.#isLogged) {
-      const isKept = this.#keepsPayload;
-      const request = step.upstream.body;
-      const sent =
-        request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
-      const responseBody = isKept ? body.subarray(0, parts.payloadBytes) : null;
-      parts.sink.record({
-        id: start.id,
-        accountId: start.gateway.accountId,
-        gatewayId: start.gateway.id,
-        createdAt: start.createdAt,
-        provider: step.provider.slug,
+      const result: CallResult = {
+        step,
+        stepIndex: this.#stepIndex,
         model,
-        path: step.path,
-        method: step.upstream.method,
-        requestType: step.requestType,
-        requestContentType: start.request.headers["content-type"] ?? "",
-        responseContentType: this.#head === null ? "" : contentTypeOf(this.#head),
-        statusCode: status,
-        success: isComplete && status < 400,
-        durationMs,
+        status,
+        isComplete,
+        isCached: false,
+        head: this.#head,
         firstByteMs: this.#firstByteMs,
-        cached: false,
-        step: this.#stepIndex,
         usage,
         cost,
-        isCustomCost: start.options.customCost !== undefined,
-        metadata: start.options.metadata ?? null,
-        eventId: start.options.eventId ?? null,
-        userAgent: start.request.headers["user-agent"] ?? "",
-        tokenId: start.tokenId,
-        requestBytes:
-          request.kind === "streamed" ? (request.length ?? request.start.length) : (sent?.length ?? 0),
         responseBytes: this.#responseBytes,
-        requestBody: isKept && sent !== null ? sent.subarray(0, parts.payloadBytes) : null,
-        responseBody,
-        requestBodyComplete: request.kind !== "streamed" && (sent?.length ?? 0) <= parts.payloadBytes,
-        responseBodyComplete: isComplete && responseBody?.length === this.#responseBytes,
-      });
+        body,
+      };
+      parts.sink.record(toCallRecord(start, result, parts.payloadBytes));
     }
     this.#onEnded({
       status,
       isComplete,
+      isAbandoned,
       head: this.#head,
       usage,
       cost,
@@ -342,12 +325,4 @@ export class Call implements UpstreamHandler {
       },
     });
   }
-}
-
-function contentTypeOf(head: ResponseHead): string {
-  for (let i = 0; i < head.rawHeaders.length; i += 2) {
-    const name = head.rawHeaders[i] ?? "";
-    if (name.length === 12 && name.toLowerCase() === "content-type") return head.rawHeaders[i + 1] ?? "";
-  }
-  return "";
 }

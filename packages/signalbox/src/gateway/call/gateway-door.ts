@@ -10,7 +10,6 @@ import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { GatewayMetrics } from "../metrics.ts";
-import type { ProviderDirectory } from "../providers/provider-directory.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { NO_BODY, type RequestBody } from "../upstream/request-body.ts";
@@ -20,13 +19,12 @@ import { readCallHeaders } from "./call-headers.ts";
 import type { CallRunner } from "./call-runner.ts";
 import { type GatewayPath, parseGatewayPath } from "./gateway-path.ts";
 import { malformed } from "./inspect-body.ts";
-import { planStep } from "./plan-step.ts";
+import { planStep, type StepParts } from "./plan-step.ts";
 import { type BodyLimits, hasBody, readRequestBody } from "./read-request-body.ts";
 import { parseUniversalSteps } from "./universal-steps.ts";
 
-export interface GatewayDoorParts {
+export interface GatewayDoorParts extends StepParts {
   readonly gateways: Gateways;
-  readonly providers: ProviderDirectory;
   readonly authenticator: Authenticator;
   readonly metrics: GatewayMetrics;
   readonly bodyLimits: BodyLimits;
@@ -93,19 +91,18 @@ export class GatewayDoor implements Area {
     const body = hasBody(request)
       ? await readRequestBody(request, bodyLimits, (error) => call?.refuse(error))
       : NO_BODY;
-    const step = planStep({
-      accountId: gateway.accountId,
+    const step = planStep(this.#parts, {
+      gateway,
       provider,
       method: request.method ?? "GET",
       path: path.path,
       query: context.query,
       headerLines: headers.lines + traceLine(request, context),
-      credential: headers.credential,
+      credentialLines: headers.credentialLines,
       contentType: request.headers["content-type"],
       isEncoded: request.headers["content-encoding"] !== undefined,
       body,
       options: headers.options,
-      settings: gateway.settings,
     });
     call = await this.#parts.runner.run({
       gateway,
@@ -129,13 +126,13 @@ export class GatewayDoor implements Area {
     if (request.method !== "POST") {
       throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
     }
-    const { providers, bodyLimits } = this.#parts;
+    const { bodyLimits } = this.#parts;
     const { options } = readCallHeaders(request.rawHeaders, undefined, NO_CREDENTIALS);
     // The steps must be in memory to be tried one after the other.
     const { replayBytes } = bodyLimits;
     const body: RequestBody = await readRequestBody(request, { replayBytes, maxBytes: replayBytes }, ignore);
     if (body.kind !== "whole") throw malformed("The body must be an array of steps");
-    const steps = parseUniversalSteps(body.bytes, gateway, providers, options, traceLine(request, context));
+    const steps = parseUniversalSteps(body.bytes, gateway, this.#parts, options, traceLine(request, context));
     await this.#parts.runner.run({
       gateway,
       request,

@@ -1,36 +1,44 @@
 /** Turns a request for one provider into a step: checks the body as far as the gateway understands it, and says where it goes. */
 import type { Provider } from "../providers/provider.ts";
-import { CUSTOM_PREFIX } from "../providers/provider-directory.ts";
+import { CUSTOM_PREFIX, type ProviderDirectory } from "../providers/provider-directory.ts";
+import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
+import type { ProviderKeys } from "../settings/provider-keys.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
 import type { CallOptions } from "./call-options.ts";
 import { type BodyFacts, inspectBody, malformed, NO_FACTS } from "./inspect-body.ts";
 import { isUnderstood, type RequestType, requestTypeOf } from "./request-type.ts";
 import type { AttemptPolicy, Step } from "./step.ts";
 
+export interface StepParts {
+  readonly providers: ProviderDirectory;
+  readonly keys: ProviderKeys;
+}
+
 export interface StepRequest {
-  readonly accountId: string;
+  readonly gateway: Gateway;
   readonly provider: Provider;
   readonly method: string;
   readonly path: string;
   readonly query: string;
   readonly headerLines: string;
-  readonly credential: string;
+  /** As the caller sent it; empty when it sent none. */
+  readonly credentialLines: string;
   readonly contentType: string | undefined;
   readonly isEncoded: boolean;
   readonly body: RequestBody;
   readonly options: CallOptions;
-  readonly settings: GatewaySettings;
 }
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const DEFAULT_RETRY_DELAY_MS = 100;
 
-export function planStep(wanted: StepRequest): Step {
+export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
   const { provider, path, method, query } = wanted;
   const requestType = method === "POST" ? requestTypeOf(path) : path.endsWith("models") ? "models" : "";
   const facts = factsOf(wanted, requestType);
-  const { origin, path: upstreamPath } = provider.locate(path, wanted.accountId);
+  const { origin, path: upstreamPath } = provider.locate(path, wanted.gateway.accountId);
+  const credential = credentialOf(keys, wanted);
   return {
     provider,
     path,
@@ -41,12 +49,29 @@ export function planStep(wanted: StepRequest): Step {
       origin,
       method,
       target: query === "" ? upstreamPath : `${upstreamPath}?${query}`,
-      headerLines: wanted.headerLines + provider.extraHeaderLines,
+      headerLines: wanted.headerLines + credential + provider.extraHeaderLines,
       body: wanted.body,
     },
-    credential: wanted.credential,
-    policy: toPolicy(wanted.options, wanted.settings),
+    credential,
+    policy: toPolicy(wanted.options, wanted.gateway.settings),
   };
+}
+
+/** The caller's own credential, or a stored key where it brings none or asks for one by its alias. */
+function credentialOf(
+  keys: ProviderKeys,
+  { gateway, provider, options, credentialLines, query }: StepRequest,
+): string {
+  if (options.keyAlias === undefined) {
+    // Google's APIs also take the key as a query parameter.
+    const hasCredential =
+      credentialLines !== "" || (provider.usage === "gemini" && /(?:^|&)key=/.test(query));
+    if (hasCredential) return credentialLines;
+  }
+  const key = keys.find(gateway, provider.slug, options.keyAlias);
+  return key === null
+    ? credentialLines
+    : `${provider.credentialHeaders[0] ?? "authorization"}: ${provider.toCredential(key)}\r\n`;
 }
 
 function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {

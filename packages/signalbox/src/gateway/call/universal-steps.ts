@@ -3,12 +3,11 @@
  * A step's own headers win over its `config`, which wins over the request's headers, which win over the gateway's settings.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { ProviderDirectory } from "../providers/provider-directory.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { type CallOptions, CallOptionsReader, gatewayHeaderName, stepConfigOptions } from "./call-options.ts";
 import { checkProviderPath } from "./gateway-path.ts";
 import { malformed } from "./inspect-body.ts";
-import { planStep } from "./plan-step.ts";
+import { planStep, type StepParts } from "./plan-step.ts";
 import type { Step } from "./step.ts";
 
 const MAX_STEPS = 20;
@@ -33,7 +32,7 @@ const NOT_FOR_STEPS = new Set([
 export function parseUniversalSteps(
   bytes: Buffer,
   gateway: Gateway,
-  providers: ProviderDirectory,
+  parts: StepParts,
   callOptions: CallOptions,
   traceLine: string,
 ): Step[] {
@@ -49,7 +48,7 @@ export function parseUniversalSteps(
   }
   return items.map((item, i) => {
     try {
-      return toStep(item, gateway, providers, callOptions, traceLine);
+      return toStep(item, gateway, parts, callOptions, traceLine);
     } catch (error) {
       if (!(error instanceof SignalboxError)) throw error;
       throw new SignalboxError(error.id, { message: `step ${i}: ${error.message}` });
@@ -60,7 +59,7 @@ export function parseUniversalSteps(
 function toStep(
   item: unknown,
   gateway: Gateway,
-  providers: ProviderDirectory,
+  parts: StepParts,
   callOptions: CallOptions,
   traceLine: string,
 ): Step {
@@ -68,26 +67,25 @@ function toStep(
   const given = item as Record<string, unknown>;
   const { provider: slug, endpoint, query } = given;
   if (typeof slug !== "string") throw malformed("provider must be a string");
-  const provider = providers.find(gateway.accountId, slug);
+  const provider = parts.providers.find(gateway.accountId, slug);
   if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
   if (typeof endpoint !== "string") throw malformed("endpoint must be a string");
-  const [path = "", search = ""] = splitEndpoint(endpoint);
+  const [path, search] = splitEndpoint(endpoint);
   checkProviderPath(path);
   const headers = readHeaders(given["headers"], provider.credentialHeaders);
   const body = Buffer.from(JSON.stringify(query ?? {}));
-  return planStep({
-    accountId: gateway.accountId,
+  return planStep(parts, {
+    gateway,
     provider,
     method: "POST",
     path,
     query: search,
     headerLines: headers.lines + traceLine,
-    credential: headers.credential,
+    credentialLines: headers.credentialLines,
     contentType: headers.contentType,
     isEncoded: false,
     body: { kind: "whole", bytes: body },
     options: { ...callOptions, ...stepConfigOptions(given["config"]), ...headers.options },
-    settings: gateway.settings,
   });
 }
 
@@ -102,7 +100,7 @@ function splitEndpoint(endpoint: string): [string, string] {
 
 interface StepHeaders {
   readonly lines: string;
-  readonly credential: string;
+  readonly credentialLines: string;
   readonly contentType: string;
   readonly options: CallOptions;
 }
@@ -113,7 +111,7 @@ function readHeaders(given: unknown, credentialHeaders: readonly string[]): Step
   }
   const reader = new CallOptionsReader();
   let lines = "";
-  let credential = "";
+  let credentialLines = "";
   let contentType = "application/json";
   for (const [raw, value] of Object.entries(given ?? {})) {
     const name = raw.toLowerCase();
@@ -127,13 +125,14 @@ function readHeaders(given: unknown, credentialHeaders: readonly string[]): Step
     } else if (name === "content-type") {
       contentType = text;
     } else {
-      if (credentialHeaders.includes(name)) credential += `${name}:${text}\n`;
-      lines += `${name}: ${text}\r\n`;
+      const line = `${name}: ${text}\r\n`;
+      if (credentialHeaders.includes(name)) credentialLines += line;
+      else lines += line;
     }
   }
   return {
     lines: `content-type: ${contentType}\r\n${lines}accept-encoding: identity\r\n`,
-    credential,
+    credentialLines,
     contentType,
     options: reader.options,
   };

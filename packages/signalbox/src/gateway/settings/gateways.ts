@@ -14,7 +14,7 @@ import { DEFAULT_GATEWAY, type Gateway } from "./gateway.ts";
 import { DEFAULT_SETTINGS, gatewaySettings, type GatewaySettings } from "./gateway-settings.ts";
 
 export interface GatewayListener {
-  /** Also called for a new gateway. */
+  /** Read at the start, created, or given other settings. */
   onChanged(gateway: Gateway): void;
   onDeleted(gateway: Gateway): void;
 }
@@ -34,7 +34,7 @@ export class Gateways {
   async load(defaultAccountId: string): Promise<void> {
     const rows = await this.#database.all<GatewayRow>(sql`SELECT * FROM gateway`);
     this.#byAccount.clear();
-    for (const row of rows) this.#put(fromRow(row));
+    for (const row of rows) this.#change(fromRow(row));
     if (!rows.some((row) => row.account_id === defaultAccountId)) {
       await this.create(defaultAccountId, DEFAULT_GATEWAY, {});
     }
@@ -46,11 +46,6 @@ export class Gateways {
 
   find(accountId: string, id: string): Gateway | undefined {
     return this.#byAccount.get(accountId)?.get(id);
-  }
-
-  /** Of every account. */
-  all(): Gateway[] {
-    return [...this.#byAccount.values()].flatMap((ofAccount) => [...ofAccount.values()]);
   }
 
   /** In order of their ids. */
@@ -78,8 +73,7 @@ export class Gateways {
           ON CONFLICT (account_id, id) DO NOTHING`,
     );
     if (changes === 0) throw new SignalboxError("conflict", { message: `gateway ${id} already exists` });
-    this.#put(gateway);
-    for (const listener of this.#listeners) listener.onChanged(gateway);
+    this.#change(gateway);
     return gateway;
   }
 
@@ -105,8 +99,7 @@ export class Gateways {
         cacheGeneration: settings.cache_invalidate_on_update ? generation + 1 : generation,
       };
     });
-    this.#put(gateway);
-    for (const listener of this.#listeners) listener.onChanged(gateway);
+    this.#change(gateway);
     return gateway;
   }
 
@@ -120,10 +113,11 @@ export class Gateways {
     return gateway;
   }
 
-  #put(gateway: Gateway): void {
+  #change(gateway: Gateway): void {
     const ofAccount = this.#byAccount.get(gateway.accountId);
     if (ofAccount === undefined) this.#byAccount.set(gateway.accountId, new Map([[gateway.id, gateway]]));
     else ofAccount.set(gateway.id, gateway);
+    for (const listener of this.#listeners) listener.onChanged(gateway);
   }
 }
 

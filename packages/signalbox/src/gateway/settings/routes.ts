@@ -21,7 +21,7 @@ export interface GatewayRouteParts {
   readonly resourceEvents: ResourceEvents;
   /** Lets lists be filtered by tag; absent until tags are there. */
   readonly tags: TagLookup | undefined;
-  readonly dropCalls: (accountId: string, gatewayId: string) => Promise<void>;
+  readonly dropCalls: (gateway: Gateway) => Promise<void>;
 }
 
 const gatewayResult = gatewaySettings.extend({
@@ -105,7 +105,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
         const accountId = params["account_id"] ?? "";
         const gateway = await gateways.delete(accountId, params["gateway_id"] ?? "");
         await parts.tokens.revokeOfGateway(accountId, gateway.id);
-        await parts.dropCalls(accountId, gateway.id);
+        await parts.dropCalls(gateway);
         await parts.resourceEvents.deleted({ accountId, type: "ai_gateway", id: gateway.id });
         return { result: showGateway(gateway) };
       },

@@ -20,6 +20,14 @@ export interface ResponseHead {
   readonly rawHeaders: readonly string[];
 }
 
+export function contentTypeOf(head: ResponseHead): string {
+  for (let i = 0; i < head.rawHeaders.length; i += 2) {
+    const name = head.rawHeaders[i] ?? "";
+    if (name.length === 12 && name.toLowerCase() === "content-type") return head.rawHeaders[i + 1] ?? "";
+  }
+  return "";
+}
+
 export interface ResponseEvents {
   onHead(head: ResponseHead): void;
   onBody(chunk: Buffer, isLast: boolean): void;

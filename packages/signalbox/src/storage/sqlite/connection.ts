@@ -3,7 +3,7 @@
  *
  * Prepared statements are cached per connection (an uncached prepare costs about four times the query) and evicted oldest first.
  */
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import type { SqlQuery, SqlValue } from "../ports/sql.ts";
 
 /** Enough for every call site of the control plane; agents run a handful of statements each. */
@@ -13,6 +13,20 @@ export interface SqliteConnectionOptions {
   readonly readOnly?: boolean;
   /** How long a statement waits for another connection's lock. */
   readonly busyTimeoutMs?: number;
+}
+
+/** One thing a statement would do, as SQLite tells it while compiling; `action` is one of `SQLITE_ACTIONS`. */
+export type Authorizer = (action: number, first: string | null, second: string | null) => boolean;
+
+/** SQLite's codes of what a statement does (`SQLITE_INSERT`, …). */
+export const SQLITE_ACTIONS = constants;
+
+export interface PreparedStatement {
+  /** The text this statement covers, when more text follows it. */
+  readonly text: string;
+  all(values: readonly SqlValue[]): Record<string, SqlValue>[];
+  /** At most `limit` rows. */
+  take(values: readonly SqlValue[], limit: number): Record<string, SqlValue>[];
 }
 
 export class SqliteConnection {
@@ -47,6 +61,36 @@ export class SqliteConnection {
 
   run(query: SqlQuery): { changes: number } {
     return { changes: Number(this.#statement(query).run(...(query.values as SqlValue[])).changes) };
+  }
+
+  /** Asked for every action of every statement that is compiled; false refuses the statement. */
+  setAuthorizer(authorize: Authorizer): void {
+    this.#database.setAuthorizer((action, first, second) =>
+      authorize(action, first, second) ? constants.SQLITE_OK : constants.SQLITE_DENY,
+    );
+  }
+
+  /** Compiles the first statement of a text, uncached. */
+  prepare(text: string): PreparedStatement {
+    const statement = this.#database.prepare(text);
+    return {
+      text: statement.sourceSQL,
+      all: (values) => statement.all(...values) as Record<string, SqlValue>[],
+      take: (values, limit) =>
+        Iterator.from(statement.iterate(...values) as Iterable<Record<string, SqlValue>>)
+          .take(limit)
+          .toArray(),
+    };
+  }
+
+  /** The whole database as a file's bytes. */
+  serialize(): Uint8Array {
+    return this.#database.serialize();
+  }
+
+  /** Replaces the content by a serialised database. */
+  deserialize(bytes: Uint8Array): void {
+    this.#database.deserialize(bytes);
   }
 
   /** Ends a failed transaction; SQLite has already ended it by itself after some errors (disk full, I/O). */

@@ -7,16 +7,18 @@
  *    were new are counted.
  * 3. `#rows` equals the sum of the files' row counters, so quotas hold over all days without a scan.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { zstdCompressSync } from "node:zlib";
 import type { CallPatch, CallQuota, CallRecord, CallSelection, GatewayRef } from "../../ports/call-log.ts";
 import { rawSql, sql, type SqlQuery, sqlList } from "../../ports/sql.ts";
 import type { SqliteConnection } from "../connection.ts";
+import { syncFolder } from "../sync-folder.ts";
 import { DAY_MS, type Day, dayOfId, dayPath, listDays, removeDay, startOfDay } from "./day-files.ts";
 import { findGatewayKey, openDayForWriting } from "./day-schema.ts";
 import { HourlyFigures } from "./hourly-figures.ts";
 import { whereSql } from "./selection-sql.ts";
+import { storableCall } from "./storable-call.ts";
 
 /** Today, yesterday around midnight, and one that is being changed. */
 const MAX_OPEN_DAYS = 3;
@@ -24,11 +26,6 @@ const MAX_OPEN_DAYS = 3;
 const DELETE_CHUNK = 2000;
 /** Below this zstd's frame costs more than it saves. */
 const MIN_COMPRESSED_BYTES = 256;
-
-/** Names that callers choose are cut, so that a row's size is bounded; no real one is as long. */
-const MAX_NAME = 256;
-const MAX_PATH = 2048;
-const MAX_USER_AGENT = 512;
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
@@ -186,13 +183,13 @@ export class CallWriter {
           const quota = this.#quotas.get(name);
           let gatewayAdded = added.get(name);
           const rows = (this.#rows.get(name) ?? 0) + (gatewayAdded?.rows ?? 0);
-          const cut = cutNames(call);
+          const storable = storableCall(call);
           if (quota?.whenFull === "stop" && rows >= quota.maxRows) {
-            figures.add(cut, key);
+            figures.add(storable, key);
             continue;
           }
-          if (!this.#insert(day, key, cut)) continue;
-          figures.add(cut, key);
+          if (!this.#insert(day, key, storable)) continue;
+          figures.add(storable, key);
           if (gatewayAdded === undefined) {
             gatewayAdded = { key, gateway: call, rows: 0 };
             added.set(name, gatewayAdded);
@@ -217,7 +214,6 @@ export class CallWriter {
   #insert(day: OpenDay, gateway: number, call: CallRecord): boolean {
     const seq = day.nextSeq;
     const { usage } = call;
-    const firstByteMs = call.firstByteMs === null ? null : roundMs(call.firstByteMs);
     const { changes } = day.connection.run(sql`INSERT INTO call (
         seq, gateway, id, created_at, provider, model, path, method, request_type, request_content_type,
         response_content_type, status_code, success, duration_ms, first_byte_ms, cached, step, tokens_in, tokens_out,
@@ -227,7 +223,7 @@ export class CallWriter {
       VALUES (
         ${seq}, ${gateway}, ${call.id}, ${call.createdAt}, ${call.provider}, ${call.model}, ${call.path}, ${call.method},
         ${call.requestType}, ${call.requestContentType}, ${call.responseContentType}, ${call.statusCode},
-        ${call.success ? 1 : 0}, ${roundMs(call.durationMs)}, ${firstByteMs}, ${call.cached ? 1 : 0}, ${call.step},
+        ${call.success ? 1 : 0}, ${call.durationMs}, ${call.firstByteMs}, ${call.cached ? 1 : 0}, ${call.step},
         ${usage.tokensIn}, ${usage.tokensOut}, ${usage.tokensInCached}, ${usage.tokensInCacheWrite},
         ${usage.tokensOutReasoning}, ${call.cost}, ${call.isCustomCost ? 1 : 0}, ${call.metadata}, ${call.eventId},
         ${call.userAgent}, ${call.tokenId}, ${call.requestBytes}, ${call.responseBytes},
@@ -356,42 +352,6 @@ function transaction(connection: SqliteConnection, work: () => void): void {
   }
 }
 
-function cutNames(call: CallRecord): CallRecord {
-  const isMetadataSound = call.metadata === null || isJson(call.metadata);
-  if (
-    isMetadataSound &&
-    call.model.length <= MAX_NAME &&
-    call.path.length <= MAX_PATH &&
-    call.userAgent.length <= MAX_USER_AGENT &&
-    (call.eventId?.length ?? 0) <= MAX_NAME
-  ) {
-    return call;
-  }
-  return {
-    ...call,
-    model: call.model.slice(0, MAX_NAME),
-    path: call.path.slice(0, MAX_PATH),
-    userAgent: call.userAgent.slice(0, MAX_USER_AGENT),
-    eventId: call.eventId?.slice(0, MAX_NAME) ?? null,
-    metadata: isMetadataSound ? call.metadata : null,
-  };
-}
-
-/** What is shown is what filters compare with. */
-function roundMs(ms: number): number {
-  return Math.round(ms * 100) / 100;
-}
-
-/** One row with broken metadata would make every filter on metadata fail. */
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Ids of accounts and gateways have no line feeds. */
 function keyOf(gateway: GatewayRef): string {
   return `${gateway.accountId}\n${gateway.gatewayId}`;
@@ -400,14 +360,4 @@ function keyOf(gateway: GatewayRef): string {
 function gatewayOf(key: string): GatewayRef {
   const [accountId = "", gatewayId = ""] = key.split("\n");
   return { accountId, gatewayId };
-}
-
-/** A new file survives a power cut only once its folder's entry is synced too. */
-function syncFolder(path: string): void {
-  const folder = openSync(path, "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }

@@ -1,0 +1,46 @@
+/** An agent class as the runtime keeps it: its name in URLs, what clients may call, and its settings. */
+import { kebabCase } from "@signalbox/protocol";
+import type { AnyAgent, AgentClass } from "./agent.ts";
+import { AGENT_BASE, type CallableMethod, findCallables, isOwnMethod } from "./callable.ts";
+
+export class AgentDefinition {
+  readonly agentClass: AgentClass;
+  readonly className: string;
+  /** Name in URLs. */
+  readonly kebab: string;
+  readonly callables: ReadonlyMap<string, CallableMethod>;
+  /** Turns may start while others are at an await. */
+  readonly isInterleaving: boolean;
+  readonly sendsIdentity: boolean;
+  /** File it came from, for people; null for built-in ones. */
+  readonly source: string | null;
+
+  constructor(agentClass: AgentClass, source: string | null) {
+    this.agentClass = agentClass;
+    this.className = agentClass.name;
+    this.kebab = kebabCase(agentClass.name);
+    this.callables = findCallables(agentClass);
+    this.isInterleaving = agentClass.options?.interleave === true;
+    this.sendsIdentity = agentClass.options?.sendIdentityOnConnect !== false;
+    this.source = source;
+    if (!/^[a-z0-9][a-z0-9-]*$/.test(this.kebab)) {
+      throw new TypeError(`the class name "${agentClass.name}" gives no name that can stand in a URL`);
+    }
+  }
+
+  /** True for methods of the agent's own code, which queue items and schedules may name. */
+  hasMethod(name: string): boolean {
+    return isOwnMethod(this.agentClass, name);
+  }
+}
+
+/** True for any class that extends `Agent`, whichever copy of it. */
+export function isAgentClass(value: unknown): value is AgentClass {
+  return (
+    typeof value === "function" &&
+    typeof value.prototype === "object" &&
+    value.prototype !== null &&
+    (value.prototype as AnyAgent & { [AGENT_BASE]?: true })[AGENT_BASE] === true &&
+    !Object.hasOwn(value.prototype as object, AGENT_BASE)
+  );
+}

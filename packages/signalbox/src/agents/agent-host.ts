@@ -1,0 +1,47 @@
+/** What an `Agent` object delegates to: the parts of its instance, as interfaces of plain objects. */
+import type { Logger } from "../telemetry/logger.ts";
+import type { Connection } from "./connection.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import type { Schedules } from "./schedules.ts";
+import type { WorkQueue } from "./work-queue.ts";
+
+export interface WebhookOptions {
+  /** Signs the delivery. */
+  readonly secret?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Delivery id; the same over retries lets receivers drop copies. Default: a new one. */
+  readonly id?: string;
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface AgentHost {
+  readonly agent: string;
+  readonly name: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly logger: Logger;
+  readonly workQueue: WorkQueue;
+  readonly deadLetters: DeadLetters;
+  readonly schedules: Schedules;
+  /** The state, or undefined when none was ever set. */
+  readState(): unknown;
+  writeState(state: unknown, source: Connection | "server"): void;
+  query(parts: readonly string[], values: readonly unknown[]): Record<string, unknown>[];
+  /** Throws unless the agent has a method of that name that work can be handed to. */
+  checkMethod(name: string): void;
+  /** True while `onStart` runs. */
+  isStarting(): boolean;
+  broadcast(message: string | Uint8Array, withoutIds: readonly string[]): void;
+  connections(tag?: string): Connection[];
+  connection(id: string): Connection | undefined;
+  setReadonly(connection: Connection, isReadonly: boolean): void;
+  isReadonly(connection: Connection): boolean;
+  sendWebhook(
+    url: string,
+    payload: unknown,
+    options: WebhookOptions,
+  ): Promise<{ readonly id: string; readonly status: number }>;
+  fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
+  /** Ends the instance and everything it stored, after the current turn. */
+  destroy(): Promise<void>;
+}

@@ -1,0 +1,74 @@
+/** The agents' part of `/metrics`. */
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+
+/** Seconds; from a method that only reads to a turn that waits for others. */
+const TURN_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
+
+export interface AgentMetrics {
+  readonly turns: Counter<"kind" | "outcome">;
+  readonly turnDurations: Histogram<"kind">;
+  readonly syncDurations: Histogram;
+  readonly starts: Counter<"outcome">;
+  readonly hibernations: Counter;
+  readonly buried: Counter<"kind">;
+}
+
+export interface Levels {
+  readonly instances: () => number;
+  readonly sockets: () => number;
+  readonly waitingTurns: () => number;
+}
+
+export function createAgentMetrics(registry: Registry, levels: Levels): AgentMetrics {
+  const registers = [registry];
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge("signalbox_agent_instances", "Instances in memory.", levels.instances);
+  gauge("signalbox_agent_sockets", "Open WebSocket connections.", levels.sockets);
+  gauge("signalbox_agent_waiting_turns", "Events that wait in instances' mailboxes.", levels.waitingTurns);
+  return {
+    turns: new Counter({
+      name: "signalbox_agent_turns_total",
+      help: "Turns that ended, by kind and outcome.",
+      labelNames: ["kind", "outcome"],
+      registers,
+    }),
+    turnDurations: new Histogram({
+      name: "signalbox_agent_turn_duration_seconds",
+      help: "Time from a turn's start to its end, without the wait before and the sync after.",
+      labelNames: ["kind"],
+      buckets: TURN_BUCKETS,
+      registers,
+    }),
+    syncDurations: new Histogram({
+      name: "signalbox_agent_sync_duration_seconds",
+      help: "Time to make an instance's commits durable.",
+      buckets: TURN_BUCKETS,
+      registers,
+    }),
+    starts: new Counter({
+      name: "signalbox_agent_starts_total",
+      help: "Instances brought into memory: new, woken, or failed.",
+      labelNames: ["outcome"],
+      registers,
+    }),
+    hibernations: new Counter({
+      name: "signalbox_agent_hibernations_total",
+      help: "Instances that left memory.",
+      registers,
+    }),
+    buried: new Counter({
+      name: "signalbox_agent_buried_total",
+      help: "Queue items and schedules that used up their attempts.",
+      labelNames: ["kind"],
+      registers,
+    }),
+  };
+}

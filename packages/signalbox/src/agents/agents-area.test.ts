@@ -1,0 +1,132 @@
+/** The door webhooks come through, on a real runtime. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { TEST_AGENTS, webhookEvent } from "../../../../test/support/agents.ts";
+import { Authenticator, Sessions, Tokens } from "../accounts/index.ts";
+import { loadConfig } from "../config/index.ts";
+import { checkConfigFile } from "../config/read-config-file.ts";
+import { systemClock } from "../core/clock.ts";
+import { Secret } from "../core/secret.ts";
+import { OutgoingWebhooks } from "../outgoing/index.ts";
+import { migrate } from "../storage/migrate.ts";
+import { ResourceEvents } from "../storage/ports/resource-events.ts";
+import { InstanceFiles } from "../storage/sqlite/instance-files.ts";
+import { SqliteDatabase } from "../storage/sqlite/sqlite-database.ts";
+import { createLogger } from "../telemetry/logger.ts";
+import { type AgentsArea, createAgentsArea } from "./index.ts";
+
+let folder: string;
+let database: SqliteDatabase;
+let area: AgentsArea;
+
+function fail(error: Error): never {
+  throw error;
+}
+
+async function openArea(): Promise<void> {
+  const config = await loadConfig({ dataDir: folder }, {}, folder);
+  database = await SqliteDatabase.open(join(folder, "signalbox.db"), fail);
+  await migrate(database);
+  const resourceEvents = new ResourceEvents();
+  const tokens = new Tokens(database, systemClock, resourceEvents);
+  area = createAgentsArea({
+    config: { ...config, file: checkConfigFile({ agents: { modules: [TEST_AGENTS] } }, "test") },
+    logger: createLogger({ level: "silent", isPretty: false }),
+    clock: systemClock,
+    database,
+    instanceStore: new InstanceFiles(join(folder, "agents"), fail),
+    authenticator: new Authenticator({
+      rootToken: new Secret("root"),
+      tokens,
+      sessions: new Sessions(database, systemClock, tokens),
+      allowedHosts: [],
+    }),
+    resourceEvents,
+    registry: new Registry(),
+    outgoing: new OutgoingWebhooks({ allowPrivateHosts: false, clock: systemClock }),
+    builtInAgents: [],
+  });
+  await area.start?.();
+}
+
+async function closeArea(): Promise<void> {
+  await area.stop?.();
+  await database.close();
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-agents-"));
+  await openArea();
+});
+afterAll(async () => {
+  await closeArea();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const target = (name: string) => ({ agent: "event-agent", name });
+const kindOf = async (name: string, id: string, type?: string) =>
+  (await area.door.deliver(target(name), webhookEvent(id, type))).kind;
+
+describe("deliver", () => {
+  it("knows its agents", () => {
+    expect(area.door.hasAgent("event-agent")).toBe(true);
+    expect(area.door.hasAgent("nobody")).toBe(false);
+  });
+
+  it("runs an event once, also after a restart", async () => {
+    expect(await kindOf("a", "1")).toBe("processed");
+    expect(await kindOf("a", "1")).toBe("duplicate");
+    await closeArea();
+    await openArea();
+    expect(await kindOf("a", "1")).toBe("duplicate");
+    expect(await kindOf("a", "2")).toBe("processed");
+  });
+
+  it("runs concurrent copies once, whether the handler waits or not", async () => {
+    const kinds = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        kindOf("b", i % 2 === 0 ? "x" : "y", i % 2 === 0 ? "push" : "wait"),
+      ),
+    );
+    expect(kinds.filter((kind) => kind === "processed")).toHaveLength(2);
+    expect(kinds.filter((kind) => kind === "duplicate")).toHaveLength(48);
+  });
+
+  it("rolls back a failed handler together with the ledger, so that the next copy runs", async () => {
+    await expect(kindOf("c", "1", "fail")).rejects.toThrow("refused");
+    expect(await kindOf("c", "1", "push")).toBe("processed");
+  });
+
+  it("reports work put in the queue as queued", async () => {
+    expect(await kindOf("d", "1", "queue")).toBe("queued");
+  });
+
+  it("keeps entities and sources apart", async () => {
+    expect(await kindOf("e", "1")).toBe("processed");
+    expect(await kindOf("f", "1")).toBe("processed");
+    const other = { ...webhookEvent("1"), source: "github" };
+    expect((await area.door.deliver(target("e"), other)).kind).toBe("processed");
+  });
+
+  it("gives an agent without onEvent the request to answer", async () => {
+    const plain = { agent: "plain-agent", name: "p" };
+    const event = webhookEvent("9", "ping");
+    expect(await area.door.deliver(plain, event)).toEqual({
+      kind: "answered",
+      status: 201,
+      contentType: "text/plain;charset=UTF-8",
+      body: 'ping:{"id":"9"}',
+    });
+    expect((await area.door.deliver(plain, event)).kind).toBe("duplicate");
+  });
+
+  it("refuses unknown agents and impossible names", async () => {
+    await expect(area.door.deliver({ agent: "nobody", name: "x" }, webhookEvent("1"))).rejects.toThrow(
+      "Agent not found",
+    );
+    await expect(area.door.deliver(target(""), webhookEvent("1"))).rejects.toThrow("Invalid instance name");
+  });
+});

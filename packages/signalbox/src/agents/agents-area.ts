@@ -1,0 +1,149 @@
+/** Builds the agents' area: wires store, catalog, directory, doors and management, and is the door webhooks come through. */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Registry } from "prom-client";
+import type { Authenticator } from "../accounts/index.ts";
+import type { AreaModule } from "../area-module.ts";
+import type { Config } from "../config/index.ts";
+import type { Clock } from "../core/clock.ts";
+import type { OutgoingSender } from "../outgoing/index.ts";
+import type { Database } from "../storage/ports/database.ts";
+import type { InstanceStore } from "../storage/ports/instance-store.ts";
+import type { ResourceEvents } from "../storage/ports/resource-events.ts";
+import type { TagLookup } from "../storage/ports/tag-lookup.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { AGENTS_ACCOUNT } from "./access.ts";
+import { ActivityHub } from "./activity.ts";
+import type { AgentClass } from "./agent.ts";
+import type { AgentDefinition } from "./agent-definition.ts";
+import { createAgentMetrics } from "./agent-metrics.ts";
+import type { AgentsDoor } from "./agents-door.ts";
+import { deliver } from "./delivery.ts";
+import { Directory } from "./directory.ts";
+import { type DoorOptions, handleHttp } from "./http-door.ts";
+import { InstanceCatalog } from "./instance-catalog.ts";
+import type { InstanceEnvironment } from "./instance-environment.ts";
+import { checkInstanceName } from "./instance-name.ts";
+import { loadAgents } from "./load-agent-modules.ts";
+import { callMethod } from "./method-call.ts";
+import { SocketHub } from "./socket-hub.ts";
+import type { TurnOwner } from "./turn.ts";
+import { WebSocketDoor } from "./websocket-door.ts";
+
+export interface AgentsParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly database: Database;
+  readonly instanceStore: InstanceStore;
+  readonly authenticator: Authenticator;
+  readonly resourceEvents: ResourceEvents;
+  readonly registry: Registry;
+  readonly outgoing: OutgoingSender;
+  /** Agents that need no module. */
+  readonly builtInAgents: readonly AgentClass[];
+  readonly tags?: TagLookup | undefined;
+}
+
+export interface AgentsArea extends AreaModule {
+  readonly door: AgentsDoor;
+}
+
+/** Variables that are the service's own and no agent's business. */
+const HIDDEN_VARIABLES: ReadonlySet<string> = new Set(["SIGNALBOX_ROOT_TOKEN", "DATABASE_URL"]);
+
+export function createAgentsArea(parts: AgentsParts): AgentsArea {
+  const settings = parts.config.file.agents;
+  const definitions = new Map<string, AgentDefinition>();
+  const hub = new SocketHub(settings);
+  const catalog = new InstanceCatalog(parts.database);
+  const metrics = createAgentMetrics(parts.registry, {
+    instances: () => directory.size,
+    sockets: () => hub.size,
+    waitingTurns: () => directory.waitingTurns,
+  });
+  const environment: InstanceEnvironment = {
+    store: parts.instanceStore,
+    catalog,
+    hub,
+    activity: new ActivityHub(),
+    metrics,
+    clock: parts.clock,
+    logger: parts.logger,
+    limits: settings,
+    outgoing: parts.outgoing,
+    variables: Object.fromEntries(
+      Object.entries(parts.config.environment).filter(([name]) => !HIDDEN_VARIABLES.has(name)),
+    ),
+    callAgent: (...call) => callAgent(definitions, directory, ...call),
+  };
+  const directory = new Directory(environment, settings, definitions, (ref) =>
+    parts.resourceEvents.deleted({
+      accountId: AGENTS_ACCOUNT,
+      type: "agent",
+      id: `${ref.agent}/${ref.name}`,
+    }),
+  );
+  const doorOptions: DoorOptions = {
+    access: { mode: settings.access, authorize: settings.authorize, authenticator: parts.authenticator },
+    definitions,
+    directory,
+    maxBodyBytes: settings.maxBodyBytes,
+    maxMessageBytes: settings.maxMessageBytes,
+  };
+  const webSockets = new WebSocketDoor(doorOptions, hub, parts.logger);
+  return {
+    mounts: [
+      {
+        name: "agents",
+        segments: ["agents"],
+        dialect: "envelope",
+        handle: (request, response, context) => handleHttp(doorOptions, request, response, context),
+        upgrade: (request, socket, head, context) => webSockets.upgrade(request, socket, head, context),
+      },
+    ],
+    routes: [],
+    door: {
+      hasAgent: (agent) => definitions.has(agent),
+      async deliver(target, event) {
+        const definition = definitions.get(target.agent);
+        if (definition === undefined) throw new SignalboxError("agent_not_found");
+        return deliver(directory.get(definition, checkInstanceName(target.name)), event);
+      },
+    },
+    async start() {
+      const loaded = await loadAgents(parts.builtInAgents, settings.modules, parts.config.workingFolder);
+      for (const [kebab, definition] of loaded) definitions.set(kebab, definition);
+      hub.start();
+      await directory.start();
+    },
+    async drain() {
+      hub.closeAll(1012, "the server restarts");
+    },
+    async stop() {
+      await directory.stop();
+      await catalog.close();
+    },
+  };
+}
+
+/** A call between agents: any method of the called agent's own class, as both are the operator's code. */
+async function callAgent(
+  definitions: ReadonlyMap<string, AgentDefinition>,
+  directory: Directory,
+  ...[target, method, args, callers]: Parameters<TurnOwner["callAgent"]>
+): Promise<unknown> {
+  const definition = definitions.get(target.agent);
+  if (definition === undefined)
+    throw new SignalboxError("agent_not_found", { message: `No agent "${target.agent}"` });
+  const name = checkInstanceName(target.name);
+  if (!definition.hasMethod(method)) {
+    throw new SignalboxError("agent_method_unknown", { message: `Method ${method} does not exist` });
+  }
+  if (!definition.isInterleaving && callers.includes(`${target.agent}/${name}`)) {
+    throw new SignalboxError("agent_call_cycle", {
+      message: `${target.agent}/${name} is waiting for this call and cannot answer it`,
+    });
+  }
+  const result = await callMethod(directory.get(definition, name), method, args, { callers });
+  return result === undefined ? undefined : JSON.parse(result);
+}

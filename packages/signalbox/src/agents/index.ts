@@ -1,0 +1,20 @@
+export {
+  Agent,
+  type AgentClass,
+  type AgentEnvironment,
+  type AgentOptions,
+  type EventOutcome,
+  type SqlParameter,
+} from "./agent.ts";
+export type { AgentHost, WebhookOptions } from "./agent-host.ts";
+export { type AgentStub, getAgentByName } from "./agent-stub.ts";
+export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
+export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "./agents-door.ts";
+export { callable, type CallableOptions } from "./callable.ts";
+export type { Connection, ConnectionContext } from "./connection.ts";
+export type { DeadLetter } from "./dead-letters.ts";
+export type { RetryOptions } from "./retry-options.ts";
+export type { Schedule, ScheduleCriteria, ScheduleOptions } from "./schedules.ts";
+export type { StreamingResponse } from "./streaming-response.ts";
+export type { WebhookEvent } from "./webhook-event.ts";
+export type { QueueItem, QueueOptions } from "./work-queue.ts";

@@ -1,0 +1,25 @@
+/**
+ * Which names instances may have. Names never reach a path (files are named by a hash), so almost everything is allowed; the limits
+ * keep rows, logs and listings sane.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+
+/** Unicode code points. */
+const MAX_CHARACTERS = 256;
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** Throws `agent_invalid_name` for a name that is empty, longer than 256 characters, or holds a control character. */
+export function checkInstanceName(name: string): string {
+  if (name === "") throw invalid("the name is empty");
+  if (name.length > 2 * MAX_CHARACTERS || Array.from(name).length > MAX_CHARACTERS) {
+    throw invalid(`the name is longer than ${MAX_CHARACTERS} characters`);
+  }
+  if (CONTROL.test(name)) throw invalid("the name holds a control character");
+  if (!name.isWellFormed()) throw invalid("the name is not valid Unicode");
+  return name;
+}
+
+function invalid(reason: string): SignalboxError {
+  return new SignalboxError("agent_invalid_name", { message: `Invalid instance name: ${reason}` });
+}

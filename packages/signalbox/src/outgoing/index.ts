@@ -1,0 +1,8 @@
+export { OutgoingWebhookError } from "./outgoing-webhook-error.ts";
+export {
+  newWebhookId,
+  type OutgoingSender,
+  type OutgoingWebhook,
+  OutgoingWebhooks,
+} from "./outgoing-webhooks.ts";
+export { standardKey } from "./standard-key.ts";

@@ -1,0 +1,20 @@
+/** An outgoing webhook that did not succeed. */
+export class OutgoingWebhookError extends Error {
+  override readonly name = "OutgoingWebhookError";
+  /** The receiver's HTTP status; null when no answer came. */
+  readonly status: number | null;
+  /** True when the same delivery may succeed later. A receiver that says 4xx (other than 408, 409, 425, 429) has decided. */
+  readonly retryable: boolean;
+
+  constructor(message: string, details: { status?: number | null; retryable: boolean; cause?: unknown }) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.status = details.status ?? null;
+    this.retryable = details.retryable;
+  }
+}
+
+const RETRYABLE_CLIENT_ERRORS: ReadonlySet<number> = new Set([408, 409, 425, 429]);
+
+export function isRetryableStatus(status: number): boolean {
+  return status >= 500 || RETRYABLE_CLIENT_ERRORS.has(status);
+}

@@ -1,0 +1,28 @@
+/**
+ * The headers of an outgoing webhook: Standard Webhooks' three, which its public libraries verify, and `X-Signature` as the generic
+ * scheme defines it, both from one secret. Without a secret only id and time are sent.
+ */
+import { createHmac } from "node:crypto";
+import { standardKey } from "./standard-key.ts";
+
+export interface OutgoingSignature {
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly body: string;
+  readonly secret?: string | undefined;
+}
+
+export function signOutgoing({ id, time, body, secret }: OutgoingSignature): Record<string, string> {
+  const timestamp = String(Math.floor(time / 1000));
+  const headers = { "webhook-id": id, "webhook-timestamp": timestamp };
+  if (secret === undefined) return headers;
+  const standard = createHmac("sha256", standardKey(secret))
+    .update(`${id}.${timestamp}.${body}`)
+    .digest("base64");
+  return {
+    ...headers,
+    "webhook-signature": `v1,${standard}`,
+    "x-signature": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+  };
+}

@@ -1,0 +1,69 @@
+/**
+ * Where agents' instances keep what they know: one synchronous SQLite database each, made durable by whatever stands behind `sync`.
+ *
+ * Invariants every adapter keeps:
+ * 1. One `InstanceDatabase` per reference is open at a time, in one process; the caller closes it before opening it again.
+ * 2. Statements are synchronous and see what was written before them. `begin`, `commit` and `rollback` do not nest.
+ * 3. A promise from `sync` resolves only when everything committed before the call survives the loss of power (or of the machine,
+ *    for an adapter that replicates). One call covers all commits before it. A failed `sync` is final: the adapter reports it
+ *    through its `onFailure` and never resolves a later one.
+ * 4. `commit` itself promises nothing about durability: whoever lets results out waits for `sync`.
+ */
+import type { SqlQuery, SqlValue } from "./sql.ts";
+
+export interface InstanceRef {
+  /** Kebab-case name of the agent's class. */
+  readonly agent: string;
+  readonly name: string;
+}
+
+export interface InstanceStore {
+  /** Opens the instance's database and creates it first if there is none. */
+  open(ref: InstanceRef): Promise<InstanceDatabase>;
+  /** Removes a closed instance's database; resolves when that too is durable. Removing what is not there is no error. */
+  destroy(ref: InstanceRef): Promise<void>;
+}
+
+export interface InstanceDatabase {
+  /** True when `open` created it. */
+  readonly isNew: boolean;
+
+  /** Statements of the runtime itself, on its own tables. */
+  all<Row>(query: SqlQuery): Row[];
+  get<Row>(query: SqlQuery): Row | undefined;
+  run(query: SqlQuery): { changes: number };
+
+  /**
+   * A statement of the agent's own code. Throws `SqlError` for text that does not compile, that is more than one statement (with
+   * values), or that the guard refuses: attaching files, ending transactions, settings, writing to the runtime's tables.
+   */
+  agentStatement(parts: readonly string[]): AgentStatement;
+
+  begin(): void;
+  commit(): void;
+  /** Ends a transaction without a trace; no error when none is open. */
+  rollback(): void;
+
+  sync(): Promise<void>;
+  /** The whole database as one file's bytes, as of now. */
+  snapshot(): Uint8Array;
+  /** Waits for a sync in flight, makes everything durable and lets go of every file. */
+  close(): Promise<void>;
+}
+
+export interface AgentStatement {
+  /** True when running it may change the database, so that a transaction must be open. */
+  readonly isWrite: boolean;
+  all(values: readonly SqlValue[]): Record<string, SqlValue>[];
+}
+
+/** What the agent's SQL did wrong, with the statement. */
+export class SqlError extends Error {
+  override readonly name = "SqlError";
+  readonly query: string;
+
+  constructor(message: string, query: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.query = query;
+  }
+}

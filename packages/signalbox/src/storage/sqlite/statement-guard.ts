@@ -1,0 +1,119 @@
+/**
+ * What SQL of an agent's own code may do in the instance's database. SQLite asks the guard while it compiles a statement, so a
+ * statement that is used again costs nothing.
+ *
+ * Refused: other files (ATTACH, DETACH, VACUUM), transaction statements (the runtime owns them), settings (PRAGMA, except those that
+ * only describe the schema), loading extensions, and writing to or hanging triggers on the runtime's tables (`_signalbox_…`).
+ * Reading the runtime's tables is allowed.
+ */
+import { type Authorizer, SQLITE_ACTIONS as A } from "./connection.ts";
+
+/** Names of the runtime's own tables begin with this. */
+const RESERVED_PREFIX = "_signalbox_";
+
+/** Settings that only tell about the schema. */
+const HARMLESS_PRAGMAS: ReadonlySet<string> = new Set([
+  "foreign_key_list",
+  "index_info",
+  "index_list",
+  "index_xinfo",
+  "table_info",
+  "table_list",
+  "table_xinfo",
+]);
+
+/** Which of the two names an action carries is the table's. */
+const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
+  [A.SQLITE_INSERT, "first"],
+  [A.SQLITE_UPDATE, "first"],
+  [A.SQLITE_DELETE, "first"],
+  [A.SQLITE_CREATE_TABLE, "first"],
+  [A.SQLITE_CREATE_TEMP_TABLE, "first"],
+  [A.SQLITE_CREATE_VTABLE, "first"],
+  [A.SQLITE_CREATE_VIEW, "first"],
+  [A.SQLITE_CREATE_TEMP_VIEW, "first"],
+  [A.SQLITE_CREATE_INDEX, "second"],
+  [A.SQLITE_CREATE_TEMP_INDEX, "second"],
+  [A.SQLITE_CREATE_TRIGGER, "second"],
+  [A.SQLITE_CREATE_TEMP_TRIGGER, "second"],
+  [A.SQLITE_DROP_TABLE, "first"],
+  [A.SQLITE_DROP_TEMP_TABLE, "first"],
+  [A.SQLITE_DROP_VTABLE, "first"],
+  [A.SQLITE_DROP_VIEW, "first"],
+  [A.SQLITE_DROP_TEMP_VIEW, "first"],
+  [A.SQLITE_DROP_INDEX, "second"],
+  [A.SQLITE_DROP_TEMP_INDEX, "second"],
+  [A.SQLITE_DROP_TRIGGER, "second"],
+  [A.SQLITE_DROP_TEMP_TRIGGER, "second"],
+  [A.SQLITE_ALTER_TABLE, "second"],
+  [A.SQLITE_ANALYZE, "first"],
+  [A.SQLITE_REINDEX, "first"],
+]);
+
+const REFUSED: ReadonlyMap<number, string> = new Map([
+  [A.SQLITE_ATTACH, "attaching a file is not allowed"],
+  [A.SQLITE_DETACH, "detaching a file is not allowed"],
+  [A.SQLITE_TRANSACTION, "transactions are the runtime's: what a turn writes between two awaits is one"],
+  [A.SQLITE_SAVEPOINT, "transactions are the runtime's: what a turn writes between two awaits is one"],
+]);
+
+export class StatementGuard {
+  /** True while the runtime's own statements compile or run (SQLite compiles again after a schema change). */
+  isTrusted = true;
+  #isWrite = false;
+  #refusal: string | null = null;
+
+  readonly authorize: Authorizer = (action, first, second) => {
+    if (this.isTrusted) return true;
+    const tableSide = WRITES.get(action);
+    if (tableSide !== undefined) {
+      this.#isWrite = true;
+      const table = tableSide === "first" ? first : second;
+      return table?.toLowerCase().startsWith(RESERVED_PREFIX) === true
+        ? this.#refuse(`the table ${table} belongs to the runtime`)
+        : true;
+    }
+    const refusal = REFUSED.get(action);
+    if (refusal !== undefined) return this.#refuse(refusal);
+    if (action === A.SQLITE_PRAGMA && !HARMLESS_PRAGMAS.has((first ?? "").toLowerCase())) {
+      return this.#refuse(`PRAGMA ${first ?? ""} is not allowed`);
+    }
+    if (action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension") {
+      return this.#refuse("loading extensions is not allowed");
+    }
+    return true;
+  };
+
+  /** Compiles one of the agent's statements and tells whether it writes. */
+  compile<T>(prepare: () => T): { statement: T; isWrite: boolean } {
+    this.isTrusted = false;
+    this.#isWrite = false;
+    this.#refusal = null;
+    try {
+      return { statement: prepare(), isWrite: this.#isWrite };
+    } finally {
+      this.isTrusted = true;
+    }
+  }
+
+  /** Runs one of the agent's statements. */
+  run<T>(statement: () => T): T {
+    this.isTrusted = false;
+    this.#refusal = null;
+    try {
+      return statement();
+    } finally {
+      this.isTrusted = true;
+    }
+  }
+
+  /** Why the last statement was refused, in words; null when it was not. */
+  get refusal(): string | null {
+    return this.#refusal;
+  }
+
+  #refuse(reason: string): false {
+    this.#refusal = reason;
+    return false;
+  }
+}

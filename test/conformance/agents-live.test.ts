@@ -1,0 +1,213 @@
+/** Live connections at the level of frames: interface section 6.3, decisions section 5 (wire protocol). */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RawClient, TEST_AGENTS } from "../support/agents.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({
+    file: { agents: { modules: [TEST_AGENTS], maxMessageBytes: 4096, pingIntervalMs: 200 } },
+  });
+});
+afterAll(() => server.stop());
+
+const connect = (path: string, options: { token?: string | null } = {}) =>
+  new RawClient(`${server.url}/agents/${path}`, options).opened();
+
+const isState7 = (frame: { state?: { count: number } }) => frame.state?.count === 7;
+
+describe("a new connection", () => {
+  it("gets the identity and then the state, once", async () => {
+    const client = await connect("counter/live1?_pk=me");
+    expect(await client.next()).toEqual({
+      type: "cf_agent_identity",
+      name: "live1",
+      agent: "counter",
+      stateFollows: true,
+    });
+    expect(await client.next()).toEqual({ type: "cf_agent_state", state: { count: 0 } });
+    expect(await client.call("read")).toMatchObject({ success: true, done: true });
+    expect(client.received).toEqual([]);
+    client.close();
+  });
+
+  it("of an agent without state gets the identity alone", async () => {
+    const client = await connect("chatty/room?_pk=solo");
+    expect(await client.next()).toEqual({ type: "cf_agent_identity", name: "room", agent: "chatty" });
+    expect(await client.next()).toBe("welcome solo");
+    client.close();
+  });
+
+  it.each([
+    ["without a token", "counter/x", null, 4401],
+    ["with an unknown token", "counter/x", "sbx_nonsense", 4401],
+    ["to an unknown agent", "nobody/x", ROOT_TOKEN, 4404],
+    ["to a name that is too long", `counter/${"n".repeat(257)}`, ROOT_TOKEN, 4400],
+  ])("%s is closed with a final code", async (_title, path, token, code) => {
+    const client = await connect(path, { token });
+    expect(await client.closed()).toBe(code);
+  });
+});
+
+describe("state", () => {
+  it("goes to every connection of the instance, and to no other instance", async () => {
+    const [one, two, other] = await Promise.all([
+      connect("counter/s1?_pk=1"),
+      connect("counter/s1?_pk=2"),
+      connect("counter/s2?_pk=3"),
+    ]);
+    await one.call("increment", 7);
+    expect(await one.next(isState7)).toBeTruthy();
+    expect(await two.next(isState7)).toBeTruthy();
+    await other.call("read");
+    expect(other.received.some(isState7)).toBe(false);
+    for (const client of [one, two, other]) client.close();
+  });
+
+  it("sent by a client is stored and goes to the others only", async () => {
+    const [one, two] = await Promise.all([connect("counter/s3?_pk=1"), connect("counter/s3?_pk=2")]);
+    await one.greeted();
+    await two.greeted();
+    one.send({ type: "cf_agent_state", state: { count: 41 } });
+    expect(await two.next((frame) => frame.type === "cf_agent_state")).toMatchObject({
+      state: { count: 41 },
+    });
+    expect((await one.call("read")).result.count).toBe(41);
+    expect(one.received).toEqual([]);
+    for (const client of [one, two]) client.close();
+  });
+
+  it("that is refused is followed by the state that really is", async () => {
+    const client = await connect("counter/s4");
+    await client.greeted();
+    client.send({ type: "cf_agent_state", state: { count: "many" } });
+    expect(await client.next()).toEqual({ type: "cf_agent_state_error", error: "State update rejected" });
+    expect(await client.next()).toEqual({ type: "cf_agent_state", state: { count: 0 } });
+    client.close();
+  });
+
+  it("announced by a turn that then fails is never sent", async () => {
+    const client = await connect("counter/s5");
+    await client.greeted();
+    expect((await client.call("incrementThenFail")).error).toBe("failed on purpose");
+    await client.call("read");
+    expect(client.received).toEqual([]);
+    client.close();
+  });
+});
+
+describe("a read-only connection", () => {
+  it("sees state but cannot set it, call methods, or send messages", async () => {
+    const client = await connect("counter/ro", { token: await server.token(["agents.read"]) });
+    await client.greeted();
+    client.send({ type: "cf_agent_state", state: { count: 5 } });
+    expect(await client.next()).toEqual({ type: "cf_agent_state_error", error: "Connection is readonly" });
+    expect(await client.next()).toEqual({ type: "cf_agent_state", state: { count: 0 } });
+    expect(await client.call("increment")).toMatchObject({ success: false, error: "Connection is readonly" });
+    client.send("hello");
+    expect(await client.next()).toMatchObject({ type: "cf_agent_state_error" });
+    const writer = await connect("counter/ro");
+    await writer.call("increment");
+    expect(await client.next((frame) => frame.state?.count === 1)).toBeTruthy();
+    for (const each of [client, writer]) each.close();
+  });
+});
+
+describe("calls", () => {
+  it("stream their results frame by frame", async () => {
+    const client = await connect("counter/c1");
+    client.send({ type: "rpc", id: "s", method: "stream", args: [3] });
+    const frames = [];
+    for (let i = 0; i < 4; i++) frames.push(await client.next((frame) => frame.id === "s"));
+    expect(frames).toEqual([
+      { type: "rpc", id: "s", success: true, result: 0, done: false },
+      { type: "rpc", id: "s", success: true, result: 1, done: false },
+      { type: "rpc", id: "s", success: true, result: 2, done: false },
+      { type: "rpc", id: "s", success: true, result: "done", done: true },
+    ]);
+    client.close();
+  });
+
+  it("that break off in a stream end it with the error", async () => {
+    const client = await connect("counter/c1");
+    client.send({ type: "rpc", id: "b", method: "brokenStream", args: [] });
+    expect(await client.next((frame) => frame.id === "b")).toMatchObject({ result: "first" });
+    expect(await client.next((frame) => frame.id === "b")).toEqual({
+      type: "rpc",
+      id: "b",
+      success: false,
+      error: "broke off",
+    });
+    client.close();
+  });
+
+  it("to what is not callable are refused in the words clients know", async () => {
+    const client = await connect("counter/c1");
+    expect((await client.call("nope")).error).toBe("Method nope does not exist");
+    expect((await client.call("notCallable")).error).toBe("Method notCallable is not callable");
+    client.close();
+  });
+});
+
+describe("messages", () => {
+  it("that are no frames go to onMessage, text and binary", async () => {
+    const [one, two] = await Promise.all([connect("chatty/m?_pk=1"), connect("chatty/m?_pk=2")]);
+    await two.next((frame) => frame === "welcome 2");
+    one.send("hi");
+    expect(await two.next((frame) => frame === "1: hi")).toBeTruthy();
+    expect(await one.next((frame) => frame === "1: hi")).toBeTruthy();
+    one.send("others");
+    expect(await two.next((frame) => frame === "1: others")).toBeTruthy();
+    one.socket.send(Buffer.from([1, 2, 3]));
+    expect(await one.next((frame) => Buffer.isBuffer(frame))).toEqual(Buffer.from([1, 2, 3]));
+    expect(one.received).not.toContain("1: others");
+    one.close();
+    expect(await two.next((frame) => String(frame).startsWith("left 1 "))).toBe(
+      'left 1 1005 {"joined":true}',
+    );
+    two.close();
+  });
+
+  it("over the limit close the connection with 1009", async () => {
+    const client = await connect("chatty/m");
+    client.send("x".repeat(5000));
+    expect(await client.closed()).toBe(1009);
+  });
+});
+
+describe("connections", () => {
+  it("are found by their tags", async () => {
+    const [one, two] = await Promise.all([
+      connect("chatty/t?_pk=1&room=red"),
+      connect("chatty/t?_pk=2&room=blue"),
+    ]);
+    await one.next((frame) => frame === "welcome 1");
+    await two.next((frame) => frame === "welcome 2");
+    expect((await one.call("members", "red")).result).toEqual(["1"]);
+    expect((await one.call("members", "2")).result).toEqual(["2"]);
+    for (const client of [one, two]) client.close();
+  });
+
+  it("with an id that is in use replace the older one", async () => {
+    const older = await connect("chatty/d?_pk=same");
+    await older.next((frame) => frame === "welcome same");
+    const newer = await connect("chatty/d?_pk=same");
+    expect(await older.closed()).toBe(4409);
+    await newer.next((frame) => frame === "welcome same");
+    newer.send("still here");
+    expect(await newer.next((frame) => frame === "same: still here")).toBeTruthy();
+    newer.close();
+  });
+
+  it("that no longer answer pings are cut, and those that do stay", async () => {
+    const [dead, alive] = await Promise.all([connect("chatty/p?_pk=dead"), connect("chatty/p?_pk=alive")]);
+    await alive.next((frame) => frame === "welcome alive");
+    await dead.next((frame) => frame === "welcome dead");
+    dead.socket.pause();
+    expect(await alive.next((frame) => String(frame).startsWith("left dead 1006"))).toBeTruthy();
+    alive.send("ok");
+    expect(await alive.next((frame) => frame === "alive: ok")).toBeTruthy();
+    alive.close();
+    dead.socket.terminate();
+  });
+});

@@ -1,0 +1,155 @@
+/** The public `agents` package's own clients, unmodified, three versions of them: interface section 6.3. */
+import { AgentClient, agentFetch } from "agents/client";
+import { AgentClient as AgentClient14 } from "agents-14/client";
+import { AgentClient as AgentClient3 } from "agents-3/client";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { TEST_AGENTS } from "../support/agents.ts";
+import { startServerProcess } from "../support/server-process.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ file: { agents: { modules: [TEST_AGENTS] } } });
+});
+afterAll(() => server.stop());
+
+interface Counting {
+  count: number;
+}
+
+const VERSIONS = [
+  ["0.32.0", AgentClient],
+  ["0.14.4", AgentClient14 as unknown as typeof AgentClient],
+  ["0.3.2", AgentClient3 as unknown as typeof AgentClient],
+] as const;
+
+/** Values a callback was called with, and a way to wait for one. */
+class Calls<T> {
+  readonly all: T[] = [];
+  #waiting: (() => void)[] = [];
+  readonly push = (value: T): void => {
+    this.all.push(value);
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  };
+  async until(fits: (value: T) => boolean): Promise<T> {
+    for (;;) {
+      const found = this.all.find(fits);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+}
+
+const hostOf = (url: string) => new URL(url).host;
+
+describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
+  const open = (name: string, states: Calls<Counting>, token = ROOT_TOKEN) =>
+    new Client<Counting>({
+      agent: "Counter",
+      name,
+      host: hostOf(server.url),
+      query: { token },
+      onStateUpdate: (state) => states.push(state),
+    });
+
+  it("connects, gets the state, calls methods, streams, and sees errors", async () => {
+    const states = new Calls<Counting>();
+    const client = open(`calls-${version}`, states);
+    await states.until((state) => state.count === 0);
+    expect(await client.call("increment", [3])).toBe(3);
+    await states.until((state) => state.count === 3);
+    const chunks: unknown[] = [];
+    const done = await new Promise((resolve, reject) => {
+      void client.call("stream", [2], {
+        onChunk: (chunk: unknown) => chunks.push(chunk),
+        onDone: resolve,
+        onError: reject,
+      });
+    });
+    expect([chunks, done]).toEqual([[0, 1], "done"]);
+    await expect(client.call("notCallable")).rejects.toThrow("Method notCallable is not callable");
+    await expect(client.call("syncFail")).rejects.toThrow("failed at once");
+    client.close();
+  });
+
+  it("sets the state, which the others see", async () => {
+    const mine = new Calls<Counting>();
+    const theirs = new Calls<Counting>();
+    const [one, two] = [open(`state-${version}`, mine), open(`state-${version}`, theirs)];
+    await mine.until((state) => state.count === 0);
+    await theirs.until((state) => state.count === 0);
+    one.setState({ count: 12 });
+    await theirs.until((state) => state.count === 12);
+    for (const client of [one, two]) client.close();
+  });
+
+  it("is set right after a write it was not allowed", async () => {
+    const states = new Calls<Counting>();
+    const client = open(`readonly-${version}`, states, await server.token(["agents.read"]));
+    await states.until((state) => state.count === 0);
+    client.setState({ count: 99 });
+    // Its own optimistic 99, then ours.
+    await states.until((state) => state.count === 99);
+    const before = states.all.length;
+    while (states.all.length === before || states.all.at(-1)?.count !== 0) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    client.close();
+  });
+
+  it("comes back after a restart of the server and finds the state", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "signalbox-reconnect-"));
+    const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
+    const args = ["--data-dir", dataDir, "--agents", TEST_AGENTS];
+    const first = await startServerProcess(args, { env });
+    const states = new Calls<Counting>();
+    const client = new Client<Counting>({
+      agent: "Counter",
+      name: "restart",
+      host: hostOf(first.url),
+      query: { token: ROOT_TOKEN },
+      onStateUpdate: (state) => states.push(state),
+      minReconnectionDelay: 50,
+      maxReconnectionDelay: 100,
+    });
+    await states.until((state) => state.count === 0);
+    await client.call("increment", [8]);
+    await states.until((state) => state.count === 8);
+    expect(await first.end("SIGTERM")).toBe(0);
+    states.all.length = 0;
+    const second = await startServerProcess(["--port", new URL(first.url).port, ...args], { env });
+    await states.until((state) => state.count === 8);
+    expect(await client.call("increment", [1])).toBe(9);
+    client.close();
+    await second.end("SIGTERM");
+    await rm(dataDir, { recursive: true, force: true });
+  });
+});
+
+describe("clients that may not connect", () => {
+  it("learn that it is final and do not try again", async () => {
+    const errors = new Calls<unknown>();
+    const client = new AgentClient({
+      agent: "Counter",
+      name: "x",
+      host: hostOf(server.url),
+      query: { token: "wrong" },
+      onConnectionError: (error: unknown) => errors.push(error),
+    });
+    expect(await errors.until(() => true)).toMatchObject({ code: 4401 });
+    client.close();
+  });
+});
+
+describe("agentFetch", () => {
+  it("reaches onRequest of the instance", async () => {
+    const response = await agentFetch(
+      { agent: "Counter", name: "fetched", host: hostOf(server.url) },
+      { method: "GET", headers: { authorization: `Bearer ${ROOT_TOKEN}` } },
+    );
+    expect(await response.json()).toMatchObject({ name: "fetched", method: "GET" });
+  });
+});
