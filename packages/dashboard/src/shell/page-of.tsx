@@ -14,6 +14,14 @@ const GatewayPage = lazy(async () => ({
 const UsagePage = lazy(async () => ({
   default: (await import("../pages/gateways/usage-page.tsx")).UsagePage,
 }));
+const TagsPage = lazy(async () => ({ default: (await import("../pages/tags/tags-page.tsx")).TagsPage }));
+const KeysPage = lazy(async () => ({ default: (await import("../pages/tags/keys-page.tsx")).KeysPage }));
+const ChangesPage = lazy(async () => ({
+  default: (await import("../pages/tags/changes-page.tsx")).ChangesPage,
+}));
+const ResourcePage = lazy(async () => ({
+  default: (await import("../pages/tags/resource-page.tsx")).ResourcePage,
+}));
 const TokensPage = lazy(async () => ({
   default: (await import("../pages/tokens/tokens-page.tsx")).TokensPage,
 }));
@@ -25,6 +33,16 @@ export function PageOf({ page }: { readonly page: readonly string[] }): ReactNod
   if (area === "gateways")
     return name === undefined ? <GatewaysPage /> : <GatewayPage key={name} id={name} rest={below} />;
   if (area === "usage" && rest.length === 0) return <UsagePage />;
+  if (area === "tags") return tagsPage(rest);
   if (area === "tokens" && rest.length === 0) return <TokensPage />;
+  return <NotFoundPage />;
+}
+
+function tagsPage([view, type, id, ...more]: readonly string[]): ReactNode {
+  if (view === undefined) return <TagsPage />;
+  if (view === "keys" && type === undefined) return <KeysPage />;
+  if (view === "changes" && type === undefined) return <ChangesPage />;
+  if (view === "resources" && type !== undefined && id !== undefined && more.length === 0)
+    return <ResourcePage key={`${type}/${id}`} type={type} id={id} />;
   return <NotFoundPage />;
 }

@@ -1,6 +1,6 @@
 import type { TimeChartProps } from "./time-chart.tsx";
 
-type ChartFiguresProps = Omit<TimeChartProps, "kind">;
+type ChartFiguresProps = Omit<TimeChartProps, "kind" | "isWhole">;
 
 /** The chart as a table, folded away; times at which nothing happened are left out. */
 export function ChartFigures({ title, times, series, format, formatTime }: ChartFiguresProps) {

@@ -1,9 +1,12 @@
-/** Round numbers for an axis that reaches at least `max`: at most five, always with zero. */
-export function niceTicks(max: number): number[] {
+/** Round numbers for an axis that reaches at least `max`: about five, always with zero; whole ones for things that are counted. */
+export function niceTicks(max: number, isWhole: boolean): number[] {
   if (max <= 0) return [0, 1];
-  const rough = max / 4;
+  const rough = isWhole ? Math.max(1, max / 4) : max / 4;
   const magnitude = 10 ** Math.floor(Math.log10(rough));
-  const step = ([1, 2, 2.5, 5, 10].find((factor) => factor * magnitude >= rough) ?? 10) * magnitude;
+  const step =
+    ((isWhole && magnitude === 1 ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10]).find(
+      (factor) => factor * magnitude >= rough,
+    ) ?? 10) * magnitude;
   const ticks: number[] = [];
   for (let i = 0; i * step < max + step; i++) ticks.push(Number((i * step).toPrecision(12)));
   return ticks;

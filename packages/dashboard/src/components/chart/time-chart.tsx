@@ -19,6 +19,8 @@ export interface TimeChartProps {
   readonly kind: "bars" | "lines";
   readonly times: readonly number[];
   readonly series: readonly Series[];
+  /** Things that are counted have no halves on the axis. */
+  readonly isWhole?: boolean;
   readonly format: (value: number) => string;
   readonly formatTime: (time: number) => string;
 }
@@ -26,7 +28,15 @@ export interface TimeChartProps {
 const HEIGHT = 190;
 const MARGIN = { top: 10, right: 4, bottom: 24, left: 52 };
 
-export function TimeChart({ title, kind, times, series, format, formatTime }: TimeChartProps) {
+export function TimeChart({
+  title,
+  kind,
+  times,
+  series,
+  isWhole = false,
+  format,
+  formatTime,
+}: TimeChartProps) {
   const [ref, width] = useWidth<HTMLDivElement>();
   const [hovered, setHovered] = useState<number | null>(null);
   const titleId = useId();
@@ -34,7 +44,7 @@ export function TimeChart({ title, kind, times, series, format, formatTime }: Ti
     width: Math.max(0, width - MARGIN.left - MARGIN.right),
     height: HEIGHT - MARGIN.top - MARGIN.bottom,
   };
-  const ticks = niceTicks(highest(kind, times.length, series));
+  const ticks = niceTicks(highest(kind, times.length, series), isWhole);
   const top = ticks.at(-1) ?? 1;
   const slot = times.length === 0 ? 0 : inner.width / times.length;
   const y = (value: number) => MARGIN.top + inner.height * (1 - value / top);

@@ -121,12 +121,27 @@ function UsageCharts({ rows, total, span, breakdown }: UsageChartsProps) {
         </section>
       )}
       <div className="charts">
-        <TimeChart title="Calls" kind="bars" series={sum((row) => row.calls)} format={count} {...common} />
-        <TimeChart title="Errors" kind="bars" series={sum((row) => row.errors)} format={count} {...common} />
+        <TimeChart
+          title="Calls"
+          kind="bars"
+          series={sum((row) => row.calls)}
+          isWhole
+          format={count}
+          {...common}
+        />
+        <TimeChart
+          title="Errors"
+          kind="bars"
+          series={sum((row) => row.errors)}
+          isWhole
+          format={count}
+          {...common}
+        />
         <TimeChart
           title="Tokens"
           kind="bars"
           series={sum((row) => row.tokens_in + row.tokens_out)}
+          isWhole
           format={count}
           {...common}
         />
