@@ -22,6 +22,18 @@ const ChangesPage = lazy(async () => ({
 const ResourcePage = lazy(async () => ({
   default: (await import("../pages/tags/resource-page.tsx")).ResourcePage,
 }));
+const SourcesPage = lazy(async () => ({
+  default: (await import("../pages/webhooks/sources-page.tsx")).SourcesPage,
+}));
+const SourcePage = lazy(async () => ({
+  default: (await import("../pages/webhooks/source-page.tsx")).SourcePage,
+}));
+const DeliveriesPage = lazy(async () => ({
+  default: (await import("../pages/webhooks/deliveries-page.tsx")).DeliveriesPage,
+}));
+const DeliveryPage = lazy(async () => ({
+  default: (await import("../pages/webhooks/delivery-page.tsx")).DeliveryPage,
+}));
 const TokensPage = lazy(async () => ({
   default: (await import("../pages/tokens/tokens-page.tsx")).TokensPage,
 }));
@@ -33,6 +45,7 @@ export function PageOf({ page }: { readonly page: readonly string[] }): ReactNod
   if (area === "gateways")
     return name === undefined ? <GatewaysPage /> : <GatewayPage key={name} id={name} rest={below} />;
   if (area === "usage" && rest.length === 0) return <UsagePage />;
+  if (area === "webhooks") return webhooksPage(rest);
   if (area === "tags") return tagsPage(rest);
   if (area === "tokens" && rest.length === 0) return <TokensPage />;
   return <NotFoundPage />;
@@ -44,5 +57,13 @@ function tagsPage([view, type, id, ...more]: readonly string[]): ReactNode {
   if (view === "changes" && type === undefined) return <ChangesPage />;
   if (view === "resources" && type !== undefined && id !== undefined && more.length === 0)
     return <ResourcePage key={`${type}/${id}`} type={type} id={id} />;
+  return <NotFoundPage />;
+}
+
+function webhooksPage([view, id, ...more]: readonly string[]): ReactNode {
+  if (more.length > 0) return <NotFoundPage />;
+  if (view === undefined) return <SourcesPage />;
+  if (view === "sources" && id !== undefined) return <SourcePage key={id} name={id} />;
+  if (view === "deliveries") return id === undefined ? <DeliveriesPage /> : <DeliveryPage key={id} id={id} />;
   return <NotFoundPage />;
 }

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { CodeBlock } from "../../../components/code-block.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { Tabs } from "../../../components/tabs.tsx";
+import { prettyJson } from "../../../format/json.ts";
 import { bytes } from "../../../format/number.ts";
 import { send } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
@@ -85,12 +86,4 @@ function BodyView({ title, body, contentType, path }: BodyPanelProps & { readonl
       </p>
     </>
   );
-}
-
-function prettyJson(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }
