@@ -233,5 +233,6 @@ it("leaves everything in one file per day when closed: write-ahead logs are gone
 
 it("says why it cannot be opened", async () => {
   await mkdir(dayPath(folder, "2026-11-15"));
-  await expect(open()).rejects.toThrow("unable to open");
+  await expect(open()).rejects.toThrow(/^cannot open the call log in .*: unable to open/);
+  expect(errors).toEqual([]);
 });
