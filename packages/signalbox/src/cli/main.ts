@@ -14,6 +14,7 @@ import { loginLink } from "./login-link.ts";
 import { ManagementError } from "./management-client.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
+import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
 
 const COMMANDS: readonly Command[] = [
@@ -23,6 +24,7 @@ const COMMANDS: readonly Command[] = [
   ...accountCommands,
   ...tokenCommands,
   ...gatewayCommands,
+  ...tagCommands,
 ];
 
 /** 1: the server refused or something failed. 2: the command line or the configuration is wrong. */
