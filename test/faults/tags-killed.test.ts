@@ -15,15 +15,17 @@ interface Resource {
   readonly tags: Readonly<Record<string, string>>;
 }
 
+function call(url: string, path: string, init: RequestInit = {}): Promise<Response> {
+  return fetch(`${url}/accounts/default/tags${path}`, {
+    ...init,
+    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
+  });
+}
+
 it("loses no acknowledged write and mixes no two", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-test-"));
   const start = () =>
     startServerProcess(["--data-dir", dataDir], { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN } });
-  const call = (url: string, path: string, init: RequestInit = {}) =>
-    fetch(`${url}/accounts/default/tags${path}`, {
-      ...init,
-      headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-    });
 
   const first = await start();
   const acknowledged = new Map<string, number>();
