@@ -13,6 +13,8 @@ const CHECKS: readonly Check[] = [
   { name: "format", command: ["oxfmt", "--check", "."] },
   { name: "lint", command: ["oxlint", "--type-aware", "--deny-warnings"] },
   { name: "types", command: ["tsc", "-p", "."] },
+  // Runs in browsers too, so it is checked with their typings.
+  { name: "types of the client", command: ["tsc", "-p", "packages/client"] },
   { name: "dashboard types", command: ["tsc", "-p", "packages/dashboard"] },
   {
     name: "imports",

@@ -11,6 +11,7 @@ import { dev } from "./dev.ts";
 import { gatewayCommands } from "./gateway.ts";
 import { commandHelp, overview, unknownCommand } from "./help.ts";
 import { loginLink } from "./login-link.ts";
+import { logsCommands } from "./logs.ts";
 import { ManagementError } from "./management-client.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
@@ -23,6 +24,7 @@ const COMMANDS: readonly Command[] = [
   loginLink,
   ...accountCommands,
   ...tokenCommands,
+  ...logsCommands,
   ...gatewayCommands,
   ...webhookCommands,
 ];
