@@ -16,6 +16,7 @@ import { ManagementError } from "./management-client.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
 import { tokenCommands } from "./token.ts";
+import { webhookCommands } from "./webhooks.ts";
 
 const COMMANDS: readonly Command[] = [
   serve,
@@ -25,6 +26,7 @@ const COMMANDS: readonly Command[] = [
   ...tokenCommands,
   ...logsCommands,
   ...gatewayCommands,
+  ...webhookCommands,
 ];
 
 /** 1: the server refused or something failed. 2: the command line or the configuration is wrong. */
