@@ -39,6 +39,8 @@ const signalbox = spawn("signalbox", ["serve", "--json", "--port", "0", "--data-
   },
 });
 const exited = once(signalbox, "exit");
+// However this process ends (Vite exits by itself on SIGTERM), Signalbox ends with it.
+process.once("exit", () => signalbox.kill("SIGTERM"));
 const firstLine = once(createInterface(signalbox.stdout), "line") as Promise<[string]>;
 const [line] = await Promise.race([
   firstLine,
