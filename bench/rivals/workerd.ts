@@ -1,133 +1,138 @@
 /**
- * Starts bare workerd with the public `agents` package as a rival. workerd is fetched from npm into a cache folder on first use, so that
- * nobody who does not run benchmarks has to download it; the worker is bundled with the project's own esbuild.
+ * The rival of our agents: the same agents on the `agents` package and bare workerd (no development server in between). It syncs every
+ * write to disk before it answers, as we do.
+ *
+ * workerd is 160 MB and wanted by benchmarks alone, so it is no dependency: the first run installs it, and the
+ * package, from npm into a cache folder.
  */
-import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { builtinModules } from "node:module";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build } from "esbuild";
+import { setTimeout as sleep } from "node:timers/promises";
+import { build, type Plugin } from "esbuild";
 import { type ServerOnCore, startOnCore } from "../support/server-on-core.ts";
 
-const PACKAGES = ["workerd@1.20261104.1", "agents@0.32.0", "@modelcontextprotocol/client@2.4.0"];
-const ROOT = join(import.meta.dirname, "../..");
-const CACHE = join(ROOT, "node_modules/.cache/signalbox-bench/workerd");
-const START_TIMEOUT_MS = 20_000;
+const WORKERD_VERSION = "1.20261104.1";
+const AGENTS_VERSION = "0.32.0";
+const CACHE = join(import.meta.dirname, "../results/.cache");
+const SOURCES = join(import.meta.dirname, "workerd");
+const READY_WITHIN_MS = 30_000;
 
-export interface WorkerdServer {
+export interface Workerd extends ServerOnCore {
   readonly port: number;
-  readonly process: ServerOnCore;
-  stop(): Promise<void>;
+  /** HMAC secret of `POST /webhooks/github`. */
+  readonly webhookSecret: string;
 }
 
-/** `secret` signs webhooks; instances are kept in a folder that lives as long as the server. */
-export async function startWorkerd(secret: string): Promise<WorkerdServer> {
-  const binary = installWorkerd();
+/** Starts it with empty storage on a free port; `stop` removes the storage. */
+export async function startWorkerd(webhookSecret = "secret-of-the-benchmark"): Promise<Workerd> {
+  const installed = install();
+  const bundle = await bundleWorker(installed);
   const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-workerd-"));
-  mkdirSync(join(folder, "state"));
-  await bundleWorker(join(folder, "worker.js"));
   const port = await findFreePort();
-  writeFileSync(join(folder, "config.capnp"), configText(port, secret));
-  const server = await startOnCore([binary, "serve", join(folder, "config.capnp")], {
-    waitForLine: false,
-    cwd: folder,
-  });
-  await waitUntilReady(port);
-  return {
-    port,
-    process: server,
-    async stop() {
-      await server.stop();
-      rmSync(folder, { recursive: true, force: true });
-    },
+  mkdirSync(join(folder, "storage"));
+  writeFileSync(join(folder, "worker.js"), bundle);
+  writeFileSync(join(folder, "email.js"), "export default { EmailMessage: class {} };\n");
+  const config = readFileSync(join(SOURCES, "config.capnp"), "utf8")
+    .replace("@PORT@", String(port))
+    .replace("@SECRET@", webhookSecret);
+  writeFileSync(join(folder, "config.capnp"), config);
+  const server = await startOnCore(
+    [join(installed, "node_modules/workerd/bin/workerd"), "serve", "config.capnp"],
+    { cwd: folder, waitForLine: false },
+  );
+  const stop = async () => {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
   };
-}
-
-function installWorkerd(): string {
-  const binary = join(CACHE, "node_modules/workerd/bin/workerd");
-  if (!existsSync(binary)) {
-    mkdirSync(CACHE, { recursive: true });
-    writeFileSync(join(CACHE, "package.json"), '{"private":true}\n');
-    execFileSync("npm", ["install", ...PACKAGES, "--no-audit", "--no-fund", "--loglevel=error"], {
-      cwd: CACHE,
-      stdio: ["ignore", "ignore", "inherit"],
-    });
+  try {
+    await waitUntilReady(port);
+  } catch (error) {
+    await stop();
+    throw error;
   }
-  return binary;
+  return { ...server, port, webhookSecret, stop };
 }
 
-/** The worker is bundled inside the cache folder, so that it gets the rival's packages and not ours. */
-async function bundleWorker(outfile: string): Promise<void> {
-  const entry = join(CACHE, "webhook-agent.js");
-  copyFileSync(join(import.meta.dirname, "workerd/webhook-agent.js"), entry);
-  await build({
-    entryPoints: [entry],
-    outfile,
+/** The folder with workerd and the `agents` package in its node_modules. */
+function install(): string {
+  const folder = join(CACHE, `workerd-${WORKERD_VERSION}-agents-${AGENTS_VERSION}`);
+  if (existsSync(folder)) return folder;
+  // Installed aside and renamed, so that an interrupted install is not taken for a finished one.
+  mkdirSync(CACHE, { recursive: true });
+  const unfinished = mkdtempSync(join(CACHE, "installing-"));
+  writeFileSync(join(unfinished, "package.json"), '{ "private": true }\n');
+  const packages = [`workerd@${WORKERD_VERSION}`, `agents@${AGENTS_VERSION}`];
+  const { status, stderr } = spawnSync("npm", ["install", "--legacy-peer-deps=false", ...packages], {
+    cwd: unfinished,
+    encoding: "utf8",
+  });
+  if (status !== 0)
+    throw new Error(`the rival of this benchmark (workerd) could not be installed: ${stderr}`);
+  renameSync(unfinished, folder);
+  return folder;
+}
+
+/** The worker and the `agents` package in one file. */
+async function bundleWorker(installed: string): Promise<Uint8Array> {
+  const { outputFiles } = await build({
+    // From standard input, so that packages are found in the installed folder and not in this repository.
+    stdin: { contents: readFileSync(join(SOURCES, "worker.js"), "utf8"), resolveDir: installed },
     bundle: true,
-    minify: true,
+    write: false,
     format: "esm",
-    target: "es2024",
-    platform: "neutral",
-    mainFields: ["module", "main"],
+    target: "es2022",
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
-    // One CommonJS package in there asks for "path".
-    alias: { path: "node:path" },
-    banner: { js: 'import nodePath from "node:path"; const require = () => nodePath;' },
-    define: { "process.env.NODE_ENV": '"production"' },
+    plugins: [requiredBuiltins],
+    minify: true,
+    keepNames: true,
     logLevel: "error",
   });
+  const [file] = outputFiles;
+  if (file === undefined) throw new Error("esbuild wrote no bundle");
+  return file.contents;
 }
 
-function configText(port: number, secret: string): string {
-  return `using Workerd = import "/workerd/workerd.capnp";
-
-const config :Workerd.Config = (
-  services = [
-    (name = "main", worker = .mainWorker),
-    (name = "disk", disk = (path = "state", writable = true)),
-  ],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
-  extensions = [(
-    modules = [(name = "cloudflare-internal:email", esModule = "export default { EmailMessage: class {} };", internal = true)],
-  )],
-);
-
-const mainWorker :Workerd.Worker = (
-  modules = [(name = "worker.js", esModule = embed "worker.js")],
-  compatibilityDate = "2026-10-01",
-  bindings = [
-    (name = "WebhookAgent", durableObjectNamespace = "WebhookAgent"),
-    (name = "WEBHOOK_SECRET", text = "${secret}"),
-  ],
-  durableObjectNamespaces = [(className = "WebhookAgent", uniqueKey = "signalbox-bench", enableSql = true)],
-  durableObjectStorage = (localDisk = "disk"),
-);
-`;
-}
+/** CommonJS packages inside the bundle require Node's modules, but an ES module can only import them. */
+const requiredBuiltins: Plugin = {
+  name: "required builtins",
+  setup(bundling) {
+    const filter = new RegExp(`^(node:)?(${builtinModules.join("|")})$`);
+    bundling.onResolve({ filter }, ({ path, kind }) => {
+      const name = path.startsWith("node:") ? path : `node:${path}`;
+      return kind === "require-call" ? { path: name, namespace: "builtin" } : { path: name, external: true };
+    });
+    bundling.onLoad({ filter: /./, namespace: "builtin" }, ({ path }) => ({
+      contents: `export * from "${path}"; export { default } from "${path}";`,
+    }));
+  },
+};
 
 function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once("error", reject);
+    const probe = createServer().once("error", reject);
     probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address() as AddressInfo;
-      probe.close(() => resolve(port));
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
     });
   });
 }
 
 async function waitUntilReady(port: number): Promise<void> {
-  const deadline = performance.now() + START_TIMEOUT_MS;
+  const until = performance.now() + READY_WITHIN_MS;
   for (;;) {
     try {
-      const response = await fetch(`http://127.0.0.1:${port}/`);
+      const response = await fetch(`http://127.0.0.1:${port}/healthz`);
       await response.text();
-      return;
-    } catch (cause) {
-      if (performance.now() > deadline) throw new Error("workerd did not start", { cause });
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      if (response.ok) return;
+    } catch {
+      // Not listening yet.
     }
+    if (performance.now() > until) throw new Error("workerd did not become ready");
+    await sleep(50);
   }
 }

@@ -217,7 +217,7 @@ const workerd: Contender = {
     return measureOn({
       port: server.port,
       clientQuery: "_pk=bench",
-      cpuMs: () => server.process.cpuMs(),
+      cpuMs: () => server.cpuMs(),
       stop: () => server.stop(),
     });
   },

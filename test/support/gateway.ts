@@ -51,7 +51,8 @@ export async function send(
       ...options.headers,
     },
   });
-  request.end(options.body);
+  // As bytes: node encodes headers as UTF-8 when they leave together with text.
+  request.end(options.body === undefined ? undefined : Buffer.from(options.body as string));
   const [response] = (await once(request, "response")) as [import("node:http").IncomingMessage];
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);

@@ -110,9 +110,10 @@ export class CallRunner {
 
   #keep(use: CacheUse, lead: ((outcome: LeaderOutcome) => void) | null, outcome: CallOutcome): void {
     const { head, body, usage } = outcome;
-    if (outcome.status === 200 && head !== null && body !== null) {
+    const { cache } = this.#parts;
+    if (outcome.status === 200 && head !== null && body !== null && body.length <= cache.maxEntryBytes) {
       // Set before the others are told: they look into the cache next.
-      this.#parts.cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
+      cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
       lead?.("stored");
     } else {
       lead?.(outcome.isAbandoned ? "abandoned" : "uncacheable");
@@ -130,7 +131,9 @@ export class CallRunner {
       model: step.model,
       metadata: options.metadata ?? null,
       estimate: this.#estimate(start, step),
-      isBounded: step.facts.maxOutputTokens !== null,
+      isBounded:
+        step.facts.maxOutputTokens !== null ||
+        (options.customCost !== undefined && "total" in options.customCost),
     });
   }
 

@@ -19,7 +19,7 @@ const WANTED = new Set(["model", "stream", "max_tokens", "max_completion_tokens"
 
 /** Throws `gateway_malformed_request` when the body is not a JSON object and `mustBeJson` says it has to be. */
 export function inspectBody(bytes: Buffer, mustBeJson: boolean): BodyFacts {
-  if (bytes.length > PARSE_LIMIT) return toFacts(scanTopLevel(bytes));
+  if (bytes.length > PARSE_LIMIT) return inspectStart(bytes);
   let value: unknown;
   try {
     value = JSON.parse(bytes.toString("utf8"));
@@ -32,6 +32,11 @@ export function inspectBody(bytes: Buffer, mustBeJson: boolean): BodyFacts {
     return NO_FACTS;
   }
   return toFacts(value as Record<string, unknown>);
+}
+
+/** What the beginning of a JSON object says. */
+export function inspectStart(bytes: Buffer): BodyFacts {
+  return toFacts(scanTopLevel(bytes));
 }
 
 export function malformed(message: string): SignalboxError {

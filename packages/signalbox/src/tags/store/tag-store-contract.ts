@@ -14,6 +14,7 @@ import { sql } from "../../storage/ports/sql.ts";
 import { parseIfMatch } from "../etag.ts";
 import { AccountNumbers } from "./account-numbers.ts";
 import { ChangeLog } from "./change-log.ts";
+import { ResourceCache } from "./resource-cache.ts";
 import type { ResourceQuery } from "./selection.ts";
 import { TagReader } from "./tag-reader.ts";
 import { TagVocabulary } from "./tag-vocabulary.ts";
@@ -42,13 +43,15 @@ function buildStore(database: Database): Store {
   const readClock: Clock = { now: () => clock.time };
   const accounts = new AccountNumbers(database);
   const log = new ChangeLog(database, readClock, accounts, { maxAgeMs: 1000, maxChanges: 50 });
+  const cache = new ResourceCache();
   const writer = new TagWriter(database, readClock, accounts, {
     maxTagsPerResource: 100,
+    cache,
     onChanged: (accountNo) => log.wake(accountNo),
   });
   return {
     database,
-    reader: new TagReader(database, accounts),
+    reader: new TagReader(database, accounts, cache),
     writer,
     words: new TagVocabulary(database, accounts),
     log,

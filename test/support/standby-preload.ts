@@ -1,0 +1,5 @@
+/** Loads the command line's code, without running it, and waits until the parent says "go". */
+const word = new Promise<void>((resolve) => process.once("message", () => resolve()));
+await import("../../packages/signalbox/src/cli/main.ts");
+await word;
+process.disconnect();
