@@ -1,4 +1,5 @@
 /** `signalbox logs` against a real server process. */
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -77,15 +78,14 @@ it("follows calls as they end, each once", async () => {
   );
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
-  const ended = new Promise((resolve) => child.once("close", resolve));
-  // The tail has begun at an unknown moment, so calls go on until it has seen its fill.
-  let isEnded = false;
-  void ended.then(() => (isEnded = true));
+  const closed = once(child, "close");
+  // The tail begins at an unknown moment, so calls go on until it has seen its fill.
   const made: string[] = [];
-  while (!isEnded) {
+  while (child.exitCode === null) {
     made.push(await call("during"));
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+  await closed;
   const shown = output
     .trim()
     .split("\n")

@@ -6,7 +6,7 @@
  *   listening → draining: `drain()`; no new connections, answers carry `connection: close`, idle connections are closed.
  *   draining → closed: every connection ended, or the grace period passed and the rest are cut.
  */
-import { createServer, IncomingMessage, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { SignalboxError } from "@signalbox/protocol";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
