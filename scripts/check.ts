@@ -13,6 +13,7 @@ const CHECKS: readonly Check[] = [
   { name: "format", command: ["oxfmt", "--check", "."] },
   { name: "lint", command: ["oxlint", "--type-aware", "--deny-warnings"] },
   { name: "types", command: ["tsc", "-p", "."] },
+  { name: "dashboard types", command: ["tsc", "-p", "packages/dashboard"] },
   {
     name: "imports",
     command: ["depcruise", "--config", ".dependency-cruiser.cjs", "packages", "test", "bench", "scripts"],

@@ -1,5 +1,28 @@
 /** `npm test`: makes sure that what the tests need is here, then runs them all. Arguments are passed on to the test runner. */
 import { spawnSync } from "node:child_process";
+import { CHROMIUM_IS_MISSING, findChromium } from "../test/browser/support/chromium-path.ts";
 
-const result = spawnSync("vitest", ["run", ...process.argv.slice(2)], { stdio: "inherit" });
-process.exitCode = result.status ?? 1;
+const args = process.argv.slice(2);
+const filters = args.filter((arg) => !arg.startsWith("-"));
+/** Whoever runs one unit test need not wait for a browser to be installed. */
+const needsBrowser = filters.length === 0 || filters.some((filter) => /browser|examples/.test(filter));
+
+if (needsBrowser && findChromium() === null && !installChromium()) {
+  console.error(CHROMIUM_IS_MISSING);
+  process.exitCode = 1;
+} else {
+  process.exitCode = spawnSync("vitest", ["run", ...args], { stdio: "inherit" }).status ?? 1;
+}
+
+/** Only root on a Debian-like machine can; anyone else is told what to do. */
+function installChromium(): boolean {
+  if (process.env["CHROMIUM_PATH"] !== undefined || process.getuid?.() !== 0) return false;
+  console.error("Chromium is missing; installing it with apt-get …");
+  // Another installation may hold the package lock for a while.
+  const apt = (...command: string[]) =>
+    spawnSync("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=300", ...command], {
+      stdio: ["ignore", "inherit", "inherit"],
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    }).status === 0;
+  return apt("update") && apt("install", "-y", "chromium") && findChromium() !== null;
+}

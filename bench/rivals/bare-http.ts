@@ -2,12 +2,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-const BODY = Buffer.from('{"status":"ok"}');
+const BODY = '{"status":"ok"}';
 
 const server = createServer((_request, response) => {
   response.writeHead(200, {
     "content-type": "application/json; charset=utf-8",
-    "content-length": BODY.length,
+    "content-length": Buffer.byteLength(BODY),
   });
   response.end(BODY);
 });

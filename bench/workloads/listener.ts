@@ -27,9 +27,11 @@ function contender(
       await load(1500);
       return {
         async measure() {
-          const { perSecond, p50Ms, p99Ms, unexpected } = await load(2500);
+          const cpuBefore = server.cpuMs() ?? 0;
+          const { requests, perSecond, p50Ms, p99Ms, unexpected } = await load(2500);
           if (unexpected > 0) throw new Error(`${name} answered ${unexpected} requests with an error`);
-          return { requests: perSecond, p50: p50Ms, p99: p99Ms };
+          const cpu = (((server.cpuMs() ?? 0) - cpuBefore) * 1000) / requests;
+          return { requests: perSecond, p50: p50Ms, p99: p99Ms, cpu };
         },
         async stop() {
           await server.stop();
@@ -61,6 +63,7 @@ export const workload: Workload = {
         { name: "requests", unit: "1/s", better: "higher" },
         { name: "p50", unit: "ms", better: "lower" },
         { name: "p99", unit: "ms", better: "lower" },
+        { name: "cpu", unit: "µs a request", better: "lower" },
       ],
     },
   ],

@@ -100,6 +100,8 @@ export const ERROR_TABLE = {
   tags_invalid_key: tags(1014, "Invalid tag key"),
   tags_invalid_delete_payload: tags(1015, "Invalid delete payload"),
   tags_etag_mismatch: tags(1016, "etag does not match", 412),
+  tags_too_many_tags: tags(1017, "too many tags on one resource"),
+  tags_changes_expired: tags(1018, "changes after this position are no longer kept", 410),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorName = keyof typeof ERROR_TABLE;

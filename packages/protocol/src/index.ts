@@ -14,3 +14,22 @@ export {
   type StateErrorFrame,
   type StateFrame,
 } from "./agent-frames.ts";
+export {
+  canonicalTags,
+  checkTagKey,
+  checkTags,
+  checkTagValue,
+  foldCase,
+  isLongerThan,
+  parseCanonicalTags,
+  TAG_LIMITS,
+  type Tags,
+} from "./tag-rules.ts";
+export {
+  formatTagFilter,
+  matchesTags,
+  parseTagFilter,
+  parseTagFilters,
+  type TagFilter,
+} from "./tag-filter.ts";
+export { TAG_RESOURCE_TYPES, type TagResourceType } from "./tag-resource-types.ts";

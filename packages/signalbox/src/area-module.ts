@@ -12,9 +12,13 @@ export interface AreaModule {
   drain?(): Promise<void>;
   /** Runs when no request is left: flush and close. */
   stop?(): Promise<void>;
+  /** The card of the dashboard's overview that shows its first commands. Default `agents`. */
+  readonly card?: OverviewCard;
   /** Copy-and-paste shell commands printed at the start; `tokenExpression` is shell text that expands to the root token. */
   firstCommands?(url: string, tokenExpression: string): readonly FirstCommand[];
 }
+
+export type OverviewCard = "gateway" | "agents" | "tags";
 
 export interface FirstCommand {
   readonly title: string;

@@ -11,21 +11,27 @@ import {
   Authenticator,
   openRootToken,
   type RootToken,
+  Sessions,
   Tokens,
 } from "./accounts/index.ts";
 import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { createDashboardArea, loginPath } from "./dashboard/index.ts";
+import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { OutgoingWebhooks } from "./outgoing/index.ts";
 import { migrate } from "./storage/migrate.ts";
+import type { CallLog } from "./storage/ports/call-log.ts";
 import type { Database } from "./storage/ports/database.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
+import { SqliteCallLog } from "./storage/sqlite/call-log/sqlite-call-log.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { InstanceFiles } from "./storage/sqlite/instance-files.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
+import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
@@ -49,6 +55,7 @@ export interface AreaParts {
   readonly tokens: Tokens;
   readonly authenticator: Authenticator;
   readonly resourceEvents: ResourceEvents;
+  readonly callLog: CallLog;
   readonly registry: Registry;
   readonly onFatal: (error: Error) => void;
 }
@@ -58,6 +65,8 @@ export interface Service {
   readonly rootToken: RootToken;
   /** Commands that work as pasted; the token is named by a shell expression, so that it is not on the screen at each start. */
   readonly firstCommands: readonly FirstCommand[];
+  /** A link that logs one browser into the dashboard as root, once, within ten minutes. */
+  createLoginLink(): string;
   /** Graceful; calling it twice is the same as once. */
   stop(): Promise<void>;
 }
@@ -84,7 +93,25 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     tokens.start();
     closers.push(() => tokens.stop());
     const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
-    const authenticator = new Authenticator(rootToken.secret, tokens);
+    const sessions = new Sessions(database, clock, tokens);
+    await sessions.load();
+    const { allowedHosts } = config.file.dashboard;
+    const authenticator = new Authenticator({
+      rootToken: rootToken.secret,
+      tokens,
+      sessions,
+      allowedHosts,
+    });
+
+    const rootTokenExpression =
+      config.rootToken === undefined ? `$(cat '${dataFolder.file("root-token")}')` : "$SIGNALBOX_ROOT_TOKEN";
+    const firstCommands = (url: string, tokenExpression: string) =>
+      areas.flatMap(({ card = "agents", firstCommands: of }) =>
+        (of?.(url, tokenExpression) ?? []).map((command) => ({ card, ...command })),
+      );
+
+    const callLog = await openCallLog(config, dataFolder, clock, options);
+    closers.push(() => callLog.close());
 
     const registry = createRegistry();
     const areas = createAreas({
@@ -96,8 +123,20 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       tokens,
       authenticator,
       resourceEvents,
+      callLog,
       registry,
     });
+    areas.push(
+      createDashboardArea({
+        sessions,
+        authenticator,
+        accounts,
+        allowedHosts,
+        version: VERSION,
+        firstCommands,
+        rootTokenExpression,
+      }),
+    );
     for (const area of areas) {
       await area.start?.();
       closers.push(() => area.stop?.());
@@ -115,7 +154,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         }),
         createManagement({
           routes,
-          authenticate: (request) => authenticator.fromHeader(request.headers.authorization),
+          authenticate: (request) => authenticator.fromRequest(request),
           accountExists: (id) => accounts.find(id) !== undefined,
           maxBodyBytes: config.file.listener.maxBodyBytes,
         }),
@@ -129,13 +168,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const url = `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
     dataFolder.announce({ url, pid: process.pid });
 
-    const tokenExpression =
-      config.rootToken === undefined ? `$(cat '${dataFolder.file("root-token")}')` : "$SIGNALBOX_ROOT_TOKEN";
     let stopped: Promise<void> | undefined;
     return {
       url,
       rootToken,
-      firstCommands: areas.flatMap((area) => area.firstCommands?.(url, tokenExpression) ?? []),
+      firstCommands: firstCommands(url, rootTokenExpression),
+      createLoginLink: () => url + loginPath(sessions.createLoginCode().code),
       stop() {
         stopped ??= (async () => {
           isStopping = true;
@@ -163,14 +201,31 @@ function openDatabase(
     : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
+function openCallLog(
+  config: Config,
+  dataFolder: DataFolder,
+  clock: Clock,
+  { logger, onFatal }: ServiceOptions,
+): Promise<CallLog> {
+  return SqliteCallLog.open({
+    ...config.file.gateway.logs,
+    folder: dataFolder.file("logs"),
+    clock,
+    onError: (error) => logger.error({ err: error }, "call log"),
+    onFatal,
+  });
+}
+
 function createAreas(parts: AreaParts): AreaModule[] {
+  const tags = createTagsArea(parts);
   const agents = createAgentsArea({
     ...parts,
     instanceStore: new InstanceFiles(parts.dataFolder.file("agents"), parts.onFatal),
     outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
     builtInAgents: [],
+    tags: tags.lookup,
   });
-  return [agents];
+  return [createGatewayArea({ ...parts, tags: tags.lookup }), agents, tags];
 }
 
 /** Last opened, first closed. */

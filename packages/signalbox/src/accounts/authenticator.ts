@@ -1,15 +1,37 @@
-/** Turns the credential of a request into a principal: the root token, or a live token of an account. */
+/**
+ * Turns the credential of a request into a principal: the root token, a live token of an account, or a dashboard session that stands
+ * for one of them. Every door that takes a credential asks here.
+ */
+import type { IncomingMessage } from "node:http";
 import type { Secret } from "../core/secret.ts";
 import { type Principal, ROOT } from "./principal.ts";
+import { requireOwnPage, sessionSecrets } from "./session-cookie.ts";
+import type { LiveSession, Sessions } from "./sessions.ts";
 import type { Tokens } from "./tokens.ts";
 
-export class Authenticator {
-  readonly #rootToken: Secret;
-  readonly #tokens: Tokens;
+export interface AuthenticatorParts {
+  readonly rootToken: Secret;
+  readonly tokens: Tokens;
+  readonly sessions: Sessions;
+  /** Host names, beside the server's own, that the dashboard is reached by. */
+  readonly allowedHosts: readonly string[];
+}
 
-  constructor(rootToken: Secret, tokens: Tokens) {
-    this.#rootToken = rootToken;
-    this.#tokens = tokens;
+export class Authenticator {
+  readonly #parts: AuthenticatorParts;
+
+  constructor(parts: AuthenticatorParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * From the `Authorization` header, else from the dashboard's session; null when there is none or it is unknown. A header decides
+   * alone, so that a page cannot mix the two. Throws `forbidden` when a live session is used by a page that is not ours.
+   */
+  fromRequest(request: IncomingMessage): Principal | null {
+    const { authorization } = request.headers;
+    if (authorization !== undefined) return this.fromHeader(authorization);
+    return this.findSession(request)?.principal ?? null;
   }
 
   /** From an `Authorization` header; null when it is missing, malformed or unknown. */
@@ -19,9 +41,20 @@ export class Authenticator {
   }
 
   fromText(text: string): Principal | null {
-    const token = this.#tokens.authenticate(text);
+    const token = this.#parts.tokens.authenticate(text);
     if (token !== undefined) return { kind: "token", token };
-    return this.#rootToken.equals(text) ? ROOT : null;
+    return this.#parts.rootToken.equals(text) ? ROOT : null;
+  }
+
+  /** The request's live dashboard session; throws `forbidden` when a page that is not ours sends it. */
+  findSession(request: IncomingMessage): LiveSession | null {
+    for (const secret of sessionSecrets(request)) {
+      const session = this.#parts.sessions.find(secret);
+      if (session === null) continue;
+      requireOwnPage(request, this.#parts.allowedHosts);
+      return session;
+    }
+    return null;
   }
 }
 

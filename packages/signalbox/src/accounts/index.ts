@@ -3,5 +3,14 @@ export { Authenticator, bearerText } from "./authenticator.ts";
 export { isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
 export { accountRoutes, showToken } from "./routes.ts";
+export {
+  clearCookie,
+  isForwardedHttps,
+  requireOwnHost,
+  requireOwnPage,
+  sessionSecrets,
+  setCookie,
+} from "./session-cookie.ts";
+export { SESSION_LIFETIME_MS, Sessions } from "./sessions.ts";
 export type { Token } from "./token.ts";
 export { Tokens } from "./tokens.ts";

@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
-import { type Authenticator, bearerText, isAllowed } from "../accounts/index.ts";
+import { type Authenticator, isAllowed, type Principal } from "../accounts/index.ts";
 import { toWebRequest } from "./web-request.ts";
 
 export type AccessLevel = "read" | "edit";
@@ -32,14 +32,25 @@ export function findAccess(
   query: string,
 ): AccessLevel | Promise<AccessLevel> {
   if (options.mode === "public") return "edit";
-  const text = bearerText(request.headers.authorization) ?? new URLSearchParams(query).get("token");
-  const principal = text === null || text === "" ? null : options.authenticator.fromText(text);
+  const principal = findPrincipal(options.authenticator, request, query);
   if (principal !== null) {
     if (isAllowed(principal, AGENTS_ACCOUNT, "agents.edit")) return "edit";
     if (isAllowed(principal, AGENTS_ACCOUNT, "agents.read")) return "read";
   }
   if (options.authorize !== undefined) return ask(options.authorize, request);
   throw new SignalboxError(principal === null ? "unauthenticated" : "forbidden");
+}
+
+/** A header or the dashboard's session decides; the query is for clients that can set neither. */
+function findPrincipal(
+  authenticator: Authenticator,
+  request: IncomingMessage,
+  query: string,
+): Principal | null {
+  const text = query === "" ? null : new URLSearchParams(query).get("token");
+  if (text === null || text === "" || request.headers.authorization !== undefined)
+    return authenticator.fromRequest(request);
+  return authenticator.fromText(text);
 }
 
 async function ask(authorize: AuthorizeHook, request: IncomingMessage): Promise<AccessLevel> {

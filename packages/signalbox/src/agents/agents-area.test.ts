@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEST_AGENTS, webhookEvent } from "../../../../test/support/agents.ts";
-import { Authenticator, Tokens } from "../accounts/index.ts";
+import { Authenticator, Sessions, Tokens } from "../accounts/index.ts";
 import { loadConfig } from "../config/index.ts";
 import { checkConfigFile } from "../config/read-config-file.ts";
 import { systemClock } from "../core/clock.ts";
@@ -31,13 +31,19 @@ async function openArea(): Promise<void> {
   database = await SqliteDatabase.open(join(folder, "signalbox.db"), fail);
   await migrate(database);
   const resourceEvents = new ResourceEvents();
+  const tokens = new Tokens(database, systemClock, resourceEvents);
   area = createAgentsArea({
     config: { ...config, file: checkConfigFile({ agents: { modules: [TEST_AGENTS] } }, "test") },
     logger: createLogger({ level: "silent", isPretty: false }),
     clock: systemClock,
     database,
     instanceStore: new InstanceFiles(join(folder, "agents"), fail),
-    authenticator: new Authenticator(new Secret("root"), new Tokens(database, systemClock, resourceEvents)),
+    authenticator: new Authenticator({
+      rootToken: new Secret("root"),
+      tokens,
+      sessions: new Sessions(database, systemClock, tokens),
+      allowedHosts: [],
+    }),
     resourceEvents,
     registry: new Registry(),
     outgoing: new OutgoingWebhooks({ allowPrivateHosts: false, clock: systemClock }),

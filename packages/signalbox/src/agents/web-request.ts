@@ -23,7 +23,8 @@ export function toWebRequest(
   for (let i = 0; i < request.rawHeaders.length; i += 2) {
     const name = (request.rawHeaders[i] ?? "").toLowerCase();
     if (HOP_BY_HOP.has(name) || (options.isCredentialHidden === true && name === "authorization")) continue;
-    headers.append(name, request.rawHeaders[i + 1] ?? "");
+    const value = request.rawHeaders[i + 1] ?? "";
+    headers.append(name, name === "cookie" ? withoutSession(value) : value);
   }
   const method = request.method ?? "GET";
   const hasBody = options.body !== undefined && method !== "GET" && method !== "HEAD";
@@ -32,6 +33,15 @@ export function toWebRequest(
     headers,
     ...(hasBody ? { body: options.body as Uint8Array<ArrayBuffer> } : {}),
   });
+}
+
+/** The dashboard's session is nobody's business but the dashboard's. */
+function withoutSession(cookies: string): string {
+  return cookies
+    .split(";")
+    .filter((pair) => !pair.trim().startsWith("signalbox_session_"))
+    .join(";")
+    .trim();
 }
 
 /** Writes the agent's answer; a body that streams is passed on as it comes, at the client's pace. */

@@ -8,13 +8,22 @@ import { accountCommands } from "./account.ts";
 import { type Command, type CommandContext, type Output, UsageError } from "./command.ts";
 import { connect, type Connection } from "./connect.ts";
 import { dev } from "./dev.ts";
+import { gatewayCommands } from "./gateway.ts";
 import { commandHelp, overview, unknownCommand } from "./help.ts";
+import { loginLink } from "./login-link.ts";
 import { ManagementError } from "./management-client.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
 import { tokenCommands } from "./token.ts";
 
-const COMMANDS: readonly Command[] = [serve, dev, ...accountCommands, ...tokenCommands];
+const COMMANDS: readonly Command[] = [
+  serve,
+  dev,
+  loginLink,
+  ...accountCommands,
+  ...tokenCommands,
+  ...gatewayCommands,
+];
 
 /** 1: the server refused or something failed. 2: the command line or the configuration is wrong. */
 const EXIT_FAILURE = 1;

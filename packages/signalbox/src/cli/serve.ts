@@ -45,6 +45,8 @@ function welcome(service: Service, dataDir: string): string {
       "",
     );
   }
+  lines.push("Dashboard (this link logs in once, within ten minutes; `signalbox login-link` makes another):");
+  lines.push(`  ${service.createLoginLink()}`, "");
   if (service.firstCommands.length > 0) {
     lines.push("Try it:");
     for (const { title, command } of service.firstCommands) lines.push(`  # ${title}`, `  ${command}`, "");

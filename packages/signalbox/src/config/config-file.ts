@@ -5,6 +5,10 @@
 import { z } from "zod";
 import { agentsConfig } from "./agents-config.ts";
 import { outgoingConfig, webhooksConfig } from "./webhooks-config.ts";
+import { tagKeys } from "./tag-keys.ts";
+import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { dashboardKeys } from "./dashboard-keys.ts";
+import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
@@ -31,11 +35,23 @@ const listener = z
   })
   .prefault({});
 
+const gateway = z
+  .strictObject({
+    ...gatewayKeys,
+    logs: callLogKeys,
+    prices: priceKeys,
+  })
+  .prefault({});
+
 export const configFile = z.strictObject({
   listener,
   agents: agentsConfig,
   webhooks: webhooksConfig,
   outgoing: outgoingConfig,
+  dashboard: dashboardKeys,
+  gateway,
+  providers: providerKeys,
+  tags: tagKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;

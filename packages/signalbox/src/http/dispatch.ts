@@ -18,25 +18,24 @@ import {
 } from "./render-error.ts";
 import { RequestContext } from "./request-context.ts";
 import { decodeSegment, splitTarget } from "./request-target.ts";
+import type { ListenerState, TrackedResponse } from "./tracked-response.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
 
 export class Dispatcher {
   readonly #areas = new Map<string, Area>();
-  readonly #measure: (this: ServerResponse) => void;
-  readonly #open = new Set<ServerResponse>();
+  readonly #measure: (this: TrackedResponse) => void;
+  readonly #listener: ListenerState = { isDraining: false };
   readonly #logger: Logger;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
   constructor(areas: readonly Area[], metrics: HttpMetrics, logger: Logger) {
     this.#logger = logger;
-    const open = this.#open;
-    this.#measure = function measure(this: ServerResponse) {
-      open.delete(this);
-      const { [AREA]: area, [STARTED_AT]: startedAt, req, statusCode } = this as MeasuredResponse;
+    this.#measure = function measure(this: TrackedResponse) {
       // The parser lets through only methods it knows, so the label has few values.
-      metrics.requests.observe(area, req.method ?? "", statusCode, (performance.now() - startedAt) / 1000);
+      const seconds = (performance.now() - this.startedAt) / 1000;
+      metrics.requests.observe(this.area, this.req.method ?? "", this.statusCode, seconds);
     };
     for (const area of areas) {
       for (const segment of area.segments) {
@@ -46,21 +45,19 @@ export class Dispatcher {
     }
   }
 
-  readonly request = (request: IncomingMessage, response: ServerResponse): void => {
+  readonly request = (request: IncomingMessage, response: TrackedResponse): void => {
     const id = this.requestId(request);
-    response.setHeader("x-request-id", id);
-    const measured = response as MeasuredResponse;
-    measured[STARTED_AT] = performance.now();
-    measured[AREA] = "none";
+    response.requestId = id;
+    response.listener = this.#listener;
+    response.startedAt = performance.now();
     // `close` and not `finish`: a client that left early is counted too. One shared listener, no closure per request.
     response.on("close", this.#measure);
-    this.#open.add(response);
     let area: Area | undefined;
     try {
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
-      measured[AREA] = area.name;
+      response.area = area.name;
       const pending = area.handle(request, response, new RequestContext(id, target, request));
       if (pending instanceof Promise)
         pending.catch((error: unknown) => this.#fail(response, area, id, error));
@@ -87,9 +84,9 @@ export class Dispatcher {
     }
   };
 
-  /** Tells the clients of running requests that their connection ends with the answer. */
-  closeAfterAnswers(): void {
-    for (const response of this.#open) response.shouldKeepAlive = false;
+  /** From now on every answer, also to requests that are running, tells its client that the connection ends with it. */
+  drain(): void {
+    this.#listener.isDraining = true;
   }
 
   /** The caller's id when it is harmless to repeat, so that traces through several services line up; else our own. */
@@ -125,12 +122,4 @@ function findHeader(rawHeaders: readonly string[], name: string): string | undef
     if (candidate?.length === name.length && candidate.toLowerCase() === name) return rawHeaders[i + 1];
   }
   return undefined;
-}
-
-const STARTED_AT = Symbol("startedAt");
-const AREA = Symbol("area");
-
-interface MeasuredResponse extends ServerResponse {
-  [STARTED_AT]: number;
-  [AREA]: string;
 }

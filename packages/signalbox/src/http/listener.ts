@@ -6,12 +6,13 @@
  *   listening → draining: `drain()`; no new connections, answers carry `connection: close`, idle connections are closed.
  *   draining → closed: every connection ended, or the grace period passed and the rest are cut.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, IncomingMessage, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { SignalboxError } from "@signalbox/protocol";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { rawErrorResponse } from "./render-error.ts";
+import { TrackedResponse } from "./tracked-response.ts";
 
 export interface ListenerLimits {
   readonly maxHeaderBytes: number;
@@ -28,16 +29,16 @@ export interface ListenerLimits {
 const TIMEOUT_CHECK_MS = 1000;
 
 export class Listener {
-  readonly #server: Server;
+  readonly #server: Server<typeof IncomingMessage, typeof TrackedResponse>;
   readonly #dispatcher: Dispatcher;
   readonly #metrics: HttpMetrics;
-  #isDraining = false;
   #closed: Promise<void> = Promise.resolve();
 
   constructor(dispatcher: Dispatcher, limits: ListenerLimits, metrics: HttpMetrics) {
     this.#dispatcher = dispatcher;
     this.#metrics = metrics;
     this.#server = createServer({
+      ServerResponse: TrackedResponse,
       maxHeaderSize: limits.maxHeaderBytes,
       headersTimeout: limits.headerTimeoutMs,
       requestTimeout: limits.bodyTimeoutMs,
@@ -47,7 +48,7 @@ export class Listener {
       requireHostHeader: true,
     });
     this.#server.maxConnections = limits.maxConnections;
-    this.#server.on("request", (request, response) => this.#onRequest(request, response));
+    this.#server.on("request", dispatcher.request);
     this.#server.on("upgrade", dispatcher.upgrade);
     // Without a listener node would close CONNECT and `Expect` oddities silently; they deserve an answer.
     this.#server.on("connect", (request, socket) =>
@@ -79,8 +80,7 @@ export class Listener {
 
   /** Stops accepting; running requests go on. */
   drain(): void {
-    this.#isDraining = true;
-    this.#dispatcher.closeAfterAnswers();
+    this.#dispatcher.drain();
     // For answers whose headers have left already: their connection ends as soon as it is idle.
     this.#server.keepAliveTimeout = 1;
     this.#server.keepAliveTimeoutBuffer = 0;
@@ -93,11 +93,6 @@ export class Listener {
     const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
     await this.#closed;
     clearTimeout(cut);
-  }
-
-  #onRequest(request: IncomingMessage, response: ServerResponse): void {
-    if (this.#isDraining) response.shouldKeepAlive = false;
-    this.#dispatcher.request(request, response);
   }
 
   #onClientError(error: NodeJS.ErrnoException, socket: Socket): void {

@@ -45,16 +45,19 @@ async function serve(
   }
   const principal = options.authenticate(request);
   if (principal === null) throw new SignalboxError("unauthenticated");
+  const query = new LazyQuery(context.query);
+  if (route.accountOf !== undefined) params["account_id"] = route.accountOf(principal, query.parsed);
   authorise(route, principal, params["account_id"], options);
 
-  const rawQuery = new URLSearchParams(context.query);
   const maxBodyBytes = route.maxBodyBytes ?? options.maxBodyBytes;
   const abort = new LazyAbort(response);
   const routeRequest: RouteRequest = {
     id: context.id,
     params,
-    rawQuery,
-    query: route.query === undefined ? undefined : parseInput(route.query, Object.fromEntries(rawQuery)),
+    get rawQuery() {
+      return query.parsed;
+    },
+    query: route.query === undefined ? undefined : parseInput(route.query, Object.fromEntries(query.parsed)),
     body:
       route.body === undefined
         ? undefined
@@ -129,7 +132,17 @@ async function send(response: ServerResponse, reply: Reply, isHead: boolean): Pr
   const status = reply.status ?? 200;
   if (reply.raw !== undefined && typeof reply.raw.body === "object" && !Buffer.isBuffer(reply.raw.body)) {
     response.writeHead(status, { ...reply.headers, "content-type": reply.raw.contentType });
-    await pipeline(reply.raw.body, response);
+    if (isHead) {
+      reply.raw.body.destroy();
+      response.end();
+      return;
+    }
+    try {
+      await pipeline(reply.raw.body, response);
+    } catch (error) {
+      // The reader of a stream may leave at any time; that is its end and not a failure.
+      if (!isPrematureClose(error)) throw error;
+    }
     return;
   }
   if (status === 204) {
@@ -147,8 +160,29 @@ async function send(response: ServerResponse, reply: Reply, isHead: boolean): Pr
 }
 
 function envelope(reply: Reply): string {
-  const body = { success: true, errors: [], messages: reply.messages ?? [], result: reply.result ?? null };
-  return JSON.stringify(reply.resultInfo === undefined ? body : { ...body, result_info: reply.resultInfo });
+  const messages = reply.messages === undefined ? "[]" : JSON.stringify(reply.messages);
+  const result = reply.resultJson ?? JSON.stringify(reply.result ?? null);
+  const info = reply.resultInfo === undefined ? "" : `,"result_info":${JSON.stringify(reply.resultInfo)}`;
+  return `{"success":true,"errors":[],"messages":${messages},"result":${result}${info}}`;
+}
+
+function isPrematureClose(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
+}
+
+/** Not every request has a query, and not every handler looks at it. */
+class LazyQuery {
+  readonly #text: string;
+  #parsed: URLSearchParams | undefined;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  get parsed(): URLSearchParams {
+    this.#parsed ??= new URLSearchParams(this.#text);
+    return this.#parsed;
+  }
 }
 
 /** Most handlers never look at the signal, so its controller and listener are made when one does. */

@@ -48,15 +48,8 @@ function toOperation(route: Route): object {
     operationId: operationId(route),
     tags: [route.path.split("/")[3]?.replace(/[{}]/g, "") ?? "accounts"],
     description: `Needs: ${route.access}.`,
-    parameters: [...pathParameters(route.path), ...queryParameters(route.query)],
-    ...(route.body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: true,
-            content: { "application/json": { schema: jsonSchema(route.body) } },
-          },
-        }),
+    parameters: [...pathParameters(route.path), ...queryParameters(route.query ?? route.documents?.query)],
+    ...requestBody(route.body ?? route.documents?.body),
     responses: {
       200: {
         description: "Success",
@@ -67,6 +60,13 @@ function toOperation(route: Route): object {
         content: { "application/json": { schema: { $ref: "#/components/schemas/Failure" } } },
       },
     },
+  };
+}
+
+function requestBody(body: ZodType | undefined): object {
+  if (body === undefined) return {};
+  return {
+    requestBody: { required: true, content: { "application/json": { schema: jsonSchema(body) } } },
   };
 }
 

@@ -38,7 +38,7 @@ export function sendError(response: ServerResponse, rendered: RenderedError): vo
     response.destroy();
     return;
   }
-  for (const name of response.getHeaderNames()) if (name !== "x-request-id") response.removeHeader(name);
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
   response.writeHead(rendered.status, {
     ...rendered.headers,
     "content-length": Buffer.byteLength(rendered.body),

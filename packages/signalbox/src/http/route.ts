@@ -17,7 +17,7 @@ export interface RouteRequest<Body = unknown, Query = unknown> {
   readonly id: string;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
-  /** The query as sent, for parameters that repeat. */
+  /** The query as sent, for parameters that repeat; parsed when first asked for. */
   readonly rawQuery: URLSearchParams;
   readonly body: Body;
   readonly headers: IncomingHttpHeaders;
@@ -32,6 +32,8 @@ export interface Reply {
   /** Default 200. */
   readonly status?: number;
   readonly result?: unknown;
+  /** `result` as JSON text, for handlers that have it in that form already. */
+  readonly resultJson?: string;
   readonly resultInfo?: object;
   readonly messages?: readonly string[];
   readonly headers?: Readonly<Record<string, string>>;
@@ -48,6 +50,10 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly summary: string;
   readonly body?: ZodType<Body>;
   readonly query?: ZodType<Query>;
+  /** Shapes for the documentation of routes that read body or query themselves, with errors of their own. */
+  readonly documents?: { readonly body?: ZodType; readonly query?: ZodType };
+  /** Names the account of a path without `{account_id}`; it is then checked like one, and found in `params.account_id`. */
+  accountOf?(principal: Principal, query: URLSearchParams): string;
   /** Shape of `result`, for the documentation only. */
   readonly result?: ZodType;
   /** Default: the listener's management limit. */

@@ -6,7 +6,8 @@
  * 2. A file that was applied is frozen: a changed checksum is refused, since nobody knows what the database really looks like.
  * 3. A database that holds a migration this build does not know was written by a newer version and is refused untouched.
  *
- * The SQL is written for both engines; the one word they disagree on is the type of binary columns, `BLOB` in the files.
+ * The SQL is written for both engines; where they disagree the files speak SQLite: `BLOB` for binary columns, and `WITHOUT ROWID` for
+ * tables that are clustered by their key, which PostgreSQL does not have.
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -72,12 +73,16 @@ function readMigrations(folder: string): Migration[] {
 }
 
 async function apply(tx: Queryable, migration: Migration, engine: Database["engine"]): Promise<void> {
-  const text = engine === "postgres" ? migration.text.replaceAll(/\bBLOB\b/g, "BYTEA") : migration.text;
+  const text = engine === "postgres" ? toPostgres(migration.text) : migration.text;
   for (const statement of splitStatements(text)) await tx.run(rawSql(statement));
   await tx.run(
     sql`INSERT INTO schema_migrations (id, name, checksum, applied_at)
         VALUES (${migration.id}, ${migration.name}, ${migration.checksum}, ${Date.now()})`,
   );
+}
+
+function toPostgres(text: string): string {
+  return text.replaceAll(/\bBLOB\b/g, "BYTEA").replaceAll(/\bWITHOUT ROWID\b/g, "");
 }
 
 /** Splits at semicolons after comments are dropped; migrations hold no string literal with a semicolon and no trigger body. */

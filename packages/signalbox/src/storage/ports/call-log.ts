@@ -1,11 +1,15 @@
 /**
- * Where finished gateway calls go. Rows leave the request path through a bounded queue to a writer off the main thread.
+ * Where finished gateway calls go, and how they are read back. Rows leave the request path through a bounded queue to a writer off the
+ * main thread.
  *
  * Invariants every adapter keeps:
  * 1. `record` never does I/O on the caller's thread and never loses a row silently: when the queue is full, `hasRoom` is false and
- *    `whenRoom` resolves once the caller may go on.
- * 2. A read sees every row recorded before it was called, flushed or not.
+ *    `whenRoom` resolves once the caller may go on. Nobody may write into a body after it was recorded.
+ * 2. A read or change sees every row recorded before it was called, flushed or not.
  * 3. `close` resolves when every recorded row is on stable storage.
+ * 4. A row belongs to one gateway of one account: no read or change reaches it through another.
+ * 5. Usage figures count every recorded call once, also calls whose rows a quota kept out or were deleted since; they go when their
+ *    day expires or the gateway is dropped.
  */
 export interface CallRecord {
   /** ULID; also the order of rows. */
@@ -76,4 +80,190 @@ export interface CallSink {
   record(call: CallRecord): void;
   readonly hasRoom: boolean;
   whenRoom(): Promise<void>;
+}
+
+export interface GatewayRef {
+  readonly accountId: string;
+  readonly gatewayId: string;
+}
+
+/** A stored call without its bodies. */
+export interface CallRow extends Omit<CallRecord, "requestBody" | "responseBody"> {
+  /** -1, 1, or null when nobody said. */
+  readonly feedback: number | null;
+  readonly score: number | null;
+  readonly hasRequestBody: boolean;
+  readonly hasResponseBody: boolean;
+}
+
+/** What a filter can ask for; `metadataKey` and a following `metadataValue` speak of the same entry. */
+export const CALL_FIELDS = [
+  "id",
+  "createdAt",
+  "provider",
+  "model",
+  "path",
+  "requestType",
+  "requestContentType",
+  "responseContentType",
+  "statusCode",
+  "success",
+  "cached",
+  "cost",
+  "tokens",
+  "tokensIn",
+  "tokensOut",
+  "duration",
+  "feedback",
+  "eventId",
+  "userAgent",
+  "isAuthenticated",
+  "metadataKey",
+  "metadataValue",
+] as const;
+
+export type CallField = (typeof CALL_FIELDS)[number];
+export type CallOperator = "eq" | "neq" | "contains" | "lt" | "gt" | "lte" | "gte";
+
+export interface CallFilter {
+  readonly field: CallField;
+  readonly operator: CallOperator;
+  /** Any of them must fit (`neq`: none). Times are milliseconds, booleans 0 or 1. */
+  readonly values: readonly (string | number | null)[];
+}
+
+export const CALL_ORDERS = [
+  "createdAt",
+  "provider",
+  "model",
+  "requestType",
+  "success",
+  "cached",
+  "cost",
+  "tokensIn",
+  "tokensOut",
+  "duration",
+  "feedback",
+] as const;
+
+export type CallOrder = (typeof CALL_ORDERS)[number];
+
+export interface CallSelection {
+  /** All must hold. */
+  readonly filters: readonly CallFilter[];
+  /** Text in a key or value of the metadata; empty: any. */
+  readonly search: string;
+}
+
+export interface CallPageRequest extends CallSelection {
+  readonly orderBy: CallOrder;
+  readonly direction: "asc" | "desc";
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface CallPage {
+  readonly rows: readonly CallRow[];
+  /** Of all pages. */
+  readonly total: number;
+}
+
+export interface CallRanges {
+  readonly cost: Range;
+  readonly duration: Range;
+  readonly tokensIn: Range;
+  readonly tokensOut: Range;
+  readonly tokens: Range;
+}
+
+/** Null when no row matches. */
+export interface Range {
+  readonly min: number | null;
+  readonly max: number | null;
+}
+
+export interface CallDeletion extends CallSelection {
+  readonly orderBy: CallOrder;
+  readonly direction: "asc" | "desc";
+  /** At most this many; null: all that match. */
+  readonly limit: number | null;
+}
+
+/** Absent keys stay as they are. */
+export interface CallPatch {
+  readonly feedback?: number | null;
+  readonly score?: number | null;
+  /** Serialised flat JSON object. */
+  readonly metadata?: string | null;
+}
+
+export type BodySide = "request" | "response";
+
+export interface StoredBody {
+  readonly contentType: string;
+  readonly bytes: Uint8Array;
+  /** False when the body was longer than what was kept. */
+  readonly isComplete: boolean;
+}
+
+/** How many rows a gateway may keep, and what happens to the next one. */
+export interface CallQuota {
+  readonly maxRows: number;
+  readonly whenFull: "stop" | "deleteOldest";
+}
+
+export const USAGE_GROUPS = ["hour", "day", "provider", "model", "gateway"] as const;
+export type UsageGroup = (typeof USAGE_GROUPS)[number];
+
+export interface UsageQuery {
+  readonly accountId: string;
+  /** Null: all gateways of the account. */
+  readonly gatewayIds: readonly string[] | null;
+  /** Milliseconds; `from` is inclusive, `to` exclusive; both are taken at whole hours. */
+  readonly from: number;
+  readonly to: number;
+  readonly groupBy: readonly UsageGroup[];
+}
+
+export interface UsageFigures {
+  /** Start of the hour or day in milliseconds; null when not grouped by it, like the other group fields. */
+  readonly time: number | null;
+  readonly gatewayId: string | null;
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly calls: number;
+  readonly errors: number;
+  readonly cached: number;
+  readonly tokensIn: number;
+  readonly tokensOut: number;
+  readonly tokensInCached: number;
+  readonly tokensOutReasoning: number;
+  /** Sum of the known costs. */
+  readonly cost: number;
+  readonly durationMs: number;
+  /** Calls per bucket of `LATENCY_BUCKETS_MS`, the last one for those above all bounds. */
+  readonly latency: readonly number[];
+}
+
+/** Upper bounds in milliseconds: from a cached answer to a long generation. */
+export const LATENCY_BUCKETS_MS = [
+  5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 120_000,
+];
+
+export interface CallLog extends CallSink {
+  list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage>;
+  ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges>;
+  get(gateway: GatewayRef, id: string): Promise<CallRow | null>;
+  /** Null when there is no such row or its body was not kept; `maxBytes` asks for its beginning only. */
+  body(gateway: GatewayRef, id: string, side: BodySide, maxBytes?: number): Promise<StoredBody | null>;
+  /** False when there is no such row. */
+  edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean>;
+  /** Resolves with the number of rows deleted. */
+  delete(gateway: GatewayRef, deletion: CallDeletion): Promise<number>;
+  summarise(query: UsageQuery): Promise<UsageFigures[]>;
+  /** Applies from the next recorded row on; null lifts the quota. Quotas are not stored: whoever owns the setting sets it at each start. */
+  setQuota(gateway: GatewayRef, quota: CallQuota | null): void;
+  /** Forgets everything about a gateway: rows, bodies and usage figures. */
+  dropGateway(gateway: GatewayRef): Promise<void>;
+  close(): Promise<void>;
 }

@@ -4,7 +4,11 @@
  * Invariants (beside those of the port):
  * 1. The `-wal` file is opened for syncing before the first commit, and its name in the folder is synced with the first `sync`.
  * 2. Agents' statements are compiled and run under the guard; the runtime's own are not.
+ * 3. No sync blocks the event loop, except those of a checkpoint in a long life. SQLite would sync twice more on its own: the log's header
+ *    before the first commit (it guards against old frames in a log that is used again, and a log that was just created has none), and
+ *    the database when it closes. The first is left out, the second is done here in the thread pool before SQLite removes the log.
  */
+import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../ports/instance-store.ts";
 import { rawSql, type SqlQuery, type SqlValue } from "../ports/sql.ts";
@@ -17,8 +21,16 @@ import { WalSync } from "./wal-sync.ts";
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
 
-/** Exclusive: no other process or connection gets in, and SQLite needs no shared-memory file. The page cache is bounded to 256 KiB. */
-const SETTINGS = `PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256; PRAGMA temp_store = MEMORY;`;
+/**
+ * Exclusive: no other process or connection gets in, and SQLite needs no shared-memory file. The page cache is bounded to 256 KiB. Until
+ * the first commit nothing is synced and so nothing may be checkpointed.
+ */
+const SETTINGS_AT_FIRST = `PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;
+  PRAGMA cache_size = -256; PRAGMA temp_store = MEMORY;`;
+/** From the first commit on: SQLite syncs the log before and the database after a checkpoint, and before it starts the log again. */
+const SETTINGS_AFTER_COMMIT = "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 1000;";
+/** Everything committed is synced in the log; what remains is to copy it. */
+const COPY_LOG = "PRAGMA synchronous = OFF; PRAGMA wal_checkpoint(PASSIVE);";
 
 /** Texts of an agent's statements that are kept compiled; more than any sensible agent has. */
 const STATEMENT_CACHE_SIZE = 64;
@@ -32,7 +44,9 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   readonly #folderSync: FolderSync;
   readonly #byParts = new WeakMap<readonly string[], AgentStatement>();
   readonly #byText = new Map<string, AgentStatement>();
+  readonly #onSyncFailure: (error: Error) => void;
   #isNameSynced = false;
+  #hasCommitted = false;
 
   private constructor(
     path: string,
@@ -41,7 +55,9 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     guard: StatementGuard,
     walSync: WalSync,
     folderSync: FolderSync,
+    onSyncFailure: (error: Error) => void,
   ) {
+    this.#onSyncFailure = onSyncFailure;
     this.#path = path;
     this.isNew = isNew;
     this.#connection = connection;
@@ -59,12 +75,12 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     const connection = SqliteConnection.open(path, { busyTimeoutMs: 0 });
     try {
       // In exclusive mode SQLite creates the -wal file with its first look at the database, that is here.
-      connection.exec(SETTINGS);
+      connection.exec(SETTINGS_AT_FIRST);
       checkSchema(connection);
       const guard = new StatementGuard();
       connection.setAuthorizer(guard.authorize);
       const walSync = await WalSync.open(path, onSyncFailure);
-      return new SqliteInstanceDatabase(path, isNew, connection, guard, walSync, folderSync);
+      return new SqliteInstanceDatabase(path, isNew, connection, guard, walSync, folderSync, onSyncFailure);
     } catch (error) {
       connection.close();
       throw error;
@@ -106,6 +122,9 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
 
   commit(): void {
     this.#connection.run(COMMIT);
+    if (this.#hasCommitted) return;
+    this.#hasCommitted = true;
+    this.#connection.exec(SETTINGS_AFTER_COMMIT);
   }
 
   rollback(): void {
@@ -123,10 +142,30 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   async close(): Promise<void> {
-    await this.#walSync.close();
-    this.#byText.clear();
-    // Copies the log into the main file, syncs that, and removes the log.
-    this.#connection.close();
+    try {
+      if (this.#hasCommitted) await this.#foldLog();
+    } finally {
+      await this.#walSync.close();
+      this.#byText.clear();
+      this.#connection.close();
+    }
+  }
+
+  /** Copies the log into the main file and makes that durable, so that closing has nothing left to do but to remove the log. */
+  async #foldLog(): Promise<void> {
+    await this.#walSync.sync();
+    this.#connection.exec(COPY_LOG);
+    const file = await open(this.#path, "r");
+    try {
+      await file.datasync();
+      // Before the descriptor: closing any descriptor of the file drops SQLite's locks on it.
+      this.#connection.close();
+    } catch (error) {
+      this.#onSyncFailure(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    } finally {
+      await file.close();
+    }
   }
 
   #compile(text: string): AgentStatement {

@@ -9,15 +9,25 @@
  * 3. `destroy` is called on closed instances, whose log SQLite has folded in: removing the one file removes everything at once.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync } from "node:fs";
-import { access, open, rename, rm } from "node:fs/promises";
+import {
+  closeSync,
+  existsSync,
+  fdatasync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import type { InstanceDatabase, InstanceRef, InstanceStore } from "../ports/instance-store.ts";
 import { FolderSync } from "./folder-sync.ts";
 import { SqliteInstanceDatabase } from "./instance-database.ts";
 import { instanceTemplate } from "./instance-template.ts";
 
 /** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
+const FOLDERS = 256;
 const FAN_OUT_DIGITS = 2;
 /** 160 bits of SHA-256: two names on one file are out of the question. */
 const HASH_DIGITS = 40;
@@ -26,7 +36,7 @@ export class InstanceFiles implements InstanceStore {
   readonly #root: string;
   readonly #onFailure: (error: Error) => void;
   readonly #folderSync: FolderSync;
-  readonly #knownFolders = new Set<string>();
+  #foldersMade: Promise<void> | undefined;
   #temporaryCounter = 0;
 
   /** `onFailure` must end the process: after a failed sync no commit can be trusted. */
@@ -34,20 +44,19 @@ export class InstanceFiles implements InstanceStore {
     this.#root = root;
     this.#onFailure = onFailure;
     this.#folderSync = new FolderSync(onFailure);
-    mkdirSync(root, { recursive: true, mode: 0o700 });
   }
 
   async open(ref: InstanceRef): Promise<InstanceDatabase> {
     const path = this.#pathOf(ref);
-    const isNew = !(await exists(path));
+    const isNew = !existsSync(path);
     if (isNew) await this.#create(path);
     return SqliteInstanceDatabase.open(path, isNew, this.#folderSync, this.#onFailure);
   }
 
   async destroy(ref: InstanceRef): Promise<void> {
     const path = this.#pathOf(ref);
-    if (!(await exists(path))) return;
-    await rm(path, { force: true });
+    if (!existsSync(path)) return;
+    rmSync(path, { force: true });
     await this.#folderSync.sync(dirname(path));
   }
 
@@ -56,35 +65,35 @@ export class InstanceFiles implements InstanceStore {
     return join(this.#root, hash.slice(0, FAN_OUT_DIGITS), `${hash}.db`);
   }
 
+  /** Small calls on names are made directly: each is quicker than a trip to the thread pool. Only the sync can take long. */
   async #create(path: string): Promise<void> {
-    await this.#makeFolder(dirname(path));
+    this.#foldersMade ??= this.#makeFolders();
+    await this.#foldersMade;
     this.#temporaryCounter += 1;
     const temporary = `${path}.${process.pid}-${this.#temporaryCounter}.new`;
-    await rm(`${path}-wal`, { force: true });
-    const file = await open(temporary, "w", 0o600);
+    rmSync(`${path}-wal`, { force: true });
+    const file = openSync(temporary, "w", 0o600);
     try {
-      await file.write(instanceTemplate());
-      await file.datasync();
+      writeSync(file, instanceTemplate());
+      await datasync(file);
+    } catch (error) {
+      rmSync(temporary, { force: true });
+      throw error;
     } finally {
-      await file.close();
+      closeSync(file);
     }
     // The rename's own durability comes with the first sync, which covers the folder.
-    await rename(temporary, path);
+    renameSync(temporary, path);
   }
 
-  async #makeFolder(path: string): Promise<void> {
-    if (this.#knownFolders.has(path)) return;
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+  async #makeFolders(): Promise<void> {
+    for (let i = 0; i < FOLDERS; i++) {
+      const name = i.toString(16).padStart(FAN_OUT_DIGITS, "0");
+      mkdirSync(join(this.#root, name), { recursive: true, mode: 0o700 });
+    }
     await this.#folderSync.sync(this.#root);
-    this.#knownFolders.add(path);
+    await this.#folderSync.sync(dirname(this.#root));
   }
 }
 
-async function exists(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const datasync = promisify(fdatasync);

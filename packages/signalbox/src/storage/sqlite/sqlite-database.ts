@@ -6,11 +6,11 @@
  * 2. The queue moves on after COMMIT, not after the sync: transactions that commit meanwhile share the next sync.
  * 3. Reads use their own connection; in WAL mode they see the last commit and never wait for a writer.
  */
-import { closeSync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Database, Queryable } from "../ports/database.ts";
 import { rawSql, type SqlQuery } from "../ports/sql.ts";
 import { SqliteConnection } from "./connection.ts";
+import { syncFolder } from "./sync-folder.ts";
 import { WalSync } from "./wal-sync.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
@@ -89,14 +89,4 @@ function asQueryable(connection: SqliteConnection): Queryable {
     get: async <Row>(query: SqlQuery) => connection.get<Row>(query),
     run: async (query: SqlQuery) => connection.run(query),
   };
-}
-
-/** A new file survives a power cut only once its folder's entry is synced too. */
-function syncFolder(path: string): void {
-  const folder = openSync(path, "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }

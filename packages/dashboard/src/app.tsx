@@ -1,0 +1,45 @@
+/** The gate: who is logged in decides between the login page and the account's pages. */
+import { useCallback, useEffect, useState } from "react";
+import { ErrorNotice } from "./components/error-notice.tsx";
+import { SESSION_LOST } from "./http/api.ts";
+import { useResource } from "./http/use-resource.ts";
+import { navigate, usePageLocation } from "./routing/location.ts";
+import { LoginPage } from "./session/login-page.tsx";
+import { onOtherTabLogout, readSession, type Session } from "./session/session.ts";
+import { Shell } from "./shell/shell.tsx";
+
+export function App() {
+  const first = useResource("session", readSession);
+  const [changed, setChanged] = useState<Session | null | undefined>(undefined);
+  const session = changed === undefined ? first.value : changed;
+  const { segments } = usePageLocation();
+  const forget = useCallback(() => setChanged(null), []);
+
+  useEffect(() => {
+    addEventListener(SESSION_LOST, forget);
+    const stop = onOtherTabLogout(forget);
+    return () => {
+      removeEventListener(SESSION_LOST, forget);
+      stop();
+    };
+  }, [forget]);
+
+  // The account is part of the address, so that every page can be linked to.
+  const accountId = segments[0] === "accounts" ? segments[1] : undefined;
+  const fallback = session?.accounts[0]?.id;
+  useEffect(() => {
+    if (session != null && accountId === undefined && fallback !== undefined)
+      navigate(`/accounts/${encodeURIComponent(fallback)}`, { replace: true });
+  }, [session, accountId, fallback]);
+
+  if (session === undefined) {
+    return first.error === null ? null : (
+      <main className="lonely">
+        <ErrorNotice error={first.error} onRetry={first.reload} />
+      </main>
+    );
+  }
+  if (session === null) return <LoginPage onLogin={setChanged} />;
+  if (accountId === undefined) return null;
+  return <Shell session={session} accountId={accountId} page={segments.slice(2)} onLogout={forget} />;
+}

@@ -1,0 +1,47 @@
+/** A list that comes in pages by cursor: the first page is kept fresh, further ones are appended when asked for. */
+import { useCallback, useEffect, useState } from "react";
+import { type Answer, ask } from "./api.ts";
+import { type Resource, type ResourceOptions, useResource } from "./use-resource.ts";
+
+export interface ListResource<T> extends Resource<readonly T[]> {
+  readonly hasMore: boolean;
+  readonly loadMore: () => void;
+}
+
+/** `path` with its filters; null reads nothing. */
+export function useList<T>(path: string | null, options: ResourceOptions = {}): ListResource<T> {
+  const [pages, setPages] = useState(1);
+  useEffect(() => setPages(1), [path]);
+  const resource = useResource(
+    path === null ? null : `${path}#${pages}`,
+    (signal) => readPages<T>(path ?? "", pages, signal),
+    options,
+  );
+  const loadMore = useCallback(() => setPages((n) => n + 1), []);
+  return {
+    ...resource,
+    value: resource.value?.rows,
+    hasMore: resource.value?.hasMore ?? false,
+    loadMore,
+  };
+}
+
+async function readPages<T>(
+  path: string,
+  pages: number,
+  signal: AbortSignal,
+): Promise<{ rows: T[]; hasMore: boolean }> {
+  const rows: T[] = [];
+  let cursor: string | null = null;
+  for (let i = 0; i < pages; i++) {
+    const separator = path.includes("?") ? "&" : "?";
+    const answer: Answer<T[]> = await ask<T[]>(
+      cursor === null ? path : `${path}${separator}cursor=${encodeURIComponent(cursor)}`,
+      { signal },
+    );
+    rows.push(...answer.result);
+    cursor = answer.info.cursor ?? null;
+    if (cursor === null) break;
+  }
+  return { rows, hasMore: cursor !== null };
+}

@@ -1,0 +1,70 @@
+import { CodeBlock } from "../../components/code-block.tsx";
+import { PageHeader } from "../../components/page-header.tsx";
+import { ResourceView } from "../../components/resource-view.tsx";
+import { read } from "../../http/api.ts";
+import { useResource } from "../../http/use-resource.ts";
+import { Link } from "../../routing/link.tsx";
+import { useAccountPaths } from "../../session/session.ts";
+
+interface FirstCommand {
+  readonly card: "gateway" | "agents" | "tags";
+  readonly title: string;
+  readonly command: string;
+}
+
+const CARDS = [
+  {
+    card: "gateway",
+    title: "Gateway",
+    page: "gateways",
+    lead: "Send calls to AI providers through one address that authorises, limits, caches and logs them.",
+  },
+  {
+    card: "agents",
+    title: "Agents and webhooks",
+    page: "agents",
+    lead: "Every verified event goes to its own agent: one instance per repository, customer or device.",
+  },
+  {
+    card: "tags",
+    title: "Tags",
+    page: "tags",
+    lead: "Label gateways, agents, tokens and whatever else you run, then find them by label.",
+  },
+] as const;
+
+export function OverviewPage() {
+  const { page } = useAccountPaths();
+  const commands = useResource("first-commands", (signal) =>
+    read<FirstCommand[]>("/dashboard/first-commands", signal),
+  );
+  return (
+    <>
+      <PageHeader title="Overview">
+        Each card starts with a command that works as pasted, on the machine the service runs on.
+      </PageHeader>
+      <ResourceView of={commands}>
+        {(all) => (
+          <div className="cards">
+            {CARDS.map((card) => (
+              <section key={card.card} className="card" aria-labelledby={`card-${card.card}`}>
+                <h2 id={`card-${card.card}`}>
+                  <Link to={page(card.page)}>{card.title}</Link>
+                </h2>
+                <p className="muted">{card.lead}</p>
+                {all
+                  .filter((command) => command.card === card.card)
+                  .map(({ title, command }) => (
+                    <div key={title}>
+                      <p className="command-title">{title}</p>
+                      <CodeBlock code={command} label={title} />
+                    </div>
+                  ))}
+              </section>
+            ))}
+          </div>
+        )}
+      </ResourceView>
+    </>
+  );
+}

@@ -1,0 +1,117 @@
+import { type FormEvent, useState } from "react";
+import { PERMISSIONS, type Permission } from "@signalbox/protocol";
+import { Button } from "../../components/button.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { ErrorNotice } from "../../components/error-notice.tsx";
+import { ask } from "../../http/api.ts";
+import { useAction } from "../../http/use-action.ts";
+import { useAccountPaths, useScope } from "../../session/session.ts";
+import { ExpiryField } from "./expiry-field.tsx";
+import { ShownOnce } from "./shown-once.tsx";
+import type { NewToken } from "./token.ts";
+
+const MEANINGS: Readonly<Record<Permission, string>> = {
+  "gateway.run": "send calls through gateways",
+  "gateway.read": "see gateways, logs and usage",
+  "gateway.edit": "create and change gateways",
+  "tags.read": "read tags",
+  "tags.edit": "change tags",
+  "agents.read": "watch agents, read-only",
+  "agents.edit": "call methods and set state",
+  "webhooks.read": "see sources and deliveries",
+  "webhooks.edit": "send test events",
+  "tokens.edit": "create and revoke tokens",
+};
+
+export function CreateTokenDialog({
+  onClose,
+  onCreated,
+}: {
+  readonly onClose: () => void;
+  readonly onCreated: () => void;
+}) {
+  const { api } = useAccountPaths();
+  const { session } = useScope();
+  const [name, setName] = useState("");
+  const [permissions, setPermissions] = useState<ReadonlySet<Permission>>(new Set());
+  const [expiresAt, setExpiresAt] = useState<string | null>(null);
+  const [created, setCreated] = useState<NewToken | null>(null);
+  const create = useAction(async () => {
+    const { result } = await ask<NewToken>(api("tokens"), {
+      method: "POST",
+      body: { name, permissions: [...permissions], expires_at: expiresAt },
+    });
+    setCreated(result);
+    onCreated();
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void create.run();
+  };
+  const toggle = (permission: Permission) => {
+    const next = new Set(permissions);
+    if (!next.delete(permission)) next.add(permission);
+    setPermissions(next);
+  };
+  if (created !== null) {
+    return (
+      <Dialog title="Token created" onClose={onClose}>
+        <ShownOnce token={created.token} />
+        <div className="dialog-actions">
+          <Button kind="primary" onClick={onClose}>
+            I have stored it
+          </Button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="Create token" onClose={onClose}>
+      <form onSubmit={submit} className="stack">
+        <label className="field">
+          <span className="field-label">Name</span>
+          <input
+            required
+            maxLength={256}
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+            placeholder="ci-deploys"
+          />
+          <span className="field-hint">Who or what will use it.</span>
+        </label>
+        <fieldset className="fieldset">
+          <legend className="field-label">Permissions</legend>
+          <div className="checks">
+            {PERMISSIONS.map((permission) => (
+              <label key={permission} className="check">
+                <input
+                  type="checkbox"
+                  checked={permissions.has(permission)}
+                  // Nobody hands out more than they hold.
+                  disabled={!session.permissions.includes(permission)}
+                  onChange={() => toggle(permission)}
+                />
+                <span>
+                  <code>{permission}</code> <span className="muted small">{MEANINGS[permission]}</span>
+                </span>
+              </label>
+            ))}
+          </div>
+        </fieldset>
+        <ExpiryField onChange={setExpiresAt} />
+        {create.error !== null && <ErrorNotice error={create.error} />}
+        <div className="dialog-actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button
+            kind="primary"
+            type="submit"
+            isBusy={create.isBusy}
+            disabled={permissions.size === 0 || name === ""}
+          >
+            Create token
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

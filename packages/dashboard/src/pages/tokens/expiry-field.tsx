@@ -1,0 +1,36 @@
+import { useState } from "react";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const CHOICES = [
+  { value: "", title: "Never" },
+  { value: "1", title: "In a day" },
+  { value: "30", title: "In 30 days" },
+  { value: "90", title: "In 90 days" },
+  { value: "365", title: "In a year" },
+];
+
+/** When a token stops working, as ISO 8601 or null. */
+export function ExpiryField({ onChange }: { readonly onChange: (at: string | null) => void }) {
+  const [days, setDays] = useState("");
+  return (
+    <label className="field">
+      <span className="field-label">Expires</span>
+      <select
+        value={days}
+        onChange={({ target }) => {
+          setDays(target.value);
+          onChange(
+            target.value === "" ? null : new Date(Date.now() + Number(target.value) * DAY_MS).toISOString(),
+          );
+        }}
+      >
+        {CHOICES.map(({ value, title }) => (
+          <option key={value} value={value}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

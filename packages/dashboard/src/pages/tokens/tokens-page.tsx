@@ -1,0 +1,113 @@
+import { useState } from "react";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { PageHeader } from "../../components/page-header.tsx";
+import { ResourceView } from "../../components/resource-view.tsx";
+import { Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { ask } from "../../http/api.ts";
+import { useList } from "../../http/use-list.ts";
+import { useAccountPaths } from "../../session/session.ts";
+import { CreateTokenDialog } from "./create-token-dialog.tsx";
+import type { Token } from "./token.ts";
+
+export function TokensPage() {
+  const { api } = useAccountPaths();
+  const tokens = useList<Token>(api("tokens"));
+  const [dialog, setDialog] = useState<{ kind: "create" } | { kind: "revoke"; token: Token } | null>(null);
+  const close = () => setDialog(null);
+  const revoke = async (token: Token) => {
+    await ask(api("tokens", token.id), { method: "DELETE" });
+    tokens.reload();
+  };
+  return (
+    <>
+      <PageHeader
+        title="Tokens"
+        actions={
+          <Button kind="primary" onClick={() => setDialog({ kind: "create" })}>
+            Create token
+          </Button>
+        }
+      >
+        What programs and people log in with. A token's text is shown once, when it is created.
+      </PageHeader>
+      <ResourceView of={tokens}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <EmptyState title="No tokens yet">
+              <p>
+                Create one for each program, with only the permissions it needs: then it can be revoked alone.
+                The root token is not listed here; keep it for administration.
+              </p>
+            </EmptyState>
+          ) : (
+            <Table
+              label="Tokens"
+              rows={rows}
+              keyOf={(token) => token.id}
+              columns={[
+                {
+                  title: "Name",
+                  cell: (token) => (
+                    <>
+                      <strong>{token.name}</strong> <code className="muted">…{token.last_four}</code>
+                    </>
+                  ),
+                },
+                {
+                  title: "Permissions",
+                  cell: (token) => (
+                    <span className="badges">
+                      {token.permissions.map((permission) => (
+                        <Badge key={permission}>{permission}</Badge>
+                      ))}
+                      {token.gateway_id !== null && <Badge tone="accent">only {token.gateway_id}</Badge>}
+                    </span>
+                  ),
+                },
+                { title: "Created", isMinor: true, cell: (token) => <Time at={token.created_at} /> },
+                { title: "Expires", cell: (token) => <Expiry at={token.expires_at} /> },
+                { title: "Last used", cell: (token) => <Time at={token.last_used_at} /> },
+                {
+                  title: "Actions",
+                  align: "end",
+                  cell: (token) => (
+                    <Button size="small" onClick={() => setDialog({ kind: "revoke", token })}>
+                      Revoke<span className="visually-hidden"> {token.name}</span>
+                    </Button>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </ResourceView>
+      {tokens.hasMore && <Button onClick={tokens.loadMore}>Show more</Button>}
+      {dialog?.kind === "create" && <CreateTokenDialog onClose={close} onCreated={tokens.reload} />}
+      {dialog?.kind === "revoke" && (
+        <ConfirmDialog
+          title={`Revoke “${dialog.token.name}”?`}
+          verb="Revoke"
+          onConfirm={() => revoke(dialog.token)}
+          onClose={close}
+        >
+          <p>Whatever uses it is refused from the next request on. This cannot be undone.</p>
+        </ConfirmDialog>
+      )}
+    </>
+  );
+}
+
+function Expiry({ at }: { readonly at: string | null }) {
+  const isOver = at !== null && Date.parse(at) <= Date.now();
+  return isOver ? (
+    <Badge tone="bad">
+      expired <Time at={at} />
+    </Badge>
+  ) : (
+    <Time at={at} />
+  );
+}

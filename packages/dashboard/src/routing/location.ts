@@ -1,0 +1,71 @@
+/** Where the page is: the path below `/dashboard` and the query, in step with the browser's history. */
+import { useCallback, useSyncExternalStore } from "react";
+
+const BASE = "/dashboard";
+const MOVED = "signalbox:moved";
+
+export interface PageLocation {
+  /** Decoded segments below the base. */
+  readonly segments: readonly string[];
+  readonly query: URLSearchParams;
+}
+
+/** `to` is a path below the base, e.g. `/accounts/default/tags?tag=x`. */
+export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
+  const url = hrefOf(to);
+  if (url === location.pathname + location.search) return;
+  if (replace) history.replaceState(null, "", url);
+  else history.pushState(null, "", url);
+  dispatchEvent(new Event(MOVED));
+}
+
+export function hrefOf(to: string): string {
+  return BASE + to;
+}
+
+export function usePageLocation(): PageLocation {
+  const url = useSyncExternalStore(subscribe, () => location.pathname + location.search);
+  const [path = "", query = ""] = url.split("?");
+  const segments = path
+    .slice(BASE.length)
+    .split("/")
+    .filter((segment) => segment !== "")
+    .map(decode);
+  return { segments, query: new URLSearchParams(query) };
+}
+
+/** One query parameter as state; an empty value leaves the address. Changes replace the entry, so "back" leaves the page. */
+export function useQueryValue(name: string, initial = ""): [string, (value: string) => void] {
+  const value = useSyncExternalStore(
+    subscribe,
+    () => new URLSearchParams(location.search).get(name) ?? initial,
+  );
+  const set = useCallback(
+    (next: string) => {
+      const query = new URLSearchParams(location.search);
+      if (next === initial) query.delete(name);
+      else query.set(name, next);
+      const text = query.toString();
+      navigate(location.pathname.slice(BASE.length) + (text === "" ? "" : `?${text}`), { replace: true });
+    },
+    [name, initial],
+  );
+  return [value, set];
+}
+
+function subscribe(onChange: () => void): () => void {
+  addEventListener("popstate", onChange);
+  addEventListener(MOVED, onChange);
+  return () => {
+    removeEventListener("popstate", onChange);
+    removeEventListener(MOVED, onChange);
+  };
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}

@@ -1,0 +1,58 @@
+import { type FormEvent, useState } from "react";
+import { Button } from "../components/button.tsx";
+import { ErrorNotice } from "../components/error-notice.tsx";
+import { useAction } from "../http/use-action.ts";
+import { usePageLocation } from "../routing/location.ts";
+import { Logo } from "../shell/logo.tsx";
+import { logIn, type Session } from "./session.ts";
+
+export function LoginPage({ onLogin }: { readonly onLogin: (session: Session) => void }) {
+  const [token, setToken] = useState("");
+  const { query } = usePageLocation();
+  const login = useAction(async () => onLogin(await logIn(token)));
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void login.run();
+  };
+  return (
+    <main className="login">
+      <div className="login-box">
+        <Logo />
+        <h1>Log in</h1>
+        {query.has("expired") && (
+          <p className="notice notice-warn" role="status">
+            This login link was used before or has expired. Links work once, within ten minutes.
+          </p>
+        )}
+        <form onSubmit={submit} className="stack">
+          <label className="field">
+            <span className="field-label">Token</span>
+            <input
+              type="password"
+              name="token"
+              autoComplete="off"
+              spellCheck={false}
+              required
+              autoFocus
+              value={token}
+              onChange={(event) => setToken(event.target.value)}
+              placeholder="sbx_…"
+            />
+            <span className="field-hint">
+              The root token, or a token of your account. It is exchanged for a session cookie and not kept in
+              this page.
+            </span>
+          </label>
+          {login.error !== null && <ErrorNotice error={login.error} />}
+          <Button kind="primary" type="submit" isBusy={login.isBusy}>
+            Log in
+          </Button>
+        </form>
+        <p className="muted small">
+          On the server's machine, <code>npx signalbox login-link</code> prints a link that logs you in. The
+          root token is in the data folder's <code>root-token</code> file.
+        </p>
+      </div>
+    </main>
+  );
+}

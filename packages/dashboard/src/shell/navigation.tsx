@@ -1,0 +1,73 @@
+import type { ReactNode } from "react";
+import type { Permission } from "@signalbox/protocol";
+import { Link } from "../routing/link.tsx";
+import { useAccountPaths, useScope } from "../session/session.ts";
+
+interface Entry {
+  readonly page: string;
+  readonly title: string;
+  /** Any of these lets the session see something there. */
+  readonly needs: readonly Permission[];
+  readonly icon: ReactNode;
+}
+
+const ENTRIES: readonly Entry[] = [
+  { page: "", title: "Overview", needs: [], icon: <path d="M3 10.5 10 4l7 6.5M5 9v7h10V9" /> },
+  {
+    page: "gateways",
+    title: "Gateways",
+    needs: ["gateway.read"],
+    icon: <path d="M3 17V8a7 7 0 0 1 14 0v9M7 17V8a3 3 0 0 1 6 0v9" />,
+  },
+  {
+    page: "agents",
+    title: "Agents",
+    needs: ["agents.read"],
+    icon: <path d="M5 8h10v8H5zM10 8V4M8 4h4M8 12h.01M12 12h.01" />,
+  },
+  {
+    page: "webhooks",
+    title: "Webhooks",
+    needs: ["webhooks.read"],
+    icon: <path d="M4 10h9M10 6l4 4-4 4M17 4v12" />,
+  },
+  {
+    page: "tags",
+    title: "Tags",
+    needs: ["tags.read"],
+    icon: <path d="M3 4h6l8 8-6 6-8-8zM6.5 7.5h.01" />,
+  },
+  {
+    page: "tokens",
+    title: "Tokens",
+    needs: ["tokens.edit"],
+    icon: <path d="M12 4a4 4 0 1 1-3 6.7L4 15.700V17h3v-2h2v-2l1.500-1.500M13 7h.01" />,
+  },
+];
+
+export function Navigation({ current }: { readonly current: string }) {
+  const { page } = useAccountPaths();
+  const { session } = useScope();
+  const visible = ENTRIES.filter(
+    ({ needs }) => needs.length === 0 || needs.some((permission) => session.permissions.includes(permission)),
+  );
+  return (
+    <nav aria-label="Main" className="nav">
+      <ul>
+        {visible.map((entry) => (
+          <li key={entry.page}>
+            <Link
+              to={entry.page === "" ? page() : page(entry.page)}
+              aria-current={entry.page === current ? "page" : undefined}
+            >
+              <svg viewBox="0 0 20 20" aria-hidden="true" className="nav-icon">
+                {entry.icon}
+              </svg>
+              {entry.title}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}

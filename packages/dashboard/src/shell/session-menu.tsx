@@ -1,0 +1,56 @@
+import { useState } from "react";
+import { Button } from "../components/button.tsx";
+import { useAction } from "../http/use-action.ts";
+import { navigate } from "../routing/location.ts";
+import { logOut, useScope } from "../session/session.ts";
+import { keepTheme, readTheme, type Theme } from "../theme.ts";
+
+export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
+  const { session, accountId } = useScope();
+  const [theme, setTheme] = useState<Theme>(readTheme);
+  const logout = useAction(async () => {
+    await logOut();
+    onLogout();
+  });
+  return (
+    <div className="session-menu">
+      <label className="field">
+        <span className="field-label">Account</span>
+        <select
+          value={accountId}
+          onChange={(event) => navigate(`/accounts/${encodeURIComponent(event.target.value)}`)}
+        >
+          {session.accounts.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+          {!session.accounts.some(({ id }) => id === accountId) && (
+            <option value={accountId}>{accountId}</option>
+          )}
+        </select>
+      </label>
+      <label className="field">
+        <span className="field-label">Theme</span>
+        <select
+          value={theme}
+          onChange={(event) => {
+            const next = event.target.value as Theme;
+            setTheme(next);
+            keepTheme(next);
+          }}
+        >
+          <option value="system">As the system</option>
+          <option value="light">Light</option>
+          <option value="dark">Dark</option>
+        </select>
+      </label>
+      <p className="muted small session-who">
+        {session.is_root ? "Root token" : `Token “${session.token_name ?? ""}”`} · v{session.version}
+      </p>
+      <Button kind="quiet" onClick={() => void logout.run()} isBusy={logout.isBusy}>
+        Log out
+      </Button>
+    </div>
+  );
+}

@@ -1,0 +1,58 @@
+/** The frame around every page: navigation, account, theme, logout, and the page that the address names. */
+import { Suspense, useEffect, useState } from "react";
+import { ErrorBoundary } from "../components/error-boundary.tsx";
+import { Loading } from "../components/loading.tsx";
+import { ScopeContext, type Session } from "../session/session.ts";
+import { Logo } from "./logo.tsx";
+import { Navigation } from "./navigation.tsx";
+import { PageOf } from "./page-of.tsx";
+import { SessionMenu } from "./session-menu.tsx";
+
+interface ShellProps {
+  readonly session: Session;
+  readonly accountId: string;
+  /** Segments below the account. */
+  readonly page: readonly string[];
+  readonly onLogout: () => void;
+}
+
+export function Shell({ session, accountId, page, onLogout }: ShellProps) {
+  const [isOpen, setOpen] = useState(false);
+  const address = page.join("/");
+  useEffect(() => setOpen(false), [address]);
+  return (
+    <ScopeContext value={{ session, accountId }}>
+      <a className="skip-link" href="#content">
+        Skip to content
+      </a>
+      <div className="app" data-menu={isOpen ? "open" : "closed"}>
+        <header className="topbar">
+          <Logo />
+          <button
+            type="button"
+            className="button button-quiet menu-button"
+            aria-expanded={isOpen}
+            aria-controls="sidebar"
+            onClick={() => setOpen(!isOpen)}
+          >
+            {isOpen ? "Close" : "Menu"}
+          </button>
+        </header>
+        <aside className="sidebar" id="sidebar">
+          <div className="sidebar-logo">
+            <Logo />
+          </div>
+          <Navigation current={page[0] ?? ""} />
+          <SessionMenu onLogout={onLogout} />
+        </aside>
+        <main className="content" id="content" tabIndex={-1}>
+          <ErrorBoundary key={`${accountId}/${address}`}>
+            <Suspense fallback={<Loading />}>
+              <PageOf page={page} />
+            </Suspense>
+          </ErrorBoundary>
+        </main>
+      </div>
+    </ScopeContext>
+  );
+}

@@ -1,0 +1,52 @@
+/** The dashboard's door: its files, its sessions, and login links. The page itself is `packages/dashboard`. */
+import { SignalboxError } from "@signalbox/protocol";
+import { z } from "zod";
+import type { AreaModule } from "../area-module.ts";
+import { defineRoute } from "../http/route.ts";
+import { readBuiltFiles } from "./built-files.ts";
+import { serveFile } from "./serve-files.ts";
+import { SessionDoor, type SessionDoorParts } from "./session-door.ts";
+
+export function createDashboardArea(parts: SessionDoorParts): AreaModule {
+  const files = readBuiltFiles();
+  const door = new SessionDoor(parts);
+  return {
+    mounts: [
+      {
+        name: "dashboard",
+        segments: ["dashboard"],
+        dialect: "envelope",
+        async handle(request, response, context) {
+          const name = context.segments.slice(1).join("/");
+          const code = name === "login" ? new URLSearchParams(context.query).get("code") : null;
+          if (name === "session") await door.session(request, response, context);
+          else if (name === "first-commands") door.firstCommands(request, response);
+          else if (code !== null && request.method === "GET") await door.loginByLink(request, response, code);
+          else serveFile(request, response, files, name);
+        },
+      },
+    ],
+    routes: [
+      defineRoute({
+        method: "POST",
+        path: "/login-links",
+        access: "root",
+        summary: "Make a link that logs a browser into the dashboard once, within ten minutes.",
+        result: z.object({ path: z.string(), expires_at: z.iso.datetime() }),
+        handler: ({ headers }) => {
+          // A session must not make sessions that outlive it.
+          if (headers.authorization === undefined) throw new SignalboxError("forbidden");
+          const { code, expiresAt } = parts.sessions.createLoginCode();
+          return {
+            result: { path: loginPath(code), expires_at: new Date(expiresAt).toISOString() },
+            headers: { "cache-control": "no-store" },
+          };
+        },
+      }),
+    ],
+  };
+}
+
+export function loginPath(code: string): string {
+  return `/dashboard/login?code=${code}`;
+}

@@ -1,0 +1,174 @@
+/**
+ * What a caller may say about one call in `gw-aig-…` headers (or `cf-aig-…`, the spelling of the hosted original). The universal
+ * endpoint's steps carry the same headers, and `config` objects say some of it again.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import {
+  type Backoff,
+  MAX_ATTEMPTS,
+  MAX_CACHE_TTL_S,
+  MAX_RETRY_DELAY_MS,
+} from "../settings/gateway-settings.ts";
+
+export interface CallOptions {
+  readonly authorization?: string;
+  readonly skipCache?: boolean;
+  readonly cacheTtlS?: number;
+  readonly cacheKey?: string;
+  readonly collectLog?: boolean;
+  readonly collectLogPayload?: boolean;
+  /** Flat JSON object, serialised. */
+  readonly metadata?: string;
+  readonly customCost?: CustomCost;
+  readonly eventId?: string;
+  readonly requestTimeoutMs?: number;
+  readonly maxAttempts?: number;
+  readonly retryDelayMs?: number;
+  readonly backoff?: Backoff;
+  readonly keyAlias?: string;
+}
+
+export type CustomCost =
+  | { readonly total: number }
+  | { readonly perTokenIn: number; readonly perTokenOut: number };
+
+type MutableOptions = { -readonly [Name in keyof CallOptions]: CallOptions[Name] };
+
+export const NO_OPTIONS: CallOptions = {};
+
+const MAX_METADATA_KEYS = 5;
+const MAX_TIMEOUT_MS = 3_600_000;
+const MAX_TEXT = 512;
+
+const READERS: Readonly<Record<string, (options: MutableOptions, value: string, name: string) => void>> = {
+  authorization: (options, value) => (options.authorization = value),
+  "skip-cache": (options, value, name) => (options.skipCache = toBoolean(value, name)),
+  "cache-ttl": (options, value, name) => (options.cacheTtlS = toInteger(value, name, 1, MAX_CACHE_TTL_S)),
+  "cache-key": (options, value, name) => (options.cacheKey = toText(value, name)),
+  "collect-log": (options, value, name) => (options.collectLog = toBoolean(value, name)),
+  "collect-log-payload": (options, value, name) => (options.collectLogPayload = toBoolean(value, name)),
+  metadata: (options, value, name) => (options.metadata = toMetadata(value, name)),
+  "custom-cost": (options, value, name) => (options.customCost = toCustomCost(value, name)),
+  "event-id": (options, value, name) => (options.eventId = toText(value, name)),
+  "request-timeout": (options, value, name) =>
+    (options.requestTimeoutMs = toInteger(value, name, 1, MAX_TIMEOUT_MS)),
+  "max-attempts": (options, value, name) => (options.maxAttempts = toInteger(value, name, 1, MAX_ATTEMPTS)),
+  "retry-delay": (options, value, name) =>
+    (options.retryDelayMs = toInteger(value, name, 0, MAX_RETRY_DELAY_MS)),
+  backoff: (options, value, name) => (options.backoff = toBackoff(value, name)),
+  "byok-alias": (options, value, name) => (options.keyAlias = toText(value, name)),
+};
+
+/** The header's name without `gw-aig-` or `cf-aig-`, or null when it is none of ours. Takes lower case. */
+export function gatewayHeaderName(name: string): string | null {
+  return name.startsWith("gw-aig-") || name.startsWith("cf-aig-") ? name.slice(7) : null;
+}
+
+export class CallOptionsReader {
+  readonly #options: MutableOptions = {};
+  /** Our own spelling wins over the alias, whichever comes first. */
+  readonly #own = new Set<string>();
+
+  /** Takes a header in lower case; unknown gateway headers are ignored, as a newer client may send them. */
+  add(name: string, value: string): void {
+    const option = name.slice(7);
+    const read = READERS[option];
+    if (read === undefined) return;
+    const isOwn = name.startsWith("gw-");
+    if (!isOwn && this.#own.has(option)) return;
+    if (isOwn) this.#own.add(option);
+    read(this.#options, value, name);
+  }
+
+  get options(): CallOptions {
+    return this.#options;
+  }
+}
+
+/** The `config` object of a universal step. */
+export function stepConfigOptions(config: unknown): CallOptions {
+  if (config === undefined || config === null) return NO_OPTIONS;
+  if (typeof config !== "object") throw invalid("config", "an object");
+  const given = config as Record<string, unknown>;
+  const options: MutableOptions = {};
+  for (const [key, header] of Object.entries(CONFIG_KEYS)) {
+    const value = given[key];
+    if (value === undefined || value === null) continue;
+    if (typeof value !== "number" && typeof value !== "string")
+      throw invalid(`config.${key}`, "a number or text");
+    READERS[header]?.(options, String(value), `config.${key}`);
+  }
+  return options;
+}
+
+const CONFIG_KEYS: Readonly<Record<string, string>> = {
+  requestTimeout: "request-timeout",
+  maxAttempts: "max-attempts",
+  retryDelay: "retry-delay",
+  backoff: "backoff",
+};
+
+function toBoolean(value: string, name: string): boolean {
+  const text = value.toLowerCase();
+  if (text === "true") return true;
+  if (text === "false") return false;
+  throw invalid(name, "true or false");
+}
+
+function toInteger(value: string, name: string, min: number, max: number): number {
+  const number = /^\d{1,12}$/.test(value) ? Number(value) : Number.NaN;
+  if (!(number >= min && number <= max)) throw invalid(name, `a whole number from ${min} to ${max}`);
+  return number;
+}
+
+function toText(value: string, name: string): string {
+  if (value === "" || value.length > MAX_TEXT) throw invalid(name, `1 to ${MAX_TEXT} characters`);
+  return value;
+}
+
+function toBackoff(value: string, name: string): Backoff {
+  if (value === "constant" || value === "linear" || value === "exponential") return value;
+  throw invalid(name, "constant, linear or exponential");
+}
+
+/** Keys beyond the fifth are left out, as the hosted original does. */
+function toMetadata(value: string, name: string): string {
+  const object = toObject(value, name);
+  const entries = Object.entries(object).slice(0, MAX_METADATA_KEYS);
+  for (const [, item] of entries) {
+    if (item !== null && !["string", "number", "boolean"].includes(typeof item)) {
+      throw invalid(name, "a flat JSON object of strings, numbers, booleans and null");
+    }
+  }
+  return JSON.stringify(Object.fromEntries(entries));
+}
+
+function toCustomCost(value: string, name: string): CustomCost {
+  const object = toObject(value, name);
+  const { total_cost: total, per_token_in: perTokenIn, per_token_out: perTokenOut } = object;
+  if (isPrice(total)) return { total };
+  if (isPrice(perTokenIn) && isPrice(perTokenOut)) return { perTokenIn, perTokenOut };
+  throw invalid(name, '{"total_cost":n} or {"per_token_in":n,"per_token_out":n}');
+}
+
+function isPrice(price: unknown): price is number {
+  return typeof price === "number" && Number.isFinite(price) && price >= 0;
+}
+
+function toObject(value: string, name: string): Record<string, unknown> {
+  let parsed: unknown;
+  try {
+    // Header values arrive as Latin-1; clients write UTF-8 into them.
+    parsed = JSON.parse(Buffer.from(value, "latin1").toString("utf8"));
+  } catch {
+    throw invalid(name, "a JSON object");
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
+    throw invalid(name, "a JSON object");
+  }
+  return parsed as Record<string, unknown>;
+}
+
+function invalid(name: string, expected: string): SignalboxError {
+  return new SignalboxError("gateway_malformed_request", { message: `${name} must be ${expected}` });
+}

@@ -1,0 +1,74 @@
+/** The log row of a finished call, from what the call knows about itself. */
+import type { CallRecord, CallUsage } from "../../storage/ports/call-log.ts";
+import { contentTypeOf, type ResponseHead } from "../upstream/response-parser.ts";
+import type { CallStart } from "./call.ts";
+import type { Step } from "./step.ts";
+
+export interface CallResult {
+  readonly step: Step;
+  readonly stepIndex: number;
+  readonly model: string;
+  readonly status: number;
+  readonly isComplete: boolean;
+  readonly isCached: boolean;
+  readonly head: ResponseHead | null;
+  readonly firstByteMs: number | null;
+  readonly usage: CallUsage;
+  readonly cost: number | null;
+  readonly responseBytes: number;
+  /** The beginning of the response's body, or all of it. */
+  readonly body: Buffer;
+}
+
+export function isLogged(start: Pick<CallStart, "options" | "gateway">): boolean {
+  return start.options.collectLog ?? start.gateway.settings.collect_logs;
+}
+
+export function keepsPayload(start: Pick<CallStart, "options" | "gateway">): boolean {
+  return isLogged(start) && start.options.collectLogPayload !== false;
+}
+
+export function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number): CallRecord {
+  const { step } = result;
+  const isKept = keepsPayload(start);
+  const request = step.upstream.body;
+  const sent = request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
+  const sentBytes = sent?.length ?? 0;
+  const responseBody = isKept ? cut(result.body, payloadBytes) : null;
+  return {
+    id: start.id,
+    accountId: start.gateway.accountId,
+    gatewayId: start.gateway.id,
+    createdAt: start.createdAt,
+    provider: step.provider.slug,
+    model: result.model,
+    path: step.path,
+    method: step.upstream.method,
+    requestType: step.requestType,
+    requestContentType: start.request.headers["content-type"] ?? "",
+    responseContentType: result.head === null ? "" : contentTypeOf(result.head),
+    statusCode: result.status,
+    success: result.isComplete && result.status < 400,
+    durationMs: performance.now() - start.startedAt,
+    firstByteMs: result.firstByteMs,
+    cached: result.isCached,
+    step: result.stepIndex,
+    usage: result.usage,
+    cost: result.cost,
+    isCustomCost: !result.isCached && start.options.customCost !== undefined,
+    metadata: start.options.metadata ?? null,
+    eventId: start.options.eventId ?? null,
+    userAgent: start.request.headers["user-agent"] ?? "",
+    tokenId: start.tokenId,
+    requestBytes: request.kind === "streamed" ? (request.length ?? sentBytes) : sentBytes,
+    responseBytes: result.responseBytes,
+    requestBody: isKept && sent !== null ? cut(sent, payloadBytes) : null,
+    responseBody,
+    requestBodyComplete: request.kind !== "streamed" && sentBytes <= payloadBytes,
+    responseBodyComplete: result.isComplete && responseBody?.length === result.responseBytes,
+  };
+}
+
+function cut(bytes: Buffer, length: number): Buffer {
+  return bytes.length <= length ? bytes : bytes.subarray(0, length);
+}

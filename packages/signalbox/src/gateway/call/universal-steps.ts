@@ -1,0 +1,139 @@
+/**
+ * The universal endpoint's body: an array of steps (or one), each a provider, an endpoint of it, headers and the JSON to send.
+ * A step's own headers win over its `config`, which wins over the request's headers, which win over the gateway's settings.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Gateway } from "../settings/gateway.ts";
+import { type CallOptions, CallOptionsReader, gatewayHeaderName, stepConfigOptions } from "./call-options.ts";
+import { checkProviderPath } from "./gateway-path.ts";
+import { malformed } from "./inspect-body.ts";
+import { planStep, type StepParts } from "./plan-step.ts";
+import type { Step } from "./step.ts";
+
+const MAX_STEPS = 20;
+/** RFC 9110, section 5: a token, and visible characters without line breaks. */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** Framing, host and encodings are made anew for every upstream request. */
+const NOT_FOR_STEPS = new Set([
+  "accept-encoding",
+  "connection",
+  "content-length",
+  "cookie",
+  "expect",
+  "host",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+export function parseUniversalSteps(
+  bytes: Buffer,
+  gateway: Gateway,
+  parts: StepParts,
+  callOptions: CallOptions,
+  traceLine: string,
+): Step[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString("utf8"));
+  } catch {
+    throw malformed("The body is not valid JSON");
+  }
+  const items: unknown[] = Array.isArray(value) ? value : [value];
+  if (items.length === 0 || items.length > MAX_STEPS) {
+    throw malformed(`The body must be an array of 1 to ${MAX_STEPS} steps`);
+  }
+  return items.map((item, i) => {
+    try {
+      return toStep(item, gateway, parts, callOptions, traceLine);
+    } catch (error) {
+      if (!(error instanceof SignalboxError)) throw error;
+      throw new SignalboxError(error.id, { message: `step ${i}: ${error.message}` });
+    }
+  });
+}
+
+function toStep(
+  item: unknown,
+  gateway: Gateway,
+  parts: StepParts,
+  callOptions: CallOptions,
+  traceLine: string,
+): Step {
+  if (typeof item !== "object" || item === null) throw malformed("must be an object");
+  const given = item as Record<string, unknown>;
+  const { provider: slug, endpoint, query } = given;
+  if (typeof slug !== "string") throw malformed("provider must be a string");
+  const provider = parts.providers.find(gateway.accountId, slug);
+  if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
+  if (typeof endpoint !== "string") throw malformed("endpoint must be a string");
+  const [path, search] = splitEndpoint(endpoint);
+  checkProviderPath(path);
+  const headers = readHeaders(given["headers"], provider.credentialHeaders);
+  const body = Buffer.from(JSON.stringify(query ?? {}));
+  return planStep(parts, {
+    gateway,
+    provider,
+    method: "POST",
+    path,
+    query: search,
+    headerLines: headers.lines + traceLine,
+    credentialLines: headers.credentialLines,
+    contentType: headers.contentType,
+    isEncoded: false,
+    body: { kind: "whole", bytes: body },
+    options: { ...callOptions, ...stepConfigOptions(given["config"]), ...headers.options },
+  });
+}
+
+function splitEndpoint(endpoint: string): [string, string] {
+  const trimmed = endpoint.replace(/^\/+/, "");
+  if (!/^[\x21-\x7e]*$/.test(trimmed) || trimmed.includes("#")) {
+    throw malformed("endpoint must be a path in printable ASCII");
+  }
+  const question = trimmed.indexOf("?");
+  return question === -1 ? [trimmed, ""] : [trimmed.slice(0, question), trimmed.slice(question + 1)];
+}
+
+interface StepHeaders {
+  readonly lines: string;
+  readonly credentialLines: string;
+  readonly contentType: string;
+  readonly options: CallOptions;
+}
+
+function readHeaders(given: unknown, credentialHeaders: readonly string[]): StepHeaders {
+  if (given !== undefined && given !== null && typeof given !== "object") {
+    throw malformed("headers must be an object");
+  }
+  const reader = new CallOptionsReader();
+  let lines = "";
+  let credentialLines = "";
+  let contentType = "application/json";
+  for (const [raw, value] of Object.entries(given ?? {})) {
+    const name = raw.toLowerCase();
+    const text = typeof value === "number" || typeof value === "boolean" ? String(value) : value;
+    if (!HEADER_NAME.test(name) || typeof text !== "string" || !HEADER_VALUE.test(text)) {
+      throw malformed(`headers.${raw.slice(0, 64)} is not a valid header`);
+    }
+    if (NOT_FOR_STEPS.has(name)) continue;
+    if (gatewayHeaderName(name) !== null) {
+      reader.add(name, text);
+    } else if (name === "content-type") {
+      contentType = text;
+    } else {
+      const line = `${name}: ${text}\r\n`;
+      if (credentialHeaders.includes(name)) credentialLines += line;
+      else lines += line;
+    }
+  }
+  return {
+    lines: `content-type: ${contentType}\r\n${lines}accept-encoding: identity\r\n`,
+    credentialLines,
+    contentType,
+    options: reader.options,
+  };
+}

@@ -1,0 +1,143 @@
+/** The gateway area: composes the data plane, its settings and its management routes. */
+import type { Registry } from "prom-client";
+import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
+import type { AreaModule } from "../area-module.ts";
+import type { Config } from "../config/index.ts";
+import type { Clock } from "../core/clock.ts";
+import type { CallLog, CallQuota, GatewayRef } from "../storage/ports/call-log.ts";
+import type { Database } from "../storage/ports/database.ts";
+import type { ResourceEvents } from "../storage/ports/resource-events.ts";
+import type { TagLookup } from "../storage/ports/tag-lookup.ts";
+import { ResponseCache } from "./cache/response-cache.ts";
+import { CallRunner } from "./call/call-runner.ts";
+import { GatewayDoor } from "./call/gateway-door.ts";
+import { callLogRoutes } from "./calls/routes.ts";
+import { usageRoute } from "./calls/usage-route.ts";
+import { RateLimits } from "./limits/rate-limits.ts";
+import { SpendLimits } from "./limits/spend-limits.ts";
+import { GatewayMetrics } from "./metrics.ts";
+import { CustomProviders } from "./providers/custom-providers.ts";
+import { ProviderDirectory } from "./providers/provider-directory.ts";
+import { customProviderRoutes } from "./providers/routes.ts";
+import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
+import { Gateways } from "./settings/gateways.ts";
+import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
+import { ProviderKeys } from "./settings/provider-keys.ts";
+import { gatewayRoutes } from "./settings/routes.ts";
+import { UpstreamClient } from "./upstream/upstream-client.ts";
+import { createUsageTap } from "./usage/create-usage-tap.ts";
+import { PriceTable } from "./usage/price-table.ts";
+
+export interface GatewayParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly database: Database;
+  readonly accounts: Accounts;
+  readonly tokens: Tokens;
+  readonly authenticator: Authenticator;
+  readonly resourceEvents: ResourceEvents;
+  readonly registry: Registry;
+  readonly callLog: CallLog;
+  /** For `tag` filters of the gateway list and usage by tag. */
+  readonly tags: TagLookup;
+}
+
+const DEFAULT_ACCOUNT = "default";
+
+export function createGatewayArea(parts: GatewayParts): AreaModule {
+  const { config, clock, callLog } = parts;
+  const keys = config.file.gateway;
+  const metrics = new GatewayMetrics(parts.registry);
+  const gateways = new Gateways(parts.database, clock);
+  const customProviders = new CustomProviders(parts.database, clock, keys.allowPrivateCustomProviders);
+  const providers = new ProviderDirectory(config.file.providers, (accountId, slug) =>
+    customProviders.findProvider(accountId, slug),
+  );
+  const providerKeys = new ProviderKeys(parts.database, clock, config.environment);
+  const prices = new PriceTable(keys.prices, clock);
+  const client = new UpstreamClient({
+    connectTimeoutMs: keys.connectTimeoutMs,
+    firstByteTimeoutMs: keys.firstByteTimeoutMs,
+    stallTimeoutMs: keys.stallTimeoutMs,
+    idleTimeoutMs: keys.upstreamIdleTimeoutMs,
+  });
+  const rateLimits = new RateLimits(clock);
+  const spendLimits = new SpendLimits(parts.database, clock);
+  const runner = new CallRunner({
+    client,
+    sink: callLog,
+    metrics,
+    createTap: createUsageTap,
+    costOf: (provider, model, usage) => prices.costOf(provider, model, usage),
+    payloadBytes: keys.logs.maxBodyBytes,
+    clock,
+    cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
+    rateLimits,
+    spendLimits,
+  });
+  gateways.listen({
+    onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
+    onDeleted(gateway) {
+      rateLimits.forget(gateway);
+      providerKeys.forget(gateway);
+    },
+  });
+  const door = new GatewayDoor({
+    gateways,
+    providers,
+    keys: providerKeys,
+    authenticator: parts.authenticator,
+    metrics,
+    bodyLimits: { replayBytes: keys.replayBodyBytes, maxBytes: keys.maxBodyBytes },
+    runner,
+  });
+  return {
+    mounts: [door],
+    routes: [
+      ...gatewayRoutes({
+        gateways,
+        providers,
+        tokens: parts.tokens,
+        resourceEvents: parts.resourceEvents,
+        tags: parts.tags,
+        dropCalls: (gateway) => callLog.dropGateway(toRef(gateway)),
+      }),
+      ...callLogRoutes({
+        callLog,
+        gatewayExists: (accountId, gatewayId) => gateways.find(accountId, gatewayId) !== undefined,
+      }),
+      usageRoute({ callLog, clock, tags: parts.tags }),
+      ...providerKeyRoutes(gateways, providerKeys, providers),
+      ...customProviderRoutes(customProviders),
+    ],
+    async start() {
+      await gateways.load(DEFAULT_ACCOUNT);
+      await customProviders.load();
+      await providerKeys.load();
+      await spendLimits.start(gateways);
+    },
+    async stop() {
+      client.close();
+      await spendLimits.stop();
+    },
+    card: "gateway",
+    firstCommands: (url) => [
+      {
+        title: "Call the built-in echo provider through the gateway",
+        command: `curl -s ${url}/v1/${DEFAULT_ACCOUNT}/${DEFAULT_GATEWAY}/echo/chat/completions -H 'content-type: application/json' -d '{"model":"echo","messages":[{"role":"user","content":"Hello"}]}'`,
+      },
+    ],
+  };
+}
+
+function toRef(gateway: Gateway): GatewayRef {
+  return { accountId: gateway.accountId, gatewayId: gateway.id };
+}
+
+function quotaOf({ settings }: Gateway): CallQuota | null {
+  if (settings.log_management === null) return null;
+  return {
+    maxRows: settings.log_management,
+    whenFull: settings.log_management_strategy === "STOP_INSERTING" ? "stop" : "deleteOldest",
+  };
+}

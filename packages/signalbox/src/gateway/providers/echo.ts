@@ -1,0 +1,212 @@
+/**
+ * The built-in provider `echo`: answers OpenAI-shaped chat completions inside the process, always the same way for the same request, so
+ * that a first call and other people's test suites need no key and no network. It says back the last user message.
+ *
+ * Usage figures count one token for every four characters begun. A stream ends with a usage chunk whether or not the request asked for
+ * one, since the figures are the point.
+ */
+import { createHash } from "node:crypto";
+import type { UpstreamExchange, UpstreamHandler, UpstreamRequest } from "../upstream/upstream-call.ts";
+import { toOrigin } from "../upstream/origin.ts";
+import { bearer, type Provider } from "./provider.ts";
+
+interface ChatRequest {
+  readonly model?: unknown;
+  readonly messages?: unknown;
+  readonly stream?: unknown;
+  readonly max_tokens?: unknown;
+  readonly max_completion_tokens?: unknown;
+}
+
+interface Usage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+}
+
+/** Nothing is ever sent there; it only fills the shape. */
+const NOWHERE = toOrigin(new URL("http://echo.invalid"), false);
+const CHARACTERS_PER_TOKEN = 4;
+const MODELS = ["echo"];
+
+export function createEchoProvider(): Provider {
+  return {
+    slug: "echo",
+    usage: "openai",
+    credentialHeaders: ["authorization"],
+    toCredential: bearer,
+    extraHeaderLines: "",
+    locate: (path) => ({ origin: NOWHERE, path: `/${path.startsWith("v1/") ? path.slice(3) : path}` }),
+    modelInPath: () => null,
+    answer: (request, handler) => new EchoExchange(request, handler),
+  };
+}
+
+interface LocalResponse {
+  readonly status: number;
+  readonly contentType: string;
+  readonly chunks: readonly Buffer[];
+}
+
+/** Delivers the answer as a connection would: later, in chunks, and no more than the reader takes. */
+class EchoExchange implements UpstreamExchange {
+  readonly #handler: UpstreamHandler;
+  #chunks: readonly Buffer[] = [];
+  #next = 0;
+  #isPaused = false;
+  #isEnded = false;
+
+  constructor(request: UpstreamRequest, handler: UpstreamHandler) {
+    this.#handler = handler;
+    setImmediate(() => this.#start(request));
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    setImmediate(() => this.#deliver());
+  }
+
+  abort(): void {
+    this.#isEnded = true;
+  }
+
+  #start(request: UpstreamRequest): void {
+    if (this.#isEnded) return;
+    const response = respond(request);
+    this.#chunks = response.chunks;
+    const rawHeaders = ["content-type", response.contentType];
+    if (response.chunks.length === 1)
+      rawHeaders.push("content-length", String(response.chunks[0]?.length ?? 0));
+    this.#handler.onHead({ status: response.status, statusText: "", rawHeaders });
+    this.#deliver();
+  }
+
+  #deliver(): void {
+    while (!this.#isPaused && !this.#isEnded) {
+      const chunk = this.#chunks[this.#next++];
+      if (chunk === undefined) return;
+      this.#isEnded = this.#next === this.#chunks.length;
+      this.#handler.onBody(chunk, this.#isEnded);
+    }
+    if (!this.#isEnded) this.#handler.onReadEnd();
+  }
+}
+
+function respond(request: UpstreamRequest): LocalResponse {
+  const path = request.target.split("?", 1)[0];
+  if (path === "/models" && request.method === "GET") {
+    return json(200, {
+      object: "list",
+      data: MODELS.map((id) => ({ id, object: "model", created: 0, owned_by: "signalbox" })),
+    });
+  }
+  if (path !== "/chat/completions" || request.method !== "POST") {
+    return problem(404, `echo does not serve ${request.method} ${path}`, "not_found");
+  }
+  const body = request.body.kind === "whole" ? parseChat(request.body.bytes) : null;
+  if (body === null) return problem(400, "The body is not a JSON object", "invalid_body");
+  if (typeof body.model !== "string") return problem(400, "model must be a string", "invalid_model");
+  if (!Array.isArray(body.messages) || body.messages.length === 0) {
+    return problem(400, "messages must be an array that is not empty", "invalid_messages");
+  }
+  return complete(body.model, body.messages, body);
+}
+
+function complete(model: string, messages: readonly unknown[], body: ChatRequest): LocalResponse {
+  const texts = messages.map(textOf);
+  const lastUser = messages.findLastIndex((message) => roleOf(message) === "user");
+  const limit = [body.max_completion_tokens, body.max_tokens].find((value) => typeof value === "number");
+  const whole = texts[lastUser === -1 ? texts.length - 1 : lastUser] ?? "";
+  const answer = limit === undefined ? whole : whole.slice(0, limit * CHARACTERS_PER_TOKEN);
+  const promptTokens = texts.reduce((sum, text) => sum + tokensOf(text), 0);
+  const completionTokens = tokensOf(answer);
+  const usage: Usage = {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  };
+  const id = `chatcmpl-${createHash("sha256")
+    .update(JSON.stringify([model, texts]))
+    .digest("hex")
+    .slice(0, 24)}`;
+  const finishReason = answer.length < whole.length ? "length" : "stop";
+  const base = { id, created: 0, model };
+  if (body.stream === true) return stream(base, answer, finishReason, usage);
+  return json(200, {
+    ...base,
+    object: "chat.completion",
+    choices: [
+      {
+        index: 0,
+        message: { role: "assistant", content: answer },
+        logprobs: null,
+        finish_reason: finishReason,
+      },
+    ],
+    usage,
+  });
+}
+
+function stream(base: object, answer: string, finishReason: string, usage: Usage): LocalResponse {
+  const event = (choices: readonly object[], rest: object = {}) =>
+    Buffer.from(
+      `data: ${JSON.stringify({ ...base, object: "chat.completion.chunk", choices, ...rest })}\n\n`,
+    );
+  const words = answer.match(/\S*\s*/g)?.filter((word) => word !== "") ?? [];
+  return {
+    status: 200,
+    contentType: "text/event-stream; charset=utf-8",
+    chunks: [
+      event([{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }]),
+      ...words.map((word) => event([{ index: 0, delta: { content: word }, finish_reason: null }])),
+      event([{ index: 0, delta: {}, finish_reason: finishReason }]),
+      event([], { usage }),
+      Buffer.from("data: [DONE]\n\n"),
+    ],
+  };
+}
+
+function parseChat(bytes: Buffer): ChatRequest | null {
+  try {
+    const value: unknown = JSON.parse(bytes.toString());
+    return typeof value === "object" && value !== null ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function roleOf(message: unknown): unknown {
+  return typeof message === "object" && message !== null && "role" in message ? message.role : undefined;
+}
+
+/** Text of a message whose content is a string or a list of parts. */
+function textOf(message: unknown): string {
+  const content =
+    typeof message === "object" && message !== null && "content" in message ? message.content : undefined;
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content
+    .map((part: unknown) =>
+      typeof part === "object" && part !== null && "text" in part && typeof part.text === "string"
+        ? part.text
+        : "",
+    )
+    .join("");
+}
+
+function tokensOf(text: string): number {
+  return Math.ceil(text.length / CHARACTERS_PER_TOKEN);
+}
+
+function json(status: number, value: object): LocalResponse {
+  return { status, contentType: "application/json", chunks: [Buffer.from(JSON.stringify(value))] };
+}
+
+function problem(status: number, message: string, code: string): LocalResponse {
+  return json(status, { error: { message, type: "invalid_request_error", param: null, code } });
+}

@@ -1,0 +1,127 @@
+/**
+ * The settings of a gateway, under the names clients of the hosted original know. Each one here does something; settings of the
+ * original that this service does not have are accepted only in the value that means "off", so that nothing is switched on in vain.
+ */
+import { z } from "zod";
+
+const BACKOFFS = ["constant", "linear", "exponential"] as const;
+const TECHNIQUES = ["fixed", "sliding"] as const;
+export const MAX_CACHE_TTL_S = 30 * 24 * 3600;
+export const MAX_ATTEMPTS = 5;
+export const MAX_RETRY_DELAY_MS = 60_000;
+const MAX_SPEND_RULES = 20;
+
+const filter = z.strictObject({ mode: z.literal("filter"), values: z.array(z.string()).min(1).max(100) });
+const partition = z.strictObject({ mode: z.literal("partition") });
+
+const spendRule = z.strictObject({
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, _ or -")
+    .optional(),
+  enabled: z.boolean().default(true),
+  limitType: z.literal("cost"),
+  /** US dollars. */
+  limit: z.number().positive(),
+  /** Seconds. */
+  window: z
+    .int()
+    .min(1)
+    .max(366 * 24 * 3600),
+  technique: z.enum(TECHNIQUES).default("fixed"),
+  model: filter.optional(),
+  provider: filter.optional(),
+  metadata: z.record(z.string(), z.union([partition, filter])).optional(),
+});
+
+const spendLimits = z.strictObject({
+  enabled: z.boolean().default(true),
+  rules: z
+    .array(spendRule)
+    .max(MAX_SPEND_RULES)
+    .default([])
+    // Money already spent belongs to a rule's id, so each rule gets one that survives reordering.
+    .transform((rules) => rules.map((rule, i) => ({ ...rule, id: rule.id ?? `rule-${i + 1}` })))
+    .refine((rules) => new Set(rules.map((rule) => rule.id)).size === rules.length, "ids must differ"),
+});
+
+export const gatewaySettings = z.object({
+  /** Every call needs a token. */
+  authentication: z.boolean().default(false),
+  /** Seconds; null or 0 switches the cache off. */
+  cache_ttl: z.int().min(0).max(MAX_CACHE_TTL_S).nullable().default(null),
+  /** Whether a change of the settings empties the cache. */
+  cache_invalidate_on_update: z.boolean().default(false),
+  collect_logs: z.boolean().default(true),
+  /** How many rows are kept; null leaves it to the service's retention. */
+  log_management: z.int().min(1).max(10_000_000).nullable().default(null),
+  log_management_strategy: z.enum(["STOP_INSERTING", "DELETE_OLDEST"]).nullable().default(null),
+  /** Seconds; null or 0 switches the limit off. */
+  rate_limiting_interval: z
+    .int()
+    .min(0)
+    .max(366 * 24 * 3600)
+    .nullable()
+    .default(null),
+  /** Calls per interval; null or 0 switches the limit off. */
+  rate_limiting_limit: z.int().min(0).max(10_000_000).nullable().default(null),
+  rate_limiting_technique: z.enum(TECHNIQUES).nullable().default("fixed"),
+  retry_max_attempts: z.int().min(1).max(MAX_ATTEMPTS).nullable().default(null),
+  /** Milliseconds. */
+  retry_delay: z.int().min(0).max(MAX_RETRY_DELAY_MS).nullable().default(null),
+  retry_backoff: z.enum(BACKOFFS).nullable().default(null),
+  spend_limits: spendLimits.nullable().default(null),
+});
+
+export type GatewaySettings = z.output<typeof gatewaySettings>;
+export type SpendRule = NonNullable<GatewaySettings["spend_limits"]>["rules"][number];
+export type Backoff = (typeof BACKOFFS)[number];
+
+export const DEFAULT_SETTINGS: GatewaySettings = gatewaySettings.parse({});
+
+const off = (...values: readonly (string | boolean | null)[]) =>
+  z
+    .any()
+    .optional()
+    .refine((value) => value === undefined || isOff(value, values), "is not supported here");
+
+function isOff(value: unknown, values: readonly unknown[]): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  if (typeof value === "object" && value !== null && "enabled" in value) return value.enabled === false;
+  return values.includes(value);
+}
+
+const unsupported = {
+  byok_only: z.boolean().optional(),
+  dlp: off(null),
+  guardrails: off(null),
+  log_classification: off(false),
+  logpush: off(false),
+  logpush_public_key: off(null),
+  otel: off(null),
+  store_id: off(null, ""),
+  stripe: off(null),
+  workers_ai_billing_mode: off("postpaid"),
+  zdr: off(false),
+};
+
+/** Without defaults: what is absent from an update stays as it is. */
+const changes = z.object(
+  Object.fromEntries(
+    Object.entries(gatewaySettings.shape).map(([name, schema]) => [name, schema.removeDefault().optional()]),
+  ) as {
+    [Name in keyof typeof gatewaySettings.shape]: z.ZodOptional<
+      ReturnType<(typeof gatewaySettings.shape)[Name]["removeDefault"]>
+    >;
+  },
+);
+
+export const gatewayUpdate = z.strictObject({ ...changes.shape, ...unsupported, id: z.string().optional() });
+export const gatewayCreation = z.strictObject({ ...changes.shape, ...unsupported, id: z.string() });
+
+/** The known settings of a checked body. */
+export function pickSettings(body: z.output<typeof gatewayUpdate>): Partial<GatewaySettings> {
+  return Object.fromEntries(
+    Object.entries(body).filter(([name, value]) => value !== undefined && name in gatewaySettings.shape),
+  );
+}

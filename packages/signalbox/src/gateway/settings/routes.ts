@@ -1,0 +1,168 @@
+/** Management routes of gateways, shaped as the `aiGateway` resource of the public `cloudflare` SDK expects them. */
+import { z } from "zod";
+import { showToken, type Tokens } from "../../accounts/index.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { ResourceEvents } from "../../storage/ports/resource-events.ts";
+import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
+import type { ProviderDirectory } from "../providers/provider-directory.ts";
+import { SignalboxError } from "@signalbox/protocol";
+import type { Gateway } from "./gateway.ts";
+import { gatewayCreation, gatewaySettings, gatewayUpdate, pickSettings } from "./gateway-settings.ts";
+import { gatewayMissing, type Gateways } from "./gateways.ts";
+import { pageOf, pageQuery } from "./page.ts";
+
+export const GATEWAYS_PATH = "/accounts/{account_id}/ai-gateway/gateways";
+const ONE = `${GATEWAYS_PATH}/{gateway_id}`;
+
+export interface GatewayRouteParts {
+  readonly gateways: Gateways;
+  readonly tokens: Tokens;
+  readonly providers: ProviderDirectory;
+  readonly resourceEvents: ResourceEvents;
+  /** Lets lists be filtered by tag; absent until tags are there. */
+  readonly tags: TagLookup | undefined;
+  readonly dropCalls: (gateway: Gateway) => Promise<void>;
+}
+
+const gatewayResult = gatewaySettings.extend({
+  id: z.string(),
+  is_default: z.boolean(),
+  created_at: z.iso.datetime(),
+  modified_at: z.iso.datetime(),
+});
+
+const newGatewayToken = z.strictObject({
+  name: z.string().min(1).max(256).optional(),
+  expires_at: z.iso
+    .datetime({ offset: true })
+    .transform((text) => Date.parse(text))
+    .nullish(),
+});
+
+export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
+  const { gateways } = parts;
+  return [
+    defineRoute({
+      method: "GET",
+      path: GATEWAYS_PATH,
+      access: "gateway.read",
+      summary: "List gateways; `search` is part of the id, `tag` filters as in the tagging interface.",
+      query: pageQuery.extend({ search: z.string().max(64).optional() }),
+      result: z.array(gatewayResult),
+      handler: async ({ params, query, rawQuery }) => {
+        const accountId = params["account_id"] ?? "";
+        const tagged = await parts.tags?.matchingIds(accountId, "ai_gateway", rawQuery.getAll("tag"));
+        const found = gateways
+          .list(accountId)
+          .filter(({ id }) => id.includes(query.search ?? "") && (tagged == null || tagged.has(id)));
+        const { items, resultInfo } = pageOf(found, query);
+        return { result: items.map(showGateway), resultInfo };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: GATEWAYS_PATH,
+      access: "gateway.edit",
+      summary: "Create a gateway.",
+      body: gatewayCreation,
+      result: gatewayResult,
+      handler: async ({ params, body }) => ({
+        result: showGateway(await gateways.create(params["account_id"] ?? "", body.id, pickSettings(body))),
+      }),
+    }),
+    defineRoute({
+      method: "GET",
+      path: ONE,
+      access: "gateway.read",
+      summary: "Read one gateway.",
+      result: gatewayResult,
+      handler: ({ params }) => ({ result: showGateway(requireGateway(gateways, params)) }),
+    }),
+    defineRoute({
+      method: "PUT",
+      path: ONE,
+      access: "gateway.edit",
+      summary: "Change a gateway's settings; those that are absent stay as they are.",
+      body: gatewayUpdate,
+      result: gatewayResult,
+      handler: async ({ params, body }) => {
+        const id = params["gateway_id"] ?? "";
+        if (body.id !== undefined && body.id !== id) {
+          throw new SignalboxError("invalid_request", { message: "id: a gateway cannot be renamed" });
+        }
+        return {
+          result: showGateway(await gateways.update(params["account_id"] ?? "", id, pickSettings(body))),
+        };
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: ONE,
+      access: "gateway.edit",
+      summary: "Delete a gateway with its logs, stored keys and tags, and revoke the tokens bound to it.",
+      result: gatewayResult,
+      handler: async ({ params }) => {
+        const accountId = params["account_id"] ?? "";
+        const gateway = await gateways.delete(accountId, params["gateway_id"] ?? "");
+        await parts.tokens.revokeOfGateway(accountId, gateway.id);
+        await parts.dropCalls(gateway);
+        await parts.resourceEvents.deleted({ accountId, type: "ai_gateway", id: gateway.id });
+        return { result: showGateway(gateway) };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: `${ONE}/tokens`,
+      access: "gateway.edit",
+      summary:
+        "Create an authentication token with Run permission for this gateway; shown in this answer only.",
+      body: newGatewayToken,
+      handler: async ({ params, body }) => {
+        const gateway = requireGateway(gateways, params);
+        const { token, text } = await parts.tokens.create(gateway.accountId, {
+          name: body.name ?? `${gateway.id} gateway`,
+          permissions: ["gateway.run"],
+          gatewayId: gateway.id,
+          expiresAt: body.expires_at ?? null,
+        });
+        return {
+          result: { ...showToken(token), token: text.reveal() },
+          headers: { "cache-control": "no-store" },
+        };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: `${ONE}/url/{provider}`,
+      access: "gateway.read",
+      summary: "The address to give a client of this provider as its base URL.",
+      result: z.string(),
+      handler: ({ params, headers }) => {
+        const gateway = requireGateway(gateways, params);
+        const slug = params["provider"] ?? "";
+        if (parts.providers.find(gateway.accountId, slug) === undefined) {
+          throw new SignalboxError("not_found", { message: "Provider not found" });
+        }
+        return {
+          result: `http://${headers.host ?? "127.0.0.1"}/v1/${gateway.accountId}/${gateway.id}/${slug}`,
+        };
+      },
+    }),
+  ];
+}
+
+export function requireGateway(gateways: Gateways, params: Readonly<Record<string, string>>): Gateway {
+  const gateway = gateways.find(params["account_id"] ?? "", params["gateway_id"] ?? "");
+  if (gateway === undefined) throw gatewayMissing();
+  return gateway;
+}
+
+function showGateway(gateway: Gateway): z.input<typeof gatewayResult> {
+  return {
+    id: gateway.id,
+    is_default: gateway.isDefault,
+    created_at: new Date(gateway.createdAt).toISOString(),
+    modified_at: new Date(gateway.modifiedAt).toISOString(),
+    ...gateway.settings,
+  };
+}

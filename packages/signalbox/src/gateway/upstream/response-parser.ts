@@ -1,0 +1,321 @@
+/**
+ * Incremental HTTP/1.1 response parser (RFC 9112): bytes of one connection in, one response at a time out.
+ *
+ * It exists because relaying is the gateway's whole work: general clients cost about a third of a call's time. It knows framing and
+ * nothing else; header names and values are judged by node:http when they are written to the client.
+ *
+ * Invariants:
+ * 1. Each response gives `onHead` once and then `onBody` at least once; `isLast` is true exactly once, on the last one.
+ * 2. Body chunks are the bytes of the message body without framing. One read gives at most one `onBody`: chunked framing is
+ *    squeezed out in place, in the buffer that the read owns.
+ * 3. Anything that could be read in two ways (conflicting lengths, unknown codings, folded lines) is an error, never a guess.
+ * 4. Memory is bounded by `maxHeadBytes`, whatever arrives.
+ */
+import { UpstreamFailure } from "./upstream-failure.ts";
+
+export interface ResponseHead {
+  readonly status: number;
+  readonly statusText: string;
+  /** Name, value, name, value, …; names as sent. */
+  readonly rawHeaders: readonly string[];
+}
+
+export function contentTypeOf(head: ResponseHead): string {
+  for (let i = 0; i < head.rawHeaders.length; i += 2) {
+    const name = head.rawHeaders[i] ?? "";
+    if (name.length === 12 && name.toLowerCase() === "content-type") return head.rawHeaders[i + 1] ?? "";
+  }
+  return "";
+}
+
+export interface ResponseEvents {
+  onHead(head: ResponseHead): void;
+  onBody(chunk: Buffer, isLast: boolean): void;
+}
+
+type State =
+  | "head"
+  | "fixed"
+  | "chunk-size"
+  | "chunk-data"
+  | "chunk-end"
+  | "trailer"
+  | "until-close"
+  | "done";
+
+const HEAD_END = "\r\n\r\n";
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/;
+const CHUNK_SIZE = /^([0-9a-f]{1,13})[ \t]*(;.*)?$/i;
+/** Longest chunk-size line: no extension in use comes near. */
+const MAX_LINE_BYTES = 4096;
+const LF = 0x0a;
+const EMPTY = Buffer.alloc(0);
+
+export class ResponseParser {
+  readonly #maxHeadBytes: number;
+  #events: ResponseEvents | null = null;
+  #isHeadRequest = false;
+  #state: State = "done";
+  #pending: Buffer | null = null;
+  #remaining = 0;
+  #line = "";
+  #trailerBytes = 0;
+  #canReuse = false;
+  #keepAliveMs: number | null = null;
+
+  constructor(maxHeadBytes: number) {
+    this.#maxHeadBytes = maxHeadBytes;
+  }
+
+  /** Begins to wait for the response to one request. */
+  begin(events: ResponseEvents, isHeadRequest: boolean): void {
+    this.#events = events;
+    this.#isHeadRequest = isHeadRequest;
+    this.#state = "head";
+    this.#pending = null;
+    this.#canReuse = false;
+    this.#keepAliveMs = null;
+  }
+
+  get isDone(): boolean {
+    return this.#state === "done";
+  }
+
+  /** True when the finished response lets the connection carry another request. */
+  get canReuse(): boolean {
+    return this.#state === "done" && this.#canReuse;
+  }
+
+  /** How long the server says it keeps an idle connection. */
+  get keepAliveMs(): number | null {
+    return this.#keepAliveMs;
+  }
+
+  /** Handles what one read brought; throws `UpstreamFailure` for bytes that are no valid response. */
+  push(data: Buffer): void {
+    let at = 0;
+    while (this.#state === "head") {
+      const head = this.#takeHead(data.subarray(at));
+      if (head === null) return;
+      at += head.used;
+      this.#startBody(head.text);
+    }
+    if (this.#state === "done") {
+      if (at < data.length) this.#canReuse = false;
+    } else if (this.#state === "fixed") {
+      this.#pushFixed(data, at);
+    } else if (this.#state === "until-close") {
+      if (at < data.length) this.#emit(at === 0 ? data : data.subarray(at), false);
+    } else if (at < data.length) {
+      this.#pushChunked(data, at);
+    }
+  }
+
+  /** The connection ended: completes a body that lasts until then; false when the response was cut short. */
+  finish(): boolean {
+    if (this.#state === "done") return true;
+    if (this.#state !== "until-close") return false;
+    this.#state = "done";
+    this.#emit(EMPTY, true);
+    return true;
+  }
+
+  #emit(chunk: Buffer, isLast: boolean): void {
+    this.#events?.onBody(chunk, isLast);
+  }
+
+  /** The header block as text, and how many bytes of `data` belong to it; null when it is not all there yet. */
+  #takeHead(data: Buffer): { text: string; used: number } | null {
+    const before = this.#pending?.length ?? 0;
+    const all = this.#pending === null ? data : Buffer.concat([this.#pending, data]);
+    const end = all.indexOf(HEAD_END, Math.max(0, before - 3), "latin1");
+    if (end === -1 ? all.length > this.#maxHeadBytes : end > this.#maxHeadBytes) {
+      throw broken(`response headers over ${this.#maxHeadBytes} bytes`);
+    }
+    if (end === -1) {
+      if (all.length > 0) this.#pending = all;
+      return null;
+    }
+    this.#pending = null;
+    return { text: all.toString("latin1", 0, end), used: end + HEAD_END.length - before };
+  }
+
+  #startBody(text: string): void {
+    const lineEnd = text.indexOf("\r\n");
+    const status = STATUS_LINE.exec(lineEnd === -1 ? text : text.slice(0, lineEnd));
+    if (status === null) throw broken("not an HTTP/1.1 response");
+    const code = Number(status[2]);
+    const fields = lineEnd === -1 ? NO_FIELDS : parseFields(text, lineEnd + 2);
+    // Informational responses announce the real one; 101 would hand over a connection we never asked to upgrade.
+    if (code === 101) throw broken("unexpected 101 response");
+    if (code < 200) return;
+    this.#canReuse = status[1] === "1" && !fields.isClose && !fields.isAmbiguous;
+    this.#keepAliveMs = fields.keepAliveMs;
+    const hasBody = !this.#isHeadRequest && code !== 204 && code !== 304;
+    this.#remaining = fields.contentLength ?? 0;
+    this.#line = "";
+    this.#trailerBytes = 0;
+    this.#state = !hasBody
+      ? "done"
+      : fields.isChunked
+        ? "chunk-size"
+        : fields.contentLength === null
+          ? "until-close"
+          : fields.contentLength === 0
+            ? "done"
+            : "fixed";
+    this.#events?.onHead({ status: code, statusText: status[3] ?? "", rawHeaders: fields.rawHeaders });
+    if (this.#state === "done") this.#emit(EMPTY, true);
+  }
+
+  #pushFixed(data: Buffer, at: number): void {
+    const available = data.length - at;
+    if (available === 0) return;
+    if (available < this.#remaining) {
+      this.#remaining -= available;
+      this.#emit(at === 0 ? data : data.subarray(at), false);
+      return;
+    }
+    if (available > this.#remaining) this.#canReuse = false;
+    this.#state = "done";
+    this.#emit(data.subarray(at, at + this.#remaining), true);
+  }
+
+  #pushChunked(data: Buffer, start: number): void {
+    let at = start;
+    // The payload of this read, moved together: [from, to).
+    let from = -1;
+    let to = -1;
+    while (at < data.length && this.#state !== "done") {
+      if (this.#state === "chunk-data") {
+        const length = Math.min(this.#remaining, data.length - at);
+        if (from === -1) {
+          from = at;
+          to = at;
+        }
+        if (to !== at) data.copyWithin(to, at, at + length);
+        to += length;
+        at += length;
+        this.#remaining -= length;
+        if (this.#remaining === 0) this.#state = "chunk-end";
+        continue;
+      }
+      const end = data.indexOf(LF, at);
+      const stop = end === -1 ? data.length : end + 1;
+      this.#line += data.toString("latin1", at, stop);
+      at = stop;
+      if (this.#line.length > MAX_LINE_BYTES) throw broken("chunk header too long");
+      if (end !== -1) this.#endLine();
+    }
+    const isLast = this.#state === "done";
+    if (isLast && at < data.length) this.#canReuse = false;
+    if (isLast || to > from) this.#emit(from === -1 ? EMPTY : data.subarray(from, to), isLast);
+  }
+
+  #endLine(): void {
+    const line = this.#line;
+    this.#line = "";
+    if (!line.endsWith("\r\n")) throw broken("bare line feed in chunked framing");
+    const text = line.slice(0, -2);
+    if (this.#state === "chunk-end") {
+      if (text !== "") throw broken("chunk longer than announced");
+      this.#state = "chunk-size";
+    } else if (this.#state === "chunk-size") {
+      const size = CHUNK_SIZE.exec(text)?.[1];
+      if (size === undefined) throw broken("invalid chunk size");
+      this.#remaining = Number.parseInt(size, 16);
+      this.#state = this.#remaining === 0 ? "trailer" : "chunk-data";
+    } else {
+      // Trailers are read over: what a client could use of them is nothing any provider sends.
+      this.#trailerBytes += line.length;
+      if (this.#trailerBytes > this.#maxHeadBytes) throw broken("trailers too large");
+      if (text === "") this.#state = "done";
+    }
+  }
+}
+
+interface Fields {
+  readonly rawHeaders: readonly string[];
+  readonly contentLength: number | null;
+  readonly isChunked: boolean;
+  readonly isClose: boolean;
+  /** Both framings were announced; the body is read by the safe rule, the connection is not trusted further. */
+  readonly isAmbiguous: boolean;
+  readonly keepAliveMs: number | null;
+}
+
+const NO_FIELDS: Fields = {
+  rawHeaders: [],
+  contentLength: null,
+  isChunked: false,
+  isClose: false,
+  isAmbiguous: false,
+  keepAliveMs: null,
+};
+
+function parseFields(text: string, start: number): Fields {
+  const rawHeaders: string[] = [];
+  let contentLength: number | null = null;
+  let isChunked = false;
+  let isClose = false;
+  let keepAliveMs: number | null = null;
+  for (let at = start; at < text.length;) {
+    const found = text.indexOf("\r\n", at);
+    const end = found === -1 ? text.length : found;
+    const colon = text.indexOf(":", at);
+    if (colon <= at || colon > end) throw broken("invalid header line");
+    const first = text.charCodeAt(at);
+    if (first === 0x20 || first === 0x09) throw broken("folded header line");
+    const name = text.slice(at, colon);
+    const value = text.slice(colon + 1, end).trim();
+    at = end + 2;
+    // Only names of these lengths matter for framing; the rest are passed on unseen.
+    switch (name.length) {
+      case 10: {
+        const lower = name.toLowerCase();
+        if (lower === "connection") isClose ||= /(^|[\s,])close($|[\s,])/i.test(value);
+        else if (lower === "keep-alive") keepAliveMs = parseKeepAlive(value);
+        break;
+      }
+      case 14:
+        if (name.toLowerCase() === "content-length") {
+          const length = /^\d{1,15}$/.test(value) ? Number(value) : -1;
+          if (length === -1 || (contentLength !== null && contentLength !== length)) {
+            throw broken("invalid content-length");
+          }
+          contentLength = length;
+        }
+        break;
+      case 17:
+        if (name.toLowerCase() === "transfer-encoding") {
+          if (isChunked || value.toLowerCase() !== "chunked") throw broken("unsupported transfer-encoding");
+          isChunked = true;
+        }
+        break;
+    }
+    rawHeaders.push(name, value);
+  }
+  const isAmbiguous = isChunked && contentLength !== null;
+  return {
+    // RFC 9112, section 6.3: chunked wins, and the length must not be passed on.
+    rawHeaders: isAmbiguous ? withoutField(rawHeaders, "content-length") : rawHeaders,
+    contentLength,
+    isChunked,
+    isClose,
+    isAmbiguous,
+    keepAliveMs,
+  };
+}
+
+function withoutField(rawHeaders: readonly string[], dropped: string): string[] {
+  return rawHeaders.filter((_, i) => rawHeaders[i - (i % 2)]?.toLowerCase() !== dropped);
+}
+
+function parseKeepAlive(value: string): number | null {
+  const seconds = /(?:^|[\s,])timeout=(\d{1,6})/i.exec(value)?.[1];
+  return seconds === undefined ? null : Number(seconds) * 1000;
+}
+
+function broken(message: string): UpstreamFailure {
+  return new UpstreamFailure("broken", message);
+}

@@ -1,0 +1,34 @@
+/**
+ * node:http's response with what the dispatch keeps per request: the id every answer carries, and what is measured at its end.
+ *
+ * The id is added inside `writeHead`, not with `setHeader` before it: a response that has headers set takes node's slow path for
+ * all of them, which cost more than everything else the dispatch does.
+ */
+import { type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+
+type HeaderList = OutgoingHttpHeaders | OutgoingHttpHeader[];
+
+/** Shared by all responses of a listener, so that one store reaches those that are still being made. */
+export interface ListenerState {
+  isDraining: boolean;
+}
+
+export class TrackedResponse extends ServerResponse {
+  requestId = "";
+  area = "none";
+  startedAt = 0;
+  listener: ListenerState | null = null;
+
+  override writeHead(statusCode: number, reason?: string | HeaderList, headers?: HeaderList): this {
+    if (this.listener?.isDraining === true) this.shouldKeepAlive = false;
+    if (typeof reason === "string")
+      return super.writeHead(statusCode, reason, withId(headers, this.requestId));
+    return super.writeHead(statusCode, withId(reason ?? headers, this.requestId));
+  }
+}
+
+function withId(headers: HeaderList | undefined, id: string): HeaderList {
+  if (id === "") return headers ?? {};
+  if (Array.isArray(headers)) return [...headers, "x-request-id", id];
+  return { "x-request-id": id, ...headers };
+}

@@ -1,0 +1,63 @@
+/** Questions to a worker thread, and their answers. */
+import { type MessagePort, Worker } from "node:worker_threads";
+import type { Answer, Question } from "./messages.ts";
+
+/** A worker beside the given module; source files run as TypeScript, published ones as JavaScript. */
+export function startWorker(name: string, moduleUrl: string, workerData: unknown): Worker {
+  const extension = moduleUrl.endsWith(".ts") ? ".ts" : ".js";
+  return new Worker(new URL(`./${name}.worker${extension}`, moduleUrl), { name, workerData });
+}
+
+interface Waiting {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The asking side. */
+export class Questions {
+  readonly #post: (question: Question) => void;
+  readonly #waiting = new Map<number, Waiting>();
+  #nextId = 1;
+
+  constructor(post: (question: Question) => void) {
+    this.#post = post;
+  }
+
+  ask<T>(method: string, ...args: readonly unknown[]): Promise<T> {
+    const id = this.#nextId++;
+    return new Promise<unknown>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#post({ kind: "ask", id, method, args });
+    }) as Promise<T>;
+  }
+
+  take(answer: Answer): void {
+    const waiting = this.#waiting.get(answer.id);
+    this.#waiting.delete(answer.id);
+    if (answer.kind === "answer") waiting?.resolve(answer.value);
+    else waiting?.reject(new Error(answer.message));
+  }
+
+  /** No answer will come any more. */
+  fail(error: Error): void {
+    for (const waiting of this.#waiting.values()) waiting.reject(error);
+    this.#waiting.clear();
+  }
+}
+
+/** The answering side: runs a handler and sends what it returns or throws. */
+export async function answerQuestion(
+  port: MessagePort,
+  { id, method, args }: Question,
+  handlers: Readonly<Record<string, (...args: never[]) => unknown>>,
+): Promise<void> {
+  let answer: Answer;
+  try {
+    const handler = handlers[method];
+    if (handler === undefined) throw new Error(`no such question: ${method}`);
+    answer = { kind: "answer", id, value: await handler(...(args as never[])) };
+  } catch (error) {
+    answer = { kind: "error", id, message: error instanceof Error ? error.message : String(error) };
+  }
+  port.postMessage(answer);
+}

@@ -1,0 +1,356 @@
+/**
+ * The call log on SQLite: a bounded queue on the main thread, one thread that writes day files, one that reads them.
+ *
+ *   record ─► #pending ──every few ms──► writer's thread ──each flush interval──► calls-2026-11-15.db
+ *                │                            │ committed
+ *                └── #sent (until committed) ◄┘
+ *
+ * Invariants (beside those of the port):
+ * 1. A row leaves `#pending` or `#sent` only when the writer said it is committed. If its thread dies, a new one gets the rows again;
+ *    rows that were committed unnoticed are recognised by their ids.
+ * 2. A thread that dies twice without having committed anything ends the process through `onFatal`: the cause is not going away.
+ * 3. Positions count records; a read waits until the position at its call is committed.
+ */
+import type { Worker } from "node:worker_threads";
+import { type Clock, systemClock } from "../../../core/clock.ts";
+import { isUlid } from "../../../core/ulid.ts";
+import type {
+  BodySide,
+  CallDeletion,
+  CallLog,
+  CallPage,
+  CallPageRequest,
+  CallPatch,
+  CallQuota,
+  CallRanges,
+  CallRecord,
+  CallRow,
+  CallSelection,
+  GatewayRef,
+  StoredBody,
+  UsageFigures,
+  UsageQuery,
+} from "../../ports/call-log.ts";
+import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
+import { Questions, startWorker } from "./questions.ts";
+import { bodyBytes, bodyBytesOf, encodeBatch } from "./row-batch.ts";
+
+/** Rows are handed over together: a message of its own for each would cost more than the row. */
+const HAND_OVER_MS = 5;
+/** Encoding this many takes about 50 µs, so no other request notices. */
+const HAND_OVER_ROWS = 128;
+const EXPIRY_INTERVAL_MS = 3_600_000;
+
+export interface SqliteCallLogOptions {
+  /** Folder of the day files; created if needed. */
+  readonly folder: string;
+  readonly maxAgeDays: number;
+  readonly flushIntervalMs: number;
+  readonly maxBodyBytes: number;
+  readonly maxQueuedCalls: number;
+  readonly maxQueuedBytes: number;
+  readonly clock?: Clock;
+  /** Something went wrong that is being tried again. */
+  readonly onError: (error: Error) => void;
+  /** Rows can no longer be written; must end the process. */
+  readonly onFatal: (error: Error) => void;
+  /** Tests keep a hand on the thread. */
+  readonly startWriter?: (options: WriterOptions) => Worker;
+}
+
+interface SentBatch {
+  readonly upTo: number;
+  readonly records: readonly CallRecord[];
+}
+
+interface PositionWaiter {
+  readonly position: number;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class SqliteCallLog implements CallLog {
+  readonly #options: SqliteCallLogOptions;
+  readonly #clock: Clock;
+  readonly #quotas = new Map<string, { gateway: GatewayRef; quota: CallQuota }>();
+  readonly #expiryTimer: NodeJS.Timeout;
+  #writer: Worker;
+  #writerQuestions: Questions;
+  #reader: { worker: Worker; questions: Questions } | null = null;
+  #pending: CallRecord[] = [];
+  #sent: SentBatch[] = [];
+  /** Of the last record, and of the last one known to be committed. */
+  #recorded = 0;
+  #committed = 0;
+  #queuedBytes = 0;
+  #handOverTimer: NodeJS.Timeout | undefined;
+  #roomWaiters: (() => void)[] = [];
+  #positionWaiters: PositionWaiter[] = [];
+  #hasWriterCommitted = true;
+  #failure: Error | null = null;
+  #closed: Promise<void> | null = null;
+
+  private constructor(options: SqliteCallLogOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    [this.#writer, this.#writerQuestions] = this.#startWriter();
+    this.#expiryTimer = setInterval(() => {
+      this.expire().catch((error: unknown) => options.onError(asError(error)));
+    }, EXPIRY_INTERVAL_MS).unref();
+  }
+
+  /** Resolves when the day files are open and those past their age are gone. */
+  static async open(options: SqliteCallLogOptions): Promise<SqliteCallLog> {
+    const log = new SqliteCallLog(options);
+    try {
+      await log.expire();
+      return log;
+    } catch (error) {
+      clearInterval(log.#expiryTimer);
+      log.#closed = Promise.resolve();
+      await log.#writer.terminate();
+      throw error;
+    }
+  }
+
+  /** Records that are not on stable storage yet. */
+  get queuedCalls(): number {
+    return this.#recorded - this.#committed;
+  }
+
+  get hasRoom(): boolean {
+    return (
+      this.#recorded - this.#committed < this.#options.maxQueuedCalls &&
+      this.#queuedBytes < this.#options.maxQueuedBytes &&
+      this.#failure === null
+    );
+  }
+
+  whenRoom(): Promise<void> {
+    if (this.hasRoom) return Promise.resolve();
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    return new Promise((resolve) => this.#roomWaiters.push(resolve));
+  }
+
+  record(call: CallRecord): void {
+    if (this.#closed !== null) throw new Error("the call log is closed");
+    if (!isUlid(call.id)) throw new TypeError(`a call's id must be a ULID, found ${call.id}`);
+    this.#pending.push(call);
+    this.#recorded += 1;
+    this.#queuedBytes += bodyBytesOf(call);
+    if (this.#pending.length >= HAND_OVER_ROWS) this.#handOver();
+    else this.#handOverTimer ??= setTimeout(() => this.#handOver(), HAND_OVER_MS);
+  }
+
+  async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
+    return this.#read("list", ref(gateway), page);
+  }
+
+  async ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges> {
+    return this.#read("ranges", ref(gateway), selection);
+  }
+
+  async get(gateway: GatewayRef, id: string): Promise<CallRow | null> {
+    return isUlid(id) ? this.#read("get", ref(gateway), id) : null;
+  }
+
+  async body(
+    gateway: GatewayRef,
+    id: string,
+    side: BodySide,
+    maxBytes = Number.POSITIVE_INFINITY,
+  ): Promise<StoredBody | null> {
+    return isUlid(id) ? this.#read("body", ref(gateway), id, side, maxBytes) : null;
+  }
+
+  async summarise(query: UsageQuery): Promise<UsageFigures[]> {
+    return this.#read("summarise", query);
+  }
+
+  async edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean> {
+    return isUlid(id) ? this.#change("edit", ref(gateway), id, patch) : false;
+  }
+
+  async delete(gateway: GatewayRef, deletion: CallDeletion): Promise<number> {
+    const { limit, orderBy, direction, ...selection } = deletion;
+    if (limit === null) return this.#change("deleteMatching", ref(gateway), selection);
+    const ids = await this.#read<string[]>("select", ref(gateway), selection, { orderBy, direction }, limit);
+    return this.#change("deleteIds", ref(gateway), ids);
+  }
+
+  setQuota(gateway: GatewayRef, quota: CallQuota | null): void {
+    const key = `${gateway.accountId}\n${gateway.gatewayId}`;
+    if (quota === null && !this.#quotas.has(key)) return;
+    if (quota === null) this.#quotas.delete(key);
+    else this.#quotas.set(key, { gateway: ref(gateway), quota });
+    this.#handOver();
+    this.#post({ kind: "quota", gateway: ref(gateway), quota });
+  }
+
+  async dropGateway(gateway: GatewayRef): Promise<void> {
+    this.#quotas.delete(`${gateway.accountId}\n${gateway.gatewayId}`);
+    await this.#change("dropGateway", ref(gateway));
+  }
+
+  /** Removes the days past their age; also runs by itself every hour. */
+  async expire(): Promise<void> {
+    await this.#writerQuestions.ask("expire", this.#clock.now(), this.#options.maxAgeDays);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#expiryTimer);
+    this.#handOver();
+    if (this.#reader !== null) {
+      await this.#reader.questions.ask("close").catch(() => undefined);
+      await this.#reader.worker.terminate();
+    }
+    try {
+      if (this.#failure !== null) throw this.#failure;
+      await this.#writerQuestions.ask("close");
+    } finally {
+      await this.#writer.terminate();
+    }
+  }
+
+  async #read<T>(method: string, ...args: readonly unknown[]): Promise<T> {
+    await this.#whenCommitted();
+    this.#reader ??= this.#startReader();
+    return this.#reader.questions.ask<T>(method, ...args);
+  }
+
+  async #change<T>(method: string, ...args: readonly unknown[]): Promise<T> {
+    await this.#whenCommitted();
+    return this.#writerQuestions.ask<T>(method, ...args);
+  }
+
+  /** Resolves when everything recorded before the call is committed. */
+  #whenCommitted(): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    if (this.#closed !== null) return Promise.reject(new Error("the call log is closed"));
+    if (this.#committed >= this.#recorded) return Promise.resolve();
+    this.#handOver();
+    this.#post({ kind: "flush" });
+    const position = this.#recorded;
+    return new Promise((resolve, reject) => this.#positionWaiters.push({ position, resolve, reject }));
+  }
+
+  #handOver(): void {
+    clearTimeout(this.#handOverTimer);
+    this.#handOverTimer = undefined;
+    if (this.#pending.length === 0) return;
+    const batch = { records: this.#pending, upTo: this.#recorded };
+    this.#pending = [];
+    this.#sent.push(batch);
+    this.#send(batch);
+  }
+
+  #send({ records, upTo }: SentBatch): void {
+    const batch = encodeBatch(records);
+    this.#writer.postMessage({ kind: "rows", batch, upTo } satisfies WriterMessage, [
+      batch.numbers.buffer,
+      batch.bodies.buffer,
+    ]);
+  }
+
+  #post(message: WriterMessage): void {
+    this.#writer.postMessage(message);
+  }
+
+  #startWriter(): [Worker, Questions] {
+    const { folder, maxBodyBytes, flushIntervalMs } = this.#options;
+    const start =
+      this.#options.startWriter ??
+      ((options: WriterOptions) => startWorker("call-writer", import.meta.url, options));
+    const worker = start({ folder, maxBodyBytes, flushIntervalMs });
+    const questions = new Questions((question) => worker.postMessage(question));
+    let cause: Error | undefined;
+    worker.on("message", (report: WriterReport) => this.#takeReport(report));
+    worker.on("error", (error: Error) => (cause = error));
+    worker.on("exit", () => {
+      const error = new Error("the call log's writer ended unexpectedly", { cause });
+      questions.fail(cause ?? error);
+      if (this.#closed === null) this.#replaceWriter(error);
+    });
+    return [worker, questions];
+  }
+
+  #takeReport(report: WriterReport): void {
+    if (report.kind === "committed") this.#takeCommit(report.upTo);
+    else if (report.kind === "failed") {
+      const error = new Error(`calls cannot be written, trying again: ${report.message}`);
+      this.#options.onError(error);
+      this.#failPositionWaiters(error);
+    } else this.#writerQuestions.take(report);
+  }
+
+  #takeCommit(upTo: number): void {
+    this.#committed = upTo;
+    this.#hasWriterCommitted = true;
+    let done = 0;
+    for (const batch of this.#sent) {
+      if (batch.upTo > upTo) break;
+      this.#queuedBytes -= bodyBytes(batch.records);
+      done += 1;
+    }
+    this.#sent = this.#sent.slice(done);
+    const waiters = this.#positionWaiters;
+    this.#positionWaiters = waiters.filter((waiter) => waiter.position > upTo);
+    for (const waiter of waiters) if (waiter.position <= upTo) waiter.resolve();
+    this.#admit();
+  }
+
+  /** Lets as many waiting callers go on as there is room for; the others stay in line. */
+  #admit(): void {
+    if (!this.hasRoom) return;
+    const free = this.#options.maxQueuedCalls - this.queuedCalls;
+    for (const resolve of this.#roomWaiters.splice(0, free)) resolve();
+  }
+
+  #replaceWriter(error: Error): void {
+    this.#failPositionWaiters(error);
+    if (!this.#hasWriterCommitted) {
+      this.#failure = error;
+      this.#options.onFatal(error);
+      return;
+    }
+    this.#options.onError(error);
+    this.#hasWriterCommitted = false;
+    [this.#writer, this.#writerQuestions] = this.#startWriter();
+    for (const { gateway, quota } of this.#quotas.values()) this.#post({ kind: "quota", gateway, quota });
+    for (const batch of this.#sent) this.#send(batch);
+  }
+
+  #failPositionWaiters(error: Error): void {
+    const waiters = this.#positionWaiters;
+    this.#positionWaiters = [];
+    for (const waiter of waiters) waiter.reject(error);
+  }
+
+  /** Started with the first question: an installation that nobody looks into does not pay for it. */
+  #startReader(): { worker: Worker; questions: Questions } {
+    const worker = startWorker("call-reader", import.meta.url, { folder: this.#options.folder });
+    const questions = new Questions((question) => worker.postMessage(question));
+    let cause: Error | undefined;
+    worker.on("message", (answer: Answer) => questions.take(answer));
+    worker.on("error", (error: Error) => (cause = error));
+    worker.on("exit", () => {
+      questions.fail(cause ?? new Error("the call log's reader ended unexpectedly"));
+      if (this.#reader?.worker === worker) this.#reader = null;
+    });
+    return { worker, questions };
+  }
+}
+
+/** Only the two names cross to the other thread, whatever object the caller has at hand. */
+function ref({ accountId, gatewayId }: GatewayRef): GatewayRef {
+  return { accountId, gatewayId };
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

@@ -1,0 +1,133 @@
+/** Many changes in one request: each item is carried out, or refused, on its own, and has its own result. */
+import { SignalboxError } from "@signalbox/protocol";
+import { z } from "zod";
+import { principalName } from "../accounts/index.ts";
+import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
+import { parseIfMatch } from "./etag.ts";
+import { parseFlag } from "./list-query.ts";
+import { parseObject, parseResource, parseTagsPayload, requireObject } from "./payload.ts";
+import { refusal, type ResourceRoutesParts } from "./resource-routes.ts";
+import { resourceJson, resourceResult } from "./show-resource.ts";
+import type { TagWrite, WriteOutcome } from "./store/tag-write.ts";
+
+const MAX_ITEMS = 1000;
+/** A thousand items of several tags each. */
+const MAX_BODY_BYTES = 8 * 1024 * 1024;
+
+const item = z.object({
+  operation: z.enum(["set", "patch", "delete"]).default("set"),
+  resource_type: z.string(),
+  resource_id: z.string(),
+  tags: z.record(z.string(), z.string().nullable()).optional(),
+  name: z.string().optional(),
+  if_match: z.string().optional(),
+});
+
+export function bulkRoute(parts: ResourceRoutesParts): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/accounts/{account_id}/tags/bulk",
+    access: "tags.edit",
+    summary: `Set, merge or delete the tags of up to ${MAX_ITEMS} resources, with a result for each; \`dry_run\` only tells what would happen.`,
+    maxBodyBytes: MAX_BODY_BYTES,
+    documents: { body: z.object({ items: z.array(item).max(MAX_ITEMS), dry_run: z.boolean().optional() }) },
+    result: z.array(
+      z.object({
+        success: z.boolean(),
+        errors: z.array(z.object({ code: z.int(), message: z.string() })),
+        result: resourceResult.nullable(),
+      }),
+    ),
+    handler: (request) => writeBulk(parts, request),
+  });
+}
+
+async function writeBulk(parts: ResourceRoutesParts, request: RouteRequest): Promise<Reply> {
+  const payload = parseObject(await request.readBody(), "tags_invalid_set_payload");
+  const items = payload["items"];
+  const dryRun = payload["dry_run"] ?? false;
+  if (!Array.isArray(items) || typeof dryRun !== "boolean")
+    throw new SignalboxError("tags_invalid_set_payload");
+  if (items.length > MAX_ITEMS) {
+    throw new SignalboxError("invalid_request", { message: `items: at most ${MAX_ITEMS} of them` });
+  }
+  const isDryRun = dryRun || parseFlag(request.rawQuery, "dry_run");
+  const writes = items.map((value: unknown) => parseItem(parts, request, value));
+  const outcomes = await carryOut(parts, request, writes, isDryRun);
+  const results = outcomes.map((outcome) => showItem(outcome, parts.maxTagsPerResource));
+  const failed = outcomes.filter(
+    (outcome) => outcome instanceof SignalboxError || outcome.kind === "refused",
+  );
+  return {
+    resultJson: `[${results.join(",")}]`,
+    resultInfo: {
+      count: results.length,
+      succeeded: results.length - failed.length,
+      failed: failed.length,
+      dry_run: isDryRun,
+    },
+  };
+}
+
+/** The write an item asks for, or what is wrong with it. */
+function parseItem(
+  parts: ResourceRoutesParts,
+  request: RouteRequest,
+  value: unknown,
+): TagWrite | SignalboxError {
+  try {
+    const payload = requireObject(value, "tags_invalid_set_payload");
+    const operation = payload["operation"] ?? "set";
+    const ifMatch = payload["if_match"];
+    if (ifMatch !== undefined && typeof ifMatch !== "string")
+      throw new SignalboxError("tags_invalid_set_payload");
+    const authorship = { condition: parseIfMatch(ifMatch), actor: principalName(request.principal) };
+    if (operation === "delete") {
+      const resource = parseResource((name) => payload[name], parts.types, "", "tags_invalid_delete_payload");
+      return { action: "delete", resource, tags: new Map(), ...authorship };
+    }
+    if (operation !== "set" && operation !== "patch") throw new SignalboxError("tags_invalid_set_payload");
+    const parsed = parseTagsPayload(payload, parts.types, "", operation === "patch");
+    return { ...parsed, ...authorship, action: operation };
+  } catch (error) {
+    if (error instanceof SignalboxError) return error;
+    throw error;
+  }
+}
+
+async function carryOut(
+  parts: ResourceRoutesParts,
+  request: RouteRequest,
+  writes: readonly (TagWrite | SignalboxError)[],
+  isDryRun: boolean,
+): Promise<(WriteOutcome | SignalboxError)[]> {
+  const accountId = request.params["account_id"] ?? "";
+  const valid = writes.filter((write): write is TagWrite => !(write instanceof SignalboxError));
+  const outcomes = isDryRun
+    ? await parts.writer.preview(accountId, valid)
+    : await Promise.all(valid.map((write) => parts.writer.write(accountId, write)));
+  let next = 0;
+  return writes.map((write) =>
+    write instanceof SignalboxError ? write : (outcomes[next++] as WriteOutcome),
+  );
+}
+
+function showItem(outcome: WriteOutcome | SignalboxError, maxTagsPerResource: number): string {
+  if (outcome instanceof SignalboxError) return showFailure(outcome);
+  switch (outcome.kind) {
+    case "stored":
+      return `{"success":true,"errors":[],"result":${resourceJson(outcome.resource)}}`;
+    case "deleted":
+      return '{"success":true,"errors":[],"result":null}';
+    case "refused":
+      return showFailure(refusal(outcome.reason, maxTagsPerResource));
+  }
+}
+
+function showFailure(error: SignalboxError): string {
+  return JSON.stringify({
+    success: false,
+    errors: [{ code: error.code, message: error.message }],
+    result: null,
+  });
+}

@@ -1,0 +1,1 @@
+export { createTagsArea, type TagsArea, type TagsAreaParts } from "./tags-area.ts";

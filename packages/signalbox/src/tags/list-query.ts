@@ -1,0 +1,100 @@
+/** Query parameters of the lists, and the cursors their pages are linked with. */
+import { hash } from "node:crypto";
+import { isLongerThan, parseTagFilters, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
+import type { ResourceTypes } from "./resource-types.ts";
+import type { ResourceQuery } from "./store/selection.ts";
+import { MAX_PREFIX_BYTES } from "./store/sort-key.ts";
+
+/** Filters first, in the contract's order (1010, then each filter's own), then what the contract leaves open. */
+export function parseResourceQuery(query: URLSearchParams, types: ResourceTypes): ResourceQuery {
+  const filters = parseTagFilters(query.getAll("tag"));
+  const typeNames = query.getAll("type");
+  for (const type of typeNames) types.require(type, false);
+  const ids = query.getAll("id");
+  if (ids.length > TAG_LIMITS.ids) throw invalid(`id: at most ${TAG_LIMITS.ids} of them`);
+  const name = query.get("name");
+  if (name !== null && isLongerThan(name, TAG_LIMITS.nameLength)) {
+    throw invalid(`name: at most ${TAG_LIMITS.nameLength} characters`);
+  }
+  return {
+    filters,
+    isCaseInsensitive: parseFlag(query, "case_insensitive"),
+    types: typeNames,
+    // No resource has such an id, and not every engine takes a NUL in a text.
+    ids: ids.map((id) => id.replaceAll("\0", "\uFFFD")),
+    name: name === null || name === "" ? null : name.replaceAll("\0", "\uFFFD"),
+  };
+}
+
+export function parseFlag(query: URLSearchParams, name: string): boolean {
+  const text = query.get(name);
+  if (text !== null && text !== "true" && text !== "false") throw invalid(`${name}: true or false`);
+  return text === "true";
+}
+
+/** `total=exact` asks for the number of all matches. */
+export function wantsTotal(query: URLSearchParams): boolean {
+  const text = query.get("total");
+  if (text !== null && text !== "exact") throw invalid("total: exact");
+  return text === "exact";
+}
+
+export function parsePrefix(query: URLSearchParams): string {
+  const prefix = query.get("prefix") ?? "";
+  if (Buffer.byteLength(prefix) > MAX_PREFIX_BYTES)
+    throw invalid(`prefix: at most ${MAX_PREFIX_BYTES} bytes`);
+  return prefix;
+}
+
+/** A position in a feed: a whole number, `newest`, or absent. */
+export function parsePosition(text: string | null | undefined, name: string): number | "newest" | null {
+  if (text === null || text === undefined || text === "") return null;
+  if (text === "newest") return text;
+  const position = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(position)) throw invalid(`${name}: not a position`);
+  return position;
+}
+
+export function parseLimit(query: URLSearchParams): number {
+  const text = query.get("limit");
+  if (text === null) return TAG_LIMITS.page;
+  const limit = Number(text);
+  if (!/^\d+$/.test(text) || limit < 1 || limit > TAG_LIMITS.page) {
+    throw invalid(`limit: a number from 1 to ${TAG_LIMITS.page}`);
+  }
+  return limit;
+}
+
+/** A cursor belongs to its list: it carries a hash of the filters, so that it cannot be used with others by mistake. */
+export function encodeCursor(position: string, query: object): string {
+  return Buffer.from(`${queryHash(query)}.${position}`).toString("base64url");
+}
+
+/** The position in a cursor; null for the first page. */
+export function decodeCursor(cursor: string | null, query: object): string | null {
+  if (cursor === null || cursor === "") return null;
+  const [hashText, position] = Buffer.from(cursor, "base64url").toString().split(".");
+  if (position === undefined || position === "" || hashText !== queryHash(query)) {
+    throw invalid("cursor: does not belong to this list");
+  }
+  return position;
+}
+
+/** The same for lists whose positions are numbers. */
+export function decodeNumericCursor(cursor: string | null, query: object): number | null {
+  const position = decodeCursor(cursor, query);
+  return position === null ? null : (parsePosition(position, "cursor") as number);
+}
+
+/** Both spellings that clients of the public interface look for. */
+export function pageInfo(count: number, cursor: string | null): object {
+  return { count, cursor, cursors: cursor === null ? {} : { after: cursor } };
+}
+
+function queryHash(query: object): string {
+  return hash("sha256", JSON.stringify(query), "base64url").slice(0, 8);
+}
+
+function invalid(message: string): SignalboxError {
+  return new SignalboxError("invalid_request", { message });
+}

@@ -1,0 +1,86 @@
+/** A tagged resource and how it lies in the database. */
+import type { Queryable } from "../../storage/ports/database.ts";
+import { sql, SqlQuery, type SqlValue } from "../../storage/ports/sql.ts";
+
+/** What names a resource within its account. */
+export interface ResourceKey {
+  readonly type: string;
+  readonly id: string;
+  /** Empty for resources of the account itself. */
+  readonly zoneId: string;
+  /** Id of the resource it is part of, for the types that have one; else empty. */
+  readonly parentId: string;
+}
+
+export interface TaggedResource extends ResourceKey {
+  readonly name: string;
+  readonly etag: string;
+  /** Canonical JSON. */
+  readonly tags: string;
+  readonly updatedAt: number;
+}
+
+export interface ResourceRow {
+  readonly resource_no: number;
+  readonly type: string;
+  readonly id: string;
+  readonly zone_id: string;
+  readonly parent_id: string;
+  readonly name: string;
+  /** Null: deleted, kept for its history. */
+  readonly tags: string | null;
+  readonly etag: string;
+  readonly updated_at: number;
+}
+
+/** Rows per statement when many are read by number; a page and the one after it that tells whether there is more. */
+const NUMBERS_PER_STATEMENT = 101;
+
+export function findResourceRow(
+  queryable: Queryable,
+  accountNo: number,
+  key: ResourceKey,
+): Promise<ResourceRow | undefined> {
+  return queryable.get<ResourceRow>(
+    sql`SELECT resource_no, type, id, zone_id, parent_id, name, tags, etag, updated_at FROM tag_resource
+        WHERE account_no = ${accountNo} AND id = ${key.id} AND type = ${key.type}
+          AND zone_id = ${key.zoneId} AND parent_id = ${key.parentId}`,
+  );
+}
+
+/** The rows with these numbers, in ascending order of number. */
+export async function readResourceRows(
+  queryable: Queryable,
+  accountNo: number,
+  numbers: readonly number[],
+): Promise<ResourceRow[]> {
+  const rows: ResourceRow[] = [];
+  for (let at = 0; at < numbers.length; at += NUMBERS_PER_STATEMENT) {
+    const part: SqlValue[] = numbers.slice(at, at + NUMBERS_PER_STATEMENT);
+    // Filled up with a number that no resource has, so that one prepared statement serves every length.
+    while (part.length < NUMBERS_PER_STATEMENT) part.push(-1);
+    rows.push(...(await queryable.all<ResourceRow>(new SqlQuery(BY_NUMBERS, [accountNo, ...part]))));
+  }
+  return rows;
+}
+
+const BY_NUMBERS: readonly string[] = Object.freeze([
+  "SELECT resource_no, type, id, zone_id, parent_id, name, tags, etag, updated_at FROM tag_resource WHERE account_no = ",
+  " AND resource_no IN (",
+  ...Array.from({ length: NUMBERS_PER_STATEMENT - 1 }, () => ", "),
+  ") ORDER BY resource_no",
+]);
+
+export function toTaggedResource(row: ResourceRow): TaggedResource | null {
+  if (row.tags === null) return null;
+  return {
+    type: row.type,
+    id: row.id,
+    zoneId: row.zone_id,
+    parentId: row.parent_id,
+    name: row.name,
+    etag: row.etag,
+    tags: row.tags,
+    updatedAt: row.updated_at,
+  };
+}

@@ -1,0 +1,135 @@
+/** Reads of resources and their tags: one, a page of those that match, and what other areas ask (`TagLookup`). */
+import { matchesTags, parseCanonicalTags, parseTagFilters } from "@signalbox/protocol";
+import type { Database } from "../../storage/ports/database.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
+import type { AccountNumbers } from "./account-numbers.ts";
+import {
+  findResourceRow,
+  readResourceRows,
+  type ResourceKey,
+  type ResourceRow,
+  type TaggedResource,
+  toTaggedResource,
+} from "./resource-row.ts";
+import { type ResourceQuery, Selection } from "./selection.ts";
+
+export interface ResourcePage {
+  readonly resources: readonly TaggedResource[];
+  /** Resource number to go on after; null on the last page. */
+  readonly next: number | null;
+}
+
+/** How many resource numbers are taken at a time when a whole selection is read. */
+const SWEEP = 1010;
+
+export class TagReader implements TagLookup {
+  readonly #database: Database;
+  readonly #accounts: AccountNumbers;
+
+  constructor(database: Database, accounts: AccountNumbers) {
+    this.#database = database;
+    this.#accounts = accounts;
+  }
+
+  /** Null when the resource has no record. */
+  async find(accountId: string, key: ResourceKey): Promise<TaggedResource | null> {
+    const accountNo = await this.#accounts.find(accountId);
+    if (accountNo === null) return null;
+    const row = await findResourceRow(this.#database, accountNo, key);
+    return row === undefined ? null : toTaggedResource(row);
+  }
+
+  /** Every record with this type and id, whatever zone or parent it has. */
+  async findAll(accountId: string, type: string, id: string): Promise<TaggedResource[]> {
+    const accountNo = await this.#accounts.find(accountId);
+    if (accountNo === null) return [];
+    const rows = await this.#database.all<ResourceRow>(
+      sql`SELECT resource_no, type, id, zone_id, parent_id, name, tags, etag, updated_at FROM tag_resource
+          WHERE account_no = ${accountNo} AND id = ${id} AND type = ${type}`,
+    );
+    return rows.map(toTaggedResource).filter((resource) => resource !== null);
+  }
+
+  async list(accountId: string, query: ResourceQuery, after: number, limit: number): Promise<ResourcePage> {
+    const selected = await this.#select(accountId, query);
+    if (selected === null) return { resources: [], next: null };
+    const numbers = await selected.selection.page(after, limit + 1);
+    const next = numbers.length > limit ? (numbers[limit - 1] ?? null) : null;
+    return { resources: await this.#readMatching(selected.accountNo, numbers.slice(0, limit), query), next };
+  }
+
+  async total(accountId: string, query: ResourceQuery): Promise<number> {
+    return (await (await this.#select(accountId, query))?.selection.total()) ?? 0;
+  }
+
+  async matchingIds(
+    accountId: string,
+    type: string,
+    filters: readonly string[],
+  ): Promise<ReadonlySet<string> | null> {
+    const parsed = parseTagFilters(filters);
+    if (parsed.length === 0) return null;
+    const ids = new Set<string>();
+    const query = { ...EVERYTHING, filters: parsed, types: [type] };
+    for await (const resource of this.#sweep(accountId, query)) ids.add(resource.id);
+    return ids;
+  }
+
+  async valuesOf(accountId: string, type: string, key: string): Promise<ReadonlyMap<string, string>> {
+    const values = new Map<string, string>();
+    const query = { ...EVERYTHING, filters: [{ kind: "has" as const, key }], types: [type] };
+    for await (const resource of this.#sweep(accountId, query)) {
+      const value = parseCanonicalTags(resource.tags).get(key);
+      if (value !== undefined) values.set(resource.id, value);
+    }
+    return values;
+  }
+
+  async *#sweep(accountId: string, query: ResourceQuery): AsyncGenerator<TaggedResource> {
+    const selected = await this.#select(accountId, query);
+    if (selected === null) return;
+    for (let after = -1; ;) {
+      const numbers = await selected.selection.page(after, SWEEP);
+      yield* await this.#readMatching(selected.accountNo, numbers, query);
+      const last = numbers.at(-1);
+      if (numbers.length < SWEEP || last === undefined) return;
+      after = last;
+    }
+  }
+
+  async #select(
+    accountId: string,
+    query: ResourceQuery,
+  ): Promise<{ accountNo: number; selection: Selection } | null> {
+    const accountNo = await this.#accounts.find(accountId);
+    if (accountNo === null) return null;
+    const row = await this.#database.get<{ next_resource: number }>(
+      sql`SELECT next_resource FROM tag_account WHERE account_no = ${accountNo}`,
+    );
+    const last = (row?.next_resource ?? 0) - 1;
+    return { accountNo, selection: await Selection.of(this.#database, accountNo, last, query) };
+  }
+
+  /** A row that was changed since its number was found, and no longer matches, is left out: nobody sees an answer that contradicts itself. */
+  async #readMatching(
+    accountNo: number,
+    numbers: readonly number[],
+    query: ResourceQuery,
+  ): Promise<TaggedResource[]> {
+    const rows = await readResourceRows(this.#database, accountNo, numbers);
+    return rows.map(toTaggedResource).filter((resource): resource is TaggedResource => {
+      if (resource === null) return false;
+      const tags = parseCanonicalTags(resource.tags);
+      return tags.size > 0 && matchesTags(query.filters, tags, query.isCaseInsensitive);
+    });
+  }
+}
+
+const EVERYTHING: ResourceQuery = {
+  filters: [],
+  isCaseInsensitive: false,
+  types: [],
+  ids: [],
+  name: null,
+};

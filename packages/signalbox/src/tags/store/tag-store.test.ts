@@ -1,0 +1,22 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { migrate } from "../../storage/migrate.ts";
+import { SqliteDatabase } from "../../storage/sqlite/sqlite-database.ts";
+import { describeTagStore } from "./tag-store-contract.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "signalbox-tags-"));
+let count = 0;
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describeTagStore("SQLite", {
+  runs: 1500,
+  async open() {
+    const database = await SqliteDatabase.open(join(folder, `${count++}.db`), (error) => {
+      throw error;
+    });
+    await migrate(database);
+    return database;
+  },
+});

@@ -1,0 +1,74 @@
+/** Writes of tags: through the queue for real, or tried out without a trace. */
+import type { Clock } from "../../core/clock.ts";
+import type { Database } from "../../storage/ports/database.ts";
+import type { AccountNumbers } from "./account-numbers.ts";
+import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
+import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
+import { writeBatch } from "./write-batch.ts";
+import { WriteQueue, type WriteQueueOptions } from "./write-queue.ts";
+
+export class TagWriter {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #accounts: AccountNumbers;
+  readonly #options: WriteQueueOptions;
+  readonly #queue: WriteQueue;
+
+  constructor(database: Database, clock: Clock, accounts: AccountNumbers, options: WriteQueueOptions) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#accounts = accounts;
+    this.#options = options;
+    this.#queue = new WriteQueue(database, clock, options);
+  }
+
+  /** Resolves when the write is on stable storage, or was refused. */
+  async write(accountId: string, write: TagWrite): Promise<WriteOutcome> {
+    return this.#queue.submit(await this.#accounts.findOrCreate(accountId), write);
+  }
+
+  /** What the writes would do, one after the other, as things stand; nothing is stored. */
+  async preview(accountId: string, writes: readonly TagWrite[]): Promise<WriteOutcome[]> {
+    const accountNo = await this.#accounts.find(accountId);
+    const states = new Map<string, { current: TaggedResource | null; lastUpdatedAt: number }>();
+    const rules = { maxTagsPerResource: this.#options.maxTagsPerResource, now: this.#clock.now() };
+    const outcomes: WriteOutcome[] = [];
+    for (const write of writes) {
+      const name = nameOf(write.resource);
+      let state = states.get(name);
+      if (state === undefined) {
+        const row =
+          accountNo === null ? undefined : await findResourceRow(this.#database, accountNo, write.resource);
+        state = {
+          current: row === undefined ? null : toTaggedResource(row),
+          lastUpdatedAt: row?.updated_at ?? 0,
+        };
+      }
+      const effect = effectOf(write, state.current, state.lastUpdatedAt, rules);
+      outcomes.push(outcomeOf(effect, state.current));
+      const next = effect.kind === "changed" ? effect.next : state.current;
+      states.set(name, { current: next, lastUpdatedAt: next?.updatedAt ?? state.lastUpdatedAt });
+    }
+    return outcomes;
+  }
+
+  /**
+   * Loads existing data in one transaction, without history: a migration from elsewhere, or a generated data set. It holds the writer
+   * for as long as it takes, so it is not for a server that is serving.
+   */
+  async load(accountId: string, writes: readonly TagWrite[]): Promise<void> {
+    const accountNo = await this.#accounts.findOrCreate(accountId);
+    await this.#database.transaction((tx) =>
+      writeBatch(tx, accountNo, writes, {
+        maxTagsPerResource: this.#options.maxTagsPerResource,
+        now: this.#clock.now(),
+        withHistory: false,
+        budgetMs: Number.POSITIVE_INFINITY,
+      }),
+    );
+  }
+}
+
+function nameOf(resource: ResourceKey): string {
+  return JSON.stringify([resource.type, resource.id, resource.zoneId, resource.parentId]);
+}

@@ -1,0 +1,127 @@
+/** Builds the tags area: its store, its routes, and what the rest of the service may ask of it. */
+import type { AreaModule } from "../area-module.ts";
+import type { ConfigFile } from "../config/index.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Database } from "../storage/ports/database.ts";
+import type { ResourceEvents, ResourceRef } from "../storage/ports/resource-events.ts";
+import type { TagFeed } from "../storage/ports/tag-feed.ts";
+import type { TagLookup } from "../storage/ports/tag-lookup.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { bulkRoute } from "./bulk-route.ts";
+import { changeRoutes } from "./change-routes.ts";
+import { listRoutes } from "./list-routes.ts";
+import { resourceRoutes } from "./resource-routes.ts";
+import { ResourceTypes } from "./resource-types.ts";
+import { AccountNumbers } from "./store/account-numbers.ts";
+import { ChangeLog } from "./store/change-log.ts";
+import { TagReader } from "./store/tag-reader.ts";
+import { TagVocabulary } from "./store/tag-vocabulary.ts";
+import { TagWriter } from "./store/tag-writer.ts";
+
+export interface TagsAreaParts {
+  readonly config: { readonly file: Pick<ConfigFile, "tags"> };
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly resourceEvents: ResourceEvents;
+  readonly logger: Logger;
+}
+
+export interface TagsArea extends AreaModule {
+  readonly lookup: TagLookup;
+  readonly feed: TagFeed;
+}
+
+const PRUNE_INTERVAL_MS = 60_000;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+export function createTagsArea(parts: TagsAreaParts): TagsArea {
+  const { database, clock, logger } = parts;
+  const settings = parts.config.file.tags;
+  const accounts = new AccountNumbers(database);
+  const log = new ChangeLog(database, clock, accounts, {
+    maxAgeMs: settings.historyDays * DAY_MS,
+    maxChanges: settings.historyChanges,
+  });
+  const reader = new TagReader(database, accounts);
+  const writer = new TagWriter(database, clock, accounts, {
+    maxTagsPerResource: settings.maxTagsPerResource,
+    onChanged: (accountNo) => log.wake(accountNo),
+  });
+  const vocabulary = new TagVocabulary(database, accounts);
+  const types = new ResourceTypes(settings.resourceTypes);
+  const resourceParts = {
+    reader,
+    writer,
+    types,
+    missing: settings.missing,
+    maxTagsPerResource: settings.maxTagsPerResource,
+  };
+  parts.resourceEvents.onDeleted((resource) => forget(reader, writer, resource));
+
+  const stopping = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  let pruning: Promise<void> | undefined;
+  const prune = () => {
+    pruning ??= log
+      .prune(stopping.signal)
+      .catch((error: unknown) => logger.error({ err: error }, "pruning the history of tags failed"))
+      .finally(() => {
+        pruning = undefined;
+      });
+  };
+
+  const halt = () => {
+    clearInterval(timer);
+    stopping.abort();
+  };
+
+  return {
+    mounts: [],
+    routes: [
+      ...resourceRoutes(resourceParts),
+      bulkRoute(resourceParts),
+      ...listRoutes({ reader, vocabulary, types }),
+      ...changeRoutes({ log, types, stopping: stopping.signal }),
+    ],
+    lookup: reader,
+    feed: log,
+    async start() {
+      prune();
+      timer = setInterval(prune, PRUNE_INTERVAL_MS).unref();
+    },
+    async drain() {
+      halt();
+    },
+    async stop() {
+      halt();
+      await pruning;
+    },
+    card: "tags",
+    firstCommands: (url, tokenExpression) => {
+      const path = `${url}/accounts/default/tags`;
+      const header = `-H "Authorization: Bearer ${tokenExpression}"`;
+      return [
+        {
+          title: "Tag the default gateway, and read the tags back",
+          command:
+            `curl -s -X PUT ${header} '${path}' -d '{"resource_type":"ai_gateway","resource_id":"default","tags":{"env":"dev"}}'` +
+            ` && curl -s ${header} '${path}?resource_type=ai_gateway&resource_id=default'`,
+        },
+      ];
+    },
+  };
+}
+
+/** A resource that is gone takes its tags along, wherever they were set. */
+async function forget(reader: TagReader, writer: TagWriter, gone: ResourceRef): Promise<void> {
+  for (const resource of await reader.findAll(gone.accountId, gone.type, gone.id)) {
+    const { type, id, zoneId, parentId } = resource;
+    await writer.write(gone.accountId, {
+      action: "resource_deleted",
+      resource: { type, id, zoneId, parentId },
+      tags: new Map(),
+      condition: null,
+      actor: "system",
+    });
+  }
+}

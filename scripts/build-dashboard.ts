@@ -1,0 +1,37 @@
+/**
+ * `npm run build:dashboard`: builds packages/dashboard into its dist folder, a few seconds. `npm ci` runs it with `--if-possible`, which
+ * forgives an installation without development tools: the service then says on its dashboard page what is missing.
+ * With `--if-stale` nothing happens when dist is newer than every source.
+ */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+const FOLDER = join(import.meta.dirname, "../packages/dashboard");
+/** What goes into the build: the dashboard and the packages it imports. */
+const SOURCES = ["dashboard/src", "dashboard/index.html", "dashboard/vite.config.ts", "protocol/src"];
+
+if (!process.argv.includes("--if-stale") || isStale()) await build();
+
+async function build(): Promise<void> {
+  const vite = await import("vite").catch((error: unknown) => {
+    if (!process.argv.includes("--if-possible")) throw error;
+    console.log("dashboard not built: the development tools are not installed");
+    return null;
+  });
+  await vite?.build({ configFile: join(FOLDER, "vite.config.ts"), logLevel: "warn" });
+}
+
+function isStale(): boolean {
+  const built = modifiedAt(join(FOLDER, "dist/index.html"));
+  return SOURCES.some((source) => newest(join(FOLDER, "..", source)) > built);
+}
+
+function newest(path: string): number {
+  const own = modifiedAt(path);
+  if (!statSync(path).isDirectory()) return own;
+  return Math.max(own, ...readdirSync(path).map((name) => newest(join(path, name))));
+}
+
+function modifiedAt(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}

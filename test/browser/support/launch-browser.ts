@@ -1,0 +1,40 @@
+/** A real Chromium for tests, and pages that remember what went wrong in them. */
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { CHROMIUM_IS_MISSING, findChromium } from "./chromium-path.ts";
+
+/** Every test machine is offline: what Chromium does on its own account would only fail and cost time. */
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** Starts headless Chromium with an empty profile; the caller closes it. */
+export async function launchBrowser(): Promise<Browser> {
+  const executablePath = findChromium();
+  if (executablePath === null) throw new Error(CHROMIUM_IS_MISSING);
+  return await chromium.launch({ executablePath, headless: true, args: FLAGS });
+}
+
+export interface WatchedPage {
+  readonly page: Page;
+  /** Uncaught errors and `console.error` lines so far, oldest first. */
+  readonly problems: readonly string[];
+  close(): Promise<void>;
+}
+
+/** A page in a context of its own (own cookies and storage). */
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(`uncaught: ${error.message}`));
+  page.on("console", (message) => {
+    if (message.type() === "error") problems.push(`console: ${message.text()} (${message.location().url})`);
+  });
+  return { page, problems, close: () => context.close() };
+}

@@ -1,0 +1,486 @@
+/** Tags: read, set, merge, delete; every error of the contract with its exact message, in the decided order. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+  await server.api("POST", "/accounts", { id: "other" });
+});
+afterAll(() => server.stop());
+
+const PATH = "/accounts/default/tags";
+const put = (id: unknown, tags: unknown, type: unknown = "worker") =>
+  server.api("PUT", PATH, { resource_type: type, resource_id: id, tags });
+const get = (id: string, type = "worker") =>
+  server.api("GET", `${PATH}?resource_type=${type}&resource_id=${encodeURIComponent(id)}`);
+const failure = (code: number, message: string) => ({
+  success: false,
+  errors: [{ code, message }],
+  messages: [],
+  result: null,
+});
+
+const SET = failure(1002, "Invalid set payload");
+const TYPE = failure(1006, "Invalid resource type");
+const KEY_LENGTH = failure(1011, "tag key too long (maximum 256 characters)");
+const VALUE_LENGTH = failure(1012, "tag value too long (maximum 1024 characters)");
+const KEY = failure(1014, "Invalid tag key");
+const DELETE = failure(1015, "Invalid delete payload");
+
+async function expectFailure(answer: Promise<{ status: number; body: unknown }>, body: object, status = 400) {
+  const { status: actual, body: found } = await answer;
+  expect([actual, found]).toEqual([status, body]);
+}
+
+describe("setting and reading", () => {
+  it("answers a set with the resource and reads the same back, under both prefixes", async () => {
+    const set = await put("a", { env: "prod", team: "" });
+    expect(set.status).toBe(200);
+    expect(set.body).toEqual({
+      success: true,
+      errors: [],
+      messages: [],
+      result: {
+        type: "worker",
+        id: "a",
+        name: "a",
+        etag: expect.stringMatching(/^v1:[\w-]{22}$/),
+        tags: { env: "prod", team: "" },
+        tags_updated_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      },
+    });
+    expect(set.headers.get("etag")).toBe(`"${set.body.result.etag}"`);
+    expect((await get("a")).body).toEqual(set.body);
+    const prefixed = await server.api("GET", `/client/v4${PATH}?resource_type=worker&resource_id=a`);
+    expect(prefixed.body).toEqual(set.body);
+  });
+
+  it("replaces the whole set", async () => {
+    await put("b", { env: "prod", team: "core" });
+    const { body } = await put("b", { team: "edge" });
+    expect(body.result.tags).toEqual({ team: "edge" });
+    expect((await get("b")).body.result.tags).toEqual({ team: "edge" });
+  });
+
+  it("keeps an empty set as an empty set, which no list shows", async () => {
+    await put("emptied", { env: "x" });
+    expect((await put("emptied", {})).body.result.tags).toEqual({});
+    expect((await get("emptied")).body.result.tags).toEqual({});
+    expect((await server.api("GET", `${PATH}/resources?id=emptied`)).body.result).toEqual([]);
+  });
+
+  it("leaves time and history alone when the same set is written again", async () => {
+    const first = await put("same", { a: "1", b: "2" });
+    const again = await put("same", { b: "2", a: "1" });
+    expect(again.body).toEqual(first.body);
+    const history = await server.api("GET", `${PATH}/history?resource_type=worker&resource_id=same`);
+    expect(history.body.result).toHaveLength(1);
+  });
+
+  it("takes every published resource type and its own, and keeps types apart", async () => {
+    for (const type of [
+      "account",
+      "ai_gateway",
+      "agent",
+      "webhook_source",
+      "api_token",
+      "zone",
+      "cws_policy",
+    ]) {
+      expect((await put("typed", { type }, type)).status).toBe(200);
+    }
+    expect((await get("typed", "zone")).body.result.tags).toEqual({ type: "zone" });
+  });
+
+  it("makes the parent id part of a version's identity", async () => {
+    const version = { resource_type: "worker_version", resource_id: "v" };
+    for (const worker_id of ["w1", "w2"]) {
+      const { body } = await server.api("PUT", PATH, { ...version, worker_id, tags: { of: worker_id } });
+      expect(body.result.worker_id).toBe(worker_id);
+    }
+    const { body } = await server.api(
+      "GET",
+      `${PATH}?resource_type=worker_version&resource_id=v&worker_id=w1`,
+    );
+    expect(body.result.tags).toEqual({ of: "w1" });
+  });
+
+  it("takes a name to show and search by, and keeps it", async () => {
+    await server.api("PUT", PATH, {
+      resource_type: "queue",
+      resource_id: "q1",
+      name: "Orders",
+      tags: { a: "1" },
+    });
+    const { body } = await put("q1", { a: "2" }, "queue");
+    expect(body.result.name).toBe("Orders");
+  });
+});
+
+describe("a resource that was never tagged", () => {
+  const message = "resource not found: type=worker id=never";
+
+  it("reads as 500 with code 1004, and tells clients not to retry", async () => {
+    const { status, body, headers } = await get("never");
+    expect([status, body]).toEqual([500, failure(1004, message)]);
+    expect(headers.get("x-should-retry")).toBe("false");
+  });
+
+  it("reads as 404 or as an empty set where the configuration says so", async () => {
+    for (const missing of [404, "200"] as const) {
+      const other = await startTestServer({ file: { tags: { missing } } });
+      const { status, body } = await other.api("GET", `${PATH}?resource_type=worker&resource_id=never`);
+      if (missing === 404) {
+        expect([status, body]).toEqual([404, failure(1004, message)]);
+      } else {
+        expect([status, body.result]).toEqual([
+          200,
+          { type: "worker", id: "never", name: "never", etag: "v1:RBNvo1WzZ4oRRq0W9-hkng", tags: {} },
+        ]);
+      }
+      await other.stop();
+    }
+  });
+
+  it("is what a deleted one becomes again", async () => {
+    await put("gone", { a: "1" });
+    const { status, body } = await server.api("DELETE", PATH, {
+      resource_type: "worker",
+      resource_id: "gone",
+    });
+    expect([status, body]).toEqual([204, null]);
+    expect((await get("gone")).status).toBe(500);
+  });
+});
+
+describe("deleting", () => {
+  it("is idempotent, and takes the resource from the query as well", async () => {
+    await put("d", { a: "1" });
+    for (let i = 0; i < 2; i++) {
+      const answer = await server.api("DELETE", `${PATH}?resource_type=worker&resource_id=d`);
+      expect(answer.status).toBe(204);
+    }
+    expect((await get("d")).status).toBe(500);
+  });
+
+  it("without a resource, or with a malformed body, is 1015", async () => {
+    for (const body of [
+      undefined,
+      {},
+      { resource_type: "worker" },
+      { resource_id: "x" },
+      "[]",
+      "{",
+      "null",
+      "7",
+    ]) {
+      await expectFailure(server.api("DELETE", PATH, body), DELETE);
+    }
+    await expectFailure(server.api("DELETE", PATH, { resource_type: 1, resource_id: "x" }), DELETE);
+    await expectFailure(server.api("DELETE", PATH, { resource_type: "nope", resource_id: "x" }), TYPE);
+  });
+});
+
+describe("errors of a set", () => {
+  it("answers a body that is not the documented shape with 1002", async () => {
+    const good = { resource_type: "worker", resource_id: "x", tags: {} };
+    const bodies: unknown[] = [
+      "",
+      "{",
+      "nonsense",
+      "null",
+      "[]",
+      '"text"',
+      "1",
+      "{}",
+      { ...good, tags: undefined },
+      { ...good, tags: null },
+      { ...good, tags: [] },
+      { ...good, tags: "a=b" },
+      { ...good, tags: { a: 1 } },
+      { ...good, tags: { a: null } },
+      { ...good, tags: { a: ["b"] } },
+      { ...good, tags: { a: { b: "c" } } },
+      { ...good, tags: { a: true } },
+      '{"resource_type":"worker","resource_id":"x","tags":{"a":"\\ud800"}}',
+      { ...good, resource_id: undefined },
+      { ...good, resource_id: "" },
+      { ...good, resource_id: 5 },
+      { ...good, resource_id: "a\u0000b" },
+      { ...good, resource_id: "i".repeat(513) },
+      { ...good, resource_type: undefined },
+      { ...good, resource_type: "" },
+      { ...good, resource_type: {} },
+      { ...good, name: 7 },
+    ];
+    for (const body of bodies) await expectFailure(server.api("PUT", PATH, body), SET);
+    const invalidUtf8 = await fetch(server.url + PATH, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${ROOT_TOKEN}` },
+      body: Buffer.from([0x7b, 0xff, 0x7d]),
+    });
+    expect([invalidUtf8.status, await invalidUtf8.json()]).toEqual([400, SET]);
+  });
+
+  it("judges the shape first, then the type, key lengths, key characters, value lengths", async () => {
+    const long = "k".repeat(257);
+    const value = "v".repeat(1025);
+    await expectFailure(put("x", { a: 1, [long]: "x" }, "nope"), SET);
+    await expectFailure(put("x", { [long]: value, "b d": "x" }, "nope"), TYPE);
+    await expectFailure(put("x", { "b d": value, [long]: "x" }), KEY_LENGTH);
+    await expectFailure(put("x", { ok: value, "b d": "x" }), KEY);
+    await expectFailure(put("x", { ok: value }), VALUE_LENGTH);
+    expect((await get("x")).status).toBe(500);
+  });
+
+  it("allows keys of 256 and values of 1,024 code points, also beyond the basic plane, and no more", async () => {
+    // U+10400 is a letter of two UTF-16 units; U+1D11E, a musical sign, is none.
+    const wide = "\u{10400}";
+    expect(
+      (
+        await put("edge", {
+          ["k".repeat(256)]: "v".repeat(1024),
+          [wide.repeat(256)]: "\u{1D11E}".repeat(1024),
+        })
+      ).status,
+    ).toBe(200);
+    expect((await get("edge")).body.result.tags[wide.repeat(256)]).toBe("\u{1D11E}".repeat(1024));
+    await expectFailure(put("edge", { ["k".repeat(257)]: "" }), KEY_LENGTH);
+    await expectFailure(put("edge", { [wide.repeat(257)]: "" }), KEY_LENGTH);
+    await expectFailure(put("edge", { k: "v".repeat(1025) }), VALUE_LENGTH);
+    await expectFailure(put("edge", { k: "\u{1D11E}".repeat(1025) }), VALUE_LENGTH);
+  });
+
+  it("allows letters and digits of any script, _ . and - in keys, and nothing else", async () => {
+    const good = ["A.b-c_1", "ключ", "键", "٣", "é", "__proto__", "constructor", "toString", "-", ".", "0"];
+    expect((await put("keys", Object.fromEntries(good.map((key) => [key, "x"])))).status).toBe(200);
+    for (const key of [
+      "",
+      " ",
+      "a b",
+      "a=b",
+      "a!b",
+      "a,b",
+      "a/b",
+      "a:b",
+      "a\n",
+      "\u{1D11E}",
+      "e\u0301",
+      "\u0000",
+      "½",
+    ]) {
+      await expectFailure(put("keys", { [key]: "x" }), KEY);
+    }
+  });
+
+  it("keeps hostile keys as ordinary ones and pollutes nothing", async () => {
+    const body =
+      '{"resource_type":"worker","resource_id":"proto","tags":{"__proto__":"p","hasOwnProperty":"h"}}';
+    const { body: set } = await server.api("PUT", PATH, body);
+    expect(Object.entries(set.result.tags)).toEqual([
+      ["__proto__", "p"],
+      ["hasOwnProperty", "h"],
+    ]);
+    expect(({} as Record<string, unknown>)["p"]).toBeUndefined();
+    const { body: found } = await server.api("GET", `${PATH}/resources?tag=__proto__=p`);
+    expect(found.result.map((resource: { id: string }) => resource.id)).toEqual(["proto"]);
+    const notAnObject = '{"resource_type":"worker","resource_id":"x","tags":{"a":"b"},"__proto__":null}';
+    expect((await server.api("PUT", PATH, notAnObject)).status).toBe(200);
+  });
+
+  it("lets the last of duplicate members count", async () => {
+    const body =
+      '{"resource_type":"queue","resource_type":"worker","resource_id":"dup","tags":{"a":"1","a":"2"}}';
+    const { body: set } = await server.api("PUT", PATH, body);
+    expect(set.result).toMatchObject({ type: "worker", tags: { a: "2" } });
+  });
+
+  it("takes JSON whatever the content type says", async () => {
+    const response = await fetch(server.url + PATH, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "text/plain" },
+      body: JSON.stringify({ resource_type: "worker", resource_id: "plain", tags: { a: "1" } }),
+    });
+    expect(response.status).toBe(200);
+  });
+
+  it("answers a body over the limit with 413 and code 7010, and more tags than one resource may have with 1017", async () => {
+    const huge = await server.api("PUT", PATH, `{"tags":"${"x".repeat(1024 * 1024)}"}`);
+    expect([huge.status, huge.body.errors[0].code]).toEqual([413, 7010]);
+    const many = Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, ""]));
+    await expectFailure(put("many", many), failure(1017, "too many tags on one resource (maximum 1000)"));
+    delete many["k0"];
+    expect((await put("many", many)).status).toBe(200);
+  });
+});
+
+describe("errors of a read", () => {
+  it("asks for both parameters (1003) and a known type (1006)", async () => {
+    const required = failure(1003, "resource_type and resource_id are required");
+    for (const query of [
+      "",
+      "?resource_type=worker",
+      "?resource_id=x",
+      "?resource_type=&resource_id=x",
+      "?resource_type=nope",
+    ]) {
+      await expectFailure(server.api("GET", PATH + query), required);
+    }
+    await expectFailure(get("x", "nope"), TYPE);
+    await expectFailure(get("x", "Worker"), TYPE);
+  });
+
+  it("knows the types that the configuration adds", async () => {
+    const other = await startTestServer({
+      file: { tags: { resourceTypes: ["robot", { name: "arm", scope: "zone" }] } },
+    });
+    const body = { resource_type: "robot", resource_id: "r2", tags: { a: "1" } };
+    expect((await other.api("PUT", PATH, body)).status).toBe(200);
+    await expectFailure(other.api("PUT", "/zones/z/tags", body), TYPE);
+    expect((await other.api("PUT", "/zones/z/tags", { ...body, resource_type: "arm" })).status).toBe(200);
+    await other.stop();
+  });
+});
+
+describe("permissions", () => {
+  it("lets tags.read read and tags.edit write, each in its own account only", async () => {
+    await put("p", { a: "1" });
+    const reader = await server.token(["tags.read"]);
+    const editor = await server.token(["tags.edit"]);
+    const stranger = await server.token(["tags.read", "tags.edit"], { account: "other" });
+    const read = `${PATH}?resource_type=worker&resource_id=p`;
+    const body = { resource_type: "worker", resource_id: "p", tags: { a: "2" } };
+    const status = async (method: string, path: string, token: string | null, sent?: object) =>
+      (await server.api(method, path, sent, token)).status;
+    expect(await status("GET", read, reader)).toBe(200);
+    expect(await status("GET", read, editor)).toBe(403);
+    expect(await status("GET", read, stranger)).toBe(403);
+    expect(await status("GET", read, null)).toBe(401);
+    for (const list of [
+      "resources",
+      "keys",
+      "values/a",
+      "summary",
+      "changes",
+      "history?resource_type=worker&resource_id=p",
+    ]) {
+      expect(await status("GET", `${PATH}/${list}`, reader)).toBe(200);
+      expect(await status("GET", `${PATH}/${list}`, stranger)).toBe(403);
+    }
+    for (const method of ["PUT", "PATCH", "DELETE"]) {
+      expect(await status(method, PATH, reader, body)).toBe(403);
+      expect(await status(method, PATH, stranger, body)).toBe(403);
+    }
+    expect(await status("POST", `${PATH}/bulk`, reader, { items: [] })).toBe(403);
+    expect(await status("PUT", PATH, editor, body)).toBe(200);
+    expect(await status("GET", "/accounts/nowhere/tags?resource_type=worker&resource_id=p", ROOT_TOKEN)).toBe(
+      404,
+    );
+  });
+
+  it("never shows one account's tags in another", async () => {
+    await server.api("PUT", "/accounts/other/tags", {
+      resource_type: "worker",
+      resource_id: "secret",
+      tags: { hidden: "x" },
+    });
+    expect((await get("secret")).status).toBe(500);
+    const keys = await server.api("GET", `${PATH}/keys?prefix=hidden`);
+    expect(keys.body.result).toEqual([]);
+    expect((await server.api("GET", `${PATH}/resources?tag=hidden`)).body.result).toEqual([]);
+  });
+});
+
+describe("zones", () => {
+  const zone = "/zones/023e105f4ecef8ad9ca31a8372d0c353/tags";
+
+  it("keep tags of their own, shown with the zone, and listed in the account", async () => {
+    const body = { resource_type: "dns_record", resource_id: "rec", tags: { zoned: "yes" } };
+    const { body: set } = await server.api("PUT", zone, body);
+    expect(set.result.zone_id).toBe("023e105f4ecef8ad9ca31a8372d0c353");
+    const read = "?resource_type=dns_record&resource_id=rec";
+    expect((await server.api("GET", zone + read)).body).toEqual(set);
+    expect((await server.api("GET", `/zones/other/tags${read}`)).status).toBe(500);
+    expect((await server.api("GET", `${PATH}/resources?tag=zoned`)).body.result).toEqual([set.result]);
+    expect((await server.api("PATCH", zone, { ...body, tags: { more: "1" } })).body.result.tags).toEqual({
+      more: "1",
+      zoned: "yes",
+    });
+    expect((await server.api("GET", `${zone}/history${read}`)).body.result).toHaveLength(2);
+    expect((await server.api("DELETE", zone, body)).status).toBe(204);
+    expect((await server.api("GET", zone + read)).status).toBe(500);
+  });
+
+  it("belong to the token's account, and for root to the account named in the query", async () => {
+    const token = await server.token(["tags.read", "tags.edit"], { account: "other" });
+    const body = { resource_type: "zone", resource_id: "z", tags: { owner: "other" } };
+    const read = "?resource_type=zone&resource_id=z";
+    expect((await server.api("PUT", zone, body, token)).status).toBe(200);
+    expect((await server.api("GET", zone + read)).status).toBe(500);
+    expect((await server.api("GET", `${zone}${read}&account_id=other`)).status).toBe(200);
+    expect((await server.api("GET", `${zone}${read}&account_id=default`, undefined, token)).status).toBe(403);
+    expect((await server.api("GET", zone + read, undefined, await server.token(["tags.edit"]))).status).toBe(
+      403,
+    );
+    expect((await server.api("GET", zone + read, undefined, null)).status).toBe(401);
+  });
+
+  it("take only the types that belong to zones", async () => {
+    await expectFailure(
+      server.api("PUT", zone, { resource_type: "worker", resource_id: "x", tags: {} }),
+      TYPE,
+    );
+    const bad = await server.api("GET", "/zones/a%20b/tags?resource_type=zone&resource_id=z");
+    expect([bad.status, bad.body.errors[0].code]).toEqual([400, 7002]);
+  });
+});
+
+describe("etags", () => {
+  const conditional = async (method: string, id: string, etag: string, tags: object = { a: "new" }) => {
+    const response = await fetch(server.url + PATH, {
+      method,
+      headers: { authorization: `Bearer ${ROOT_TOKEN}`, "if-match": etag },
+      body: JSON.stringify({ resource_type: "worker", resource_id: id, tags }),
+    });
+    return { status: response.status, body: response.status === 204 ? null : await response.json() };
+  };
+  const mismatch = failure(1016, "etag does not match");
+
+  it("depend on the content alone", async () => {
+    const one = (await put("e1", { a: "1", b: "2" })).body.result.etag;
+    const two = (await put("e2", { b: "2", a: "1" })).body.result.etag;
+    expect(one).toBe(two);
+    expect((await put("e3", {})).body.result.etag).toBe("v1:RBNvo1WzZ4oRRq0W9-hkng");
+  });
+
+  it("guard writes: a stale one is 412 with code 1016 and changes nothing", async () => {
+    const { etag } = (await put("guard", { a: "old" })).body.result as { etag: string };
+    for (const method of ["PUT", "PATCH", "DELETE"]) {
+      await expectFailure(conditional(method, "guard", "v1:AAAAAAAAAAAAAAAAAAAAAA"), mismatch, 412);
+      await expectFailure(conditional(method, "guard", `W/"${etag}"`), mismatch, 412);
+    }
+    expect((await get("guard")).body.result.tags).toEqual({ a: "old" });
+    expect((await conditional("PUT", "guard", `"x", "${etag}"`)).status).toBe(200);
+    expect((await conditional("PUT", "guard", etag)).status).toBe(412);
+    expect((await conditional("DELETE", "guard", "*")).status).toBe(204);
+    expect((await conditional("PUT", "guard", "*")).status).toBe(412);
+    // The etag of the empty set means: only if it has no tags.
+    expect((await conditional("PUT", "guard", "v1:RBNvo1WzZ4oRRq0W9-hkng")).status).toBe(200);
+    expect((await conditional("PUT", "guard", "v1:RBNvo1WzZ4oRRq0W9-hkng", { b: "" })).status).toBe(412);
+  });
+
+  it("let exactly one of many concurrent writers through, and readers see whole sets only", async () => {
+    const { etag } = (await put("race", { a: "0", b: "0" })).body.result as { etag: string };
+    const reads: Promise<{ body: { result: { tags: Record<string, string> } } }>[] = [];
+    const writes = Array.from({ length: 20 }, (_, i) => {
+      reads.push(get("race"));
+      return conditional("PUT", "race", etag, { a: String(i + 1), b: String(i + 1) });
+    });
+    const statuses = (await Promise.all(writes)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 412)).toHaveLength(19);
+    for (const { body } of await Promise.all(reads))
+      expect(body.result.tags["a"]).toBe(body.result.tags["b"]);
+  });
+});

@@ -1,0 +1,96 @@
+/** Stored calls of a real server process that is stopped or killed. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { CallReader } from "../../packages/signalbox/src/storage/sqlite/call-log/call-reader.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+
+const ROOT_TOKEN = "root-token-of-the-fault-test";
+const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
+const GATEWAY = { accountId: "default", gatewayId: "default" };
+const NEWEST = {
+  filters: [],
+  search: "",
+  orderBy: "createdAt",
+  direction: "desc",
+  offset: 0,
+  limit: 1000,
+} as const;
+
+let dataDir: string;
+let server: ServerProcess;
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), "signalbox-faults-"));
+  server = await start();
+});
+afterEach(async () => {
+  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+function start(): Promise<ServerProcess> {
+  return startServerProcess(["--data-dir", dataDir], { env, cwd: dataDir });
+}
+
+async function makeCall(): Promise<string> {
+  const response = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: "echo", messages: [{ role: "user", content: "hello" }] }),
+  });
+  await response.arrayBuffer();
+  return response.headers.get("gw-aig-log-id") ?? "";
+}
+
+/** Some calls at a time; resolves with the log ids when every response was read to its end. */
+async function makeCalls(count: number): Promise<string[]> {
+  const ids: string[] = [];
+  while (ids.length < count) ids.push(...(await Promise.all(Array.from({ length: 20 }, makeCall))));
+  return ids.sort();
+}
+
+async function api<T>(path: string): Promise<T> {
+  const response = await fetch(server.url + path, { headers: { authorization: `Bearer ${ROOT_TOKEN}` } });
+  const { result } = (await response.json()) as { result: T };
+  return result;
+}
+
+async function storedIds(): Promise<string[]> {
+  const rows = await api<{ id: string }[]>(
+    "/accounts/default/ai-gateway/gateways/default/logs?per_page=1000",
+  );
+  return rows.map((row) => row.id).sort();
+}
+
+async function countedCalls(): Promise<number> {
+  const [all] = await api<{ calls: number }[]>("/accounts/default/ai-gateway/usage");
+  return all?.calls ?? 0;
+}
+
+it("loses no stored call when the server is told to stop right after the last response", async () => {
+  const ids = await makeCalls(200);
+  expect(await server.end("SIGTERM")).toBe(0);
+  server = await start();
+  expect(await storedIds()).toEqual(ids);
+  expect(await countedCalls()).toBe(ids.length);
+});
+
+it("keeps what was written when the process is killed, and of the rest whole rows or nothing", async () => {
+  const early = await makeCalls(100);
+  // Look at the files without asking the server: it must write by itself, within its flush interval.
+  const reader = new CallReader(join(dataDir, "logs"));
+  while (reader.list(GATEWAY, NEWEST).total < early.length) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  reader.close();
+  const late = await makeCalls(40);
+  await server.end("SIGKILL");
+  server = await start();
+  const stored = await storedIds();
+  expect(stored.filter((id) => early.includes(id))).toEqual(early);
+  expect(stored.every((id) => early.includes(id) || late.includes(id))).toBe(true);
+  expect(new Set(stored).size).toBe(stored.length);
+  expect(await countedCalls()).toBe(stored.length);
+});
