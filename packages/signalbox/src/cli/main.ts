@@ -24,7 +24,6 @@ const COMMANDS: readonly Command[] = [
   ...accountCommands,
   ...tokenCommands,
   ...agentCommands,
-  ...agentCommands,
   ...gatewayCommands,
 ];
 
