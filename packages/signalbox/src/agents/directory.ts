@@ -11,7 +11,8 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { InstanceRef } from "../storage/ports/instance-store.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import { runOutsideTurns } from "./current-turn.ts";
-import { Instance, type InstanceEvents } from "./instance.ts";
+import { type InstanceReader, readerOf } from "./inspection.ts";
+import { Instance, type InstanceEvents, type InstanceParts } from "./instance.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 
 export interface DirectoryLimits {
@@ -92,6 +93,53 @@ export class Directory {
   /** The instance if it is in memory. */
   find(ref: InstanceRef): Instance | undefined {
     return this.#instances.get(`${ref.agent}/${ref.name}`);
+  }
+
+  /** Reads an instance that exists: in a turn of its own if it is in memory, else from its file without running any of its code. */
+  async read<T>(ref: InstanceRef, label: string, work: (reader: InstanceReader) => T): Promise<T> {
+    const key = `${ref.agent}/${ref.name}`;
+    for (;;) {
+      const instance = this.#instances.get(key);
+      if (instance !== undefined)
+        return instance.run({ kind: "manage", label, body: () => work(instance.parts) });
+      const leaving = this.#leaving.get(key);
+      if (leaving === undefined) break;
+      await leaving;
+    }
+    const result = this.#readAsleep(ref, work);
+    // Whoever wakes the instance meanwhile waits until the file is free.
+    this.#hold(
+      key,
+      result.then(
+        () => undefined,
+        () => undefined,
+      ),
+    );
+    return result;
+  }
+
+  /** Changes an instance's own tables in a turn of it, so that what becomes due runs. */
+  change<T>(
+    definition: AgentDefinition,
+    name: string,
+    label: string,
+    work: (parts: InstanceParts) => T,
+  ): Promise<T> {
+    const instance = this.get(definition, name);
+    return instance.run({
+      kind: "manage",
+      label,
+      body: () => work(instance.parts),
+    });
+  }
+
+  async #readAsleep<T>(ref: InstanceRef, work: (reader: InstanceReader) => T): Promise<T> {
+    const database = await this.#environment.store.open(ref);
+    try {
+      return work(readerOf(database, this.#environment.clock));
+    } finally {
+      await database.close();
+    }
   }
 
   async start(): Promise<void> {

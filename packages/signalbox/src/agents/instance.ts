@@ -205,8 +205,8 @@ export class Instance implements TurnOwner {
     );
     const transactions = new Transactions(database, gate, (error) => this.#onCommitFailure(error));
     const state = new InstanceState(database, transactions, limits.maxStateBytes);
-    const deadLetters = new DeadLetters(database, transactions, clock);
     const changed = () => pump.changed();
+    const deadLetters = new DeadLetters(database, transactions, clock, changed);
     const workQueue = new WorkQueue(database, transactions, deadLetters, clock, changed);
     const schedules = new Schedules(database, transactions, deadLetters, clock, changed);
     const ledger = new DeliveryLedger(database, transactions, clock);

@@ -53,7 +53,8 @@ export class PostgresDatabase implements Database {
       application_name: "signalbox",
       options: "-c synchronous_commit=on",
       types: {
-        getTypeParser: (oid, format) => (oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format)),
+        getTypeParser: (oid, format) =>
+          oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
       },
     });
     // A pooled connection may break while idle; the next query opens another, and a query in flight fails by itself.
