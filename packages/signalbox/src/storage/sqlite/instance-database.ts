@@ -7,7 +7,10 @@
  * 3. No sync blocks the event loop, except those of a checkpoint in a long life. SQLite would sync twice more on its own: the log's header
  *    before the first commit (it guards against old frames in a log that is used again, and a log that was just created has none), and
  *    the database when it closes. The first is left out, the second is done here in the thread pool before SQLite removes the log.
+ * 4. A log left behind by a process that was killed is synced before anything reads it: the dead process may not have got that far, and
+ *    an answer that only reads waits for no sync.
  */
+import { statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../ports/instance-store.ts";
@@ -80,7 +83,17 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
       const guard = new StatementGuard();
       connection.setAuthorizer(guard.authorize);
       const walSync = await WalSync.open(path, onSyncFailure);
-      return new SqliteInstanceDatabase(path, isNew, connection, guard, walSync, folderSync, onSyncFailure);
+      const database = new SqliteInstanceDatabase(
+        path,
+        isNew,
+        connection,
+        guard,
+        walSync,
+        folderSync,
+        onSyncFailure,
+      );
+      if (statSync(`${path}-wal`).size > 0) await database.sync();
+      return database;
     } catch (error) {
       connection.close();
       throw error;
@@ -153,7 +166,8 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
 
   /** Copies the log into the main file and makes that durable, so that closing has nothing left to do but to remove the log. */
   async #foldLog(): Promise<void> {
-    await this.#walSync.sync();
+    // With its name: a log that is gone after a power cut could not complete a half-copied main file.
+    await this.sync();
     this.#connection.exec(COPY_LOG);
     const file = await open(this.#path, "r");
     try {
