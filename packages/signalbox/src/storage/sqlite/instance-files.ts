@@ -31,7 +31,7 @@ import type {
 import { FolderSync } from "./folder-sync.ts";
 import { SqliteInstanceDatabase } from "./instance-database.ts";
 import { instanceTemplate } from "./instance-template.ts";
-import { queryInWorker } from "./read-only-query.ts";
+import { queryInProcess } from "./read-only-query.ts";
 
 /** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
 const FOLDERS = 256;
@@ -68,7 +68,7 @@ export class InstanceFiles implements InstanceStore {
   }
 
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
-    return queryInWorker(snapshot, text, limits);
+    return queryInProcess(snapshot, text, limits);
   }
 
   #pathOf({ agent, name }: InstanceRef): string {

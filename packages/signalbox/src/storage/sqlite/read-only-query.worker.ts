@@ -1,13 +1,13 @@
-/** The thread behind `read-only-query.ts`: one copy of a database, one statement, one answer. */
-import { parentPort, workerData } from "node:worker_threads";
+/** The process behind `read-only-query.ts`: one copy of a database, one statement, one answer. */
 import { SqliteConnection } from "./connection.ts";
 import type { QueryAnswer, QueryOrder } from "./read-only-query.ts";
 import { mayRead } from "./statement-guard.ts";
 
-const { snapshot, text, maxRows } = workerData as QueryOrder;
-parentPort?.postMessage(answer());
+process.once("message", (order) => {
+  process.send?.(answer(order as QueryOrder));
+});
 
-function answer(): QueryAnswer {
+function answer({ snapshot, text, maxRows }: QueryOrder): QueryAnswer {
   const connection = SqliteConnection.open(":memory:");
   try {
     connection.deserialize(toPlainFile(snapshot));

@@ -2,6 +2,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
+import { BITMAP_MIN_USES } from "./index-delta.ts";
 import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
@@ -66,6 +67,7 @@ export class TagWriter {
       now: this.#clock.now(),
       withHistory: false,
       budgetMs: Number.POSITIVE_INFINITY,
+      bitmapMinUses: this.#options.bitmapMinUses ?? BITMAP_MIN_USES,
     };
     return this.#database.transaction(async (tx) => {
       let loaded = 0;

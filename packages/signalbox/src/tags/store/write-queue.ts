@@ -9,6 +9,7 @@
  */
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
+import { BITMAP_MIN_USES } from "./index-delta.ts";
 import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import type { TagWrite, WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
@@ -34,6 +35,8 @@ interface AccountQueue {
 export interface WriteQueueOptions {
   readonly cache: ResourceCache;
   readonly maxTagsPerResource: number;
+  /** From how many uses on a set has bitmaps; default `BITMAP_MIN_USES`. */
+  readonly bitmapMinUses?: number;
   /** Called when changes of the account are on stable storage. */
   readonly onChanged: (accountNo: number) => void;
 }
@@ -89,6 +92,7 @@ export class WriteQueue {
             now: this.#clock.now(),
             withHistory: true,
             budgetMs: BATCH_BUDGET_MS,
+            bitmapMinUses: this.#options.bitmapMinUses ?? BITMAP_MIN_USES,
           },
         );
         queue.pending.unshift(...taken.splice(batch.outcomes.length));
