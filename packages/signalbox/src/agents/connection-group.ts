@@ -41,7 +41,7 @@ export class ConnectionGroup {
 
   output(release: () => void): void {
     if (this.gate === null) release();
-    else this.gate.send({ release, drop: () => undefined });
+    else this.gate.sendWithSegment({ release, drop: () => undefined });
   }
 
   join(connection: LiveConnection): void {

@@ -145,15 +145,15 @@ describe("turns", () => {
 
   it("that wait for nothing leave the loop to others now and then", async () => {
     const { mailbox } = await openMailbox();
-    let count = 0;
+    const done: true[] = [];
     const seen = new Set<number>();
     const first = mailbox.run({ kind: "manage", label: "first", isGated: false, body: () => wait() });
     const rest = Array.from({ length: 500 }, () =>
-      mailbox.run({ kind: "manage", label: "x", isGated: false, body: () => (count += 1) }),
+      mailbox.run({ kind: "manage", label: "x", isGated: false, body: () => done.push(true) }),
     );
     await first;
-    while (count < 500) {
-      seen.add(count);
+    while (done.length < 500) {
+      seen.add(done.length);
       await new Promise((resolve) => setImmediate(resolve));
     }
     await Promise.all(rest);

@@ -198,6 +198,7 @@ export class Mailbox {
         error = commitError;
       }
     }
+    (this.#gate as OutputGate).segmentEnded();
     turn.phase = hasFailed ? "failed" : "done";
     this.#running -= 1;
     if (hasFailed) turn.afterFailure?.(error);

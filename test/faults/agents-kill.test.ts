@@ -1,0 +1,67 @@
+/**
+ * `kill -9` at any moment: whatever an instance said is there afterwards, and nothing is half done. A hundred kills of the real process under
+ * load, at random moments: between and within turns, during the start, during the audit after it.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it } from "vitest";
+import { auditLedgers, loadLedgers } from "../support/ledger/ledger-load.ts";
+import { LedgerModel } from "../support/ledger/ledger-model.ts";
+import { createRandom } from "../support/ledger/random.ts";
+import { StandbyServer } from "../support/standby-server.ts";
+import { ROOT_TOKEN } from "../support/test-server.ts";
+
+const KILLS = 100;
+/** Half of the kills come this early, when instances are opened and first written; the other half up to five times later. */
+const EARLY_MS = 60;
+const LEDGER = join(import.meta.dirname, "../fixtures/ledger-agent.ts");
+
+it(
+  "a hundred kills under load lose nothing that was told and leave nothing half done",
+  { timeout: 600_000 },
+  async () => {
+    const seed = Math.floor(Math.random() * 2 ** 32);
+    const random = createRandom(seed);
+    const dataDir = await mkdtemp(join(tmpdir(), "signalbox-kill-"));
+    const models = ["a", "b", "c", "d"].map((name) => new LedgerModel(name));
+    const options = {
+      args: ["--data-dir", dataDir, "--agents", LEDGER],
+      env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
+    };
+    let told = 0;
+    let kills = 0;
+    let standby = new StandbyServer(options);
+    try {
+      while (kills < KILLS) {
+        const process = standby;
+        standby = new StandbyServer(options);
+        kills += 1;
+        if (random() < 0.1) {
+          // Killed while it starts: before, during or just after it opens its files.
+          process.startOnly();
+          await sleep(random() * 300);
+          await process.kill();
+          continue;
+        }
+        const server = { ...(await process.start()), token: ROOT_TOKEN };
+        await auditLedgers(server, models).catch((error: unknown) => {
+          throw new Error(`after kill ${kills} (seed ${seed})`, { cause: error });
+        });
+        const load = loadLedgers(server, models, random);
+        await sleep(random() * EARLY_MS * (random() < 0.5 ? 1 : 5));
+        await process.kill();
+        await load;
+        told += models.reduce((sum, model) => sum + model.toldCount, 0);
+      }
+      const last = await standby.start();
+      await auditLedgers({ ...last, token: ROOT_TOKEN }, models);
+    } finally {
+      await standby.kill();
+      await rm(dataDir, { recursive: true, force: true });
+    }
+    // A run in which nobody was told anything proves nothing.
+    expect(told).toBeGreaterThan(KILLS);
+  },
+);

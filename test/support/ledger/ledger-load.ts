@@ -1,0 +1,121 @@
+/**
+ * Clients of ledger instances that keep asking for effects until their server is gone, and tell the models what they were told. Answers that
+ * were already under way when the server died still count: somebody saw them.
+ */
+import { WebSocket } from "ws";
+import type { LedgerAudit } from "../../fixtures/ledger-agent.ts";
+import type { LedgerModel } from "./ledger-model.ts";
+import { pick, type Random } from "./random.ts";
+
+const METHODS = ["record", "recordInSteps", "recordAndQueue", "recordAndSchedule", "recordAndSay"] as const;
+
+export interface LedgerServer {
+  readonly url: string;
+  readonly token: string;
+}
+
+let effects = 0;
+
+/** Runs clients on every instance; the promise settles when each of them has lost its server. */
+export async function loadLedgers(
+  server: LedgerServer,
+  models: readonly LedgerModel[],
+  random: Random,
+): Promise<void> {
+  await Promise.all(
+    models.flatMap((model) => [
+      watch(server, model),
+      callMethods(server, model, random),
+      callMethods(server, model, random),
+      sendRequests(server, model),
+    ]),
+  );
+}
+
+/** Asks every instance what it knows and compares. */
+export async function auditLedgers(server: LedgerServer, models: readonly LedgerModel[]): Promise<void> {
+  await Promise.all(
+    models.map(async (model) => {
+      const socket = open(server, model);
+      const audit = await new Promise<LedgerAudit>((resolve, reject) => {
+        socket.once("open", () =>
+          socket.send(JSON.stringify({ type: "rpc", id: "audit", method: "audit", args: model.known })),
+        );
+        socket.on("message", (data: Buffer) => {
+          const frame = JSON.parse(data.toString()) as Frame;
+          if (frame.type === "rpc" && frame.success) resolve(frame.result as LedgerAudit);
+          else if (frame.type === "rpc") reject(new Error(`the audit failed: ${frame.error}`));
+        });
+        socket.once("close", (code) => reject(new Error(`the audit's connection was closed with ${code}`)));
+      });
+      socket.terminate();
+      model.check(audit);
+    }),
+  );
+}
+
+type Frame =
+  | { type: "cf_agent_state"; state: { count: number; last: string | null } }
+  | { type: "rpc"; success: true; result: unknown }
+  | { type: "rpc"; success: false; error: string }
+  | { type?: undefined; said: string };
+
+async function watch(server: LedgerServer, model: LedgerModel): Promise<void> {
+  const socket = open(server, model);
+  socket.on("message", (data: Buffer) => {
+    const frame = JSON.parse(data.toString()) as Frame;
+    if (frame.type === "cf_agent_state") model.sawState(frame.state);
+    else if (frame.type === undefined) model.told(frame.said);
+  });
+  await closed(socket);
+}
+
+async function callMethods(server: LedgerServer, model: LedgerModel, random: Random): Promise<void> {
+  const socket = open(server, model);
+  let current = "";
+  const next = () => {
+    const method = pick(random, METHODS);
+    current = `${method}-${effects++}`;
+    model.sending(current);
+    socket.send(JSON.stringify({ type: "rpc", id: current, method, args: [current] }));
+  };
+  socket.once("open", next);
+  socket.on("message", (data: Buffer) => {
+    const frame = JSON.parse(data.toString()) as Frame;
+    if (frame.type !== "rpc") return;
+    if (frame.success) model.told(current);
+    next();
+  });
+  await closed(socket);
+}
+
+async function sendRequests(server: LedgerServer, model: LedgerModel): Promise<void> {
+  for (;;) {
+    const id = `onRequest-${effects++}`;
+    model.sending(id);
+    try {
+      const response = await fetch(`${server.url}/agents/ledger/${model.name}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${server.token}`, "content-type": "application/json" },
+        body: JSON.stringify({ id }),
+      });
+      if (response.ok) model.told(id);
+      await response.text();
+    } catch {
+      return;
+    }
+  }
+}
+
+function open(server: LedgerServer, model: LedgerModel): WebSocket {
+  const socket = new WebSocket(`${server.url.replace(/^http/, "ws")}/agents/ledger/${model.name}`, {
+    headers: { authorization: `Bearer ${server.token}` },
+  });
+  // What matters is that it is closed, which follows.
+  socket.on("error", () => undefined);
+  return socket;
+}
+
+function closed(socket: WebSocket): Promise<void> {
+  return new Promise((resolve) => socket.once("close", () => resolve()));
+}

@@ -1,0 +1,121 @@
+/**
+ * What the outside world knows of one instance of the ledger agent, and the comparison with what the instance knows of itself.
+ *
+ * What must hold after any crash:
+ * 1. Every effect somebody was told of (an answer to a call or request, a broadcast, a state frame) is there, whole.
+ * 2. No effect is half there, but for one that waits between its halves and of which nobody was told the end.
+ * 3. The state fits the rows: it counts the effects and names the last one. No client saw a later state.
+ * 4. Work exists exactly for the effects that asked for it: done or still waiting, never lost, waiting at most once.
+ * 5. Queued work was done in the order it was queued.
+ * 6. Nothing is there that nobody asked for, and nothing that was there before is gone.
+ */
+import type { LedgerAudit } from "../../fixtures/ledger-agent.ts";
+
+export class LedgerModel {
+  readonly name: string;
+  readonly #sent = new Set<string>();
+  readonly #told = new Set<string>();
+  #highestCountSeen = 0;
+
+  // As of the last audit.
+  #lastEffect = 0;
+  #doneCount = 0;
+  /** Effects with work, in order, whose work was not done yet. */
+  #waitingForQueue: string[] = [];
+  #waitingForSchedule = new Set<string>();
+  #lastWork = 0;
+  /** Effects that stand with their first half alone; a crash cut them, and they stay so. */
+  readonly #halves = new Set<string>();
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  get toldCount(): number {
+    return this.#told.size;
+  }
+
+  sending(id: string): void {
+    this.#sent.add(id);
+  }
+
+  /** Somebody outside learned that the effect happened. What an earlier audit found is known already. */
+  told(id: string): void {
+    if (this.#sent.has(id)) this.#told.add(id);
+  }
+
+  sawState({ count, last }: { readonly count: number; readonly last: string | null }): void {
+    this.#highestCountSeen = Math.max(this.#highestCountSeen, count);
+    if (last !== null) this.told(last);
+  }
+
+  /** Where the next audit goes on: the last effect and the last work known. */
+  get known(): readonly [number, number] {
+    return [this.#lastEffect, this.#lastWork];
+  }
+
+  /** Throws an error that names everything that does not hold. */
+  check(audit: LedgerAudit): void {
+    const problems: string[] = [];
+    const report = (text: string) => void problems.push(`${this.name}: ${text}`);
+    const right = new Map<string, string>();
+    const left = new Set<string>(this.#halves);
+    for (const { id, half, kind } of audit.effects) {
+      if (!this.#sent.has(id)) report(`${id} is there, but nobody asked for it`);
+      if (half === "left") left.add(id);
+      else {
+        if (!left.delete(id)) report(`${id} has its second half without the first`);
+        right.set(id, kind);
+      }
+    }
+    this.#halves.clear();
+    for (const id of left) {
+      if (!id.startsWith("recordInSteps")) report(`${id} is half there`);
+      else this.#halves.add(id);
+    }
+    for (const id of this.#told) {
+      if (!right.has(id)) report(`${id} is lost, although somebody was told of it`);
+    }
+    if (audit.doneCount !== this.#doneCount + right.size)
+      report(
+        `${audit.doneCount} effects are there, ${this.#doneCount} were before and ${right.size} came since`,
+      );
+    const last = [...right.keys()].at(-1);
+    if (audit.state.count !== audit.doneCount)
+      report(`the state counts ${audit.state.count} effects, but ${audit.doneCount} are there`);
+    if (last !== undefined && audit.state.last !== last)
+      report(`the state says the last effect was ${audit.state.last}, the rows say ${last}`);
+    if (audit.state.count < this.#highestCountSeen)
+      report(`a client saw state ${this.#highestCountSeen}, but it is ${audit.state.count}`);
+    this.#checkWork(audit, right, report);
+    if (problems.length > 0) throw new Error(problems.slice(0, 20).join("\n"));
+
+    this.#lastEffect = audit.effects.at(-1)?.seq ?? this.#lastEffect;
+    this.#doneCount = audit.doneCount;
+    this.#sent.clear();
+    this.#told.clear();
+  }
+
+  #checkWork(audit: LedgerAudit, effects: ReadonlyMap<string, string>, report: (text: string) => void): void {
+    for (const [id, kind] of effects) {
+      if (kind === "recordAndQueue") this.#waitingForQueue.push(id);
+      if (kind === "recordAndSchedule") this.#waitingForSchedule.add(id);
+    }
+    const doneFromQueue = audit.work.filter((work) => work.origin === "queue").map((work) => work.id);
+    const expected = [...doneFromQueue, ...audit.queued];
+    if (expected.join() !== this.#waitingForQueue.join())
+      report(
+        `queued work should be done or wait in this order: ${this.#waitingForQueue.join()}; but it is ${expected.join()}`,
+      );
+    this.#waitingForQueue = [...audit.queued];
+    for (const work of audit.work) {
+      if (work.origin === "schedule" && !this.#waitingForSchedule.delete(work.id))
+        report(`the schedule of ${work.id} fired, but nobody asked for it`);
+    }
+    if ([...audit.scheduled].sort().join() !== [...this.#waitingForSchedule].sort().join())
+      report(
+        `schedules should be ${[...this.#waitingForSchedule].sort().join()}; but are ${[...audit.scheduled].sort().join()}`,
+      );
+    this.#lastWork = audit.work.at(-1)?.seq ?? this.#lastWork;
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * The data folder as a disk may have it after the power went: what the journal of the killed process says is durable, plus whatever part of the
+ * rest happened to get there. Blocks of 512 bytes that were written but not synced are kept or lost one by one, at random; so are new names,
+ * removals and renames in folders that were not synced. The rules for SQLite's own syncs are those of `record-syncs.ts`, by their letters.
+ */
+import { cpSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type DurableDisk, type FileId, readJournal } from "./sync-journal.ts";
+import { generationOf, hasFrames, isControlPlane, WAL_HEADER_BYTES } from "./wal-file.ts";
+
+/** The unit a disk writes whole. */
+const BLOCK_BYTES = 512;
+
+export interface CutOptions {
+  /** Data folder of the killed process, as it left it in memory. */
+  readonly folder: string;
+  readonly journal: string;
+  /** Where the disk's version goes; must not exist. */
+  readonly target: string;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** What a file is at the end: its name survives or not, with which content. */
+interface Found {
+  readonly id: FileId;
+  readonly content: Buffer;
+}
+
+export function rebuildDisk(options: CutOptions): void {
+  new Rebuild(options).folder("");
+}
+
+class Rebuild {
+  readonly #options: CutOptions;
+  readonly #disk: DurableDisk;
+  /** How much of the unsynced blocks this disk had written. */
+  readonly #keptShare: number;
+
+  constructor(options: CutOptions) {
+    this.#options = options;
+    this.#disk = readJournal(options.journal);
+    // None and all of them are the two cases that a random share would hardly ever meet.
+    const dice = options.random();
+    this.#keptShare = dice < 0.3 ? 0 : dice < 0.4 ? 1 : options.random();
+  }
+
+  folder(path: string): void {
+    mkdirSync(join(this.#options.target, path), { recursive: true });
+    const durable = this.#disk.folders.get(path);
+    const current = join(this.#options.folder, path);
+    const names = new Set([...(durable?.keys() ?? []), ...readdirSync(current)]);
+    for (const name of names) {
+      const now = lstatSync(join(current, name), { bigint: true, throwIfNoEntry: false });
+      const id = now === undefined ? null : `${now.ino}-${now.birthtimeNs}`;
+      const synced = durable?.get(name);
+      if (now?.isDirectory() === true) {
+        if (path === "" && name !== "agents") this.#copy(name);
+        else if (synced?.id === id || this.#flip()) this.folder(join(path, name));
+      } else if (name.endsWith("-wal") && names.has(name.slice(0, -"-wal".length))) {
+        // Comes with its database.
+      } else if (name.endsWith(".db")) {
+        this.#database(join(path, name), { main: synced?.id, log: durable?.get(`${name}-wal`)?.id });
+      } else {
+        const found = this.#choose(join(path, name), synced?.id);
+        if (found !== null) this.#write(join(path, name), this.#mix(this.#durable(found.id), found.content));
+      }
+    }
+  }
+
+  #database(
+    path: string,
+    synced: { readonly main: FileId | undefined; readonly log: FileId | undefined },
+  ): void {
+    const currentMain = this.#current(path);
+    const currentLog = this.#current(`${path}-wal`);
+    if (isControlPlane(path)) {
+      // (c): there is no telling what SQLite synced when it closed or started a log, so it is believed to have done what it should.
+      if (currentMain !== null) this.#log(path, currentMain, currentLog);
+      return;
+    }
+    const main = this.#choose(path, synced.main);
+    if (main === null) return;
+    const log = this.#choose(`${path}-wal`, synced.log);
+    if (main.id === currentMain?.id && (log === null || log.id === currentLog?.id))
+      this.#log(path, main, log);
+    else {
+      // A name that was removed, or replaced, but not for the disk.
+      this.#write(path, this.#mix(this.#durable(main.id), main.content));
+      if (log !== null) this.#write(`${path}-wal`, this.#durable(log.id));
+    }
+  }
+
+  /** A main file and its log as the process left them in memory. */
+  #log(path: string, main: Found, log: Found | null): void {
+    const mainOnDisk = this.#durable(main.id);
+    const logOnDisk = log === null ? undefined : this.#disk.files.get(log.id);
+    if (log === null) {
+      this.#write(path, isControlPlane(path) ? main.content : this.#mix(mainOnDisk, main.content));
+    } else if (
+      generationOf(logOnDisk) === generationOf(log.content) ||
+      (generationOf(logOnDisk) === null && !isControlPlane(path))
+    ) {
+      // (a): a checkpoint that was begun found the whole log synced.
+      const hasCheckpointBegun = generationOf(logOnDisk) !== null && !mainOnDisk.equals(main.content);
+      this.#write(path, this.#mix(mainOnDisk, main.content));
+      this.#write(
+        `${path}-wal`,
+        hasCheckpointBegun ? log.content : this.#mix(logOnDisk ?? Buffer.alloc(0), log.content),
+      );
+    } else {
+      // (a) and (b): the log started over, so the main file has all of the former one, and the new header is there if a frame is.
+      this.#write(path, main.content);
+      const started = hasFrames(log.content)
+        ? Buffer.concat([
+            log.content.subarray(0, WAL_HEADER_BYTES),
+            (logOnDisk ?? Buffer.alloc(0)).subarray(WAL_HEADER_BYTES),
+          ])
+        : log.content;
+      this.#write(`${path}-wal`, this.#mix(started, log.content));
+    }
+  }
+
+  #current(path: string): Found | null {
+    const file = join(this.#options.folder, path);
+    const stats = lstatSync(file, { bigint: true, throwIfNoEntry: false });
+    return stats === undefined
+      ? null
+      : { id: `${stats.ino}-${stats.birthtimeNs}`, content: readFileSync(file) };
+  }
+
+  /** Which of the synced and the current file has the name; null for none. */
+  #choose(path: string, syncedId: FileId | undefined): Found | null {
+    const current = this.#current(path);
+    if (syncedId === current?.id) return current;
+    const synced = syncedId === undefined ? null : { id: syncedId, content: this.#durable(syncedId) };
+    return this.#flip() ? current : synced;
+  }
+
+  #durable(id: FileId): Buffer {
+    return this.#disk.files.get(id) ?? Buffer.alloc(0);
+  }
+
+  /** Durable content with a random choice of the blocks written since. */
+  #mix(durable: Buffer, current: Buffer): Buffer {
+    const mixed = Buffer.alloc(Math.max(durable.length, current.length));
+    durable.copy(mixed);
+    let size = durable.length;
+    for (let at = 0; at < current.length; at += BLOCK_BYTES) {
+      const end = Math.min(at + BLOCK_BYTES, current.length);
+      if (this.#options.random() >= this.#keptShare) continue;
+      current.copy(mixed, at, at, end);
+      size = Math.max(size, end);
+    }
+    return mixed.subarray(0, size);
+  }
+
+  #flip(): boolean {
+    return this.#options.random() < 0.5;
+  }
+
+  #copy(path: string): void {
+    cpSync(join(this.#options.folder, path), join(this.#options.target, path), { recursive: true });
+  }
+
+  #write(path: string, content: Buffer): void {
+    writeFileSync(join(this.#options.target, path), content);
+  }
+}
