@@ -13,6 +13,7 @@ import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { AGENTS_ACCOUNT } from "./access.ts";
 import { ActivityHub } from "./activity.ts";
+import { ActivityStreams } from "./activity-stream.ts";
 import type { AgentClass } from "./agent.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
@@ -25,6 +26,7 @@ import type { InstanceEnvironment } from "./instance-environment.ts";
 import { checkInstanceName } from "./instance-name.ts";
 import { loadAgents } from "./load-agent-modules.ts";
 import { callMethod } from "./method-call.ts";
+import { agentRoutes } from "./routes.ts";
 import { SocketHub } from "./socket-hub.ts";
 import type { TurnOwner } from "./turn.ts";
 import { WebSocketDoor } from "./websocket-door.ts";
@@ -61,11 +63,13 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     sockets: () => hub.size,
     waitingTurns: () => directory.waitingTurns,
   });
+  const activity = new ActivityHub();
+  const streams = new ActivityStreams(activity);
   const environment: InstanceEnvironment = {
     store: parts.instanceStore,
     catalog,
     hub,
-    activity: new ActivityHub(),
+    activity,
     metrics,
     clock: parts.clock,
     logger: parts.logger,
@@ -101,7 +105,15 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
         upgrade: (request, socket, head, context) => webSockets.upgrade(request, socket, head, context),
       },
     ],
-    routes: [],
+    routes: agentRoutes({
+      definitions,
+      directory,
+      catalog,
+      hub,
+      streams,
+      store: parts.instanceStore,
+      tags: parts.tags,
+    }),
     door: {
       hasAgent: (agent) => definitions.has(agent),
       async deliver(target, event) {
@@ -116,8 +128,16 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       hub.start();
       await directory.start();
     },
+    firstCommands: (url, tokenExpression) => [
+      {
+        title: "See the agents and the methods they offer",
+        command: `curl -s -H "Authorization: Bearer ${tokenExpression}" ${url}/accounts/${AGENTS_ACCOUNT}/agents`,
+      },
+    ],
     async drain() {
+      directory.drain();
       hub.closeAll(1012, "the server restarts");
+      streams.close();
     },
     async stop() {
       await directory.stop();

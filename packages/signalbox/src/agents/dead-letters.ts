@@ -49,8 +49,11 @@ export class DeadLetters {
   readonly #database: InstanceDatabase;
   readonly #transactions: Transactions;
   readonly #clock: Clock;
+  readonly #onReplay: () => void;
 
-  constructor(database: InstanceDatabase, transactions: Transactions, clock: Clock) {
+  /** `onReplay` learns that the queue has got an item. */
+  constructor(database: InstanceDatabase, transactions: Transactions, clock: Clock, onReplay: () => void) {
+    this.#onReplay = onReplay;
     this.#database = database;
     this.#transactions = transactions;
     this.#clock = clock;
@@ -100,6 +103,7 @@ export class DeadLetters {
           VALUES (${row.id}, ${row.callback}, ${row.payload}, ${row.retry}, ${now}, ${row.created_at})
           ON CONFLICT (id) DO NOTHING`,
     );
+    this.#onReplay();
     return this.remove(id);
   }
 

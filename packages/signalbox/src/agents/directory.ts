@@ -11,7 +11,8 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { InstanceRef } from "../storage/ports/instance-store.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import { runOutsideTurns } from "./current-turn.ts";
-import { Instance, type InstanceEvents } from "./instance.ts";
+import { type InstanceReader, readerOf } from "./inspection.ts";
+import { Instance, type InstanceEvents, type InstanceParts } from "./instance.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 
 export interface DirectoryLimits {
@@ -74,9 +75,8 @@ export class Directory {
       return known;
     }
     if (this.#isStopping) throw new SignalboxError("stopping", { headers: { "retry-after": "1" } });
-    if (this.#openCount >= this.#limits.maxActiveInstances) this.#shrink(1);
-    // Those on their way out still hold their files; they may overlap with new ones by a quarter.
-    if (this.#openCount + this.#leaving.size >= this.#limits.maxActiveInstances * 1.25) {
+    this.#shrink(1);
+    if (this.#instances.size >= this.#limits.maxActiveInstances) {
       throw new SignalboxError("overloaded", {
         message: "Too many instances are busy",
         headers: { "retry-after": "1" },
@@ -85,7 +85,7 @@ export class Directory {
     const instance = new Instance(this.#environment, this.#events, definition, name);
     this.#instances.set(key, instance);
     // The start belongs to no turn, also when another agent's call caused it.
-    runOutsideTurns(() => instance.start(this.#leaving.get(key)));
+    runOutsideTurns(() => instance.start(this.#whenRoom(key)));
     return instance;
   }
 
@@ -94,10 +94,62 @@ export class Directory {
     return this.#instances.get(`${ref.agent}/${ref.name}`);
   }
 
+  /** Reads an instance that exists: in a turn of its own if it is in memory, else from its file without running any of its code. */
+  async read<T>(ref: InstanceRef, label: string, work: (reader: InstanceReader) => T): Promise<T> {
+    const key = `${ref.agent}/${ref.name}`;
+    for (;;) {
+      const instance = this.#instances.get(key);
+      if (instance !== undefined)
+        return instance.run({ kind: "manage", label, body: () => work(instance.parts) });
+      const leaving = this.#leaving.get(key);
+      if (leaving === undefined) break;
+      await leaving;
+    }
+    const result = this.#readAsleep(ref, work);
+    // Whoever wakes the instance meanwhile waits until the file is free.
+    this.#hold(
+      key,
+      result.then(
+        () => undefined,
+        () => undefined,
+      ),
+    );
+    return result;
+  }
+
+  /** Changes an instance's own tables in a turn of it, so that what becomes due runs. */
+  change<T>(
+    definition: AgentDefinition,
+    name: string,
+    label: string,
+    work: (parts: InstanceParts) => T,
+  ): Promise<T> {
+    const instance = this.get(definition, name);
+    return instance.run({
+      kind: "manage",
+      label,
+      body: () => work(instance.parts),
+    });
+  }
+
+  async #readAsleep<T>(ref: InstanceRef, work: (reader: InstanceReader) => T): Promise<T> {
+    const database = await this.#environment.store.open(ref);
+    try {
+      return work(readerOf(database, this.#environment.clock));
+    } finally {
+      await database.close();
+    }
+  }
+
   async start(): Promise<void> {
     const sweepMs = Math.max(50, Math.min(this.#limits.idleTimeoutMs / 2, 5000));
     this.#sweepTimer = setInterval(() => this.#sweep(), sweepMs).unref();
     await this.#wakeDue();
+  }
+
+  /** From now on no instance is brought into memory; those that are there go on. */
+  drain(): void {
+    this.#isStopping = true;
   }
 
   async stop(): Promise<void> {
@@ -112,6 +164,7 @@ export class Directory {
   /** Removes the instance and everything it stored; events that were waiting for it fail. */
   async destroy(ref: InstanceRef): Promise<void> {
     const key = `${ref.agent}/${ref.name}`;
+    this.#environment.hub.find(key)?.dismiss(4410, "the instance was destroyed");
     await this.#instances.get(key)?.end(new SignalboxError("agent_destroyed"));
     const removed = (this.#leaving.get(key) ?? Promise.resolve()).then(() => this.#remove(ref));
     // A successor that an event asks for meanwhile starts when the old data is gone.
@@ -120,8 +173,7 @@ export class Directory {
   }
 
   async #remove(ref: InstanceRef): Promise<void> {
-    const { hub, store, catalog } = this.#environment;
-    hub.find(`${ref.agent}/${ref.name}`)?.closeAll(4410, "the instance was destroyed");
+    const { store, catalog } = this.#environment;
     // The file goes first: a crash in between leaves an entry without data, never data without an entry.
     await store.destroy(ref);
     await catalog.remove(ref);
@@ -138,8 +190,11 @@ export class Directory {
     return Promise.resolve();
   }
 
-  get #openCount(): number {
-    return this.#instances.size;
+  /** Resolves when the predecessor is gone, and those on their way out hold few files. */
+  async #whenRoom(key: string): Promise<void> {
+    const maxLeaving = Math.ceil(this.#limits.maxActiveInstances / 4);
+    await this.#leaving.get(key);
+    while (this.#leaving.size > maxLeaving) await Promise.race(this.#leaving.values());
   }
 
   #onLeave(instance: Instance, closed: Promise<void>, nextDueAt: number | null): void {

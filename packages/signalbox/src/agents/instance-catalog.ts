@@ -8,7 +8,7 @@
  */
 import type { Database, Queryable } from "../storage/ports/database.ts";
 import type { InstanceRef } from "../storage/ports/instance-store.ts";
-import { joinSql, sql, type SqlQuery } from "../storage/ports/sql.ts";
+import { joinSql, sql, sqlList, type SqlQuery } from "../storage/ports/sql.ts";
 
 /** Last activity is for people; writing it late is fine. */
 const LAZY_FLUSH_MS = 5000;
@@ -98,6 +98,15 @@ export class InstanceCatalog {
     }
     const rows = await this.#database.all<Row>(
       sql`SELECT * FROM agent_instance WHERE ${joinSql(conditions, " AND ")} ORDER BY name LIMIT ${options.limit}`,
+    );
+    return rows.map(fromRow);
+  }
+
+  /** Those of the names that exist, in order. */
+  async findMany(agent: string, names: readonly string[]): Promise<CatalogEntry[]> {
+    if (names.length === 0) return [];
+    const rows = await this.#database.all<Row>(
+      sql`SELECT * FROM agent_instance WHERE agent = ${agent} AND name IN (${sqlList(names)}) ORDER BY name`,
     );
     return rows.map(fromRow);
   }

@@ -5,6 +5,7 @@ import { nearestName } from "../core/nearest-name.ts";
 import { DataFolderError } from "../storage/ports/data-folder-error.ts";
 import { VERSION } from "../version.ts";
 import { accountCommands } from "./account.ts";
+import { agentCommands } from "./agents.ts";
 import { type Command, type CommandContext, type Output, UsageError } from "./command.ts";
 import { connect, type Connection } from "./connect.ts";
 import { dev } from "./dev.ts";
@@ -26,6 +27,7 @@ const COMMANDS: readonly Command[] = [
   ...accountCommands,
   ...tokenCommands,
   ...logsCommands,
+  ...agentCommands,
   ...gatewayCommands,
   ...tagCommands,
   ...webhookCommands,
