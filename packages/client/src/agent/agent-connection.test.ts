@@ -212,6 +212,19 @@ describe("what waits while offline", () => {
   });
 });
 
+describe("a network that is slower than this side", () => {
+  it("makes further sending fail clearly instead of filling the memory", async () => {
+    const connection = bench.connect();
+    await connection.open().ready();
+    bench.server.sockets[0]?.pause();
+    const fill = () => {
+      for (let n = 0; n < 500; n++) connection.send("x".repeat(1_000_000));
+    };
+    expect(fill).toThrow("the network has not taken");
+    await expect(connection.call("add", [1], { timeoutMs: 50 })).rejects.toBeInstanceOf(AgentError);
+  });
+});
+
 describe("listeners", () => {
   it("hear the agent's own messages as text and can be removed", async () => {
     const connection = bench.connect();
