@@ -42,7 +42,7 @@ interface Target {
 
 let provider: Promise<{ port: number; stop(): Promise<void> }> | undefined;
 
-/** Started by whoever comes first, stopped by the contender that is stopped last. */
+/** Started by whoever comes first. */
 function startProvider(): Promise<{ port: number; stop(): Promise<void> }> {
   provider ??= (async () => {
     const server = await startOnLoadCore([process.execPath, join(RIVALS, "instant-provider.ts")]);
@@ -94,7 +94,7 @@ function contender(name: string, start: (providerPort: number) => Promise<Target
               };
             }
             case MEMORY: {
-              if (name !== "signalbox" || round > 0) return null;
+              if (!name.startsWith("signalbox") || round > 0) return null;
               const megabytes = () => (target.process?.residentBytes() ?? 0) / 1024 / 1024;
               await load(json, 32, 60_000, 100_000);
               const first = megabytes();
@@ -111,7 +111,7 @@ function contender(name: string, start: (providerPort: number) => Promise<Target
   };
 }
 
-async function startSignalbox(providerPort: number): Promise<Target> {
+async function startSignalbox(providerPort: number, keepsBodies: boolean): Promise<Target> {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-"));
   writeFileSync(
     join(folder, "signalbox.config.json"),
@@ -135,13 +135,15 @@ async function startSignalbox(providerPort: number): Promise<Target> {
   return {
     port: Number(new URL(url).port),
     path: "/v1/default/default/openai/chat/completions",
-    headers: { authorization: "Bearer provider-key", "gw-aig-authorization": `Bearer ${token}` },
+    headers: {
+      authorization: "Bearer provider-key",
+      "gw-aig-authorization": `Bearer ${token}`,
+      "gw-aig-collect-log-payload": String(keepsBodies),
+    },
     process: server,
     async stop() {
       await server.stop();
       rmSync(folder, { recursive: true, force: true });
-      // Ours is the first to start and the last that needs the provider.
-      await (await startProvider()).stop();
     },
   };
 }
@@ -237,7 +239,8 @@ async function startDirect(providerPort: number): Promise<Target> {
     path: "/v1/chat/completions",
     headers: {},
     process: null,
-    stop: async () => undefined,
+    // Last of the contenders to stop, so nobody needs the provider any more.
+    stop: async () => (await startProvider()).stop(),
   };
 }
 
@@ -310,10 +313,12 @@ const CPU: Metric = { name: "cpu", unit: "µs/call", better: "lower" };
 
 export const workload: Workload = {
   name: "gateway",
-  summary: "calls through the gateway with authentication and log rows on, one core each",
+  summary:
+    "calls through the gateway with authentication and log rows on (and with bodies kept), one core each",
   rounds: 3,
   contenders: [
-    contender("signalbox", startSignalbox),
+    contender("signalbox", (port) => startSignalbox(port, false)),
+    contender("signalbox with bodies", (port) => startSignalbox(port, true)),
     ...rivals,
     contender("node:http + undici", startBare),
     contender("direct", startDirect),

@@ -1,10 +1,14 @@
 /** Decisions, section 4, streaming: bytes as they come, back-pressure both ways, aborts in both directions, stalls. */
 import { once } from "node:events";
-import { type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ProviderPeer, startProvider } from "../peers/provider.ts";
 import { callPath, CHAT, post } from "../support/gateway.ts";
+import { startServerProcess } from "../support/server-process.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 const STALL_MS = 400;
@@ -26,7 +30,10 @@ afterAll(async () => {
 });
 
 /** Starts a call and resolves when the response's head is there. */
-async function open(path = "openai/chat/completions", at = server): Promise<IncomingMessage> {
+async function open(
+  path = "openai/chat/completions",
+  at: { url: string } = server,
+): Promise<IncomingMessage> {
   const request = httpRequest(`${at.url}${callPath(path)}`, {
     method: "POST",
     agent: false,
@@ -59,6 +66,7 @@ it("relays each event before the provider sends the next", async () => {
 });
 
 it("cancels the upstream call when the client goes away, in the middle of a stream and before it", async () => {
+  const cancelTimes: number[] = [];
   for (const sendsHead of [true, false]) {
     const { promise: closed, resolve } = Promise.withResolvers<number>();
     const { promise: reached, resolve: onReached } = Promise.withResolvers<void>();
@@ -81,9 +89,12 @@ it("cancels the upstream call when the client goes away, in the middle of a stre
     } else {
       await reached;
     }
+    const leftAt = performance.now();
     request.destroy();
-    await closed;
+    cancelTimes.push((await closed) - leftAt);
   }
+  // The contract's 100 ms, with room for a busy machine: a cancellation that waits for anything would take seconds.
+  expect(Math.min(...cancelTimes)).toBeLessThan(100);
 });
 
 it("ends the client's response detectably when the provider breaks off", async () => {
@@ -208,8 +219,8 @@ it("does not read the client's upload faster than the provider takes it", async 
   }
 });
 
-it("relays 100 MB without keeping it", async () => {
-  const size = 100 * 1024 * 1024;
+it("relays 300 MB without keeping it", async () => {
+  const size = 300 * 1024 * 1024;
   const piece = Buffer.alloc(64 * 1024, 97);
   provider.answer = async (_, response) => {
     response.writeHead(200, { "content-type": "application/octet-stream", "content-length": String(size) });
@@ -218,24 +229,40 @@ it("relays 100 MB without keeping it", async () => {
     }
     response.end();
   };
-  const patient = await startTestServer({ file: { providers: { openai: { baseUrl: provider.url } } } });
-  const response = await open("openai/files/content", patient);
-  let received = 0;
-  let peak = 0;
-  const start = process.memoryUsage();
-  for await (const chunk of response) {
-    received += (chunk as Buffer).length;
-    const now = process.memoryUsage();
-    peak = Math.max(peak, now.arrayBuffers + now.heapUsed - start.arrayBuffers - start.heapUsed);
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-test-"));
+  await writeFile(
+    join(folder, "signalbox.config.json"),
+    JSON.stringify({ providers: { openai: { baseUrl: provider.url } } }),
+  );
+  const child = await startServerProcess([], { cwd: folder });
+  try {
+    const response = await open("openai/files/content", child);
+    const before = await readResidentMegabytes(child.pid);
+    let received = 0;
+    let peak = 0;
+    let looked = 0;
+    for await (const chunk of response) {
+      received += (chunk as Buffer).length;
+      if (received - looked < 8 * 1024 * 1024) continue;
+      looked = received;
+      peak = Math.max(peak, (await readResidentMegabytes(child.pid)) - before);
+    }
+    expect(received).toBe(size);
+    // The log keeps 10 MiB of a body; the rest is buffers that wait for the collector, and nothing that grows with the body.
+    expect(peak).toBeLessThan(150);
+  } finally {
+    await child.end("SIGTERM");
+    await rm(folder, { recursive: true, force: true });
   }
-  await patient.stop();
-  expect(received).toBe(size);
-  // The log keeps 10 MiB of a body; provider, gateway and client share this process, and buffers wait for the collector.
-  expect(peak).toBeLessThan(70 * 1024 * 1024);
 });
 
+/** What the system says the process holds; 0 where there is no /proc, and the test then only counts bytes. */
+async function readResidentMegabytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
+}
+
 async function startSlowReader(onRequest: (request: IncomingMessage) => void) {
-  const { createServer } = await import("node:http");
   const slow = createServer((request) => {
     request.pause();
     onRequest(request);

@@ -41,7 +41,7 @@ export class ConnectionGroup {
 
   output(release: () => void): void {
     if (this.gate === null) release();
-    else this.gate.send({ release, drop: () => undefined });
+    else this.gate.sendWithSegment({ release, drop: () => undefined });
   }
 
   join(connection: LiveConnection): void {
@@ -74,7 +74,12 @@ export class ConnectionGroup {
     });
   }
 
-  closeAll(code: number, reason: string): void {
-    for (const connection of this.#joined.values()) connection.closeNow(code, reason);
+  /** Closes every connection of an instance that is no more: no `onClose` follows. */
+  dismiss(code: number, reason: string): void {
+    for (const connection of this.#joined.values()) {
+      connection.isJoined = false;
+      connection.closeNow(code, reason);
+    }
+    this.#joined.clear();
   }
 }

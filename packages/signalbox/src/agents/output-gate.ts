@@ -4,7 +4,9 @@
  *
  * Invariants:
  * 1. Outputs leave in the order they were produced.
- * 2. An output produced while a transaction is open is held until that ends: a commit lets it wait for the sync, a rollback drops it.
+ * 2. What an agent's code sends is held until the segment it was sent in ends, even if nothing was written yet: a later write of the same
+ *    segment may be what it tells of. Outputs while a transaction is open are held until that ends: a commit lets them wait for the sync, a
+ *    rollback drops them.
  * 3. An output waits for a sync that began after the last commit before it. One sync serves all outputs and commits before it.
  * 4. After a failed sync nothing leaves any more.
  */
@@ -33,7 +35,11 @@ export class OutputGate {
   readonly #sync: () => Promise<void>;
   readonly #onIdle: () => void;
   #waiting: Waiting[] = [];
+  /** Outputs of the running segment; not null while a transaction is open. */
   #held: Output[] | null = null;
+  #hasTransaction = false;
+  /** Tells the segment whose end was scheduled from later ones. */
+  #segment = 0;
   #committed = 0;
   #synced = 0;
   #isSyncing = false;
@@ -56,26 +62,56 @@ export class OutputGate {
     else this.#wait(output);
   }
 
-  /** Resolves when everything before it has become durable, so that the caller may act outside. */
+  /** For outputs of agents' code: leaves with the segment it belongs to. */
+  sendWithSegment(output: Output): void {
+    if (this.#held === null) {
+      this.#held = [];
+      this.#scheduleEndOfSegment();
+    }
+    this.#held.push(output);
+  }
+
+  /** Resolves when everything the segment has done so far has become durable, so that the caller may act outside. */
   pass(): Promise<void> {
-    return new Promise((resolve, reject) => this.send({ release: resolve, drop: reject }));
+    return new Promise((resolve, reject) => this.sendWithSegment({ release: resolve, drop: reject }));
   }
 
   transactionOpened(): void {
-    this.#held = [];
+    this.#hasTransaction = true;
+    this.#held ??= [];
   }
 
   transactionCommitted(): void {
     this.#committed += 1;
-    const held = this.#held ?? [];
-    this.#held = null;
-    for (const output of held) this.#wait(output);
+    for (const output of this.#takeHeld()) this.#wait(output);
   }
 
   transactionRolledBack(): void {
+    for (const output of this.#takeHeld()) output.drop(new RolledBackError());
+  }
+
+  /** The code that ran is at an await or has ended. An open transaction goes on holding; its own end comes soon. */
+  segmentEnded(): void {
+    if (this.#hasTransaction || this.#held === null) return;
+    for (const output of this.#takeHeld()) this.send(output);
+  }
+
+  #takeHeld(): readonly Output[] {
     const held = this.#held ?? [];
     this.#held = null;
-    for (const output of held) output.drop(new RolledBackError());
+    this.#hasTransaction = false;
+    return held;
+  }
+
+  #scheduleEndOfSegment(): void {
+    this.#segment += 1;
+    const segment = this.#segment;
+    // As for transactions: a tick queued from a microtask runs when no microtask is left.
+    queueMicrotask(() =>
+      process.nextTick(() => {
+        if (this.#segment === segment) this.segmentEnded();
+      }),
+    );
   }
 
   #wait(output: Output): void {

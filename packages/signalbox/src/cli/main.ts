@@ -16,6 +16,7 @@ import { logsCommands } from "./logs.ts";
 import { ManagementError } from "./management-client.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
+import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
 import { webhookCommands } from "./webhooks.ts";
 
@@ -28,6 +29,7 @@ const COMMANDS: readonly Command[] = [
   ...logsCommands,
   ...agentCommands,
   ...gatewayCommands,
+  ...tagCommands,
   ...webhookCommands,
 ];
 

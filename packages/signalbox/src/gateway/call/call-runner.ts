@@ -95,10 +95,10 @@ export class CallRunner {
       lead?.("abandoned");
       throw error;
     }
-    metrics.inFlight.inc();
+    metrics.inFlight += 1;
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
-      metrics.inFlight.dec();
+      metrics.inFlight -= 1;
       money?.settle(outcome.cost);
       if (use !== null) this.#keep(use, lead, outcome);
     });
