@@ -75,6 +75,23 @@ module.exports = {
       from: { path: "^packages/protocol/src" },
       to: { path: "^packages/(?!protocol)|node_modules", dependencyTypesNot: ["core"] },
     },
+    {
+      name: "client-knows-protocol-only",
+      comment: "A browser app that wants the hook must not load a server.",
+      severity: "error",
+      from: { path: "^packages/client/src", pathNot: "\\.test\\.ts$" },
+      to: {
+        path: "^packages/(?!client/src|protocol)|node_modules",
+        pathNot: "node_modules/(@types/)?react/",
+      },
+    },
+    {
+      name: "only-the-hook-knows-react",
+      comment: "react is an optional peer: without it the rest must work.",
+      severity: "error",
+      from: { path: "^packages/client/src/(?!react/)", pathNot: "\\.test\\.ts$" },
+      to: { path: "node_modules/(@types/)?react|^packages/client/src/react/" },
+    },
     { name: "no-unresolved", severity: "error", from: {}, to: { couldNotResolve: true } },
   ],
   options: {

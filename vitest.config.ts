@@ -11,6 +11,7 @@ export default defineConfig({
     // A test that waits for a real process or browser on a busy two-core machine needs room; nothing asserts on time.
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 20_000 } },
     reporters: ["default"],
   },
 });

@@ -13,6 +13,9 @@ const CHECKS: readonly Check[] = [
   { name: "format", command: ["oxfmt", "--check", "."] },
   { name: "lint", command: ["oxlint", "--type-aware", "--deny-warnings"] },
   { name: "types", command: ["tsc", "-p", "."] },
+  // Runs in browsers too, so it is checked with their typings.
+  { name: "types of the client", command: ["tsc", "-p", "packages/client"] },
+  { name: "types of the examples", command: ["tsc", "-p", "examples"] },
   { name: "dashboard types", command: ["tsc", "-p", "packages/dashboard"] },
   {
     name: "imports",

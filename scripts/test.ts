@@ -18,11 +18,14 @@ if (needsBrowser && findChromium() === null && !installChromium()) {
 function installChromium(): boolean {
   if (process.env["CHROMIUM_PATH"] !== undefined || process.getuid?.() !== 0) return false;
   console.error("Chromium is missing; installing it with apt-get …");
+  return aptGet("update") && aptGet("install", "-y", "chromium") && findChromium() !== null;
+}
+
+function aptGet(...command: string[]): boolean {
   // Another installation may hold the package lock for a while.
-  const apt = (...command: string[]) =>
-    spawnSync("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=300", ...command], {
-      stdio: ["ignore", "inherit", "inherit"],
-      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
-    }).status === 0;
-  return apt("update") && apt("install", "-y", "chromium") && findChromium() !== null;
+  const { status } = spawnSync("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=300", ...command], {
+    stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  });
+  return status === 0;
 }

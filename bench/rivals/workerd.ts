@@ -28,12 +28,11 @@ export interface Workerd extends ServerOnCore {
 }
 
 /** Starts it with empty storage on a free port; `stop` removes the storage. */
-export async function startWorkerd(): Promise<Workerd> {
+export async function startWorkerd(webhookSecret = "secret-of-the-benchmark"): Promise<Workerd> {
   const installed = install();
   const bundle = await bundleWorker(installed);
   const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-workerd-"));
   const port = await findFreePort();
-  const webhookSecret = "secret-of-the-benchmark";
   mkdirSync(join(folder, "storage"));
   writeFileSync(join(folder, "worker.js"), bundle);
   writeFileSync(join(folder, "email.js"), "export default { EmailMessage: class {} };\n");

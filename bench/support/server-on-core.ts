@@ -24,11 +24,26 @@ export function pinLoadGenerator(): void {
   if (canPin) spawnSync("taskset", ["-a", "-cp", LOAD_CORE, String(process.pid)]);
 }
 
-export async function startOnCore(
+export interface StartOptions {
+  readonly env?: Record<string, string>;
+  readonly cwd?: string;
+  readonly waitForLine?: boolean;
+}
+
+export function startOnCore(command: readonly string[], options: StartOptions = {}): Promise<ServerOnCore> {
+  return start(command, SERVER_CORE, options);
+}
+
+/** For what stands behind the server under test and must not take its core. */
+export function startOnLoadCore(
   command: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string; waitForLine?: boolean } = {},
+  options: StartOptions = {},
 ): Promise<ServerOnCore> {
-  const [program = "", ...args] = canPin ? ["taskset", "-c", SERVER_CORE, ...command] : command;
+  return start(command, LOAD_CORE, options);
+}
+
+async function start(command: readonly string[], core: string, options: StartOptions): Promise<ServerOnCore> {
+  const [program = "", ...args] = canPin ? ["taskset", "-c", core, ...command] : command;
   const child = spawn(program, args, {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, ...options.env },

@@ -1,5 +1,5 @@
 /** Accounts, tokens and permissions through the management interface. */
-import { readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generateToken, isTokenShaped } from "@signalbox/protocol";
@@ -125,7 +125,8 @@ describe("tokens", () => {
     });
     const list = await server.api("GET", "/accounts/default/tokens");
     expect(JSON.stringify([shown.body, list.body])).not.toContain(token);
-    for (const file of readdirSync(server.dataDir)) {
+    for (const file of readdirSync(server.dataDir, { recursive: true, encoding: "utf8" })) {
+      if (statSync(join(server.dataDir, file)).isDirectory()) continue;
       expect(readFileSync(join(server.dataDir, file), "latin1"), file).not.toContain(token);
     }
     expect(JSON.stringify(server.logs)).not.toContain(token);

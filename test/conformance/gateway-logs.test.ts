@@ -398,6 +398,26 @@ describe("usage", () => {
     expect((await server.api("GET", past)).body.result).toEqual([]);
   });
 
+  it("is grouped and filtered by the tags of gateways", async () => {
+    const tag = (id: string, tags: Record<string, string>) =>
+      server.api("PUT", "/accounts/default/tags", { resource_type: "ai_gateway", resource_id: id, tags });
+    await tag("usage-a", { team: "red", env: "prod" });
+    await tag("usage-b", { env: "prod" });
+    const byTeam = await server.api("GET", `${path}?group_by=tag:team&tag=env=prod`);
+    expect(byTeam.body.result).toMatchObject([
+      { tag: "red", calls: 2 },
+      { tag: null, calls: 1 },
+    ]);
+    const byEnv = await server.api("GET", `${path}?group_by=model,tag:env&tag=env`);
+    expect(byEnv.body.result).toMatchObject([
+      { tag: "prod", model: "one", calls: 2 },
+      { tag: "prod", model: "two", calls: 1 },
+    ]);
+    expect((await server.api("GET", `${path}?tag=env=none`)).body.result).toEqual([]);
+    expect((await server.api("GET", `${path}?tag=team&gateway_id=usage-b`)).body.result).toEqual([]);
+    expect((await server.api("GET", `${path}?tag==x`)).body.errors[0].code).toBe(1007);
+  });
+
   it.each(["group_by=colour", "group_by=hour,day", "group_by=tag:", "start=soon", "nope=1"])(
     "refuses %s",
     async (query) => {

@@ -24,6 +24,8 @@ const management = (code: number, status: number, message: string, retryable = f
   entry("management", code, status, message, retryable, closeCode);
 const gateway = (code: number, status: number, message: string, retryable = false) =>
   entry("gateway", code, status, message, retryable);
+const webhooks = (code: number, status: number, message: string) =>
+  entry("webhooks", code, status, message, false);
 const agents = (code: number, status: number, message: string, retryable = false, closeCode?: number) =>
   entry("agents", code, status, message, retryable, closeCode);
 const tags = (code: number, message: string, status = 400) => entry("tags", code, status, message, false);
@@ -69,6 +71,14 @@ export const ERROR_TABLE = {
   gateway_body_too_large: gateway(2010, 413, "Request body too large"),
   gateway_unknown_key_alias: gateway(2040, 400, "Unknown stored key alias"),
   gateway_spend_limit: gateway(2041, 429, "Spend limit exceeded", true),
+
+  // Webhook intake.
+  webhook_invalid_signature: webhooks(4001, 401, "Invalid signature"),
+  webhook_invalid_payload: webhooks(4002, 400, "Invalid payload"),
+  webhook_missing_entity: webhooks(4003, 400, "Missing entity"),
+  webhook_entity_mismatch: webhooks(4004, 400, "The entity in the URL is not the one in the payload"),
+  webhook_unknown_source: webhooks(4005, 404, "Unknown webhook source"),
+  webhook_unsupported_media_type: webhooks(4006, 415, "Content-Type must be JSON or a form the source sends"),
 
   // Agents.
   agent_not_found: agents(3001, 404, "Agent not found", false, 4404),

@@ -33,3 +33,4 @@ export {
   type TagFilter,
 } from "./tag-filter.ts";
 export { TAG_RESOURCE_TYPES, type TagResourceType } from "./tag-resource-types.ts";
+export { isFinalCloseCode, parseServerFrame } from "./parse-server-frame.ts";

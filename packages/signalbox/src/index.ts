@@ -10,6 +10,7 @@ export {
   type DeadLetter,
   type EventOutcome,
   getAgentByName,
+  type QueuedWebhookOptions,
   type QueueItem,
   type QueueOptions,
   type RetryOptions,
@@ -22,4 +23,12 @@ export {
   type WebhookOptions,
 } from "./agents/index.ts";
 export { defineConfig, type ConfigFileInput } from "./config/index.ts";
+export { OutgoingWebhookError } from "./outgoing/index.ts";
+export {
+  type EventRow,
+  type LastEvent,
+  type Retention,
+  WebhookAgent,
+  type WebhookAgentState,
+} from "./webhooks/index.ts";
 export { SignalboxError } from "@signalbox/protocol";

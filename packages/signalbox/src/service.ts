@@ -35,6 +35,7 @@ import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
+import { createWebhooksArea, WebhookAgent } from "./webhooks/index.ts";
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -222,10 +223,11 @@ function createAreas(parts: AreaParts): AreaModule[] {
     ...parts,
     instanceStore: new InstanceFiles(parts.dataFolder.file("agents"), parts.onFatal),
     outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
-    builtInAgents: [],
+    builtInAgents: [WebhookAgent],
     tags: tags.lookup,
   });
-  return [createGatewayArea({ ...parts, tags: tags.lookup }), agents, tags];
+  const webhooks = createWebhooksArea({ ...parts, agents: agents.door });
+  return [createGatewayArea({ ...parts, tags: tags.lookup }), agents, webhooks, tags];
 }
 
 /** Last opened, first closed. */

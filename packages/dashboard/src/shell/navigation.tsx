@@ -9,6 +9,8 @@ interface Entry {
   /** Any of these lets the session see something there. */
   readonly needs: readonly Permission[];
   readonly icon: ReactNode;
+  /** Further pages that belong to it. */
+  readonly also?: readonly string[];
 }
 
 const ENTRIES: readonly Entry[] = [
@@ -17,6 +19,7 @@ const ENTRIES: readonly Entry[] = [
     page: "gateways",
     title: "Gateways",
     needs: ["gateway.read"],
+    also: ["usage"],
     icon: <path d="M3 17V8a7 7 0 0 1 14 0v9M7 17V8a3 3 0 0 1 6 0v9" />,
   },
   {
@@ -58,7 +61,9 @@ export function Navigation({ current }: { readonly current: string }) {
           <li key={entry.page}>
             <Link
               to={entry.page === "" ? page() : page(entry.page)}
-              aria-current={entry.page === current ? "page" : undefined}
+              aria-current={
+                entry.page === current || entry.also?.includes(current) === true ? "page" : undefined
+              }
             >
               <svg viewBox="0 0 20 20" aria-hidden="true" className="nav-icon">
                 {entry.icon}

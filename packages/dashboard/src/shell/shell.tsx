@@ -46,7 +46,7 @@ export function Shell({ session, accountId, page, onLogout }: ShellProps) {
           <SessionMenu onLogout={onLogout} />
         </aside>
         <main className="content" id="content" tabIndex={-1}>
-          <ErrorBoundary key={`${accountId}/${address}`}>
+          <ErrorBoundary key={`${accountId}/${page[0] ?? ""}`}>
             <Suspense fallback={<Loading />}>
               <PageOf page={page} />
             </Suspense>

@@ -2,6 +2,7 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { Connection } from "./connection.ts";
 import type { DeadLetters } from "./dead-letters.ts";
+import type { DeliveryLedger } from "./delivery-ledger.ts";
 import type { Schedules } from "./schedules.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
@@ -23,6 +24,7 @@ export interface AgentHost {
   readonly workQueue: WorkQueue;
   readonly deadLetters: DeadLetters;
   readonly schedules: Schedules;
+  readonly ledger: DeliveryLedger;
   /** The state, or undefined when none was ever set. */
   readState(): unknown;
   writeState(state: unknown, source: Connection | "server"): void;

@@ -6,6 +6,12 @@ import type { AgentHost, WebhookOptions } from "./agent-host.ts";
 import { AGENT_BASE } from "./callable.ts";
 import type { Connection, ConnectionContext } from "./connection.ts";
 import type { DeadLetter } from "./dead-letters.ts";
+import {
+  DEFAULT_WEBHOOK_RETRY,
+  QUEUED_WEBHOOK,
+  type QueuedWebhookOptions,
+  toQueuedWebhook,
+} from "./queued-webhook.ts";
 import type { Schedule, ScheduleCriteria, ScheduleOptions } from "./schedules.ts";
 import type { WebhookEvent } from "./webhook-event.ts";
 import type { QueueItem, QueueOptions } from "./work-queue.ts";
@@ -196,6 +202,15 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     options: WebhookOptions = {},
   ): Promise<{ readonly id: string; readonly status: number }> {
     return this.#host.sendWebhook(url, payload, options);
+  }
+
+  /**
+   * Puts a webhook in the durable queue: it is sent after this turn, tried again until the receiver answers 2xx, and ends in the dead
+   * letters when all attempts failed. Resolves with the queue item's id.
+   */
+  async queueWebhook(url: string, payload: unknown, options: QueuedWebhookOptions = {}): Promise<string> {
+    const retry = { ...DEFAULT_WEBHOOK_RETRY, ...options.retry };
+    return this.#host.workQueue.add(QUEUED_WEBHOOK, toQueuedWebhook(url, payload, options), { retry });
   }
 
   /** `fetch` that waits until everything this instance has written so far is durable. */

@@ -129,6 +129,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       await directory.start();
     },
     async drain() {
+      directory.drain();
       hub.closeAll(1012, "the server restarts");
       streams.close();
     },

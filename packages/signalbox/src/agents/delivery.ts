@@ -1,7 +1,7 @@
 /** A verified webhook as a turn: the ledger decides whether it runs, and its entry is stored with what the handler wrote. */
 import type { DeliveryOutcome } from "./agents-door.ts";
-import type { EventHandler } from "./agent.ts";
 import type { Instance } from "./instance.ts";
+import { isEventHandler, receiveEvent } from "./receive-event.ts";
 import type { WebhookEvent } from "./webhook-event.ts";
 
 /** Copies of deliveries that are at an await right now; only interleaving agents can have any. */
@@ -33,7 +33,7 @@ function deliverOnce(instance: Instance, event: WebhookEvent, key: string): Prom
       const { agent, ledger } = instance.parts;
       if (ledger.has(key)) return { kind: "duplicate" };
       if (!isEventHandler(agent)) return answer(instance, event, key);
-      const handled = agent.onEvent(event);
+      const handled = receiveEvent(agent, event);
       if (handled instanceof Promise) {
         return handled.then((result) => {
           ledger.add(key);
@@ -48,10 +48,6 @@ function deliverOnce(instance: Instance, event: WebhookEvent, key: string): Prom
 
 function toOutcome(result: void | "queued"): DeliveryOutcome {
   return { kind: result === "queued" ? "queued" : "processed" };
-}
-
-function isEventHandler(agent: object): agent is EventHandler {
-  return typeof (agent as Partial<EventHandler>).onEvent === "function";
 }
 
 /** An agent without `onEvent` sees the delivery as the request it was. Only an answer of success marks it as seen. */

@@ -13,6 +13,8 @@ export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "./agents-door.
 export { callable, type CallableOptions } from "./callable.ts";
 export type { Connection, ConnectionContext } from "./connection.ts";
 export type { DeadLetter } from "./dead-letters.ts";
+export type { QueuedWebhookOptions } from "./queued-webhook.ts";
+export { RECEIVE_EVENT } from "./receive-event.ts";
 export type { RetryOptions } from "./retry-options.ts";
 export type { Schedule, ScheduleCriteria, ScheduleOptions } from "./schedules.ts";
 export type { StreamingResponse } from "./streaming-response.ts";

@@ -6,6 +6,7 @@ import type { AgentHost } from "./agent-host.ts";
 import type { Connection } from "./connection.ts";
 import { currentTurn } from "./current-turn.ts";
 import type { DeadLetters } from "./dead-letters.ts";
+import type { DeliveryLedger } from "./delivery-ledger.ts";
 import type { Instance } from "./instance.ts";
 import type { InstanceState } from "./instance-state.ts";
 import type { LiveConnection } from "./live-connection.ts";
@@ -19,6 +20,7 @@ export interface HostParts {
   readonly workQueue: WorkQueue;
   readonly deadLetters: DeadLetters;
   readonly schedules: Schedules;
+  readonly ledger: DeliveryLedger;
   readonly gate: OutputGate;
   readonly database: InstanceDatabase;
   readonly transactions: Transactions;
@@ -35,6 +37,7 @@ export function createHost(instance: Instance, parts: HostParts): AgentHost {
     workQueue: parts.workQueue,
     deadLetters: parts.deadLetters,
     schedules: parts.schedules,
+    ledger: parts.ledger,
     readState: () => state.value,
     writeState: (next, source) => writeState(instance, state, next, source),
     query(sqlParts, values) {

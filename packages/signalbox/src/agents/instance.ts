@@ -24,6 +24,7 @@ import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceState } from "./instance-state.ts";
 import { Mailbox } from "./mailbox.ts";
 import { OutputGate } from "./output-gate.ts";
+import { QUEUED_WEBHOOK, type QueuedWebhook, sendQueuedWebhook } from "./queued-webhook.ts";
 import { Schedules } from "./schedules.ts";
 import { Transactions } from "./transactions.ts";
 import type { Turn, TurnOwner, TurnSpec } from "./turn.ts";
@@ -230,6 +231,7 @@ export class Instance implements TurnOwner {
         );
       }
       const host = createHost(this, {
+        ledger,
         state,
         workQueue,
         deadLetters,
@@ -260,6 +262,13 @@ export class Instance implements TurnOwner {
   }
 
   #callOwn(method: string, payload: unknown, about: unknown): unknown {
+    if (method === QUEUED_WEBHOOK) {
+      return sendQueuedWebhook(
+        this.environment.outgoing,
+        this.environment.variables,
+        payload as QueuedWebhook,
+      );
+    }
     if (!this.definition.hasMethod(method))
       throw new TypeError(`the agent has no method "${method}" any more`);
     const { agent } = this.parts;

@@ -76,6 +76,21 @@ describe("the output gate", () => {
     expect(seen).toEqual(["first", "second"]);
   });
 
+  it("covers all commits that came before a sync with that one", async () => {
+    const { gate, seen, syncs, output } = createGate();
+    for (let i = 0; i < 50; i++) {
+      gate.transactionOpened();
+      gate.send(output(String(i)));
+      gate.transactionCommitted();
+    }
+    await settle();
+    syncs[0]?.end();
+    await settle();
+    expect(seen).toHaveLength(50);
+    expect(syncs).toHaveLength(1);
+    expect(gate.isIdle).toBe(true);
+  });
+
   it("holds an answer that only read, when a commit before it is not synced", async () => {
     const { gate, seen, syncs, output } = createGate();
     gate.transactionOpened();

@@ -12,10 +12,13 @@ import { dev } from "./dev.ts";
 import { gatewayCommands } from "./gateway.ts";
 import { commandHelp, overview, unknownCommand } from "./help.ts";
 import { loginLink } from "./login-link.ts";
+import { logsCommands } from "./logs.ts";
 import { ManagementError } from "./management-client.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
+import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
+import { webhookCommands } from "./webhooks.ts";
 
 const COMMANDS: readonly Command[] = [
   serve,
@@ -23,8 +26,11 @@ const COMMANDS: readonly Command[] = [
   loginLink,
   ...accountCommands,
   ...tokenCommands,
+  ...logsCommands,
   ...agentCommands,
   ...gatewayCommands,
+  ...tagCommands,
+  ...webhookCommands,
 ];
 
 /** 1: the server refused or something failed. 2: the command line or the configuration is wrong. */

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { agentsConfig } from "./agents-config.ts";
-import { outgoingConfig, webhooksConfig } from "./webhooks-config.ts";
+import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
 import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 import { dashboardKeys } from "./dashboard-keys.ts";
@@ -46,8 +46,8 @@ const gateway = z
 export const configFile = z.strictObject({
   listener,
   agents: agentsConfig,
-  webhooks: webhooksConfig,
-  outgoing: outgoingConfig,
+  webhooks: webhookKeys,
+  outgoing: outgoingKeys,
   dashboard: dashboardKeys,
   gateway,
   providers: providerKeys,

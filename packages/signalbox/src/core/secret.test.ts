@@ -5,7 +5,7 @@ import { Secret } from "./secret.ts";
 it("never shows its text by accident", () => {
   const secret = new Secret("hunter2");
   expect(
-    `${secret} ${JSON.stringify({ secret })} ${inspect({ secret })} ${JSON.stringify(Object.entries(secret))}`,
+    `${String(secret)} ${JSON.stringify({ secret })} ${inspect({ secret })} ${JSON.stringify(Object.entries(secret))}`,
   ).not.toContain("hunter2");
   expect(secret.reveal()).toBe("hunter2");
 });

@@ -1,11 +1,12 @@
 /** A text that must not be seen by accident: printing, logging, serialising or inspecting it shows `[secret]`. */
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { inspect } from "node:util";
 
 const HIDDEN = "[secret]";
 
 export class Secret {
   readonly #text: string;
+  #digest: Buffer | undefined;
 
   constructor(text: string) {
     this.#text = text;
@@ -18,7 +19,8 @@ export class Secret {
 
   /** Compares without telling through timing where the difference is; hashing first hides the length too. */
   equals(candidate: string): boolean {
-    return timingSafeEqual(sha256(this.#text), sha256(candidate));
+    this.#digest ??= sha256(this.#text);
+    return timingSafeEqual(this.#digest, sha256(candidate));
   }
 
   toString(): string {
@@ -35,5 +37,5 @@ export class Secret {
 }
 
 export function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
+  return hash("sha256", text, "buffer");
 }

@@ -117,6 +117,7 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
       await spendLimits.start(gateways);
     },
     async stop() {
+      runner.close();
       client.close();
       await spendLimits.stop();
     },

@@ -1,79 +1,36 @@
-/** The gateway's Prometheus metrics. Labels are provider slugs and outcomes; accounts, gateways and models would have no bound. */
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+/**
+ * The gateway's Prometheus metrics. Labels are provider slugs and outcomes; accounts, gateways and models would have no bound.
+ * What is counted on every call is plain numbers, read when Prometheus asks.
+ */
+import { Counter, type MetricValue, type Registry } from "prom-client";
 import type { CallUsage } from "../storage/ports/call-log.ts";
 import { DURATION_BUCKETS } from "../telemetry/metrics.ts";
+import { PlainHistogram } from "../telemetry/plain-histogram.ts";
+import { metricReader } from "../telemetry/request-meter.ts";
 import { CUSTOM_PREFIX } from "./providers/provider-directory.ts";
 
 /** Seconds of our own work: from tens of microseconds to "something is wrong". */
 const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25];
 
-/** Metric children by label, looked up once: `labels()` costs more than the increment. */
-interface ProviderMetrics {
-  readonly calls: Map<number, Counter.Internal>;
-  readonly firstByte: Histogram.Internal<string>;
-  readonly tokensIn: Counter.Internal;
-  readonly tokensOut: Counter.Internal;
-  readonly cost: Counter.Internal;
-  readonly cached: Counter.Internal;
+class ProviderFigures {
+  readonly calls = new Map<number, number>();
+  readonly firstByte = new PlainHistogram(DURATION_BUCKETS);
+  tokensIn = 0;
+  tokensOut = 0;
+  cost = 0;
+  cached = 0;
 }
 
 export class GatewayMetrics {
-  readonly inFlight: Gauge.Internal<string>;
-  readonly #overhead: Histogram;
-  readonly #calls: Counter<"provider" | "status">;
-  readonly #tokens: Counter<"provider" | "direction">;
-  readonly #cost: Counter<"provider">;
-  readonly #cached: Counter<"provider">;
-  readonly #firstByte: Histogram<"provider">;
+  /** Calls that have been accepted and not ended. */
+  inFlight = 0;
+  readonly #overhead = new PlainHistogram(OVERHEAD_BUCKETS);
+  readonly #providers = new Map<string, ProviderFigures>();
   readonly #retries: Counter<"provider">;
   readonly #refusals: Counter<"reason">;
-  readonly #byProvider = new Map<string, ProviderMetrics>();
 
   constructor(registry: Registry) {
     const registers = [registry];
-    const gauge = new Gauge({
-      name: "signalbox_gateway_calls_in_flight",
-      help: "Calls that have been accepted and not ended.",
-      registers,
-    });
-    this.inFlight = gauge.labels();
-    this.#overhead = new Histogram({
-      name: "signalbox_gateway_overhead_seconds",
-      help: "Time a call spent in the gateway itself before it went upstream, request body excluded.",
-      buckets: OVERHEAD_BUCKETS,
-      registers,
-    });
-    this.#calls = new Counter({
-      name: "signalbox_gateway_calls_total",
-      help: "Ended calls by provider and status.",
-      labelNames: ["provider", "status"],
-      registers,
-    });
-    this.#tokens = new Counter({
-      name: "signalbox_gateway_tokens_total",
-      help: "Tokens as the providers report them.",
-      labelNames: ["provider", "direction"],
-      registers,
-    });
-    this.#cost = new Counter({
-      name: "signalbox_gateway_cost_dollars_total",
-      help: "Cost in US dollars of calls whose price is known.",
-      labelNames: ["provider"],
-      registers,
-    });
-    this.#cached = new Counter({
-      name: "signalbox_gateway_cache_hits_total",
-      help: "Calls answered from the cache.",
-      labelNames: ["provider"],
-      registers,
-    });
-    this.#firstByte = new Histogram({
-      name: "signalbox_gateway_first_byte_seconds",
-      help: "Time from a call's headers to the first byte of its answer.",
-      labelNames: ["provider"],
-      buckets: DURATION_BUCKETS,
-      registers,
-    });
     this.#retries = new Counter({
       name: "signalbox_gateway_retries_total",
       help: "Attempts after the first, and steps after the first.",
@@ -86,6 +43,7 @@ export class GatewayMetrics {
       labelNames: ["reason"],
       registers,
     });
+    for (const metric of this.#readers()) registry.registerMetric(metric);
   }
 
   overhead(ms: number): void {
@@ -108,38 +66,70 @@ export class GatewayMetrics {
     cost: number | null,
     isCached: boolean,
   ): void {
-    const of = this.#of(provider);
-    let calls = of.calls.get(status);
-    if (calls === undefined) {
-      calls = this.#calls.labels({ provider: label(provider), status });
-      of.calls.set(status, calls);
-    }
-    calls.inc();
-    if (firstByteMs !== null) of.firstByte.observe(firstByteMs / 1000);
+    const figures = this.#figuresOf(provider);
+    figures.calls.set(status, (figures.calls.get(status) ?? 0) + 1);
+    if (firstByteMs !== null) figures.firstByte.observe(firstByteMs / 1000);
     if (isCached) {
-      of.cached.inc();
+      figures.cached += 1;
       return;
     }
-    if (usage.tokensIn > 0) of.tokensIn.inc(usage.tokensIn);
-    if (usage.tokensOut > 0) of.tokensOut.inc(usage.tokensOut);
-    if (cost !== null && cost > 0) of.cost.inc(cost);
+    figures.tokensIn += usage.tokensIn;
+    figures.tokensOut += usage.tokensOut;
+    figures.cost += cost ?? 0;
   }
 
-  #of(slug: string): ProviderMetrics {
+  #figuresOf(slug: string): ProviderFigures {
     const provider = label(slug);
-    let metrics = this.#byProvider.get(provider);
-    if (metrics === undefined) {
-      metrics = {
-        calls: new Map(),
-        firstByte: this.#firstByte.labels({ provider }),
-        tokensIn: this.#tokens.labels({ provider, direction: "in" }),
-        tokensOut: this.#tokens.labels({ provider, direction: "out" }),
-        cost: this.#cost.labels({ provider }),
-        cached: this.#cached.labels({ provider }),
-      };
-      this.#byProvider.set(provider, metrics);
+    let figures = this.#providers.get(provider);
+    if (figures === undefined) {
+      figures = new ProviderFigures();
+      this.#providers.set(provider, figures);
     }
-    return metrics;
+    return figures;
+  }
+
+  #readers() {
+    const name = "signalbox_gateway";
+    const firstByte = `${name}_first_byte_seconds`;
+    const overhead = `${name}_overhead_seconds`;
+    return [
+      metricReader(`${name}_calls_in_flight`, "Calls that have been accepted and not ended.", "gauge", () => [
+        { value: this.inFlight, labels: {} },
+      ]),
+      metricReader(`${name}_calls_total`, "Ended calls by provider and status.", "counter", () =>
+        this.#each((provider, figures) =>
+          [...figures.calls].map(([status, value]) => ({ value, labels: { provider, status } })),
+        ),
+      ),
+      metricReader(`${name}_tokens_total`, "Tokens as the providers report them.", "counter", () =>
+        this.#each((provider, figures) => [
+          { value: figures.tokensIn, labels: { provider, direction: "in" } },
+          { value: figures.tokensOut, labels: { provider, direction: "out" } },
+        ]),
+      ),
+      metricReader(`${name}_cost_dollars_total`, "Cost of calls whose price is known.", "counter", () =>
+        this.#each((provider, figures) => [{ value: figures.cost, labels: { provider } }]),
+      ),
+      metricReader(`${name}_cache_hits_total`, "Calls answered from the cache.", "counter", () =>
+        this.#each((provider, figures) => [{ value: figures.cached, labels: { provider } }]),
+      ),
+      metricReader(
+        firstByte,
+        "Time from a call's headers to the first byte of its answer.",
+        "histogram",
+        () => this.#each((provider, figures) => figures.firstByte.read(firstByte, { provider })),
+      ),
+      metricReader(
+        overhead,
+        "Time a call spent in the gateway before it went upstream, its body's arrival included.",
+        "histogram",
+        () => this.#overhead.read(overhead, {}),
+      ),
+    ];
+  }
+
+  #each(read: (provider: string, figures: ProviderFigures) => MetricValue<string>[]): MetricValue<string>[] {
+    return [...this.#providers].flatMap(([provider, figures]) => read(provider, figures));
   }
 }
 

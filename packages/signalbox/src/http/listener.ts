@@ -6,7 +6,7 @@
  *   listening → draining: `drain()`; no new connections, answers carry `connection: close`, idle connections are closed.
  *   draining → closed: every connection ended, or the grace period passed and the rest are cut.
  */
-import { createServer, IncomingMessage, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { SignalboxError } from "@signalbox/protocol";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
@@ -58,6 +58,13 @@ export class Listener {
       response.statusCode = 417;
       response.end();
       request.resume();
+    });
+    // The go-ahead goes out when somebody begins to read the body: a caller that its headers alone refuse never sends it.
+    this.#server.on("checkContinue", (request, response) => {
+      request.once("resume", () => {
+        if (!response.headersSent) response.writeContinue();
+      });
+      dispatcher.request(request, response);
     });
     this.#server.on("clientError", (error, socket) => this.#onClientError(error, socket as Socket));
     this.#server.on("connection", (socket) => {

@@ -2,7 +2,8 @@
  * The management interface: serves the areas' routes with one order of work: path, method, credential, permission, account,
  * input, handler, envelope.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { SignalboxError } from "@signalbox/protocol";
 import type { ZodType } from "zod";
@@ -45,31 +46,23 @@ async function serve(
   }
   const principal = options.authenticate(request);
   if (principal === null) throw new SignalboxError("unauthenticated");
-  const query = new LazyQuery(context.query);
+  const query = new QueryText(context.query);
   if (route.accountOf !== undefined) params["account_id"] = route.accountOf(principal, query.parsed);
   authorise(route, principal, params["account_id"], options);
 
   const maxBodyBytes = route.maxBodyBytes ?? options.maxBodyBytes;
-  const abort = new LazyAbort(response);
-  const routeRequest: RouteRequest = {
-    id: context.id,
-    params,
-    get rawQuery() {
-      return query.parsed;
-    },
-    query: route.query === undefined ? undefined : parseInput(route.query, Object.fromEntries(query.parsed)),
-    body:
-      route.body === undefined
-        ? undefined
-        : parseInput(route.body, await readJson(request, context, maxBodyBytes)),
-    headers: request.headers,
-    principal,
-    get signal() {
-      return abort.signal;
-    },
-    readBody: () => context.readBody(maxBodyBytes),
-  };
-  await send(response, await route.handler(routeRequest), request.method === "HEAD");
+  const routeRequest = new ManagedRequest(context, request, response, params, principal, query, maxBodyBytes);
+  if (route.query !== undefined) {
+    routeRequest.query = parseInput(route.query, Object.fromEntries(query.parsed));
+  }
+  if (route.body !== undefined) {
+    routeRequest.body = parseInput(route.body, await readJson(request, context, maxBodyBytes));
+  }
+  const reply = route.handler(routeRequest);
+  const isHead = request.method === "HEAD";
+  // Not awaited without need: a handler that has its answer at hand pays for no further turn.
+  const sent = send(response, reply instanceof Promise ? await reply : reply, isHead);
+  if (sent !== undefined) await sent;
 }
 
 function withoutPrefix(segments: readonly string[]): readonly string[] {
@@ -128,27 +121,17 @@ function parseInput(schema: ZodType, input: unknown): unknown {
   });
 }
 
-async function send(response: ServerResponse, reply: Reply, isHead: boolean): Promise<void> {
+/** Writes the answer; a promise only for a stream, which takes its time. */
+function send(response: ServerResponse, reply: Reply, isHead: boolean): Promise<void> | undefined {
   const status = reply.status ?? 200;
   if (reply.raw !== undefined && typeof reply.raw.body === "object" && !Buffer.isBuffer(reply.raw.body)) {
     response.writeHead(status, { ...reply.headers, "content-type": reply.raw.contentType });
-    if (isHead) {
-      reply.raw.body.destroy();
-      response.end();
-      return;
-    }
-    try {
-      await pipeline(reply.raw.body, response);
-    } catch (error) {
-      // The reader of a stream may leave at any time; that is its end and not a failure.
-      if (!isPrematureClose(error)) throw error;
-    }
-    return;
+    return sendStream(response, reply.raw.body, isHead);
   }
   if (status === 204) {
     response.writeHead(204, reply.headers);
     response.end();
-    return;
+    return undefined;
   }
   const body = reply.raw === undefined ? envelope(reply) : (reply.raw.body as string | Buffer);
   response.writeHead(status, {
@@ -157,6 +140,21 @@ async function send(response: ServerResponse, reply: Reply, isHead: boolean): Pr
     "content-length": Buffer.byteLength(body),
   });
   response.end(isHead ? undefined : body);
+  return undefined;
+}
+
+async function sendStream(response: ServerResponse, body: Readable, isHead: boolean): Promise<void> {
+  if (isHead) {
+    body.destroy();
+    response.end();
+    return;
+  }
+  try {
+    await pipeline(body, response);
+  } catch (error) {
+    // The reader of a stream may leave at any time; that is its end and not a failure.
+    if (!isPrematureClose(error)) throw error;
+  }
 }
 
 function envelope(reply: Reply): string {
@@ -170,8 +168,71 @@ function isPrematureClose(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
 }
 
-/** Not every request has a query, and not every handler looks at it. */
-class LazyQuery {
+/** A request as handlers see it; whatever costs time is made when first asked for. */
+class ManagedRequest implements RouteRequest {
+  readonly id: string;
+  readonly params: Record<string, string>;
+  readonly principal: Principal;
+  query: unknown = undefined;
+  body: unknown = undefined;
+  readonly #context: RequestContext;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #query: QueryText;
+  readonly #maxBodyBytes: number;
+  #controller: AbortController | undefined;
+
+  constructor(
+    context: RequestContext,
+    request: IncomingMessage,
+    response: ServerResponse,
+    params: Record<string, string>,
+    principal: Principal,
+    query: QueryText,
+    maxBodyBytes: number,
+  ) {
+    this.id = context.id;
+    this.params = params;
+    this.principal = principal;
+    this.#context = context;
+    this.#request = request;
+    this.#response = response;
+    this.#query = query;
+    this.#maxBodyBytes = maxBodyBytes;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#request.headers;
+  }
+
+  get rawQuery(): URLSearchParams {
+    return this.#query.parsed;
+  }
+
+  parameter(name: string): string | null {
+    return this.#query.find(name);
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      const response = this.#response;
+      if (response.destroyed) controller.abort();
+      response.once("close", () => {
+        if (!response.writableFinished) controller.abort();
+      });
+    }
+    return this.#controller.signal;
+  }
+
+  readBody(): Promise<Buffer> {
+    return this.#context.readBody(this.#maxBodyBytes);
+  }
+}
+
+/** The query, parsed only when it has to be. */
+class QueryText {
   readonly #text: string;
   #parsed: URLSearchParams | undefined;
 
@@ -183,26 +244,21 @@ class LazyQuery {
     this.#parsed ??= new URLSearchParams(this.#text);
     return this.#parsed;
   }
-}
 
-/** Most handlers never look at the signal, so its controller and listener are made when one does. */
-class LazyAbort {
-  readonly #response: ServerResponse;
-  #controller: AbortController | undefined;
-
-  constructor(response: ServerResponse) {
-    this.#response = response;
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      const controller = new AbortController();
-      this.#controller = controller;
-      if (this.#response.destroyed) controller.abort();
-      this.#response.once("close", () => {
-        if (!this.#response.writableFinished) controller.abort();
-      });
+  /** Reads a query without escapes, which most are, where it stands. */
+  find(name: string): string | null {
+    const text = this.#text;
+    if (this.#parsed !== undefined || text.includes("%") || text.includes("+")) return this.parsed.get(name);
+    for (let start = 0; start <= text.length;) {
+      const next = text.indexOf("&", start);
+      const end = next === -1 ? text.length : next;
+      if (text.startsWith(name, start)) {
+        const after = start + name.length;
+        if (after === end) return "";
+        if (text.charCodeAt(after) === 0x3d) return text.slice(after + 1, end);
+      }
+      start = end + 1;
     }
-    return this.#controller.signal;
+    return null;
   }
 }

@@ -26,10 +26,11 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
     );
     request.once("error", reject);
-    // A body that breaks off fires `close` without `end`; settling twice is harmless.
-    request.once("close", () =>
-      reject(new SignalboxError("malformed_http", { message: "The request body broke off" })),
-    );
+    // A body that breaks off fires `close` without `end`. Every request fires `close`, and an error costs its stack trace.
+    request.once("close", () => {
+      if (!request.readableEnded)
+        reject(new SignalboxError("malformed_http", { message: "The request body broke off" }));
+    });
   });
 }
 

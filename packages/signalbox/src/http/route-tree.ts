@@ -5,6 +5,8 @@ interface Node {
   readonly literals: Map<string, Node>;
   parameter: { readonly name: string; readonly node: Node } | undefined;
   readonly routes: Map<string, Route>;
+  /** Methods the path knows, for `Allow`. */
+  readonly allowed: string[];
 }
 
 export interface RouteMatch {
@@ -26,6 +28,7 @@ export class RouteTree {
     }
     if (node.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`);
     node.routes.set(route.method, route);
+    node.allowed.push(...(route.method === "GET" ? ["GET", "HEAD"] : [route.method]));
   }
 
   /** Undefined when no route has this path at all. */
@@ -34,8 +37,7 @@ export class RouteTree {
     const node = find(this.#root, segments, 0, params);
     if (node === undefined) return undefined;
     const wanted = (method === "HEAD" ? "GET" : method) as RouteMethod;
-    const allowed = [...node.routes.keys()].flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
-    return { route: node.routes.get(wanted), params, allowed };
+    return { route: node.routes.get(wanted), params, allowed: node.allowed };
   }
 }
 
@@ -74,5 +76,5 @@ function parameterChild(node: Node, name: string): Node {
 }
 
 function createNode(): Node {
-  return { literals: new Map(), parameter: undefined, routes: new Map() };
+  return { literals: new Map(), parameter: undefined, routes: new Map(), allowed: [] };
 }

@@ -19,6 +19,8 @@ export interface RouteRequest<Body = unknown, Query = unknown> {
   readonly query: Query;
   /** The query as sent, for parameters that repeat; parsed when first asked for. */
   readonly rawQuery: URLSearchParams;
+  /** The first value of one parameter; cheaper than `rawQuery` where that is all a handler wants. */
+  parameter(name: string): string | null;
   readonly body: Body;
   readonly headers: IncomingHttpHeaders;
   readonly principal: Principal;

@@ -27,8 +27,17 @@ export class TrackedResponse extends ServerResponse {
   }
 }
 
+/** An id among the headers wins: a relayed answer keeps the one of whoever made it. */
 function withId(headers: HeaderList | undefined, id: string): HeaderList {
   if (id === "") return headers ?? {};
-  if (Array.isArray(headers)) return [...headers, "x-request-id", id];
+  if (Array.isArray(headers)) return hasId(headers) ? headers : [...headers, "x-request-id", id];
   return { "x-request-id": id, ...headers };
+}
+
+function hasId(headers: readonly OutgoingHttpHeader[]): boolean {
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i];
+    if (typeof name === "string" && name.length === 12 && name.toLowerCase() === "x-request-id") return true;
+  }
+  return false;
 }

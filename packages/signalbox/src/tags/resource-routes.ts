@@ -89,15 +89,24 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
   ];
 }
 
-async function read(parts: ResourceRoutesParts, request: RouteRequest): Promise<Reply> {
-  const query = request.rawQuery;
+/** Synchronous for a resource in memory: this is the path that is asked most. */
+function read(parts: ResourceRoutesParts, request: RouteRequest): Reply | Promise<Reply> {
   const resource = parseResource(
-    (name) => query.get(name) ?? undefined,
+    (name) => request.parameter(name) ?? undefined,
     parts.types,
     zoneOf(request),
     "tags_resource_required",
   );
-  const found = await parts.reader.find(accountOf(request), resource);
+  const known = parts.reader.peek(accountOf(request), resource);
+  return known === undefined ? readStored(parts, accountOf(request), resource) : showResource(known);
+}
+
+async function readStored(
+  parts: ResourceRoutesParts,
+  accountId: string,
+  resource: ResourceKey,
+): Promise<Reply> {
+  const found = await parts.reader.find(accountId, resource);
   if (found !== null) return showResource(found);
   if (parts.missing === 200) return { resultJson: untaggedJson(resource) };
   throw new SignalboxError("tags_resource_not_found", {

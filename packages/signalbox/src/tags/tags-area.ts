@@ -14,6 +14,7 @@ import { resourceRoutes } from "./resource-routes.ts";
 import { ResourceTypes } from "./resource-types.ts";
 import { AccountNumbers } from "./store/account-numbers.ts";
 import { ChangeLog } from "./store/change-log.ts";
+import { ResourceCache } from "./store/resource-cache.ts";
 import { TagReader } from "./store/tag-reader.ts";
 import { TagVocabulary } from "./store/tag-vocabulary.ts";
 import { TagWriter } from "./store/tag-writer.ts";
@@ -42,9 +43,11 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     maxAgeMs: settings.historyDays * DAY_MS,
     maxChanges: settings.historyChanges,
   });
-  const reader = new TagReader(database, accounts);
+  const cache = new ResourceCache();
+  const reader = new TagReader(database, accounts, cache);
   const writer = new TagWriter(database, clock, accounts, {
     maxTagsPerResource: settings.maxTagsPerResource,
+    cache,
     onChanged: (accountNo) => log.wake(accountNo),
   });
   const vocabulary = new TagVocabulary(database, accounts);

@@ -25,7 +25,7 @@ export class RequestMeter {
   constructor(registry: Registry, bounds: readonly number[]) {
     this.#bounds = bounds;
     registry.registerMetric(
-      reader(
+      metricReader(
         "signalbox_http_requests_total",
         "Requests answered, by area, method and status.",
         "counter",
@@ -33,7 +33,7 @@ export class RequestMeter {
       ),
     );
     registry.registerMetric(
-      reader(
+      metricReader(
         "signalbox_http_request_duration_seconds",
         "Time from a request's headers to the end of its answer.",
         "histogram",
@@ -93,10 +93,10 @@ export class RequestMeter {
 }
 
 /** The least a registry needs of a metric: its description and its values when asked. */
-function reader(
+export function metricReader(
   name: string,
   help: string,
-  type: "counter" | "histogram",
+  type: "counter" | "gauge" | "histogram",
   values: () => MetricValue<string>[],
 ): Metric {
   const metric = {

@@ -57,7 +57,7 @@ export function OverviewPage() {
                   .map(({ title, command }) => (
                     <div key={title}>
                       <p className="command-title">{title}</p>
-                      <CodeBlock code={command} label={title} />
+                      <CodeBlock code={command} label={title} isWrapped />
                     </div>
                   ))}
               </section>

@@ -74,7 +74,7 @@ export function replay(parts: CallParts, start: CallStart, step: Step, cached: C
     };
     parts.sink.record(toCallRecord(start, result, parts.payloadBytes));
   }
-  const headers = toClientHeaders(head, response, {
+  const headers = toClientHeaders(head, {
     logId: isLogged(start) ? start.id : null,
     cacheStatus: "HIT",
     step: start.showsStep ? 0 : null,

@@ -37,6 +37,7 @@ const ASSUMED_OUTPUT_TOKENS = 4096;
 
 export class CallRunner {
   readonly #parts: CallRunnerParts;
+  readonly #running = new Set<Call>();
 
   constructor(parts: CallRunnerParts) {
     this.#parts = parts;
@@ -66,6 +67,11 @@ export class CallRunner {
     return this.#send(start, use, turn.kind === "lead" ? turn.tell : null);
   }
 
+  /** Ends what still runs; after it no call writes to the log. */
+  close(): void {
+    for (const call of this.#running) call.cancel();
+  }
+
   /** From the cache, or first in line to go upstream; waits while the same request is there already. */
   async #takeTurn({ key }: CacheUse): Promise<CacheTurn> {
     const { cache } = this.#parts;
@@ -89,12 +95,14 @@ export class CallRunner {
       lead?.("abandoned");
       throw error;
     }
-    metrics.inFlight.inc();
+    metrics.inFlight += 1;
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
-      metrics.inFlight.dec();
+      this.#running.delete(call);
+      metrics.inFlight -= 1;
       money?.settle(outcome.cost);
       if (use !== null) this.#keep(use, lead, outcome);
     });
+    this.#running.add(call);
     metrics.overhead(performance.now() - start.startedAt);
     call.run();
     return call;
@@ -102,9 +110,10 @@ export class CallRunner {
 
   #keep(use: CacheUse, lead: ((outcome: LeaderOutcome) => void) | null, outcome: CallOutcome): void {
     const { head, body, usage } = outcome;
-    if (outcome.status === 200 && head !== null && body !== null) {
+    const { cache } = this.#parts;
+    if (outcome.status === 200 && head !== null && body !== null && body.length <= cache.maxEntryBytes) {
       // Set before the others are told: they look into the cache next.
-      this.#parts.cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
+      cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
       lead?.("stored");
     } else {
       lead?.(outcome.isAbandoned ? "abandoned" : "uncacheable");
@@ -122,7 +131,9 @@ export class CallRunner {
       model: step.model,
       metadata: options.metadata ?? null,
       estimate: this.#estimate(start, step),
-      isBounded: step.facts.maxOutputTokens !== null,
+      isBounded:
+        step.facts.maxOutputTokens !== null ||
+        (options.customCost !== undefined && "total" in options.customCost),
     });
   }
 

@@ -116,6 +116,13 @@ export class Call implements UpstreamHandler {
     else this.#sendError(error);
   }
 
+  /** Ends the call because the service stops: the client's connection is cut, the row says how far it came. */
+  cancel(): void {
+    if (this.#state === "ended") return;
+    this.#onClientClose();
+    this.#start.response.destroy();
+  }
+
   get #step(): Step {
     const step = this.#start.steps[this.#stepIndex];
     if (step === undefined) throw new Error("a call has at least one step");
@@ -148,7 +155,7 @@ export class Call implements UpstreamHandler {
     try {
       this.#start.response.writeHead(
         head.status,
-        toClientHeaders(head, this.#start.response, {
+        toClientHeaders(head, {
           cacheStatus: this.#start.cacheStatus,
           logId: this.#isLogged ? this.#start.id : null,
           step: this.#start.showsStep ? this.#stepIndex : null,

@@ -6,7 +6,7 @@ import type { GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
 import type { CallOptions } from "./call-options.ts";
-import { type BodyFacts, inspectBody, malformed, NO_FACTS } from "./inspect-body.ts";
+import { type BodyFacts, inspectBody, inspectStart, malformed, NO_FACTS } from "./inspect-body.ts";
 import { isUnderstood, type RequestType, requestTypeOf } from "./request-type.ts";
 import type { AttemptPolicy, Step } from "./step.ts";
 
@@ -88,10 +88,9 @@ function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
     throw malformed("Content-Type must be application/json");
   }
   if (body.kind === "none") throw malformed("The body is empty");
-  const facts = inspectBody(
-    body.kind === "whole" ? body.bytes : body.start,
-    contentType === undefined || JSON_TYPE.test(contentType),
-  );
+  // Of a body that is still coming only the beginning can be judged, and by the provider.
+  if (body.kind === "streamed") return inspectStart(body.start);
+  const facts = inspectBody(body.bytes, contentType === undefined || JSON_TYPE.test(contentType));
   if (facts.model === null && needsModel(requestType, provider, wanted.path)) {
     throw malformed("model is required and must be a string");
   }

@@ -1,5 +1,4 @@
 /** A provider's response headers as the client gets them: less hop-by-hop, plus what the gateway says about the call. */
-import type { ServerResponse } from "node:http";
 import type { ResponseHead } from "../upstream/response-parser.ts";
 import { gatewayHeaderName } from "./call-options.ts";
 
@@ -9,8 +8,6 @@ export interface ResponseMarks {
   readonly step: number | null;
   readonly errorOrigin: "gateway" | "provider" | null;
 }
-
-export const NO_MARKS: ResponseMarks = { logId: null, cacheStatus: null, step: null, errorOrigin: null };
 
 const HOP_BY_HOP = new Set([
   "connection",
@@ -23,12 +20,8 @@ const HOP_BY_HOP = new Set([
   "upgrade",
 ]);
 
-/** Flat list for `writeHead`. A provider's own `x-request-id` wins over ours: it is the one its support asks for. */
-export function toClientHeaders(
-  head: ResponseHead,
-  response: ServerResponse,
-  marks: ResponseMarks,
-): string[] {
+/** Flat list for `writeHead`. A provider's own `x-request-id` stays: it is the one its support asks for. */
+export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): string[] {
   const headers: string[] = [];
   const { rawHeaders } = head;
   const named = connectionNames(rawHeaders);
@@ -37,7 +30,6 @@ export function toClientHeaders(
     const name = raw.toLowerCase();
     // Only the gateway speaks for the gateway: a provider must not be able to claim its marks.
     if (HOP_BY_HOP.has(name) || named?.has(name) === true || gatewayHeaderName(name) !== null) continue;
-    if (name === "x-request-id") response.removeHeader("x-request-id");
     headers.push(raw, rawHeaders[i + 1] ?? "");
   }
   if (marks.logId !== null) headers.push("gw-aig-log-id", marks.logId);

@@ -29,6 +29,13 @@ export interface CallLogRouteParts {
 
 type Params = Readonly<Record<string, string>>;
 
+/** Read by `parseSelection`, because they repeat; here for the documentation. */
+const selection = {
+  search: z.string().max(256).optional(),
+  "filters.key": z.string().optional(),
+  "filters.operator": z.string().optional(),
+  "filters.value": z.string().optional(),
+};
 const order = {
   order_by: z.enum(Object.keys(ORDER_KEYS) as [string, ...string[]]).default("created_at"),
   order_by_direction: z.enum(["asc", "desc"]).optional(),
@@ -36,13 +43,14 @@ const order = {
   direction: z.enum(["asc", "desc"]).optional(),
 };
 const listQuery = z.object({
+  ...selection,
   ...order,
   page: z.coerce.number().int().min(1).default(1),
   per_page: z.coerce.number().int().min(1).max(MAX_PER_PAGE).default(20),
   /** Adds the smallest and largest cost, duration and token counts of all pages to `result_info`. */
   meta_info: z.enum(["true", "false"]).optional(),
 });
-const deleteQuery = z.object({ ...order, limit: z.coerce.number().int().min(1).optional() });
+const deleteQuery = z.object({ ...selection, ...order, limit: z.coerce.number().int().min(1).optional() });
 
 const metadataValue = z.union([z.string().max(4096), z.number(), z.boolean(), z.null()]);
 const patchBody = z.strictObject({

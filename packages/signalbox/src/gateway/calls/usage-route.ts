@@ -21,8 +21,8 @@ const TAG_GROUP = "tag:";
 export interface UsageRouteParts {
   readonly callLog: Pick<CallLog, "summarise">;
   readonly clock: Clock;
-  /** Lets usage be grouped and filtered by the tags of gateways; absent until tags are there. */
-  readonly tags: TagLookup | undefined;
+  /** Lets usage be grouped and filtered by the tags of gateways. */
+  readonly tags: TagLookup;
 }
 
 const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
@@ -92,7 +92,7 @@ export function usageRoute(parts: UsageRouteParts): Route {
         groupBy: tagKey === null ? groups : [...new Set<UsageGroup>([...groups, "gateway"])],
       });
       if (tagKey === null) return { result: figures.map((one) => showUsage(one, groups)) };
-      const values = await requireTags(parts.tags).valuesOf(accountId, GATEWAY_TYPE, tagKey);
+      const values = await parts.tags.valuesOf(accountId, GATEWAY_TYPE, tagKey);
       return {
         result: mergeByTag(figures, values, groups).map(({ figures: one, tag }) => ({
           ...showUsage(one, groups),
@@ -120,21 +120,15 @@ function parseGroups(texts: readonly string[]): Groups {
 }
 
 async function gatewayIds(
-  tags: TagLookup | undefined,
+  tags: TagLookup,
   accountId: string,
   query: URLSearchParams,
 ): Promise<readonly string[] | null> {
   const named = query.getAll("gateway_id");
   const filters = query.getAll("tag");
-  const tagged =
-    filters.length === 0 ? null : await requireTags(tags).matchingIds(accountId, GATEWAY_TYPE, filters);
+  const tagged = filters.length === 0 ? null : await tags.matchingIds(accountId, GATEWAY_TYPE, filters);
   if (tagged === null) return named.length === 0 ? null : named;
   return named.length === 0 ? [...tagged] : named.filter((id) => tagged.has(id));
-}
-
-function requireTags(tags: TagLookup | undefined): TagLookup {
-  if (tags === undefined) throw invalid("tags are not available");
-  return tags;
 }
 
 interface Tagged {

@@ -7,7 +7,7 @@
  * Invariants:
  * 1. Each response gives `onHead` once and then `onBody` at least once; `isLast` is true exactly once, on the last one.
  * 2. Body chunks are the bytes of the message body without framing. One read gives at most one `onBody`: chunked framing is
- *    squeezed out in place, in the buffer that the read owns.
+ *    squeezed out in place. A chunk lies in the buffer that was pushed and is valid only until `push` returns.
  * 3. Anything that could be read in two ways (conflicting lengths, unknown codings, folded lines) is an error, never a guess.
  * 4. Memory is bounded by `maxHeadBytes`, whatever arrives.
  */
@@ -133,7 +133,8 @@ export class ResponseParser {
       throw broken(`response headers over ${this.#maxHeadBytes} bytes`);
     }
     if (end === -1) {
-      if (all.length > 0) this.#pending = all;
+      // Copied: the pushed buffer is not ours to keep.
+      if (data.length > 0) this.#pending = this.#pending === null ? Buffer.from(data) : all;
       return null;
     }
     this.#pending = null;

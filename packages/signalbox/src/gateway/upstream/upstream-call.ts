@@ -88,7 +88,8 @@ export class UpstreamCall implements UpstreamExchange, ResponseEvents {
   onBody(chunk: Buffer, isLast: boolean): void {
     if (this.#state !== "receiving") return;
     if (isLast) this.#state = "ended";
-    this.#handler.onBody(chunk, isLast);
+    // The chunk lies in the buffer that the next read of any connection goes into.
+    this.#handler.onBody(chunk.length === 0 ? chunk : Buffer.from(chunk), isLast);
   }
 
   onReadEnd(): void {

@@ -17,7 +17,6 @@ import type { SqlQuery, SqlValue } from "../ports/sql.ts";
 /** Arbitrary but fixed: every Signalbox must agree on them. */
 const WRITE_LOCK = 0x5347_0001;
 const OWNER_LOCK = 0x5347_0002;
-const INT8_OID = 20;
 const POOL_SIZE = 10;
 
 export class PostgresDatabase implements Database {
@@ -54,7 +53,8 @@ export class PostgresDatabase implements Database {
       application_name: "signalbox",
       options: "-c synchronous_commit=on",
       types: {
-        getTypeParser: (oid, format) => (oid === INT8_OID ? Number : types.getTypeParser(oid, format)),
+        getTypeParser: (oid, format) =>
+          oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
       },
     });
     // A pooled connection may break while idle; the next query opens another, and a query in flight fails by itself.

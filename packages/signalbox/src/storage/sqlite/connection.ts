@@ -75,7 +75,7 @@ export class SqliteConnection {
     const statement = this.#database.prepare(text);
     return {
       text: statement.sourceSQL,
-      all: (values) => statement.all(...values) as Record<string, SqlValue>[],
+      all: (values) => statement.all(...values),
       take: (values, limit) =>
         Iterator.from(statement.iterate(...values) as Iterable<Record<string, SqlValue>>)
           .take(limit)

@@ -10,6 +10,11 @@ export class AccountNumbers {
     this.#database = database;
   }
 
+  /** The number if it is in memory. */
+  known(accountId: string): number | undefined {
+    return this.#known.get(accountId);
+  }
+
   /** Null for an account that has never had a tag. */
   async find(accountId: string): Promise<number | null> {
     const known = this.#known.get(accountId);

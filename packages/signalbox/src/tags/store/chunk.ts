@@ -18,7 +18,9 @@ const MAX_SPLICES = 8;
 
 export function chunkOf(sorted: ArrayLike<number>): Chunk | null {
   if (sorted.length === 0) return null;
-  if (sorted.length <= MAX_ARRAY_MEMBERS) return Uint16Array.from(sorted);
+  if (sorted.length <= MAX_ARRAY_MEMBERS) {
+    return sorted instanceof Uint16Array ? sorted : new Uint16Array(sorted);
+  }
   const bits = new Uint32Array(WORDS);
   for (let i = 0; i < sorted.length; i++) setBit(bits, sorted[i] as number);
   return bits;
@@ -106,17 +108,24 @@ export function decodeChunk(bytes: Uint8Array): Chunk {
     : new Uint16Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / 2);
 }
 
-function splice(chunk: Uint16Array, added: readonly number[], removed: readonly number[]): number[] {
-  const members = Array.from(chunk);
+function splice(chunk: Uint16Array, added: readonly number[], removed: readonly number[]): Uint16Array {
+  const members = new Uint16Array(chunk.length + added.length);
+  members.set(chunk);
+  let length = chunk.length;
   for (const number of added) {
-    const at = lowerBound(members, number);
-    if (members[at] !== number) members.splice(at, 0, number);
+    const at = lowerBound(members.subarray(0, length), number);
+    if (at < length && members[at] === number) continue;
+    members.copyWithin(at + 1, at, length);
+    members[at] = number;
+    length += 1;
   }
   for (const number of removed) {
-    const at = lowerBound(members, number);
-    if (members[at] === number) members.splice(at, 1);
+    const at = lowerBound(members.subarray(0, length), number);
+    if (at === length || members[at] !== number) continue;
+    members.copyWithin(at, at + 1, length);
+    length -= 1;
   }
-  return members;
+  return members.subarray(0, length);
 }
 
 function compact(bits: Uint32Array): Chunk | null {
@@ -125,7 +134,7 @@ function compact(bits: Uint32Array): Chunk | null {
   if (count > MAX_ARRAY_MEMBERS) return bits;
   const members: number[] = [];
   collectMembers(bits, 0, 0, count, members);
-  return Uint16Array.from(members);
+  return new Uint16Array(members);
 }
 
 function keepMembers(a: Uint16Array, b: Chunk, isMember: boolean): Uint16Array | null {

@@ -4,6 +4,7 @@ import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
+import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import {
   findResourceRow,
   readResourceRows,
@@ -27,17 +28,29 @@ export class TagReader implements TagLookup {
   readonly #database: Database;
   readonly #accounts: AccountNumbers;
 
-  constructor(database: Database, accounts: AccountNumbers) {
+  readonly #cache: ResourceCache;
+
+  constructor(database: Database, accounts: AccountNumbers, cache: ResourceCache) {
     this.#database = database;
     this.#accounts = accounts;
+    this.#cache = cache;
+  }
+
+  /** The resource if it is in memory; undefined says nothing. */
+  peek(accountId: string, key: ResourceKey): TaggedResource | undefined {
+    const accountNo = this.#accounts.known(accountId);
+    return accountNo === undefined ? undefined : this.#cache.get(cacheKey(accountNo, key));
   }
 
   /** Null when the resource has no record. */
   async find(accountId: string, key: ResourceKey): Promise<TaggedResource | null> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return null;
+    const { generation } = this.#cache;
     const row = await findResourceRow(this.#database, accountNo, key);
-    return row === undefined ? null : toTaggedResource(row);
+    const resource = row === undefined ? null : toTaggedResource(row);
+    if (resource !== null) this.#cache.put(cacheKey(accountNo, key), resource, generation);
+    return resource;
   }
 
   /** Every record with this type and id, whatever zone or parent it has. */

@@ -11,7 +11,7 @@ let count = 0;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describeTagStore("SQLite", {
-  runs: 1500,
+  runs: 700,
   async open() {
     const database = await SqliteDatabase.open(join(folder, `${count++}.db`), (error) => {
       throw error;

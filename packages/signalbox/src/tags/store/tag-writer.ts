@@ -2,10 +2,14 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
+import { BITMAP_MIN_USES } from "./index-delta.ts";
 import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
 import { WriteQueue, type WriteQueueOptions } from "./write-queue.ts";
+
+/** Writes of a load that share one pass over the index; more would save little and hold more in memory. */
+const LOAD_BATCH = 100_000;
 
 export class TagWriter {
   readonly #database: Database;
@@ -54,19 +58,38 @@ export class TagWriter {
 
   /**
    * Loads existing data in one transaction, without history: a migration from elsewhere, or a generated data set. It holds the writer
-   * for as long as it takes, so it is not for a server that is serving.
+   * for as long as it takes, so it is not for a server that is serving. Refused writes are left out; the number of others is returned.
    */
-  async load(accountId: string, writes: readonly TagWrite[]): Promise<void> {
+  async load(accountId: string, writes: Iterable<TagWrite>): Promise<number> {
     const accountNo = await this.#accounts.findOrCreate(accountId);
-    await this.#database.transaction((tx) =>
-      writeBatch(tx, accountNo, writes, {
-        maxTagsPerResource: this.#options.maxTagsPerResource,
-        now: this.#clock.now(),
-        withHistory: false,
-        budgetMs: Number.POSITIVE_INFINITY,
-      }),
-    );
+    const options = {
+      maxTagsPerResource: this.#options.maxTagsPerResource,
+      now: this.#clock.now(),
+      withHistory: false,
+      budgetMs: Number.POSITIVE_INFINITY,
+      bitmapMinUses: this.#options.bitmapMinUses ?? BITMAP_MIN_USES,
+    };
+    return this.#database.transaction(async (tx) => {
+      let loaded = 0;
+      for (const batch of inBatches(writes, LOAD_BATCH)) {
+        const { outcomes } = await writeBatch(tx, accountNo, batch, options);
+        loaded += outcomes.filter((outcome) => outcome.kind !== "refused").length;
+      }
+      return loaded;
+    });
   }
+}
+
+function* inBatches<T>(items: Iterable<T>, size: number): Generator<T[]> {
+  let batch: T[] = [];
+  for (const item of items) {
+    batch.push(item);
+    if (batch.length === size) {
+      yield batch;
+      batch = [];
+    }
+  }
+  if (batch.length > 0) yield batch;
 }
 
 function nameOf(resource: ResourceKey): string {

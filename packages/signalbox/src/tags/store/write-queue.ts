@@ -9,6 +9,8 @@
  */
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
+import { BITMAP_MIN_USES } from "./index-delta.ts";
+import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import type { TagWrite, WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
 
@@ -31,7 +33,10 @@ interface AccountQueue {
 }
 
 export interface WriteQueueOptions {
+  readonly cache: ResourceCache;
   readonly maxTagsPerResource: number;
+  /** From how many uses on a set has bitmaps; default `BITMAP_MIN_USES`. */
+  readonly bitmapMinUses?: number;
   /** Called when changes of the account are on stable storage. */
   readonly onChanged: (accountNo: number) => void;
 }
@@ -71,6 +76,8 @@ export class WriteQueue {
 
   async #runBatch(queue: AccountQueue): Promise<void> {
     let taken: Pending[] = [];
+    let keys: string[] = [];
+    const { cache } = this.#options;
     try {
       const { outcomes, hasChanges } = await this.#database.transaction(async (tx) => {
         // Taken only now, when the batch before has committed; an adapter may run this twice after a conflict.
@@ -85,16 +92,23 @@ export class WriteQueue {
             now: this.#clock.now(),
             withHistory: true,
             budgetMs: BATCH_BUDGET_MS,
+            bitmapMinUses: this.#options.bitmapMinUses ?? BITMAP_MIN_USES,
           },
         );
         queue.pending.unshift(...taken.splice(batch.outcomes.length));
+        cache.endWrite(keys);
+        keys = taken.map(({ write }) => cacheKey(queue.accountNo, write.resource));
+        cache.beginWrite(keys);
         return batch;
       });
+      cache.endWrite(keys);
+      keys = [];
       if (hasChanges) this.#options.onChanged(queue.accountNo);
       taken.forEach(({ resolve }, i) => resolve(outcomes[i] as WriteOutcome));
     } catch (error) {
       for (const { reject } of taken) reject(error);
     } finally {
+      cache.endWrite(keys);
       queue.underWay -= 1;
       this.#advance(queue);
     }

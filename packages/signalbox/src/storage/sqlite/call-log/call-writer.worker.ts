@@ -23,6 +23,8 @@ const options = workerData as WriterOptions;
 const writer = new CallWriter(options);
 
 let waiting: CallRecord[] = [];
+/** Memory that holds the waiting rows' bodies. */
+let bodies: ArrayBuffer[] = [];
 let position = 0;
 let timer: NodeJS.Timeout | undefined;
 /** The last commit failed: the timer tries again, new rows do not. */
@@ -41,6 +43,9 @@ function commit(): void {
   try {
     writer.write(waiting);
     waiting = [];
+    // Given back now: the garbage collector sees only small objects and would let megabytes of bodies gather.
+    for (const memory of bodies) memory.transfer(0);
+    bodies = [];
     isFailing = false;
     if (writer.trim()) void trimOn();
     report({ kind: "committed", upTo: position });
@@ -100,6 +105,7 @@ port.on("message", (message: WriterMessage) => {
   switch (message.kind) {
     case "rows":
       waiting.push(...decodeBatch(message.batch));
+      bodies.push(message.batch.bodies.buffer);
       position = message.upTo;
       if (waiting.length >= MAX_ROWS_PER_COMMIT && !isFailing) tryCommit();
       else timer ??= setTimeout(tryCommit, options.flushIntervalMs);

@@ -2,10 +2,17 @@
 import { type MessagePort, Worker } from "node:worker_threads";
 import type { Answer, Question } from "./messages.ts";
 
+/** What these threads allocate is short-lived: room for more would only make the process larger before it is cleared. */
+const YOUNG_GENERATION_MB = 4;
+
 /** A worker beside the given module; source files run as TypeScript, published ones as JavaScript. */
 export function startWorker(name: string, moduleUrl: string, workerData: unknown): Worker {
   const extension = moduleUrl.endsWith(".ts") ? ".ts" : ".js";
-  return new Worker(new URL(`./${name}.worker${extension}`, moduleUrl), { name, workerData });
+  return new Worker(new URL(`./${name}.worker${extension}`, moduleUrl), {
+    name,
+    workerData,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+  });
 }
 
 interface Waiting {

@@ -51,6 +51,7 @@ async function open(options: Partial<SqliteCallLogOptions> = {}): Promise<Sqlite
   return log;
 }
 
+const days = async () => (await readdir(folder)).filter((name) => name.endsWith(".db"));
 const total = async (calls: SqliteCallLog) => (await calls.list(GATEWAY, FIRST_PAGE)).total;
 
 /** Resolves when the condition holds; each look waits for a turn of the event loop. */
@@ -199,9 +200,8 @@ it("removes whole days past their age, at the start and on demand, and forgets t
   const clock = { now: () => now };
   const calls = await open({ maxAgeDays: 2, clock });
   calls.setQuota(GATEWAY, { maxRows: 3, whenFull: "stop" });
-  for (const days of [2, 1, 0]) calls.record(callRecord({ createdAt: NOON - days * DAY }));
+  for (const age of [2, 1, 0]) calls.record(callRecord({ createdAt: NOON - age * DAY }));
   expect(await total(calls)).toBe(3);
-  const days = async () => (await readdir(folder)).filter((name) => name.endsWith(".db"));
   await calls.expire();
   expect((await days()).length).toBe(3);
   now += DAY;
@@ -219,7 +219,7 @@ it("removes whole days past their age, at the start and on demand, and forgets t
 
 it("leaves everything in one file per day when closed: write-ahead logs are gone or empty", async () => {
   const calls = await open();
-  for (const days of [3, 2, 1, 0]) calls.record(callRecord({ createdAt: NOON - days * DAY }));
+  for (const age of [3, 2, 1, 0]) calls.record(callRecord({ createdAt: NOON - age * DAY }));
   expect(await total(calls)).toBe(4);
   await calls.close();
   const names = await readdir(folder);
@@ -233,5 +233,6 @@ it("leaves everything in one file per day when closed: write-ahead logs are gone
 
 it("says why it cannot be opened", async () => {
   await mkdir(dayPath(folder, "2026-11-15"));
-  await expect(open()).rejects.toThrow("unable to open");
+  await expect(open()).rejects.toThrow(/^cannot open the call log in .*: unable to open/);
+  expect(errors).toEqual([]);
 });

@@ -31,6 +31,7 @@ import type {
   UsageFigures,
   UsageQuery,
 } from "../../ports/call-log.ts";
+import { DataFolderError } from "../../ports/data-folder-error.ts";
 import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
 import { Questions, startWorker } from "./questions.ts";
 import { bodyBytes, bodyBytesOf, encodeBatch } from "./row-batch.ts";
@@ -87,6 +88,7 @@ export class SqliteCallLog implements CallLog {
   #roomWaiters: (() => void)[] = [];
   #positionWaiters: PositionWaiter[] = [];
   #hasWriterCommitted = true;
+  #isOpen = false;
   #failure: Error | null = null;
   #closed: Promise<void> | null = null;
 
@@ -104,12 +106,14 @@ export class SqliteCallLog implements CallLog {
     const log = new SqliteCallLog(options);
     try {
       await log.expire();
+      log.#isOpen = true;
       return log;
-    } catch (error) {
+    } catch (cause) {
       clearInterval(log.#expiryTimer);
-      log.#closed = Promise.resolve();
       await log.#writer.terminate();
-      throw error;
+      throw new DataFolderError(`cannot open the call log in ${options.folder}: ${asError(cause).message}`, {
+        cause,
+      });
     }
   }
 
@@ -274,7 +278,7 @@ export class SqliteCallLog implements CallLog {
     worker.on("exit", () => {
       const error = new Error("the call log's writer ended unexpectedly", { cause });
       questions.fail(cause ?? error);
-      if (this.#closed === null) this.#replaceWriter(error);
+      if (this.#isOpen && this.#closed === null) this.#replaceWriter(error);
     });
     return [worker, questions];
   }

@@ -62,7 +62,7 @@ const source = z.strictObject({
   account: z.string().min(1).default("default"),
 });
 
-export const webhooksConfig = z
+export const webhookKeys = z
   .strictObject({
     /** Bytes of a delivery's body. Default 5 MiB. */
     maxBodyBytes: z.int().min(1).max(mebibytes(100)).default(mebibytes(5)),
@@ -86,13 +86,13 @@ export const webhooksConfig = z
   })
   .prefault({});
 
-export const outgoingConfig = z
+export const outgoingKeys = z
   .strictObject({
     /** Lets `sendWebhook` reach loopback and private addresses. Default false. */
     allowPrivateHosts: z.boolean().default(false),
   })
   .prefault({});
 
-export type WebhooksConfig = z.output<typeof webhooksConfig>;
+export type WebhooksConfig = z.output<typeof webhookKeys>;
 export type WebhookSourceConfig = z.output<typeof source>;
 export type CustomScheme = z.output<typeof customScheme>;

@@ -1,0 +1,154 @@
+/**
+ * What storing a call costs: our queue and writer's thread against the obvious way, an insert for each call on the main thread.
+ * The main thread's time is what the gateway's callers feel; rows per second is what a writer can keep up with.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ulid } from "../../packages/signalbox/src/core/ulid.ts";
+import type { CallRecord } from "../../packages/signalbox/src/storage/ports/call-log.ts";
+import { CallWriter } from "../../packages/signalbox/src/storage/sqlite/call-log/call-writer.ts";
+import { SqliteCallLog } from "../../packages/signalbox/src/storage/sqlite/call-log/sqlite-call-log.ts";
+import type { Contender, Workload } from "../support/workload.ts";
+
+const ROWS_ONLY = "rows without bodies";
+const WITH_BODIES = "rows with two bodies of 1 KB";
+const ROWS = 40_000;
+/** The direct way syncs every row, so it gets fewer of them. */
+const DIRECT_ROWS = 1000;
+const BODY = Buffer.from(JSON.stringify({ content: "lorem ipsum dolor ".repeat(56) }));
+
+function makeCall(scenario: string): CallRecord {
+  const body = scenario === WITH_BODIES ? BODY : null;
+  return {
+    id: ulid(),
+    accountId: "default",
+    gatewayId: "default",
+    createdAt: Date.now(),
+    provider: "openai",
+    model: "gpt-5-mini",
+    path: "chat/completions",
+    method: "POST",
+    requestType: "chat",
+    requestContentType: "application/json",
+    responseContentType: "application/json",
+    statusCode: 200,
+    success: true,
+    durationMs: 312.5,
+    firstByteMs: 210,
+    cached: false,
+    step: 0,
+    usage: {
+      tokensIn: 812,
+      tokensOut: 140,
+      tokensInCached: 512,
+      tokensInCacheWrite: 0,
+      tokensOutReasoning: 64,
+    },
+    cost: 0.0011,
+    isCustomCost: false,
+    metadata: '{"user":"ada"}',
+    eventId: null,
+    userAgent: "OpenAI/JS 6.49.0",
+    tokenId: null,
+    requestBytes: 1024,
+    responseBytes: 1024,
+    requestBody: body,
+    responseBody: body,
+    requestBodyComplete: true,
+    responseBodyComplete: true,
+  };
+}
+
+function rethrow(error: Error): never {
+  throw error;
+}
+
+function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), "signalbox-bench-calls-"));
+}
+
+const queued: Contender = {
+  name: "signalbox",
+  async start() {
+    const folder = temporaryFolder();
+    const log = await SqliteCallLog.open({
+      folder,
+      maxAgeDays: 30,
+      flushIntervalMs: 200,
+      maxBodyBytes: 10_000_000,
+      maxQueuedCalls: 10_000,
+      maxQueuedBytes: 64_000_000,
+      onError: rethrow,
+      onFatal: rethrow,
+    });
+    return {
+      async measure(scenario) {
+        const calls = Array.from({ length: ROWS }, () => makeCall(scenario));
+        const startedAt = performance.now();
+        let mainMs = 0;
+        for (let i = 0; i < ROWS;) {
+          if (!log.hasRoom) await log.whenRoom();
+          const burstAt = performance.now();
+          for (const end = i + 64; i < end; i++) log.record(calls[i] ?? makeCall(scenario));
+          mainMs += performance.now() - burstAt;
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        await log.get({ accountId: "default", gatewayId: "default" }, calls[ROWS - 1]?.id ?? "");
+        const perSecond = ROWS / ((performance.now() - startedAt) / 1000);
+        return { rows: perSecond, main: (mainMs * 1000) / ROWS };
+      },
+      async stop() {
+        await log.close();
+        rmSync(folder, { recursive: true, force: true });
+      },
+    };
+  },
+};
+
+const direct: Contender = {
+  name: "insert per call on the main thread",
+  async start() {
+    const folder = temporaryFolder();
+    const writer = new CallWriter({ folder, maxBodyBytes: 10_000_000 });
+    return {
+      async measure(scenario) {
+        const calls = Array.from({ length: DIRECT_ROWS }, () => makeCall(scenario));
+        const startedAt = performance.now();
+        for (const call of calls) writer.write([call]);
+        const ms = performance.now() - startedAt;
+        return { rows: DIRECT_ROWS / (ms / 1000), main: (ms * 1000) / DIRECT_ROWS };
+      },
+      async stop() {
+        writer.close();
+        rmSync(folder, { recursive: true, force: true });
+      },
+    };
+  },
+};
+
+const metrics = [
+  { name: "rows", unit: "1/s", better: "higher" },
+  { name: "main", unit: "µs/row", better: "lower" },
+] as const;
+
+export const workload: Workload = {
+  name: "call-log",
+  summary: "storing the gateway's calls: rows per second, and main-thread time per row",
+  rounds: 5,
+  contenders: [queued, direct],
+  scenarios: [
+    { name: ROWS_ONLY, metrics },
+    { name: WITH_BODIES, metrics },
+  ],
+  goals: [
+    {
+      text: "at most 5 µs of main thread per row",
+      isMet: (median) => (median("signalbox", ROWS_ONLY, "main") ?? Infinity) <= 5,
+    },
+    {
+      text: "at least 20,000 rows per second",
+      isMet: (median) => (median("signalbox", ROWS_ONLY, "rows") ?? 0) >= 20_000,
+    },
+  ],
+};

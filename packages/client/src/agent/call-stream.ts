@@ -1,0 +1,90 @@
+/**
+ * The results of a streaming method: `for await` reads the pieces, `result` is the value the method ended with.
+ * The protocol has no way to slow the server down, so what waits to be read is bounded.
+ */
+import { AgentError } from "./agent-error.ts";
+
+/** A reader this far behind will not catch up; holding more would only move the failure to the page's memory. */
+const MAX_WAITING = 10_000;
+
+type Waiter<Piece, Result> = {
+  resolve(step: IteratorResult<Piece, Result>): void;
+  reject(error: unknown): void;
+};
+
+type End<Result> =
+  | { readonly kind: "done"; readonly result: Result }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+export class CallStream<Piece, Result = unknown> implements AsyncIterableIterator<Piece, Result> {
+  /** The method's last value; rejects when the stream fails or is left early. */
+  readonly result: Promise<Result>;
+  readonly #waiting: Piece[] = [];
+  readonly #waiters: Waiter<Piece, Result>[] = [];
+  readonly #settle: { resolve(result: Result): void; reject(error: unknown): void };
+  readonly #onLeave: () => void;
+  #end: End<Result> | null = null;
+
+  /** `onLeave` runs when the reader stops before the end. */
+  constructor(onLeave: () => void) {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    // Whoever only iterates sees the failure there; it must not count as unhandled here.
+    promise.catch(() => {});
+    this.result = promise;
+    this.#settle = { resolve, reject };
+    this.#onLeave = onLeave;
+  }
+
+  push(piece: Piece): void {
+    if (this.#end !== null) return;
+    const waiter = this.#waiters.shift();
+    if (waiter !== undefined) {
+      waiter.resolve({ done: false, value: piece });
+    } else if (this.#waiting.length < MAX_WAITING) {
+      this.#waiting.push(piece);
+    } else {
+      this.#onLeave();
+      this.fail(
+        new AgentError("buffer_full", `more than ${MAX_WAITING} results of the stream wait to be read`),
+      );
+    }
+  }
+
+  finish(result: Result): void {
+    if (this.#end !== null) return;
+    this.#end = { kind: "done", result };
+    this.#settle.resolve(result);
+    for (const waiter of this.#waiters.splice(0)) waiter.resolve({ done: true, value: result });
+  }
+
+  fail(error: unknown): void {
+    if (this.#end !== null) return;
+    this.#end = { kind: "failed", error };
+    this.#settle.reject(error);
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(error);
+  }
+
+  next(): Promise<IteratorResult<Piece, Result>> {
+    // A piece may itself be undefined: JSON drops such a result.
+    if (this.#waiting.length > 0) {
+      return Promise.resolve({ done: false, value: this.#waiting.shift() as Piece });
+    }
+    if (this.#end?.kind === "failed") return Promise.reject(this.#end.error);
+    if (this.#end?.kind === "done") return Promise.resolve({ done: true, value: this.#end.result });
+    return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
+  }
+
+  /** Leaving the loop early: later results are ignored. The method itself runs on; the protocol cannot stop it. */
+  return(): Promise<IteratorResult<Piece, Result>> {
+    this.#waiting.length = 0;
+    if (this.#end === null) {
+      this.#onLeave();
+      this.fail(new DOMException("The stream was left before its end", "AbortError"));
+    }
+    return Promise.resolve({ done: true, value: undefined as Result });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}

@@ -1,0 +1,63 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { StateMirror } from "./state-mirror.ts";
+
+describe("StateMirror", () => {
+  it("agrees with the server after any series of accepted and refused updates, once all verdicts are in", () => {
+    // A server that refuses negative numbers and tells its state after each refusal; verdicts arrive after any number of sends.
+    const update = fc.record({ value: fc.integer({ min: -3, max: 3 }), verdictsNow: fc.nat({ max: 4 }) });
+    fc.assert(
+      fc.property(fc.array(update, { maxLength: 20 }), (updates) => {
+        const mirror = new StateMirror<{ n: number; at: number }>();
+        let truth = { n: 0, at: -1 };
+        mirror.tell(truth);
+        const onTheWay: { n: number; at: number }[] = [];
+        const decide = (count: number) => {
+          for (const next of onTheWay.splice(0, count)) {
+            if (next.n >= 0) {
+              truth = next;
+            } else {
+              mirror.refuse();
+              mirror.tell({ ...truth });
+            }
+          }
+        };
+        for (const [at, { value, verdictsNow }] of updates.entries()) {
+          mirror.sent({ n: value, at });
+          onTheWay.push({ n: value, at });
+          decide(verdictsNow);
+        }
+        decide(Infinity);
+        expect(mirror.current).toEqual(truth);
+      }),
+    );
+  });
+
+  it("takes back the newest update when a refusal comes without an explanation", () => {
+    const mirror = new StateMirror<string>();
+    mirror.tell("base");
+    mirror.sent("a");
+    mirror.sent("b");
+    mirror.refuse();
+    expect(mirror.current).toBe("a");
+  });
+
+  it("shows null as a state like any other", () => {
+    const mirror = new StateMirror<string | null>();
+    mirror.tell("base");
+    mirror.sent(null);
+    expect(mirror.current).toBeNull();
+  });
+
+  it("forgets what was sent on a lost connection when the next one tells the truth, but not what still waits", () => {
+    const mirror = new StateMirror<string>();
+    mirror.sent("sent");
+    mirror.keep("waiting");
+    mirror.disconnect(true);
+    mirror.tell("truth");
+    expect(mirror.current).toBe("waiting");
+    mirror.sent("waiting");
+    mirror.refuse();
+    expect(mirror.current).toBe("truth");
+  });
+});

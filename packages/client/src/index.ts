@@ -1,0 +1,26 @@
+export {
+  AgentConnection,
+  type AgentConnectionOptions,
+  type ConnectionEvents,
+  type ConnectionSnapshot,
+  type ConnectionStatus,
+} from "./agent/agent-connection.ts";
+export { AgentError, type AgentErrorReason } from "./agent/agent-error.ts";
+export type { AgentStub, StateOf } from "./agent/agent-shape.ts";
+export type { BackoffPolicy } from "./agent/backoff.ts";
+export type { CallStream } from "./agent/call-stream.ts";
+export type { OutboxBound } from "./agent/outbox.ts";
+export type { CallOptions } from "./agent/pending-calls.ts";
+export type { OpenSocket, Socket } from "./agent/socket.ts";
+export type * from "./management/accounts.ts";
+export type * from "./management/agents.ts";
+export { SignalboxApiError } from "./management/api-error.ts";
+export type * from "./management/gateways.ts";
+export type { List, Page } from "./management/list.ts";
+export type * from "./management/logs.ts";
+export type * from "./management/tags.ts";
+export type * from "./management/tokens.ts";
+export type { RequestOptions, TransportOptions } from "./management/transport.ts";
+export type { Usage, UsageQuery } from "./management/usage.ts";
+export type * from "./management/webhooks.ts";
+export { type AccountClient, SignalboxClient } from "./signalbox-client.ts";

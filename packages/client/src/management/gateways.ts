@@ -1,0 +1,110 @@
+import { List } from "./list.ts";
+import type { CreatedToken } from "./tokens.ts";
+import { pathOf, type RequestOptions, type Transport } from "./transport.ts";
+
+export interface SpendRule {
+  readonly id?: string;
+  readonly enabled?: boolean;
+  readonly limitType: "cost";
+  /** US dollars. */
+  readonly limit: number;
+  /** Seconds. */
+  readonly window: number;
+  readonly technique?: "fixed" | "sliding";
+  readonly model?: SpendFilter;
+  readonly provider?: SpendFilter;
+  readonly metadata?: Readonly<Record<string, { readonly mode: "partition" } | SpendFilter>>;
+}
+
+interface SpendFilter {
+  readonly mode: "filter";
+  readonly values: readonly string[];
+}
+
+export interface GatewaySettings {
+  /** Every call needs a token. */
+  readonly authentication: boolean;
+  /** Seconds; null or 0 switches the cache off. */
+  readonly cache_ttl: number | null;
+  readonly cache_invalidate_on_update: boolean;
+  readonly collect_logs: boolean;
+  readonly log_management: number | null;
+  readonly log_management_strategy: "STOP_INSERTING" | "DELETE_OLDEST" | null;
+  /** Seconds. */
+  readonly rate_limiting_interval: number | null;
+  readonly rate_limiting_limit: number | null;
+  readonly rate_limiting_technique: "fixed" | "sliding" | null;
+  readonly retry_max_attempts: number | null;
+  /** Milliseconds. */
+  readonly retry_delay: number | null;
+  readonly retry_backoff: "constant" | "linear" | "exponential" | null;
+  readonly spend_limits: { readonly enabled?: boolean; readonly rules?: readonly SpendRule[] } | null;
+}
+
+export interface Gateway extends GatewaySettings {
+  readonly id: string;
+  readonly is_default: boolean;
+  readonly created_at: string;
+  readonly modified_at: string;
+}
+
+export class GatewaysApi {
+  readonly #transport: Transport;
+  readonly #path: string;
+
+  constructor(transport: Transport, accountPath: string) {
+    this.#transport = transport;
+    this.#path = `${accountPath}/ai-gateway/gateways`;
+  }
+
+  /** `search` is part of the id; `tag` filters as in the tagging interface. */
+  list(
+    query: { search?: string; tag?: readonly string[]; per_page?: number } = {},
+    options: RequestOptions = {},
+  ): List<Gateway> {
+    return new List(this.#transport, this.#path, query, options);
+  }
+
+  async create(
+    gateway: { readonly id: string } & Partial<GatewaySettings>,
+    options: RequestOptions = {},
+  ): Promise<Gateway> {
+    const request = { body: gateway, ...options };
+    return this.#transport.result<Gateway>("POST", this.#path, request);
+  }
+
+  async get(id: string, options: RequestOptions = {}): Promise<Gateway> {
+    return this.#transport.result<Gateway>("GET", this.#path + pathOf`/${id}`, options);
+  }
+
+  /** Settings that are absent stay as they are. */
+  async update(
+    id: string,
+    changes: Partial<GatewaySettings>,
+    options: RequestOptions = {},
+  ): Promise<Gateway> {
+    const request = { body: changes, ...options };
+    return this.#transport.result<Gateway>("PUT", this.#path + pathOf`/${id}`, request);
+  }
+
+  /** With its logs, stored keys and tags; tokens bound to it are revoked. */
+  async delete(id: string, options: RequestOptions = {}): Promise<Gateway> {
+    return this.#transport.result<Gateway>("DELETE", this.#path + pathOf`/${id}`, options);
+  }
+
+  /** A token with Run permission for this gateway only. */
+  async createToken(
+    id: string,
+    token: { name?: string; expires_at?: string } = {},
+    options: RequestOptions = {},
+  ): Promise<CreatedToken> {
+    const path = this.#path + pathOf`/${id}/tokens`;
+    return this.#transport.result<CreatedToken>("POST", path, { body: token, ...options });
+  }
+
+  /** The base URL to give a provider's client. */
+  async providerUrl(id: string, provider: string, options: RequestOptions = {}): Promise<string> {
+    const path = this.#path + pathOf`/${id}/url/${provider}`;
+    return this.#transport.result<string>("GET", path, options);
+  }
+}

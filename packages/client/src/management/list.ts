@@ -1,0 +1,67 @@
+/**
+ * A list of the management interface: `for await` reads every item, asking for the next page only when the one before is used up.
+ * Lists with a cursor and lists with page numbers read alike.
+ */
+import type { Query, RequestOptions, ResultInfo, Transport } from "./transport.ts";
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly info: ResultInfo;
+  /** Continues the list behind this page; null at its end. */
+  readonly next: Query | null;
+}
+
+export class List<Item> implements AsyncIterable<Item> {
+  readonly #transport: Transport;
+  readonly #path: string;
+  readonly #query: Query;
+  readonly #options: RequestOptions;
+
+  constructor(transport: Transport, path: string, query: Query, options: RequestOptions) {
+    this.#transport = transport;
+    this.#path = path;
+    this.#query = query;
+    this.#options = options;
+  }
+
+  /** One page: the first, or the one that `next` of another page names. */
+  async page(position: Query = {}): Promise<Page<Item>> {
+    const query = { ...this.#query, ...position };
+    const { result, info } = await this.#transport.request<Item[]>("GET", this.#path, {
+      query,
+      ...this.#options,
+    });
+    return { items: result, info, next: nextPosition(info, result.length) };
+  }
+
+  async *pages(): AsyncGenerator<Page<Item>, void, undefined> {
+    for (let position: Query | null = {}; position !== null;) {
+      const page: Page<Item> = await this.page(position);
+      yield page;
+      position = page.next;
+    }
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined> {
+    for await (const page of this.pages()) yield* page.items;
+  }
+
+  /** All items at once, at most `max` of them. */
+  async all(max = Infinity): Promise<Item[]> {
+    const items: Item[] = [];
+    for await (const item of this) {
+      if (items.length >= max) break;
+      items.push(item);
+    }
+    return items;
+  }
+}
+
+function nextPosition(info: ResultInfo, count: number): Query | null {
+  if (info.has_more === false) return null;
+  if (typeof info.cursor === "string" && info.cursor !== "") return { cursor: info.cursor };
+  const { page, per_page: perPage, total_count: total } = info;
+  if (page === undefined || perPage === undefined || total === undefined) return null;
+  // An empty page ends the list even if the total says otherwise: items may vanish while one reads.
+  return count > 0 && page * perPage < total ? { page: page + 1 } : null;
+}

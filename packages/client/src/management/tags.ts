@@ -1,0 +1,144 @@
+import { List } from "./list.ts";
+import { pathOf, type RequestOptions, type Transport } from "./transport.ts";
+
+export type Tags = Readonly<Record<string, string>>;
+
+export interface TaggedResource {
+  readonly type: string;
+  readonly id: string;
+  readonly name: string;
+  readonly etag: string;
+  readonly tags: Tags;
+  readonly tags_updated_at?: string;
+}
+
+export interface ResourceName {
+  readonly resource_type: string;
+  readonly resource_id: string;
+}
+
+export interface ResourceQuery {
+  /** `key`, `key=value`, `key=v1,v2`, `!key`, `key!=value`; all of them must match. */
+  readonly tag?: readonly string[];
+  readonly type?: readonly string[];
+  readonly id?: readonly string[];
+  /** Part of the name. */
+  readonly name?: string;
+  readonly case_insensitive?: boolean;
+}
+
+/** What of a change is conditional: `etag` refuses with 412 when the resource changed meanwhile. */
+export interface ConditionalOptions extends RequestOptions {
+  readonly etag?: string;
+}
+
+export interface TagChange extends Pick<TaggedResource, "type" | "id" | "name"> {
+  readonly position: string;
+  readonly action: "set" | "patch" | "delete" | "resource_deleted";
+  readonly actor: string;
+  readonly changed_at: string;
+  readonly before: Tags | null;
+  readonly after: Tags | null;
+}
+
+export interface BulkItem extends ResourceName {
+  readonly operation?: "set" | "patch" | "delete";
+  readonly tags?: Readonly<Record<string, string | null>>;
+  readonly name?: string;
+  readonly if_match?: string;
+}
+
+export interface BulkResult {
+  readonly success: boolean;
+  readonly errors: readonly { readonly code: number; readonly message: string }[];
+  readonly result: TaggedResource | null;
+}
+
+export class TagsApi {
+  readonly #transport: Transport;
+  readonly #path: string;
+
+  constructor(transport: Transport, accountPath: string) {
+    this.#transport = transport;
+    this.#path = `${accountPath}/tags`;
+  }
+
+  /** Fails with code 1004 for a resource that was never tagged, unless the service is set to answer an empty set. */
+  async get(resource: ResourceName, options: RequestOptions = {}): Promise<TaggedResource> {
+    const request = { query: { ...resource }, ...options };
+    return this.#transport.result<TaggedResource>("GET", this.#path, request);
+  }
+
+  /** Replaces the whole set. */
+  async set(
+    resource: ResourceName & { readonly tags: Tags; readonly name?: string },
+    options: ConditionalOptions = {},
+  ): Promise<TaggedResource> {
+    return this.#write("PUT", resource, options);
+  }
+
+  /** Merges; null removes a key. */
+  async patch(
+    resource: ResourceName & { readonly tags: Readonly<Record<string, string | null>> },
+    options: ConditionalOptions = {},
+  ): Promise<TaggedResource> {
+    return this.#write("PATCH", resource, options);
+  }
+
+  /** Deleting what has no tags is fine. */
+  async delete(resource: ResourceName, options: ConditionalOptions = {}): Promise<void> {
+    await this.#write("DELETE", resource, options);
+  }
+
+  resources(query: ResourceQuery = {}, options: RequestOptions = {}): List<TaggedResource> {
+    return new List(this.#transport, `${this.#path}/resources`, { ...query }, options);
+  }
+
+  /** How many resources match, exactly. */
+  async countResources(query: ResourceQuery = {}, options: RequestOptions = {}): Promise<number> {
+    const request = { query: { ...query, total: "exact" }, ...options };
+    const { info } = await this.#transport.request("GET", `${this.#path}/resources`, request);
+    return info.total_count ?? 0;
+  }
+
+  /** Keys in use, with the number of resources that have each. */
+  keys(query: { prefix?: string } = {}, options: RequestOptions = {}): List<{ key: string; count: number }> {
+    return new List(this.#transport, `${this.#path}/keys`, { ...query, counts: true }, options);
+  }
+
+  values(
+    key: string,
+    query: { prefix?: string; type?: string } = {},
+    options: RequestOptions = {},
+  ): List<{ value: string; count: number }> {
+    return new List(
+      this.#transport,
+      this.#path + pathOf`/values/${key}`,
+      { ...query, counts: true },
+      options,
+    );
+  }
+
+  /** Up to 1,000 changes, each carried out or refused on its own; `dryRun` only tells what would happen. */
+  async bulk(
+    items: readonly BulkItem[],
+    { dryRun = false, ...options }: RequestOptions & { readonly dryRun?: boolean } = {},
+  ): Promise<BulkResult[]> {
+    const request = { body: { items, dry_run: dryRun }, ...options };
+    return this.#transport.result<BulkResult[]>("POST", `${this.#path}/bulk`, request);
+  }
+
+  /** The changes of one resource, newest first. */
+  history(resource: ResourceName, options: RequestOptions = {}): List<TagChange> {
+    return new List(this.#transport, `${this.#path}/history`, { ...resource }, options);
+  }
+
+  #write(
+    method: "PUT" | "PATCH" | "DELETE",
+    body: ResourceName,
+    { etag, ...options }: ConditionalOptions,
+  ): Promise<TaggedResource> {
+    const headers = etag === undefined ? {} : { "if-match": `"${etag.replaceAll('"', "")}"` };
+    return this.#transport.result<TaggedResource>(method, this.#path, { body, headers, ...options });
+  }
+}

@@ -1,0 +1,91 @@
+/** The hook: an instance's live state and methods in a component. Wires fresh callbacks to a stable connection; holds no logic of its own. */
+import { useCallback, useEffect, useMemo, useSyncExternalStore } from "react";
+import {
+  AgentConnection,
+  type AgentConnectionOptions,
+  type ConnectionSnapshot,
+  type ConnectionStatus,
+} from "../agent/agent-connection.ts";
+import type { AgentStub, StateOf } from "../agent/agent-shape.ts";
+import { useFresh } from "./fresh-callbacks.ts";
+import { useConnectionLife, useStableConnection } from "./stable-connection.ts";
+
+export interface UseAgentOptions<Agent = unknown> extends AgentConnectionOptions {
+  /** False keeps (or takes) the component off the wire. Default true. */
+  readonly enabled?: boolean;
+  /** The state changed: told by the server, or changed by this component. */
+  readonly onStateUpdate?: (state: StateOf<Agent>, source: "server" | "client") => void;
+  /** The server refused a state update, which was taken back. */
+  readonly onStateError?: (message: string) => void;
+  readonly onStatus?: (status: ConnectionStatus) => void;
+  /** A text of the agent's own code. */
+  readonly onMessage?: (text: string) => void;
+}
+
+export interface UseAgentResult<Agent = unknown> extends ConnectionSnapshot<StateOf<Agent>> {
+  readonly setState: AgentConnection<Agent>["setState"];
+  readonly call: AgentConnection<Agent>["call"];
+  readonly stream: AgentConnection<Agent>["stream"];
+  readonly send: AgentConnection<Agent>["send"];
+  /** The agent's methods as functions; the same object over renders. */
+  readonly stub: AgentStub<Agent>;
+  /** The same object as long as the same instance is meant. */
+  readonly connection: AgentConnection<Agent>;
+}
+
+const SERVER_SNAPSHOT = { status: "idle", state: undefined, identity: null, error: null } as const;
+
+/**
+ * Connects a component to one instance. Reconnects when `url`, `agent`, `name`, `query` or a `token` given as text change, and on
+ * nothing else: callbacks, a `token` function and the other options may be new at every render.
+ */
+export function useAgent<Agent = unknown>(options: UseAgentOptions<Agent>): UseAgentResult<Agent> {
+  const fresh = useFresh(options);
+  const held = useStableConnection(addressKey(options), () => {
+    const { token } = options;
+    const connectionOptions: AgentConnectionOptions =
+      typeof token === "function" ? { ...options, token: () => currentToken(fresh.current) } : options;
+    return new AgentConnection<Agent>(connectionOptions);
+  });
+  const { connection } = held;
+
+  useEffect(() => {
+    const stops = [
+      connection.on("state", (state, source) => fresh.current.onStateUpdate?.(state, source)),
+      connection.on("stateError", (message) => fresh.current.onStateError?.(message)),
+      connection.on("status", (status) => fresh.current.onStatus?.(status)),
+      connection.on("message", (text) => fresh.current.onMessage?.(text)),
+    ];
+    return () => stops.forEach((stop) => stop());
+  }, [connection, fresh]);
+  useConnectionLife(held, options.enabled ?? true);
+
+  const subscribe = useCallback((onChange: () => void) => connection.on("change", onChange), [connection]);
+  const snapshot = useSyncExternalStore(
+    subscribe,
+    () => connection.snapshot,
+    () => SERVER_SNAPSHOT,
+  );
+  const methods = useMemo(
+    () => ({
+      setState: connection.setState.bind(connection),
+      call: connection.call.bind(connection),
+      stream: connection.stream.bind(connection),
+      send: connection.send.bind(connection),
+      stub: connection.stub,
+      connection,
+    }),
+    [connection],
+  );
+  return useMemo(() => ({ ...snapshot, ...methods }), [snapshot, methods]);
+}
+
+function currentToken({ token }: AgentConnectionOptions): string | undefined | Promise<string | undefined> {
+  return typeof token === "function" ? token() : token;
+}
+
+/** What makes it another instance (or another visitor). */
+function addressKey({ url, agent, name, query, token }: AgentConnectionOptions): string {
+  const parameters = Object.entries(query ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([url?.toString(), agent, name, parameters, typeof token === "string" ? token : null]);
+}

@@ -1,0 +1,61 @@
+/** What the tests of a connection share: a scripted server, connections that are closed afterwards, and answers. */
+import type { ClientFrame, RpcRequestFrame } from "@signalbox/protocol";
+import { afterEach, beforeEach, expect, vi } from "vitest";
+import { AgentConnection, type AgentConnectionOptions } from "../src/agent/agent-connection.ts";
+import { type FrameServer, type FrameSocket, startFrameServer } from "./frame-server.ts";
+
+export interface Counter {
+  state: { count: number };
+  add(by: number): number;
+  slow(): Promise<string>;
+  letters(stream: { send(piece: string): void; end(last?: number): void }, until: string): void;
+}
+
+export interface ConnectionBench {
+  /** Fresh for every test. */
+  server: FrameServer;
+  connect(options?: Partial<AgentConnectionOptions>): AgentConnection<Counter>;
+  /** Frames of this type that arrived on any connection, in order. */
+  received(type: string): ClientFrame[];
+}
+
+/** To be called once at the top of a test file. */
+export function useConnectionBench(): ConnectionBench {
+  const connections: AgentConnection<Counter>[] = [];
+  const bench = {
+    connect(options = {}) {
+      const connection = new AgentConnection<Counter>({
+        url: bench.server.url,
+        agent: "Counter",
+        name: "one",
+        backoff: { baseDelayMs: 5, maxDelayMs: 20 },
+        ...options,
+      });
+      connections.push(connection);
+      return connection;
+    },
+    received: (type) =>
+      bench.server.sockets.flatMap((socket) => socket.received).filter((frame) => frame.type === type),
+  } as ConnectionBench;
+  beforeEach(async () => {
+    bench.server = await startFrameServer();
+  });
+  afterEach(async () => {
+    for (const connection of connections.splice(0)) connection.close();
+    await bench.server.stop();
+  });
+  return bench;
+}
+
+export const statusIs = (connection: AgentConnection<Counter>, status: string) =>
+  vi.waitFor(() => expect(connection.status).toBe(status), { timeout: 10_000 });
+
+export function answer(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
+  const { id } = frame as RpcRequestFrame;
+  socket.send({ type: "rpc", id, success: true, done: true, result });
+}
+
+export function piece(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
+  const { id } = frame as RpcRequestFrame;
+  socket.send({ type: "rpc", id, success: true, done: false, result });
+}

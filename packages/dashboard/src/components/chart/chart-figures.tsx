@@ -1,0 +1,45 @@
+import type { TimeChartProps } from "./time-chart.tsx";
+
+type ChartFiguresProps = Omit<TimeChartProps, "kind" | "isWhole">;
+
+/** The chart as a table, folded away; times at which nothing happened are left out. */
+export function ChartFigures({ title, times, series, format, formatTime }: ChartFiguresProps) {
+  const rows = times.flatMap((time, i) =>
+    series.some(({ values }) => (values[i] ?? 0) !== 0) ? [{ time, i }] : [],
+  );
+  return (
+    <details className="chart-figures">
+      <summary>Figures</summary>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a region that scrolls must be reachable by keyboard */}
+      <div className="table-scroll" tabIndex={0} role="region" aria-label={`${title}, figures`}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              {series.map(({ name }) => (
+                <th key={name} scope="col" className="align-end">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ time, i }) => (
+              <tr key={time}>
+                <td>{formatTime(time)}</td>
+                {series.map(({ name, values }) => {
+                  const value = values[i];
+                  return (
+                    <td key={name} className="align-end">
+                      {value == null ? "–" : format(value)}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,15 @@
+import type { ReactNode } from "react";
+
+/** Small figures with their names. */
+export function Facts({ items }: { readonly items: readonly (readonly [name: string, value: ReactNode])[] }) {
+  return (
+    <dl className="facts">
+      {items.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,32 @@
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+export function count(value: number): string {
+  return Math.abs(value) < 10_000 ? plain.format(value) : compact.format(value);
+}
+
+/** US dollars; small amounts keep the digits that make them differ. */
+export function money(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (value === 0) return "$0";
+  if (Math.abs(value) < 0.01) return `$${value.toPrecision(2)}`;
+  return `$${value.toFixed(Math.abs(value) < 1 ? 3 : 2)}`;
+}
+
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return "–";
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+}
+
+export function bytes(value: number): string {
+  if (value < 1024) return `${value} B`;
+  if (value < 1024 * 1024) return `${(value / 1024).toFixed(1)} KiB`;
+  return `${(value / 1024 / 1024).toFixed(1)} MiB`;
+}
+
+export function share(part: number, whole: number): string {
+  return whole === 0 ? "–" : `${((100 * part) / whole).toFixed(1)} %`;
+}

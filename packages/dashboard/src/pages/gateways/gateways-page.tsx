@@ -1,0 +1,110 @@
+import { useState } from "react";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { PageHeader } from "../../components/page-header.tsx";
+import { ResourceView } from "../../components/resource-view.tsx";
+import { Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { count, money, share } from "../../format/number.ts";
+import { ask, read, withQuery } from "../../http/api.ts";
+import { useResource } from "../../http/use-resource.ts";
+import { Link } from "../../routing/link.tsx";
+import { useQueryValue } from "../../routing/location.ts";
+import { useAccountPaths, useMay } from "../../session/session.ts";
+import type { Usage } from "./analytics/usage.ts";
+import { CreateGatewayDialog } from "./create-gateway-dialog.tsx";
+import type { Gateway } from "./gateway.ts";
+import { GatewaysTabs } from "./gateways-tabs.tsx";
+
+export function GatewaysPage() {
+  const { api, page } = useAccountPaths();
+  const mayEdit = useMay("gateway.edit");
+  const [search, setSearch] = useQueryValue("search");
+  const [isCreating, setCreating] = useState(false);
+  const path = withQuery(api("ai-gateway", "gateways"), { search, per_page: 100 });
+  const gateways = useResource(path, async (signal) => (await ask<Gateway[]>(path, { signal })).result);
+  const usagePath = withQuery(api("ai-gateway", "usage"), { group_by: "gateway" });
+  const usage = useResource(usagePath, (signal) => read<Usage[]>(usagePath, signal));
+  const usageOf = (id: string) => usage.value?.find(({ gateway_id }) => gateway_id === id);
+  return (
+    <>
+      <PageHeader
+        title="Gateways"
+        actions={
+          mayEdit && (
+            <Button kind="primary" onClick={() => setCreating(true)}>
+              Create gateway
+            </Button>
+          )
+        }
+      >
+        A gateway is an address in front of AI providers with its own authentication, limits, cache and logs.
+      </PageHeader>
+      <GatewaysTabs current="gateways" />
+      <div className="filters">
+        <label className="field">
+          <span className="field-label">Search</span>
+          <input
+            type="search"
+            value={search}
+            onChange={(event) => setSearch(event.target.value)}
+            placeholder="part of the name"
+          />
+        </label>
+      </div>
+      <ResourceView of={gateways}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <EmptyState title={search === "" ? "No gateways yet" : "No gateway matches"}>
+              <p>
+                {search === ""
+                  ? "Create one for each application or team: logs, limits and tokens are kept apart by gateway."
+                  : "Search looks for a part of the gateway's name."}
+              </p>
+            </EmptyState>
+          ) : (
+            <Table
+              label="Gateways"
+              rows={rows}
+              keyOf={(gateway) => gateway.id}
+              columns={[
+                {
+                  title: "Gateway",
+                  cell: (gateway) => <Link to={page("gateways", gateway.id)}>{gateway.id}</Link>,
+                },
+                { title: "Authentication", cell: (gateway) => <AuthenticationBadge gateway={gateway} /> },
+                {
+                  title: "Calls, 7 days",
+                  align: "end",
+                  cell: (gateway) => count(usageOf(gateway.id)?.calls ?? 0),
+                },
+                {
+                  title: "Errors",
+                  align: "end",
+                  cell: ({ id }) => share(usageOf(id)?.errors ?? 0, usageOf(id)?.calls ?? 0),
+                },
+                {
+                  title: "Cost",
+                  align: "end",
+                  isMinor: true,
+                  cell: (gateway) => money(usageOf(gateway.id)?.cost ?? 0),
+                },
+                { title: "Changed", isMinor: true, cell: (gateway) => <Time at={gateway.modified_at} /> },
+              ]}
+            />
+          )
+        }
+      </ResourceView>
+      {isCreating && <CreateGatewayDialog onClose={() => setCreating(false)} />}
+    </>
+  );
+}
+
+export function AuthenticationBadge({ gateway }: { readonly gateway: Gateway }) {
+  return gateway.authentication ? (
+    <Badge tone="good">Authenticated</Badge>
+  ) : (
+    <Badge tone="warn">Unauthenticated</Badge>
+  );
+}

@@ -1,0 +1,89 @@
+import { useState } from "react";
+import { CodeBlock } from "../../../components/code-block.tsx";
+import { ResourceView } from "../../../components/resource-view.tsx";
+import { Tabs } from "../../../components/tabs.tsx";
+import { prettyJson } from "../../../format/json.ts";
+import { bytes } from "../../../format/number.ts";
+import { send } from "../../../http/api.ts";
+import { useResource } from "../../../http/use-resource.ts";
+import { assembleStream } from "./assemble-stream.ts";
+import { AnswerView, ConversationView } from "./conversation-view.tsx";
+
+/** A browser slows down on megabytes of text in one element; the whole body has its own address. */
+const MAX_SHOWN = 200_000;
+
+interface StoredBody {
+  readonly text: string;
+  /** False when the service kept only the beginning. */
+  readonly isComplete: boolean;
+}
+
+interface BodyPanelProps {
+  readonly title: "Request" | "Response";
+  readonly path: string;
+  readonly contentType: string;
+}
+
+export function BodyPanel({ title, path, contentType }: BodyPanelProps) {
+  const body = useResource(path, (signal) => readBody(path, signal));
+  return (
+    <section className="panel" aria-labelledby={`body-${title}`}>
+      <h2 id={`body-${title}`}>{title}</h2>
+      <ResourceView of={body}>
+        {(value) =>
+          value === null ? (
+            <p className="muted">No body is stored for this call.</p>
+          ) : (
+            <BodyView title={title} body={value} contentType={contentType} path={path} />
+          )
+        }
+      </ResourceView>
+    </section>
+  );
+}
+
+async function readBody(path: string, signal: AbortSignal): Promise<StoredBody | null> {
+  const response = await send(path, { signal });
+  if (!response.ok) return null;
+  return {
+    text: await response.text(),
+    isComplete: response.headers.get("gw-aig-body-complete") !== "false",
+  };
+}
+
+function BodyView({ title, body, contentType, path }: BodyPanelProps & { readonly body: StoredBody }) {
+  const [view, setView] = useState<"readable" | "raw">("readable");
+  const raw = prettyJson(body.text);
+  const readable =
+    title === "Request" ? (
+      <ConversationView json={body.text} />
+    ) : (
+      <AnswerView stream={assembleStream(body.text)} json={body.text} />
+    );
+  return (
+    <>
+      <Tabs
+        label={`${title} body`}
+        tabs={[
+          { name: "readable", title: "Readable" },
+          { name: "raw", title: "Raw" },
+        ]}
+        current={view}
+        onChange={setView}
+      >
+        {view === "readable" ? (
+          readable
+        ) : (
+          <CodeBlock code={raw.slice(0, MAX_SHOWN)} label={`${title} body, raw`} />
+        )}
+      </Tabs>
+      <p className="muted small">
+        {contentType === "" ? "no content type" : contentType} · {bytes(body.text.length)}
+        {!body.isComplete && " · only the beginning was kept"} ·{" "}
+        <a href={path} target="_blank" rel="noreferrer">
+          as it was sent
+        </a>
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,117 @@
+import { Button } from "../../../components/button.tsx";
+import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { Facts } from "../../../components/facts.tsx";
+import { PageHeader } from "../../../components/page-header.tsx";
+import { ResourceView } from "../../../components/resource-view.tsx";
+import { bytes, count, duration, money } from "../../../format/number.ts";
+import { ask, read } from "../../../http/api.ts";
+import { useAction } from "../../../http/use-action.ts";
+import { useResource } from "../../../http/use-resource.ts";
+import { useAccountPaths, useMay } from "../../../session/session.ts";
+import { BodyPanel } from "./body-panel.tsx";
+import type { Call } from "./call.ts";
+import { StatusBadge } from "./logs-tab.tsx";
+
+export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; readonly callId: string }) {
+  const { api, page } = useAccountPaths();
+  const path = api("ai-gateway", "gateways", gatewayId, "logs", callId);
+  const call = useResource(path, (signal) => read<Call>(path, signal));
+  return (
+    <>
+      <PageHeader
+        title="Call"
+        crumbs={[
+          { title: "Gateways", to: page("gateways") },
+          { title: gatewayId, to: page("gateways", gatewayId) },
+          { title: "Logs", to: page("gateways", gatewayId, "logs") },
+        ]}
+        actions={call.value !== undefined && <StatusBadge call={call.value} />}
+      >
+        {callId}
+      </PageHeader>
+      <ResourceView of={call}>
+        {(value) => (
+          <div className="stack">
+            <section className="panel" aria-label="Figures">
+              <Facts items={factsOf(value)} />
+            </section>
+            <div className="columns">
+              <BodyPanel title="Request" path={`${path}/request`} contentType={value.request_content_type} />
+              <BodyPanel
+                title="Response"
+                path={`${path}/response`}
+                contentType={value.response_content_type}
+              />
+            </div>
+            <Feedback path={path} call={value} onChange={call.reload} />
+          </div>
+        )}
+      </ResourceView>
+    </>
+  );
+}
+
+function factsOf(call: Call): (readonly [string, string])[] {
+  const cachedTokens = call.tokens_in_cached === 0 ? "" : ` (${count(call.tokens_in_cached)} cached)`;
+  const reasoning = call.tokens_out_reasoning === 0 ? "" : ` (${count(call.tokens_out_reasoning)} reasoning)`;
+  return [
+    ["Time", new Date(call.created_at).toLocaleString()],
+    ["Provider", call.provider],
+    ["Model", call.model === "" ? "none" : call.model],
+    ["Path", `${call.method} ${call.path}`],
+    ["Tokens in", count(call.tokens_in) + cachedTokens],
+    ["Tokens out", count(call.tokens_out) + reasoning],
+    ["Cost", money(call.cost)],
+    ["Duration", duration(call.duration)],
+    ["First byte", duration(call.time_to_first_byte)],
+    ["Request", bytes(call.request_size)],
+    ["Response", bytes(call.response_size)],
+    ["Authorised by token", call.authentication ? "yes" : "no"],
+    ["Client", call.user_agent === "" ? "unknown" : call.user_agent],
+    ...Object.entries(parseMetadata(call.metadata)).map(
+      ([key, value]) => [`Metadata: ${key}`, String(value)] as const,
+    ),
+  ];
+}
+
+function parseMetadata(metadata: string | undefined): Record<string, unknown> {
+  try {
+    return metadata === undefined ? {} : (JSON.parse(metadata) as Record<string, unknown>);
+  } catch {
+    return {};
+  }
+}
+
+interface FeedbackProps {
+  readonly path: string;
+  readonly call: Call;
+  readonly onChange: () => void;
+}
+
+function Feedback({ path, call, onChange }: FeedbackProps) {
+  const mayEdit = useMay("gateway.edit");
+  const give = useAction(async (feedback: 1 | -1) => {
+    await ask(path, { method: "PATCH", body: { feedback: call.feedback === feedback ? null : feedback } });
+    onChange();
+  });
+  if (!mayEdit) return null;
+  const button = (feedback: 1 | -1, title: string) => (
+    <Button
+      size="small"
+      kind={call.feedback === feedback ? "primary" : "plain"}
+      aria-pressed={call.feedback === feedback}
+      isBusy={give.isBusy}
+      onClick={() => void give.run(feedback)}
+    >
+      {title}
+    </Button>
+  );
+  return (
+    <section className="row" aria-label="Feedback">
+      <span className="muted">Was this answer good?</span>
+      {button(1, "Good")}
+      {button(-1, "Bad")}
+      {give.error !== null && <ErrorNotice error={give.error} />}
+    </section>
+  );
+}

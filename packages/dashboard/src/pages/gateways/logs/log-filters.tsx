@@ -1,0 +1,69 @@
+import { type LogFilterState, TIMES } from "./use-log-filters.ts";
+
+interface LogFiltersProps {
+  readonly filters: LogFilterState;
+  readonly isLive: boolean;
+  readonly onLive: (isLive: boolean) => void;
+  /** Called with every change, before it takes effect. */
+  readonly onChange: () => void;
+}
+
+export function LogFilters({ filters, isLive, onLive, onChange }: LogFiltersProps) {
+  const changing = (set: (value: string) => void) => (value: string) => {
+    onChange();
+    set(value);
+  };
+  const text = (title: string, [value, set]: LogFilterState["model"], placeholder: string) => (
+    <label className="field">
+      <span className="field-label">{title}</span>
+      <input
+        type="search"
+        value={value}
+        placeholder={placeholder}
+        onChange={({ target }) => changing(set)(target.value)}
+      />
+    </label>
+  );
+  const choice = (
+    title: string,
+    [value, set]: LogFilterState["model"],
+    options: readonly (readonly [value: string, title: string])[],
+  ) => (
+    <label className="field">
+      <span className="field-label">{title}</span>
+      <select value={value} onChange={({ target }) => changing(set)(target.value)}>
+        {options.map(([option, optionTitle]) => (
+          <option key={option} value={option}>
+            {optionTitle}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+  return (
+    <div className="filters">
+      {text("Search metadata", filters.search, "user, session, …")}
+      {text("Provider", filters.provider, "any")}
+      {text("Model", filters.model, "any")}
+      {choice("Outcome", filters.outcome, [
+        ["", "Any"],
+        ["success", "Success"],
+        ["error", "Error"],
+      ])}
+      {choice("Cache", filters.cached, [
+        ["", "Any"],
+        ["true", "From cache"],
+        ["false", "Not from cache"],
+      ])}
+      {choice(
+        "Time",
+        filters.time,
+        TIMES.map(({ name, title }) => [name, title] as const),
+      )}
+      <label className="check">
+        <input type="checkbox" checked={isLive} onChange={({ target }) => onLive(target.checked)} />
+        <span>Live</span>
+      </label>
+    </div>
+  );
+}

@@ -1,0 +1,41 @@
+import { useId } from "react";
+import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { Switch } from "../../../components/switch.tsx";
+import { ask } from "../../../http/api.ts";
+import { useAction } from "../../../http/use-action.ts";
+import { useAccountPaths } from "../../../session/session.ts";
+import type { Gateway } from "../gateway.ts";
+
+interface AuthenticationSwitchProps {
+  readonly gateway: Gateway;
+  readonly mayEdit: boolean;
+  readonly onChange: () => void;
+}
+
+export function AuthenticationSwitch({ gateway, mayEdit, onChange }: AuthenticationSwitchProps) {
+  const { api } = useAccountPaths();
+  const labelId = useId();
+  const toggle = useAction(async (authentication: boolean) => {
+    await ask(api("ai-gateway", "gateways", gateway.id), { method: "PUT", body: { authentication } });
+    onChange();
+  });
+  return (
+    <div className="stack">
+      <div className="row">
+        <Switch
+          isOn={gateway.authentication}
+          labelledBy={labelId}
+          isDisabled={!mayEdit || toggle.isBusy}
+          onChange={(isOn) => void toggle.run(isOn)}
+        />
+        <strong id={labelId}>Authenticated Gateway</strong>
+      </div>
+      <p role="status" className={`notice ${gateway.authentication ? "notice-good" : "notice-warn"}`}>
+        {gateway.authentication
+          ? "On: a call without a valid gateway token is refused with 401, before its body is read, and leaves no log entry."
+          : "Off: anyone who reaches this address can send calls through the gateway. A gateway token is ignored."}
+      </p>
+      {toggle.error !== null && <ErrorNotice error={toggle.error} />}
+    </div>
+  );
+}

@@ -1,0 +1,166 @@
+import { type FormEvent, type ReactNode, useState } from "react";
+import { Button } from "../../../components/button.tsx";
+import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { ask } from "../../../http/api.ts";
+import { useAction } from "../../../http/use-action.ts";
+import { useAccountPaths, useMay } from "../../../session/session.ts";
+import type { Gateway, GatewayChange } from "../gateway.ts";
+
+interface BehaviourFormProps {
+  readonly gateway: Gateway;
+  readonly onChange: () => void;
+}
+
+/** Logs, cache, rate limit and retries. An empty number switches the thing off. */
+export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
+  const { api } = useAccountPaths();
+  const mayEdit = useMay("gateway.edit");
+  const [draft, setDraft] = useState<GatewayChange>({});
+  const shown = { ...gateway, ...draft };
+  const change = (part: GatewayChange) => setDraft((before) => ({ ...before, ...part }));
+  const save = useAction(async () => {
+    await ask(api("ai-gateway", "gateways", gateway.id), { method: "PUT", body: draft });
+    onChange();
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void save.run();
+  };
+  return (
+    <section className="panel" aria-labelledby="behaviour-title">
+      <h2 id="behaviour-title">Behaviour</h2>
+      <form onSubmit={submit} className="stack">
+        <fieldset className="fieldset" disabled={!mayEdit}>
+          <legend className="visually-hidden">Behaviour of the gateway</legend>
+          <div className="form-grid">
+            <Field title="Logs">
+              <select
+                value={shown.collect_logs ? "on" : "off"}
+                onChange={({ target }) => change({ collect_logs: target.value === "on" })}
+              >
+                <option value="on">Keep calls with their bodies</option>
+                <option value="off">Keep nothing</option>
+              </select>
+            </Field>
+            <NumberField
+              title="Keep at most this many calls"
+              value={shown.log_management}
+              onChange={(value) =>
+                change({
+                  log_management: value,
+                  log_management_strategy:
+                    value === null ? null : (shown.log_management_strategy ?? "DELETE_OLDEST"),
+                })
+              }
+              placeholder="no limit"
+            />
+            <NumberField
+              title="Cache answers for (seconds)"
+              value={shown.cache_ttl}
+              onChange={(cache_ttl) => change({ cache_ttl })}
+              placeholder="off"
+            />
+            <NumberField
+              title="Rate limit (calls)"
+              value={shown.rate_limiting_limit}
+              onChange={(value) =>
+                change({
+                  rate_limiting_limit: value,
+                  rate_limiting_interval: value === null ? null : (shown.rate_limiting_interval ?? 60),
+                })
+              }
+              placeholder="off"
+            />
+            <NumberField
+              title="… per (seconds)"
+              value={shown.rate_limiting_interval}
+              onChange={(rate_limiting_interval) => change({ rate_limiting_interval })}
+              placeholder="60"
+            />
+            <Field title="… counted in">
+              <select
+                value={shown.rate_limiting_technique ?? "fixed"}
+                onChange={({ target }) =>
+                  change({ rate_limiting_technique: target.value === "sliding" ? "sliding" : "fixed" })
+                }
+              >
+                <option value="fixed">fixed windows</option>
+                <option value="sliding">a sliding window</option>
+              </select>
+            </Field>
+            <NumberField
+              title="Attempts at the provider"
+              value={shown.retry_max_attempts}
+              max={5}
+              onChange={(retry_max_attempts) => change({ retry_max_attempts })}
+              placeholder="1"
+            />
+            <NumberField
+              title="Delay between attempts (ms)"
+              value={shown.retry_delay}
+              onChange={(retry_delay) => change({ retry_delay })}
+              placeholder="none"
+            />
+            <Field title="Delay grows">
+              <select
+                value={shown.retry_backoff ?? "constant"}
+                onChange={({ target }) =>
+                  change({ retry_backoff: target.value as NonNullable<Gateway["retry_backoff"]> })
+                }
+              >
+                <option value="constant">not at all</option>
+                <option value="linear">linearly</option>
+                <option value="exponential">exponentially</option>
+              </select>
+            </Field>
+          </div>
+        </fieldset>
+        {save.error !== null && <ErrorNotice error={save.error} />}
+        <div className="row">
+          <Button
+            type="submit"
+            kind="primary"
+            isBusy={save.isBusy}
+            disabled={!mayEdit || Object.keys(draft).length === 0}
+          >
+            Save
+          </Button>
+          {Object.keys(draft).length > 0 && <Button onClick={() => setDraft({})}>Discard</Button>}
+        </div>
+      </form>
+    </section>
+  );
+}
+
+function Field({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <label className="field">
+      <span className="field-label">{title}</span>
+      {children}
+    </label>
+  );
+}
+
+interface NumberFieldProps {
+  readonly title: string;
+  readonly value: number | null;
+  readonly onChange: (value: number | null) => void;
+  readonly placeholder: string;
+  readonly max?: number;
+}
+
+function NumberField({ title, value, onChange, placeholder, max }: NumberFieldProps) {
+  return (
+    <Field title={title}>
+      <input
+        type="number"
+        min={0}
+        max={max}
+        step={1}
+        value={value ?? ""}
+        placeholder={placeholder}
+        onChange={({ target }) => onChange(target.value === "" ? null : target.valueAsNumber)}
+      />
+    </Field>
+  );
+}

@@ -1,0 +1,47 @@
+import { useState } from "react";
+import { CodeBlock } from "../../../components/code-block.tsx";
+import { Tabs } from "../../../components/tabs.tsx";
+import { useScope } from "../../../session/session.ts";
+import type { Gateway } from "../gateway.ts";
+import { PROVIDERS, snippet, SNIPPETS, type SnippetName } from "./snippets.ts";
+
+export function ClientSnippets({
+  gateway,
+  token,
+}: {
+  readonly gateway: Gateway;
+  readonly token: string | null;
+}) {
+  const { accountId } = useScope();
+  const [name, setName] = useState<SnippetName>("curl");
+  const [provider, setProvider] = useState("echo");
+  const code = snippet(name, { origin: location.origin, accountId, gatewayId: gateway.id, provider, token });
+  return (
+    <div className="stack">
+      <p className="muted">
+        Every call sends the token in the header <code>gw-aig-authorization</code>; the provider's own key
+        stays in <code>Authorization</code>.{" "}
+        {token === null
+          ? "The code reads the token from GATEWAY_TOKEN."
+          : "The token you just created is filled in."}
+      </p>
+      {name !== "anthropic" && (
+        <div className="filters">
+          <label className="field">
+            <span className="field-label">Provider</span>
+            <select value={provider} onChange={(event) => setProvider(event.target.value)}>
+              {PROVIDERS.map(({ slug, title }) => (
+                <option key={slug} value={slug}>
+                  {title}
+                </option>
+              ))}
+            </select>
+          </label>
+        </div>
+      )}
+      <Tabs label="Client" tabs={SNIPPETS} current={name} onChange={setName}>
+        <CodeBlock code={code} label="Client code" />
+      </Tabs>
+    </div>
+  );
+}

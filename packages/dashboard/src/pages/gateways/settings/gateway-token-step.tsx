@@ -1,0 +1,70 @@
+import { type FormEvent, useState } from "react";
+import { Button } from "../../../components/button.tsx";
+import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { ask } from "../../../http/api.ts";
+import { useAction } from "../../../http/use-action.ts";
+import { Link } from "../../../routing/link.tsx";
+import { useAccountPaths, useMay } from "../../../session/session.ts";
+import { ExpiryField } from "../../tokens/expiry-field.tsx";
+import { ShownOnce } from "../../tokens/shown-once.tsx";
+import type { NewToken } from "../../tokens/token.ts";
+import type { Gateway } from "../gateway.ts";
+
+interface GatewayTokenStepProps {
+  readonly gateway: Gateway;
+  readonly mayEdit: boolean;
+  readonly token: string | null;
+  readonly onToken: (token: string) => void;
+}
+
+export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTokenStepProps) {
+  const { api, page } = useAccountPaths();
+  const mayListTokens = useMay("tokens.edit");
+  const [name, setName] = useState("");
+  const [expiresAt, setExpiresAt] = useState<string | null>(null);
+  const create = useAction(async () => {
+    const { result } = await ask<NewToken>(api("ai-gateway", "gateways", gateway.id, "tokens"), {
+      method: "POST",
+      body: { ...(name === "" ? {} : { name }), expires_at: expiresAt },
+    });
+    onToken(result.token);
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void create.run();
+  };
+  return (
+    <div className="stack">
+      <p className="muted">
+        It has the Run permission for this gateway only. Store it where your clients read their secrets.
+        {mayListTokens && (
+          <>
+            {" "}
+            <Link to={page("tokens")}>All tokens</Link>
+          </>
+        )}
+      </p>
+      {token !== null && <ShownOnce token={token} />}
+      {mayEdit ? (
+        <form onSubmit={submit} className="filters">
+          <label className="field">
+            <span className="field-label">Name (optional)</span>
+            <input
+              maxLength={256}
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+              placeholder={`${gateway.id} gateway`}
+            />
+          </label>
+          <ExpiryField onChange={setExpiresAt} />
+          <Button type="submit" kind={token === null ? "primary" : "plain"} isBusy={create.isBusy}>
+            {token === null ? "Create authentication token" : "Create another token"}
+          </Button>
+        </form>
+      ) : (
+        <p>Creating one needs the permission gateway.edit.</p>
+      )}
+      {create.error !== null && <ErrorNotice error={create.error} />}
+    </div>
+  );
+}

@@ -1,0 +1,49 @@
+import { TagDifference } from "./tag-list.tsx";
+import { resourceKey, type TaggedResource } from "./tagged-resource.ts";
+
+/** What a bulk request says of one item. */
+export interface ItemOutcome {
+  readonly success: boolean;
+  readonly errors: readonly { readonly code: number; readonly message: string }[];
+  readonly result: TaggedResource | null;
+}
+
+interface EditPreviewProps {
+  readonly resources: readonly TaggedResource[];
+  /** In the order of the resources. */
+  readonly outcomes: readonly ItemOutcome[];
+}
+
+const MAX_SHOWN = 50;
+
+export function EditPreview({ resources, outcomes }: EditPreviewProps) {
+  const failed = outcomes.filter(({ success }) => !success).length;
+  return (
+    <section className="section" aria-labelledby="preview-title">
+      <h3 id="preview-title">What will change</h3>
+      {failed > 0 && (
+        <p className="notice notice-bad" role="alert">
+          {failed} of {outcomes.length} cannot be changed; the reason stands beside each.
+        </p>
+      )}
+      <ul className="preview">
+        {resources.slice(0, MAX_SHOWN).map((resource, i) => {
+          const outcome = outcomes[i];
+          return (
+            <li key={resourceKey(resource)}>
+              <span>
+                {resource.name} <span className="muted small">{resource.type}</span>
+              </span>
+              {outcome?.success === true ? (
+                <TagDifference before={resource.tags} after={outcome.result?.tags ?? {}} />
+              ) : (
+                <span className="badge badge-bad">{outcome?.errors[0]?.message ?? "refused"}</span>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+      {resources.length > MAX_SHOWN && <p className="muted">and {resources.length - MAX_SHOWN} more</p>}
+    </section>
+  );
+}

@@ -1,0 +1,97 @@
+import { useState } from "react";
+import { Button } from "../../components/button.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { ErrorNotice } from "../../components/error-notice.tsx";
+import { ask } from "../../http/api.ts";
+import { useAction } from "../../http/use-action.ts";
+import { useAccountPaths } from "../../session/session.ts";
+import { EditPreview, type ItemOutcome } from "./edit-preview.tsx";
+import { type EditRow, emptyRow, TagEditRows, toEdit } from "./tag-edit-rows.tsx";
+import type { TagEdit, TaggedResource } from "./tagged-resource.ts";
+
+interface EditTagsDialogProps {
+  readonly resources: readonly TaggedResource[];
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+/** Changes keys of one or many resources: first what would happen, then, on a second press, doing it. */
+export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogProps) {
+  const { api } = useAccountPaths();
+  const [rows, setRows] = useState<readonly EditRow[]>(() => initialRows(resources));
+  const [preview, setPreview] = useState<readonly ItemOutcome[] | null>(null);
+  const edit = toEdit(rows, resources.length === 1 ? resources[0]?.tags : undefined);
+  const isEmpty = Object.keys(edit).length === 0;
+  const send = async (dryRun: boolean) => {
+    const { result } = await ask<ItemOutcome[]>(api("tags", "bulk"), {
+      method: "POST",
+      body: { items: resources.map((resource) => toItem(resource, edit)), dry_run: dryRun },
+    });
+    return result;
+  };
+  const look = useAction(async () => setPreview(await send(true)));
+  const apply = useAction(async () => {
+    const outcomes = await send(false);
+    onDone();
+    if (outcomes.every(({ success }) => success)) onClose();
+    else setPreview(outcomes);
+  });
+  const title =
+    resources.length === 1
+      ? `Tags of ${resources[0]?.name ?? ""}`
+      : `Edit tags of ${resources.length} resources`;
+  return (
+    <Dialog title={title} onClose={onClose} isWide>
+      <TagEditRows
+        rows={rows}
+        onChange={(next) => {
+          setPreview(null);
+          setRows(next);
+        }}
+      />
+      {preview !== null && <EditPreview resources={resources} outcomes={preview} />}
+      {(look.error ?? apply.error) !== null && (
+        <ErrorNotice error={look.error ?? apply.error ?? new Error("failed")} />
+      )}
+      <div className="dialog-actions">
+        <Button onClick={onClose}>Cancel</Button>
+        {preview === null ? (
+          <Button kind="primary" disabled={isEmpty} isBusy={look.isBusy} onClick={() => void look.run()}>
+            Preview
+          </Button>
+        ) : (
+          <Button
+            kind="primary"
+            isBusy={apply.isBusy}
+            disabled={!preview.some(({ success }) => success)}
+            onClick={() => void apply.run()}
+          >
+            Apply
+          </Button>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+/** One resource: its tags to change. Many: nothing yet, since their tags differ. */
+function initialRows(resources: readonly TaggedResource[]): EditRow[] {
+  const [only] = resources;
+  const own = resources.length === 1 && only !== undefined ? Object.entries(only.tags) : [];
+  return [...own.map(([key, value]) => ({ ...emptyRow(), key, value })), emptyRow()];
+}
+
+/** With the etag the user saw: a change made meanwhile by somebody else is not overwritten. */
+function toItem(resource: TaggedResource, tags: TagEdit): object {
+  return {
+    operation: "patch",
+    resource_type: resource.type,
+    resource_id: resource.id,
+    ...(resource.worker_id === undefined ? {} : { worker_id: resource.worker_id }),
+    ...(resource.access_application_id === undefined
+      ? {}
+      : { access_application_id: resource.access_application_id }),
+    ...(resource.etag === "" ? {} : { if_match: `"${resource.etag}"` }),
+    tags,
+  };
+}

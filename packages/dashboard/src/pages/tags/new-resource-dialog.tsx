@@ -1,0 +1,37 @@
+import { type FormEvent, useState } from "react";
+import { Button } from "../../components/button.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { navigate } from "../../routing/location.ts";
+import { useAccountPaths } from "../../session/session.ts";
+import { TypeSelect } from "./type-select.tsx";
+
+/** Leads to the page of a resource, tagged before or not. */
+export function NewResourceDialog({ onClose }: { readonly onClose: () => void }) {
+  const { page } = useAccountPaths();
+  const [type, setType] = useState("ai_gateway");
+  const [id, setId] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    navigate(page("tags", "resources", type, id));
+  };
+  return (
+    <Dialog title="Tag a resource" onClose={onClose}>
+      <form onSubmit={submit} className="stack">
+        <TypeSelect value={type} onChange={setType} />
+        <label className="field">
+          <span className="field-label">Id</span>
+          <input required value={id} onChange={({ target }) => setId(target.value)} placeholder="default" />
+          <span className="field-hint">
+            A gateway's name, a token's id, or for an agent its class and instance: webhook-agent/my-repo.
+          </span>
+        </label>
+        <div className="dialog-actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit">
+            Continue
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

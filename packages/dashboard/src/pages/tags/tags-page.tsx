@@ -1,0 +1,98 @@
+import { useState } from "react";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { PageHeader } from "../../components/page-header.tsx";
+import { ResourceView } from "../../components/resource-view.tsx";
+import { withQuery } from "../../http/api.ts";
+import { useList } from "../../http/use-list.ts";
+import { usePageLocation, useQueryValue } from "../../routing/location.ts";
+import { useAccountPaths, useMay } from "../../session/session.ts";
+import { EditTagsDialog } from "./edit-tags-dialog.tsx";
+import { NewResourceDialog } from "./new-resource-dialog.tsx";
+import { ResourceTable } from "./resource-table.tsx";
+import { TagFilterField } from "./tag-filter-field.tsx";
+import { resourceKey, type TaggedResource } from "./tagged-resource.ts";
+import { TagsTabs } from "./tags-tabs.tsx";
+import { TypeSelect } from "./type-select.tsx";
+
+export function TagsPage() {
+  const { api } = useAccountPaths();
+  const mayEdit = useMay("tags.edit");
+  const [filterText, setFilterText] = useQueryValue("filters");
+  const filters = parseFilters(filterText);
+  const [type, setType] = useQueryValue("type");
+  const [name, setName] = useQueryValue("name");
+  const { query } = usePageLocation();
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [dialog, setDialog] = useState<"edit" | "new" | null>(null);
+  const resources = useList<TaggedResource>(
+    withQuery(api("tags", "resources"), { tag: filters, type, name }),
+  );
+  const chosen = (resources.value ?? []).filter((resource) => selected.has(resourceKey(resource)));
+  const changed = () => {
+    setSelected(new Set());
+    resources.reload();
+  };
+  return (
+    <>
+      <PageHeader
+        title="Tags"
+        actions={
+          mayEdit && (
+            <>
+              <Button disabled={chosen.length === 0} onClick={() => setDialog("edit")}>
+                {chosen.length === 0 ? "Edit tags" : `Edit tags of ${chosen.length}`}
+              </Button>
+              <Button kind="primary" onClick={() => setDialog("new")}>
+                Tag a resource
+              </Button>
+            </>
+          )
+        }
+      >
+        Labels on resources, yours and the service's own. Filters combine with “and”; commas mean “or”.
+      </PageHeader>
+      <TagsTabs current="" />
+      <div className="filters">
+        <TagFilterField
+          filters={filters}
+          onChange={(next) => setFilterText(next.length === 0 ? "" : JSON.stringify(next))}
+        />
+        <TypeSelect value={type} onChange={setType} isOptional />
+        <label className="field">
+          <span className="field-label">Name contains</span>
+          <input type="search" value={name} onChange={({ target }) => setName(target.value)} />
+        </label>
+      </div>
+      <ResourceView of={resources}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <EmptyState title={query.size === 0 ? "Nothing is tagged yet" : "No resource matches"}>
+              <p>
+                {query.size === 0
+                  ? "Tag a gateway with its team, a token with its owner, or any resource of your own by type and id; then filter by tag here and in the interface."
+                  : "Remove a filter, or look at the keys and values in use."}
+              </p>
+            </EmptyState>
+          ) : (
+            <ResourceTable rows={rows} selected={selected} onSelect={mayEdit ? setSelected : null} />
+          )
+        }
+      </ResourceView>
+      {resources.hasMore && <Button onClick={resources.loadMore}>Show more</Button>}
+      {dialog === "edit" && (
+        <EditTagsDialog resources={chosen} onClose={() => setDialog(null)} onDone={changed} />
+      )}
+      {dialog === "new" && <NewResourceDialog onClose={() => setDialog(null)} />}
+    </>
+  );
+}
+
+function parseFilters(text: string): readonly string[] {
+  try {
+    const value: unknown = text === "" ? [] : JSON.parse(text);
+    return Array.isArray(value) ? value.filter((one): one is string => typeof one === "string") : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,32 @@
+import { TAG_RESOURCE_TYPES } from "@signalbox/protocol";
+
+/** Signalbox's own types first: they are what most people look for. */
+const OWN = ["ai_gateway", "agent", "webhook_source", "api_token", "account"];
+const OTHERS = TAG_RESOURCE_TYPES.map(({ name }) => name).filter((name) => !OWN.includes(name));
+
+interface TypeSelectProps {
+  readonly value: string;
+  readonly onChange: (type: string) => void;
+  readonly isOptional?: boolean;
+}
+
+export function TypeSelect({ value, onChange, isOptional = false }: TypeSelectProps) {
+  return (
+    <label className="field">
+      <span className="field-label">Type</span>
+      <select value={value} onChange={({ target }) => onChange(target.value)}>
+        {isOptional && <option value="">Any</option>}
+        <optgroup label="Signalbox">
+          {OWN.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </optgroup>
+        <optgroup label="Others">
+          {OTHERS.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </optgroup>
+      </select>
+    </label>
+  );
+}

@@ -1,0 +1,53 @@
+import { PageHeader } from "../../components/page-header.tsx";
+import { ResourceView } from "../../components/resource-view.tsx";
+import { read, withQuery } from "../../http/api.ts";
+import { useList } from "../../http/use-list.ts";
+import { useResource } from "../../http/use-resource.ts";
+import { useAccountPaths } from "../../session/session.ts";
+import { DeliveryTable } from "./delivery-table.tsx";
+import { SecretBadge } from "./sources-page.tsx";
+import { SourceSetup } from "./source-setup.tsx";
+import { TestEvent } from "./test-event.tsx";
+import type { Delivery, Source } from "./webhook.ts";
+
+const LIVE_MS = 2000;
+const SHOWN = 20;
+
+export function SourcePage({ name }: { readonly name: string }) {
+  const { api, page } = useAccountPaths();
+  const path = api("webhooks", "sources", name);
+  const source = useResource(path, (signal) => read<Source>(path, signal));
+  const deliveries = useList<Delivery>(
+    withQuery(api("webhooks", "deliveries"), { source: name, limit: SHOWN }),
+    { refreshMs: LIVE_MS },
+  );
+  return (
+    <>
+      <PageHeader
+        title={name}
+        crumbs={[{ title: "Webhooks", to: page("webhooks") }]}
+        actions={source.value !== undefined && <SecretBadge source={source.value} />}
+      />
+      <ResourceView of={source}>
+        {(value) => (
+          <div className="columns">
+            <SourceSetup source={value} />
+            <TestEvent source={value} onSent={deliveries.reload} />
+          </div>
+        )}
+      </ResourceView>
+      <section className="section" aria-labelledby="recent-title">
+        <h2 id="recent-title">Recent deliveries</h2>
+        <ResourceView of={deliveries}>
+          {(rows) =>
+            rows.length === 0 ? (
+              <p className="muted">None yet. They appear here as they arrive, refused ones too.</p>
+            ) : (
+              <DeliveryTable rows={rows.slice(0, SHOWN)} isOneSource />
+            )
+          }
+        </ResourceView>
+      </section>
+    </>
+  );
+}

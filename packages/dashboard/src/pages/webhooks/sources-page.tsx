@@ -1,0 +1,59 @@
+import { Badge } from "../../components/badge.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { PageHeader } from "../../components/page-header.tsx";
+import { ResourceView } from "../../components/resource-view.tsx";
+import { Table } from "../../components/table.tsx";
+import { read } from "../../http/api.ts";
+import { useResource } from "../../http/use-resource.ts";
+import { Link } from "../../routing/link.tsx";
+import { useAccountPaths } from "../../session/session.ts";
+import type { Source } from "./webhook.ts";
+import { WebhooksTabs } from "./webhooks-tabs.tsx";
+
+export function SourcesPage() {
+  const { api, page } = useAccountPaths();
+  const path = api("webhooks", "sources");
+  const sources = useResource(path, (signal) => read<Source[]>(path, signal));
+  return (
+    <>
+      <PageHeader title="Webhooks">
+        A source is a sender whose deliveries are verified and handed to the agent of the entity they are
+        about.
+      </PageHeader>
+      <WebhooksTabs current="sources" />
+      <ResourceView of={sources}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <EmptyState title="No sources in this account">
+              <p>
+                Sources belong to the account default unless the configuration gives them another: set
+                webhooks.sources there.
+              </p>
+            </EmptyState>
+          ) : (
+            <Table
+              label="Sources"
+              rows={[...rows].sort((a, b) => Number(b.secrets > 0) - Number(a.secrets > 0))}
+              keyOf={(source) => source.name}
+              columns={[
+                {
+                  title: "Source",
+                  cell: (source) => <Link to={page("webhooks", "sources", source.name)}>{source.name}</Link>,
+                },
+                { title: "Secret", cell: (source) => <SecretBadge source={source} /> },
+                { title: "Signature", isMinor: true, cell: (source) => source.scheme },
+                { title: "Agent", cell: (source) => <code>{source.agent}</code> },
+                { title: "Address", isMinor: true, cell: (source) => <code>{source.path}</code> },
+              ]}
+            />
+          )
+        }
+      </ResourceView>
+    </>
+  );
+}
+
+export function SecretBadge({ source }: { readonly source: Source }) {
+  if (source.secrets === 0) return <Badge tone="warn">not set up</Badge>;
+  return <Badge tone="good">{source.secrets === 1 ? "set" : `${source.secrets} active`}</Badge>;
+}

@@ -1,0 +1,124 @@
+/**
+ * `signalbox webhooks send`: a signed sample of a provider, so that everything behind the intake can be tried without the provider. With a
+ * secret at hand it signs and posts like the provider; without one it asks the server, which knows its own secrets, to do the same.
+ */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { loadConfig } from "../config/index.ts";
+import { nearestName } from "../core/nearest-name.ts";
+import { ulid } from "../core/ulid.ts";
+import { createSampleRequest, createSources, readSecrets, type Source } from "../webhooks/index.ts";
+import { type Command, type CommandContext, UsageError } from "./command.ts";
+import { readEnvironment, toFlags } from "./environment.ts";
+import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
+
+interface SentDelivery {
+  readonly status: number;
+  readonly body: string;
+  readonly delivery_id: string;
+}
+
+const SAMPLE_ENTITY = "sample/entity";
+
+export const webhooksSend: Command = {
+  words: ["webhooks", "send"],
+  positionals: ["<source>", "[entity]"],
+  summary: "Sign a sample event as a source's provider would, and send it.",
+  options: [
+    { name: "payload", value: "JSON", summary: "body instead of the sample's; @FILE reads a file" },
+    {
+      name: "header",
+      value: "NAME:VALUE",
+      summary: "extra header, e.g. x-github-event:issues",
+      isRepeatable: true,
+    },
+    {
+      name: "id",
+      value: "ID",
+      summary: "delivery id (default: a new one); send it twice to see a duplicate",
+    },
+    { name: "secret", value: "TEXT", summary: "sign with this (default: the source's environment variable)" },
+    ACCOUNT_OPTION,
+    ...CLIENT_OPTIONS,
+  ],
+  async run(context) {
+    const environment = readEnvironment(context);
+    const config = await loadConfig(toFlags(context), environment, context.workingFolder);
+    const source = requireSource(createSources(config.file.webhooks, {}), context.positionals[0] ?? "");
+    const secret = context.option("secret") ?? readSecrets(environment, source.secretVariable)[0];
+    const sent =
+      secret === undefined
+        ? await sendThroughServer(context, source)
+        : await sendSigned(context, source, secret);
+    context.print(sent, ({ status, body, delivery_id }) => `${status} ${body} (delivery ${delivery_id})\n`);
+    return sent.status < 300 ? 0 : 1;
+  },
+};
+
+async function sendSigned(context: CommandContext, source: Source, secret: string): Promise<SentDelivery> {
+  const base = context.option("url") ?? (await context.client()).url;
+  const deliveryId = context.option("id") ?? `sample-${ulid()}`;
+  const payload = readPayload(context);
+  const entity = context.positionals[1];
+  const path = payload !== undefined && entity !== undefined ? `/${encodeURIComponent(entity)}` : "";
+  const request = createSampleRequest(source, {
+    entity: entity ?? SAMPLE_ENTITY,
+    secret,
+    deliveryId,
+    now: Date.now(),
+    url: `${base.replace(/\/+$/, "")}/webhooks/${source.name}${path}`,
+    body: payload,
+    headers: readHeaders(context),
+  });
+  const response = await fetch(request.url, { method: "POST", headers: request.headers, body: request.body });
+  return { status: response.status, body: await response.text(), delivery_id: deliveryId };
+}
+
+async function sendThroughServer(context: CommandContext, source: Source): Promise<SentDelivery> {
+  if (context.option("id") !== undefined) {
+    throw new UsageError(`--id needs a secret to sign with: give --secret or set ${source.secretVariable}`);
+  }
+  const account = encodeURIComponent(context.option("account") ?? "default");
+  const payload = readPayload(context);
+  const client = await context.client();
+  return client.request<SentDelivery>("POST", `/accounts/${account}/webhooks/sources/${source.name}/test`, {
+    entity: context.positionals[1],
+    headers: readHeaders(context),
+    ...(payload === undefined ? {} : { payload: JSON.parse(payload) as unknown }),
+  });
+}
+
+function requireSource(sources: ReadonlyMap<string, Source>, name: string): Source {
+  const source = sources.get(name);
+  if (source !== undefined) return source;
+  const nearest = nearestName(name, sources.keys());
+  throw new UsageError(
+    `unknown source "${name}"${nearest === undefined ? "" : `, did you mean "${nearest}"?`}`,
+  );
+}
+
+function readPayload(context: CommandContext): string | undefined {
+  const given = context.option("payload");
+  if (given === undefined) return undefined;
+  try {
+    const text = given.startsWith("@")
+      ? readFileSync(resolve(context.workingFolder, given.slice(1)), "utf8")
+      : given;
+    JSON.parse(text);
+    return text;
+  } catch (cause) {
+    throw new UsageError(`--payload: expected JSON or @FILE with JSON, found "${given.slice(0, 40)}"`, {
+      cause,
+    });
+  }
+}
+
+function readHeaders(context: CommandContext): Record<string, string> {
+  return Object.fromEntries(
+    context.options("header").map((text) => {
+      const at = text.indexOf(":");
+      if (at < 1) throw new UsageError(`--header: expected NAME:VALUE, found "${text}"`);
+      return [text.slice(0, at).trim().toLowerCase(), text.slice(at + 1).trim()];
+    }),
+  );
+}

@@ -1,0 +1,73 @@
+/**
+ * Reads a delivery's body within three limits: its own size, the time it may take, and the room all bodies share.
+ *
+ * The room of a body that arrived is the caller's to give back; a body that did not has given it back already.
+ * After a refusal nothing more is read and the connection is closed: swallowing the rest of an upload is work for an attacker.
+ */
+import type { IncomingMessage } from "node:http";
+import { SignalboxError } from "@signalbox/protocol";
+import { type Admission, overloaded } from "./admission.ts";
+
+export interface BodyLimits {
+  readonly maxBodyBytes: number;
+  readonly bodyTimeoutMs: number;
+}
+
+const CLOSE = { connection: "close" };
+
+/** A declared length over the cap is known before a byte is read. */
+export function refuseDeclaredSize(request: IncomingMessage, maxBytes: number): void {
+  const declared = request.headers["content-length"];
+  if (declared !== undefined && Number(declared) > maxBytes) throw tooLarge(maxBytes);
+}
+
+export function readDeliveryBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  admission: Admission,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    let isSettled = false;
+    const timer = setTimeout(
+      () => fail(new SignalboxError("request_timeout", { headers: CLOSE })),
+      limits.bodyTimeoutMs,
+    );
+    const settle = () => {
+      isSettled = true;
+      clearTimeout(timer);
+    };
+    const fail = (error: unknown) => {
+      if (isSettled) return;
+      settle();
+      admission.releaseBytes(length);
+      request.removeAllListeners("data");
+      request.pause();
+      reject(error);
+    };
+    request.on("data", (chunk: Buffer) => {
+      if (length + chunk.length > limits.maxBodyBytes) return fail(tooLarge(limits.maxBodyBytes));
+      if (!admission.reserveBytes(chunk.length)) return fail(overloaded(CLOSE));
+      length += chunk.length;
+      chunks.push(chunk);
+    });
+    request.once("end", () => {
+      if (isSettled) return;
+      settle();
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length));
+    });
+    request.once("error", fail);
+    // A body that breaks off closes without an end.
+    request.once("close", () =>
+      fail(new SignalboxError("malformed_http", { message: "The request body broke off" })),
+    );
+  });
+}
+
+function tooLarge(maxBytes: number): SignalboxError {
+  return new SignalboxError("body_too_large", {
+    message: `Request body too large (maximum ${maxBytes} bytes)`,
+    headers: CLOSE,
+  });
+}

@@ -1,0 +1,129 @@
+/** Stored deliveries: the statements on `webhook_delivery`. */
+import type { Database } from "../storage/ports/database.ts";
+import { joinSql, sql, type SqlQuery } from "../storage/ports/sql.ts";
+import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
+
+export class DeliveryTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async insert(records: readonly DeliveryRecord[]): Promise<void> {
+    await this.#database.transaction(async (tx) => {
+      for (const record of records) {
+        await tx.run(
+          sql`INSERT INTO webhook_delivery
+                (id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
+                 agent, instance, content_type, headers, body_bytes, body)
+              VALUES (${record.id}, ${record.accountId}, ${record.source}, ${record.status}, ${record.reason},
+                      ${record.httpStatus}, ${record.receivedAt}, ${Math.round(record.durationMs)}, ${record.deliveryId},
+                      ${record.type}, ${record.title}, ${record.agent}, ${record.instance}, ${record.contentType},
+                      ${JSON.stringify(record.headers)}, ${record.bodyBytes}, ${record.body})`,
+        );
+      }
+    });
+  }
+
+  /** Deletes all but the newest `keep`. */
+  async prune(keep: number): Promise<void> {
+    const oldest = await this.#database.get<{ id: string }>(
+      sql`SELECT id FROM webhook_delivery ORDER BY id DESC LIMIT 1 OFFSET ${keep}`,
+    );
+    if (oldest !== undefined)
+      await this.#database.run(sql`DELETE FROM webhook_delivery WHERE id <= ${oldest.id}`);
+  }
+
+  /** Newest first. */
+  async before(
+    accountId: string,
+    filter: DeliveryFilter,
+    cursor: string | undefined,
+    limit: number,
+  ): Promise<DeliveryRecord[]> {
+    const where = conditions(accountId, filter);
+    if (cursor !== undefined) where.push(sql`id < ${cursor}`);
+    const rows = await this.#database.all<DeliveryRow>(
+      sql`${SELECT} WHERE ${joinSql(where, " AND ")} ORDER BY id DESC LIMIT ${limit}`,
+    );
+    return rows.map(fromRow);
+  }
+
+  /** Oldest first. */
+  async after(
+    accountId: string,
+    filter: DeliveryFilter,
+    after: string,
+    limit: number,
+  ): Promise<DeliveryRecord[]> {
+    const where = [...conditions(accountId, filter), sql`id > ${after}`];
+    const rows = await this.#database.all<DeliveryRow>(
+      sql`${SELECT} WHERE ${joinSql(where, " AND ")} ORDER BY id LIMIT ${limit}`,
+    );
+    return rows.map(fromRow);
+  }
+
+  /** With its body, which lists leave out. */
+  async find(accountId: string, id: string): Promise<DeliveryRecord | undefined> {
+    const row = await this.#database.get<DeliveryRow>(
+      sql`SELECT * FROM webhook_delivery WHERE account_id = ${accountId} AND id = ${id}`,
+    );
+    return row === undefined ? undefined : fromRow(row);
+  }
+}
+
+const SELECT = sql`SELECT id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
+                          agent, instance, content_type, headers, body_bytes FROM webhook_delivery`;
+
+function conditions(accountId: string, filter: DeliveryFilter): SqlQuery[] {
+  const where = [sql`account_id = ${accountId}`];
+  if (filter.source !== undefined) where.push(sql`source = ${filter.source}`);
+  if (filter.status !== undefined) where.push(sql`status = ${filter.status}`);
+  if (filter.instance !== undefined) where.push(sql`instance = ${filter.instance}`);
+  if (filter.type !== undefined) where.push(sql`type = ${filter.type}`);
+  if (filter.deliveryId !== undefined) where.push(sql`delivery_id = ${filter.deliveryId}`);
+  return where;
+}
+
+interface DeliveryRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly source: string;
+  readonly status: DeliveryStatus;
+  readonly reason: DeliveryReason | null;
+  readonly http_status: number;
+  readonly received_at: number;
+  readonly duration_ms: number;
+  readonly delivery_id: string;
+  readonly type: string;
+  readonly title: string;
+  readonly agent: string;
+  readonly instance: string;
+  readonly content_type: string | null;
+  readonly headers: string;
+  readonly body_bytes: number;
+  readonly body?: Uint8Array | null;
+}
+
+function fromRow(row: DeliveryRow): DeliveryRecord {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    source: row.source,
+    status: row.status,
+    reason: row.reason,
+    httpStatus: row.http_status,
+    receivedAt: row.received_at,
+    durationMs: row.duration_ms,
+    deliveryId: row.delivery_id,
+    type: row.type,
+    title: row.title,
+    agent: row.agent,
+    instance: row.instance,
+    contentType: row.content_type,
+    headers: JSON.parse(row.headers) as Record<string, string>,
+    bodyBytes: row.body_bytes,
+    body: row.body ?? null,
+  };
+}

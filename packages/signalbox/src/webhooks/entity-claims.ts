@@ -1,0 +1,97 @@
+/**
+ * Keeps two entities off one instance. Plain names are not one-to-one, so the first entity that arrives under an ambiguous name owns it
+ * for good; another one with the same plain name gets its reversible name.
+ *
+ * Invariants:
+ * 1. An entity always resolves to the same name, also after a restart and on every node: the owner is a row, written before the
+ *    delivery goes on, and the first writer wins.
+ * 2. Only verified deliveries get here, so nobody without a secret can make a row.
+ * 3. Names that cannot be shared (no `-`) cost nothing; known ones cost a look into memory.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import { LRUCache } from "lru-cache";
+import type { Database } from "../storage/ports/database.ts";
+import { sql } from "../storage/ports/sql.ts";
+import { isAmbiguous, normalise, toInstanceName } from "./instance-name.ts";
+
+/** About 10 MB of names; a miss costs one indexed read. */
+const MAX_KNOWN = 50_000;
+
+interface Claim {
+  readonly agent: string;
+  readonly name: string;
+  readonly entity: string;
+  resolve(owner: string): void;
+  reject(error: unknown): void;
+}
+
+export class EntityClaims {
+  readonly #database: Database;
+  readonly #owners = new LRUCache<string, string>({ max: MAX_KNOWN });
+  #waiting: Claim[] = [];
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** The instance name of an entity whose plain name is `name`; synchronous for everything seen before. */
+  resolve(agent: string, name: string, entity: string): string | Promise<string> {
+    if (!isAmbiguous(name)) return name;
+    const wanted = normalise(entity);
+    const owner = this.#owners.get(keyOf(agent, name));
+    if (owner !== undefined) return nameFor(name, wanted, owner);
+    return this.#claim(agent, name, wanted).then((first) => nameFor(name, wanted, first));
+  }
+
+  #claim(agent: string, name: string, entity: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      // Claims that come while this turn of the event loop lasts share one transaction.
+      if (this.#waiting.length === 0) setImmediate(() => void this.#write());
+      this.#waiting.push({ agent, name, entity, resolve, reject });
+    });
+  }
+
+  async #write(): Promise<void> {
+    const claims = this.#waiting;
+    this.#waiting = [];
+    try {
+      const owners = await this.#database.transaction(async (tx) => {
+        const found: string[] = [];
+        for (const { agent, name, entity } of claims) {
+          const { changes } = await tx.run(
+            sql`INSERT INTO webhook_entity (agent, name, entity) VALUES (${agent}, ${name}, ${entity})
+                ON CONFLICT (agent, name) DO NOTHING`,
+          );
+          const row =
+            changes === 1
+              ? { entity }
+              : await tx.get<{ entity: string }>(
+                  sql`SELECT entity FROM webhook_entity WHERE agent = ${agent} AND name = ${name}`,
+                );
+          found.push(row?.entity ?? entity);
+        }
+        return found;
+      });
+      claims.forEach(({ agent, name, entity, resolve }, i) => {
+        const owner = owners[i] ?? entity;
+        this.#owners.set(keyOf(agent, name), owner);
+        resolve(owner);
+      });
+    } catch (error) {
+      for (const claim of claims) claim.reject(error);
+    }
+  }
+}
+
+/** The plain name for its owner (and for whoever writes the plain name itself), the reversible one for everybody else. */
+function nameFor(plain: string, entity: string, owner: string): string {
+  if (entity === owner || entity === plain) return plain;
+  const reversible = toInstanceName(entity, "reversible");
+  if (reversible === null)
+    throw new SignalboxError("webhook_missing_entity", { message: "The entity's name is too long" });
+  return reversible;
+}
+
+function keyOf(agent: string, name: string): string {
+  return `${agent}\0${name}`;
+}

@@ -1,0 +1,83 @@
+/**
+ * The table of events inside an instance's own database (section 2.3 of the contract) and its statements.
+ *
+ * A trigger rewrites every time that is not ISO 8601 in UTC with milliseconds, whoever wrote the row: seconds or milliseconds since the
+ * epoch, or a date with an offset. Compared as they stand, `1767225600000` would sort before `2026-…` and be thrown away as ancient.
+ * What is no time at all counts as now, so that nothing is deleted by mistake.
+ */
+import type { SqlParameter, WebhookEvent } from "../agents/index.ts";
+
+export interface EventRow {
+  readonly id: string;
+  readonly type: string;
+  readonly action: string | null;
+  readonly title: string;
+  readonly description: string | null;
+  readonly url: string | null;
+  readonly actor: string | null;
+  /** Serialised JSON. */
+  readonly payload: string | null;
+  readonly timestamp: string;
+}
+
+export type SqlTag = (parts: TemplateStringsArray, ...values: SqlParameter[]) => unknown[];
+
+export function createEventTable(sql: SqlTag): void {
+  sql`CREATE TABLE IF NOT EXISTS events (
+    id TEXT PRIMARY KEY,
+    type TEXT NOT NULL,
+    action TEXT,
+    title TEXT NOT NULL,
+    description TEXT,
+    url TEXT,
+    actor TEXT,
+    payload TEXT,
+    timestamp TEXT NOT NULL
+  )`;
+  sql`CREATE INDEX IF NOT EXISTS events_by_timestamp ON events (timestamp DESC)`;
+  sql`CREATE TRIGGER IF NOT EXISTS events_have_one_form_of_time AFTER INSERT ON events
+    WHEN NEW.timestamp NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9]Z'
+    BEGIN
+      UPDATE events SET timestamp = coalesce(
+        CASE
+          WHEN NEW.timestamp NOT GLOB '*[^0-9.]*' AND CAST(NEW.timestamp AS REAL) >= 100000000000
+            THEN strftime('%Y-%m-%dT%H:%M:%fZ', CAST(NEW.timestamp AS REAL) / 1000, 'unixepoch')
+          WHEN NEW.timestamp NOT GLOB '*[^0-9.]*'
+            THEN strftime('%Y-%m-%dT%H:%M:%fZ', CAST(NEW.timestamp AS REAL), 'unixepoch')
+          ELSE strftime('%Y-%m-%dT%H:%M:%fZ', NEW.timestamp)
+        END,
+        strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+      WHERE rowid = NEW.rowid;
+    END`;
+}
+
+/** An event whose id is there already (a handler's own insert, a replay of the same) is left as it is. */
+export function insertEvent(sql: SqlTag, event: WebhookEvent): void {
+  sql`INSERT INTO events (id, type, action, title, description, url, actor, payload, timestamp)
+    VALUES (${event.id}, ${event.type}, ${event.action}, ${event.title}, ${event.description}, ${event.url}, ${event.actor},
+            ${payloadText(event)}, ${event.timestamp})
+    ON CONFLICT (id) DO NOTHING`;
+}
+
+/**
+ * Keeps the newest `keep` events, and of those none from before `oldest`. Counting first and then deleting from the index's end costs a
+ * sixth of `… NOT IN (the newest 100)`, which sorts the whole table with each event.
+ */
+export function pruneEvents(sql: SqlTag, keep: number, oldest: string): void {
+  sql`DELETE FROM events WHERE timestamp < ${oldest}`;
+  const [row] = sql`SELECT count(*) AS total FROM events` as { total: number }[];
+  const surplus = (row?.total ?? 0) - keep;
+  if (surplus > 0)
+    sql`DELETE FROM events WHERE rowid IN (SELECT rowid FROM events ORDER BY timestamp LIMIT ${surplus})`;
+}
+
+const OPENING_BRACE = 0x7b;
+const OPENING_BRACKET = 0x5b;
+
+/** The body's own text where it is JSON: writing it again would cost time and could lose digits of large numbers. */
+function payloadText({ rawBody, payload }: WebhookEvent): string {
+  const first = rawBody[0];
+  return first === OPENING_BRACE || first === OPENING_BRACKET
+    ? Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength).toString()
+    : JSON.stringify(payload);
+}

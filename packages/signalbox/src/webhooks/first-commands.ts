@@ -1,0 +1,15 @@
+import type { FirstCommand } from "../area-module.ts";
+import type { Source } from "./source.ts";
+
+/** A signed delivery with nothing but a shell, curl and openssl; shown once there is a secret to sign with. */
+export function firstCommands(url: string, generic: Source): readonly FirstCommand[] {
+  if (generic.keys.length === 0) return [];
+  const secret = `\${${generic.secretVariable}%%,*}`;
+  const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "${secret}" -r | cut -d' ' -f1)`;
+  return [
+    {
+      title: "Send a signed webhook to the agent of the entity my-device",
+      command: `body='{"type":"hello","id":"'$(date +%s)'"}'; curl -s ${url}/webhooks/my-device -H 'content-type: application/json' -H "x-signature: ${signature}" -d "$body"`,
+    },
+  ];
+}

@@ -1,0 +1,85 @@
+/**
+ * `/webhooks/…` on raw node:http. The order of work is fixed: method, size, source, body, and only then the intake, which starts with the
+ * signature. Paths:
+ *   /webhooks/<source>            the source's rule finds the entity
+ *   /webhooks/<source>/<entity>   the URL names it, and must agree with the payload
+ *   /webhooks/<entity>            anything that is no source: the generic scheme, the URL names the entity
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { SignalboxError } from "@signalbox/protocol";
+import type { WebhooksConfig } from "../config/webhook-keys.ts";
+import type { Area } from "../http/area.ts";
+import type { RequestContext } from "../http/request-context.ts";
+import type { Admission } from "./admission.ts";
+import { readDeliveryBody, refuseDeclaredSize } from "./delivery-body.ts";
+import type { Answer, ArrivedDelivery, Intake } from "./intake.ts";
+import { signedUrls } from "./signed-urls.ts";
+import type { Source } from "./source.ts";
+
+export interface FrontDoorParts {
+  readonly sources: ReadonlyMap<string, Source>;
+  readonly generic: Source;
+  readonly intake: Intake;
+  readonly admission: Admission;
+  readonly config: WebhooksConfig;
+}
+
+export function createFrontDoor(parts: FrontDoorParts): Area {
+  return {
+    name: "webhooks",
+    segments: ["webhooks"],
+    dialect: "envelope",
+    handle: (request, response, context) => handle(parts, request, response, context),
+  };
+}
+
+async function handle(
+  parts: FrontDoorParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  context: RequestContext,
+): Promise<void> {
+  if (request.method !== "POST")
+    throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
+  refuseDeclaredSize(request, parts.config.maxBodyBytes);
+  const route = findRoute(parts, context.segments);
+  const body = await readDeliveryBody(request, parts.config, parts.admission);
+  try {
+    const arrived: ArrivedDelivery = {
+      ...route,
+      headers: request.headers,
+      body,
+      urls: () => signedUrls(request, parts.config.publicUrl),
+    };
+    send(response, await parts.intake.receive(arrived));
+  } finally {
+    parts.admission.releaseBytes(body.length);
+  }
+}
+
+type Destination = Pick<ArrivedDelivery, "source" | "urlEntity" | "hasEntityRule">;
+
+function findRoute({ sources, generic }: FrontDoorParts, segments: readonly string[]): Destination {
+  const [, first = "", second = "", ...rest] = segments;
+  const isTooDeep = rest.some((segment) => segment !== "");
+  if (first === "" || isTooDeep) throw new SignalboxError("not_found");
+  const source = sources.get(first);
+  if (source !== undefined) {
+    return { source, urlEntity: second === "" ? null : second, hasEntityRule: true };
+  }
+  if (second !== "") throw new SignalboxError("webhook_unknown_source");
+  return { source: generic, urlEntity: first, hasEntityRule: false };
+}
+
+function send(response: ServerResponse, answer: Answer): void {
+  if (answer.status === 204) {
+    response.writeHead(204);
+    response.end();
+    return;
+  }
+  response.writeHead(answer.status, {
+    "content-type": answer.contentType,
+    "content-length": Buffer.byteLength(answer.body),
+  });
+  response.end(answer.body);
+}

@@ -1,0 +1,265 @@
+/**
+ * What happens to a delivery once its bytes are here: verify, parse, find the entity, hand it to the agent, remember what came of it.
+ *
+ * Invariants:
+ * 1. Nothing is parsed, claimed, created or written before the signature over the raw body holds, and everyone who fails that gets
+ *    one and the same answer, whether the source has a secret, the entity exists, or neither.
+ * 2. 200 and 202 are only ever answered after the agent's outcome is on stable storage (the door's promise).
+ * 3. A genuine delivery that cannot be taken now is refused with a status that makes its provider try again.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import { SignalboxError } from "@signalbox/protocol";
+import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
+import type { Clock } from "../core/clock.ts";
+import { ulid } from "../core/ulid.ts";
+import { renderError } from "../http/render-error.ts";
+import { type Admission, overloaded } from "./admission.ts";
+import type { DeliveryLog } from "./delivery-log.ts";
+import type { DeliveryRecord } from "./delivery-record.ts";
+import type { EntityClaims } from "./entity-claims.ts";
+import { toInstanceName } from "./instance-name.ts";
+import { parsePayload } from "./parse-payload.ts";
+import { readEvent, readType, visibleHeaders } from "./read-event.ts";
+import type { RejectionNotice } from "./rejection-notice.ts";
+import type { SignatureProblem } from "./schemes/index.ts";
+import type { Source } from "./source.ts";
+import { findFirst, type VerifiedDelivery } from "./sources/index.ts";
+
+export interface ArrivedDelivery {
+  readonly source: Source;
+  /** The entity that the URL names; null when it must be found in the delivery. */
+  readonly urlEntity: string | null;
+  /** False for `/webhooks/<entity>`, where the URL alone decides and no rule of a source applies. */
+  readonly hasEntityRule: boolean;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  urls(): readonly string[];
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+export interface IntakeParts {
+  readonly agents: AgentsDoor;
+  readonly claims: EntityClaims;
+  readonly admission: Admission;
+  readonly log: DeliveryLog;
+  readonly clock: Clock;
+  readonly notice: RejectionNotice;
+  onRecord(record: DeliveryRecord): void;
+}
+
+const JSON_TYPE = "application/json; charset=utf-8";
+const ANSWERS: Readonly<Record<"processed" | "queued" | "duplicate", Answer>> = {
+  processed: { status: 200, contentType: JSON_TYPE, body: '{"status":"processed"}' },
+  queued: { status: 202, contentType: JSON_TYPE, body: '{"status":"queued"}' },
+  duplicate: { status: 200, contentType: JSON_TYPE, body: '{"status":"duplicate"}' },
+};
+
+/**
+ * What everyone gets whose signature does not hold. Written once and returned, not thrown: under an attack this is the hottest path there
+ * is, and an error's stack trace would cost as much as the whole verification.
+ */
+const REFUSAL: Answer = (() => {
+  const { status, body } = renderError(new SignalboxError("webhook_invalid_signature"), "envelope", "");
+  return { status, contentType: JSON_TYPE, body };
+})();
+
+type OutcomeKind = DeliveryOutcome["kind"] | "handshake" | "stale";
+
+export class Intake {
+  readonly #parts: IntakeParts;
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts;
+  }
+
+  async receive(arrived: ArrivedDelivery): Promise<Answer> {
+    const startedAt = performance.now();
+    const now = this.#parts.clock.now();
+    const trace: Trace = { event: null, instance: "" };
+    const problem = verifySignature(arrived, now);
+    if (problem !== null) {
+      this.#record(arrived, now, startedAt, trace, { status: "rejected", reason: problem }, REFUSAL.status);
+      return REFUSAL;
+    }
+    try {
+      const answer = await this.#process(arrived, now, trace);
+      this.#record(arrived, now, startedAt, trace, resultOf(answer.outcome), answer.answer.status);
+      return answer.answer;
+    } catch (error) {
+      const refusal = explainRefusal(error);
+      this.#record(
+        arrived,
+        now,
+        startedAt,
+        trace,
+        refusal,
+        error instanceof SignalboxError ? error.status : 500,
+      );
+      throw withRetryAfter(error);
+    }
+  }
+
+  /** Hands a stored delivery to its instance again. `isRepeat` gives it an id of its own, so that the ledger lets it pass. */
+  async replay(
+    source: Source,
+    record: DeliveryRecord,
+    isRepeat: boolean,
+  ): Promise<{ outcome: DeliveryOutcome; eventId: string }> {
+    const body = Buffer.from(record.body ?? []);
+    const headers: IncomingHttpHeaders = { ...record.headers };
+    const delivery = { headers, payload: parsePayload(source.kind, record.contentType ?? undefined, body) };
+    const event = readEvent(source, delivery, readType(source, delivery), body, this.#parts.clock.now());
+    const eventId = isRepeat
+      ? `${record.deliveryId}#replay-${ulid(this.#parts.clock.now())}`
+      : record.deliveryId;
+    const target = { agent: record.agent, name: record.instance };
+    return { outcome: await this.#parts.agents.deliver(target, { ...event, id: eventId }), eventId };
+  }
+
+  async #process(
+    arrived: ArrivedDelivery,
+    now: number,
+    trace: Trace,
+  ): Promise<{ answer: Answer; outcome: OutcomeKind }> {
+    const { source, headers, body } = arrived;
+    const payload = parsePayload(source.kind, headers["content-type"], body);
+    const delivery: VerifiedDelivery = { headers, payload };
+    if (!isFresh(source, payload, now)) return { answer: REFUSAL, outcome: "stale" };
+    const type = readType(source, delivery);
+    const handshake = source.kind.handshake?.(delivery, type);
+    trace.event = readEvent(source, delivery, type, body, now);
+    if (handshake != null) {
+      return { answer: { ...handshake, contentType: JSON_TYPE }, outcome: "handshake" };
+    }
+    const name = this.#instanceOf(arrived, delivery);
+    trace.instance = typeof name === "string" ? name : await name;
+    const outcome = await this.#deliver(source, trace.instance, trace.event);
+    return { answer: outcome.kind === "answered" ? outcome : ANSWERS[outcome.kind], outcome: outcome.kind };
+  }
+
+  async #deliver(source: Source, name: string, event: WebhookEvent): Promise<DeliveryOutcome> {
+    const { admission, agents } = this.#parts;
+    admission.enter();
+    try {
+      return await agents.deliver({ agent: source.agent, name }, event);
+    } finally {
+      admission.leave();
+    }
+  }
+
+  #instanceOf(arrived: ArrivedDelivery, delivery: VerifiedDelivery): string | Promise<string> {
+    const { source, urlEntity } = arrived;
+    const found = arrived.hasEntityRule ? findFirst(source.entity, delivery) : null;
+    if (found === null && urlEntity === null) throw new SignalboxError("webhook_missing_entity");
+    const entity = found ?? urlEntity ?? "";
+    const plain = requireName(toInstanceName(entity, "plain"));
+    if (found !== null && urlEntity !== null && toInstanceName(urlEntity, "plain") !== plain) {
+      const exact = toInstanceName(found, "reversible");
+      if (urlEntity !== exact) throw new SignalboxError("webhook_entity_mismatch");
+    }
+    if (source.entityForm === "reversible") return requireName(toInstanceName(entity, "reversible"));
+    return this.#parts.claims.resolve(source.agent, plain, entity);
+  }
+
+  #record(
+    arrived: ArrivedDelivery,
+    now: number,
+    startedAt: number,
+    trace: Trace,
+    result: Result,
+    httpStatus: number,
+  ): void {
+    const { source, headers, body } = arrived;
+    const { event } = trace;
+    const isRejected = result.status === "rejected";
+    const record: DeliveryRecord = {
+      id: ulid(this.#parts.clock.now()),
+      accountId: source.accountId,
+      source: source.name,
+      ...result,
+      httpStatus,
+      receivedAt: now,
+      durationMs: performance.now() - startedAt,
+      deliveryId: event?.id ?? "",
+      type: event?.type ?? "",
+      title: event?.title ?? "",
+      agent: source.agent,
+      instance: trace.instance,
+      contentType: headers["content-type"] ?? null,
+      headers: event?.headers ?? (isRejected ? NO_HEADERS : visibleHeaders(headers)),
+      bodyBytes: body.length,
+      body: isRejected ? null : body,
+    };
+    this.#parts.log.record(record);
+    this.#parts.onRecord(record);
+    if (isRejected) this.#parts.notice.rejected(source, result.reason);
+  }
+}
+
+/** Filled while a delivery is worked on, so that its record tells how far it came. */
+interface Trace {
+  event: WebhookEvent | null;
+  instance: string;
+}
+
+type Result = Pick<DeliveryRecord, "status" | "reason">;
+
+const NO_HEADERS = {};
+
+function verifySignature(arrived: ArrivedDelivery, now: number): SignatureProblem | null {
+  const { source } = arrived;
+  if (source.keys.length === 0) return "no_secret";
+  return source.scheme.verify(arrived, source.keys, now, source.windowMs);
+}
+
+/** For providers that put the time they sign into the payload: one without it is as worthless as a stale one. */
+function isFresh(source: Source, payload: unknown, now: number): boolean {
+  if (source.kind.sentAt === undefined || source.scheme !== source.kind.scheme) return true;
+  const sentAt = source.kind.sentAt(payload);
+  return sentAt !== null && Math.abs(now - sentAt) <= source.windowMs;
+}
+
+function requireName(name: string | null): string {
+  if (name === null) {
+    throw new SignalboxError("webhook_missing_entity", { message: "The entity cannot be used as a name" });
+  }
+  return name;
+}
+
+function resultOf(outcome: OutcomeKind): Result {
+  if (outcome === "stale") return { status: "rejected", reason: "timestamp_outside_window" };
+  return outcome === "duplicate"
+    ? { status: "duplicate", reason: null }
+    : { status: "accepted", reason: outcome };
+}
+
+function explainRefusal(error: unknown): Result {
+  if (!(error instanceof SignalboxError)) return { status: "failed", reason: "handler_failed" };
+  switch (error.id) {
+    case "webhook_invalid_payload":
+      return { status: "rejected", reason: "invalid_payload" };
+    case "webhook_missing_entity":
+      return { status: "rejected", reason: "missing_entity" };
+    case "webhook_entity_mismatch":
+      return { status: "rejected", reason: "entity_mismatch" };
+    case "webhook_unsupported_media_type":
+      return { status: "rejected", reason: "unsupported_media_type" };
+    case "overloaded":
+    case "stopping":
+      return { status: "failed", reason: "overloaded" };
+    default:
+      return { status: "failed", reason: "handler_failed" };
+  }
+}
+
+/** The runtime's own overload speaks to clients of all kinds; to a provider it must say when to come back. */
+function withRetryAfter(error: unknown): unknown {
+  const isBare =
+    error instanceof SignalboxError && error.status === 503 && error.headers["retry-after"] === undefined;
+  return isBare ? overloaded() : error;
+}

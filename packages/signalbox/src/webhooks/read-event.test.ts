@@ -1,0 +1,373 @@
+/** What each source makes of its provider's payloads: entity, type, delivery id, and the texts people read. */
+import type { IncomingHttpHeaders } from "node:http";
+import { describe, expect, it } from "vitest";
+import { configFile } from "../config/config-file.ts";
+import { toInstanceName } from "./instance-name.ts";
+import { parsePayload } from "./parse-payload.ts";
+import { readEvent, readType, visibleHeaders } from "./read-event.ts";
+import { createSources } from "./source.ts";
+import { findFirst, SOURCE_KINDS } from "./sources/index.ts";
+
+const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+const sources = createSources(configFile.parse({}).webhooks, {});
+
+function read(name: string, payload: object | string, headers: IncomingHttpHeaders = {}) {
+  const source = sources.get(name);
+  if (source === undefined) throw new Error(`no source ${name}`);
+  const body = Buffer.from(typeof payload === "string" ? payload : JSON.stringify(payload));
+  const delivery = { headers, payload: parsePayload(source.kind, headers["content-type"], body) };
+  const type = readType(source, delivery);
+  const { rawBody, payload: parsed, ...event } = readEvent(source, delivery, type, body, NOW);
+  expect(rawBody).toBe(body);
+  return {
+    ...event,
+    parsed,
+    entity: findFirst(source.entity, delivery),
+    handshake: source.kind.handshake?.(delivery, type) ?? null,
+  };
+}
+
+const FORM = { "content-type": "application/x-www-form-urlencoded" };
+
+describe("github", () => {
+  const repository = { full_name: "Acme/Widgets", html_url: "https://github.com/Acme/Widgets" };
+  const headers = (event: string) => ({ "x-github-event": event, "x-github-delivery": "72d3162e" });
+
+  it("reads a push", () => {
+    const payload = {
+      ref: "refs/heads/main",
+      compare: "https://github.com/Acme/Widgets/compare/a...b",
+      commits: [{}, {}],
+      head_commit: { message: "Fix the door\n\nIt stuck." },
+      repository,
+      sender: { login: "octocat" },
+    };
+    expect(read("github", payload, headers("push"))).toMatchObject({
+      id: "72d3162e",
+      source: "github",
+      type: "push",
+      action: null,
+      entity: "Acme/Widgets",
+      timestamp: "2026-01-02T03:04:05.678Z",
+      title: "octocat pushed 2 commits to main",
+      description: "Fix the door",
+      url: "https://github.com/Acme/Widgets/compare/a...b",
+      actor: "octocat",
+    });
+  });
+
+  it("reads a pull request, a comment on it, a release and a workflow run", () => {
+    const pull_request = {
+      number: 7,
+      title: "Better hinges",
+      body: "They squeak.",
+      html_url: "https://github.com/x/7",
+    };
+    const sender = { login: "octocat" };
+    expect(
+      read("github", { action: "opened", pull_request, repository, sender }, headers("pull_request")),
+    ).toMatchObject({
+      action: "opened",
+      title: "Pull request #7 opened: Better hinges",
+      description: "They squeak.",
+      url: "https://github.com/x/7",
+    });
+    const comment = { body: "Looks good", html_url: "https://github.com/x/7#c" };
+    const issue = { number: 7, title: "Better hinges" };
+    expect(
+      read("github", { action: "created", comment, issue, repository, sender }, headers("issue_comment")),
+    ).toMatchObject({
+      title: "Comment #7 created: Better hinges",
+      description: "Looks good",
+      url: "https://github.com/x/7#c",
+    });
+    const release = { tag_name: "v1.2.3", html_url: "https://github.com/r" };
+    expect(read("github", { action: "published", release, repository }, headers("release"))).toMatchObject({
+      title: "Release published: v1.2.3",
+    });
+    const workflow_run = { name: "CI", conclusion: "failure", html_url: "https://github.com/w" };
+    expect(
+      read("github", { action: "completed", workflow_run, repository }, headers("workflow_run")),
+    ).toMatchObject({
+      title: "Workflow run completed: CI",
+      description: "failure",
+    });
+  });
+
+  it("reads an event it has no words for, an organisation's event, and a form", () => {
+    expect(read("github", { action: "created", repository }, headers("star"))).toMatchObject({
+      title: "star created in Acme/Widgets",
+    });
+    expect(read("github", { organization: { login: "Acme" } }, headers("organization")).entity).toBe("Acme");
+    const form = `payload=${encodeURIComponent(JSON.stringify({ repository }))}`;
+    expect(read("github", form, { ...headers("push"), ...FORM })).toMatchObject({
+      entity: "Acme/Widgets",
+      parsed: { repository },
+    });
+  });
+
+  it("answers the ping", () => {
+    expect(read("github", { zen: "…", hook_id: 1 }, headers("ping")).handshake).toEqual({
+      status: 200,
+      body: '{"status":"pong"}',
+    });
+  });
+});
+
+describe("stripe", () => {
+  const event = (object: object, rest: object = {}) => ({
+    id: "evt_1",
+    type: "invoice.paid",
+    data: { object },
+    ...rest,
+  });
+
+  it("finds the customer wherever the object keeps it", () => {
+    expect(read("stripe", event({ customer: "cus_1" }))).toMatchObject({
+      entity: "cus_1",
+      id: "evt_1",
+      type: "invoice.paid",
+    });
+    expect(read("stripe", event({ customer: { id: "cus_2" } })).entity).toBe("cus_2");
+    expect(read("stripe", event({ object: "customer", id: "cus_3" })).entity).toBe("cus_3");
+    expect(read("stripe", event({ object: "payout", id: "po_1" }, { account: "acct_1" })).entity).toBe(
+      "acct_1",
+    );
+  });
+
+  it("never finds one that is not there", () => {
+    expect(read("stripe", event({ object: "product", id: "prod_1" })).entity).toBeNull();
+    expect(read("stripe", event({ customer: null })).entity).toBeNull();
+  });
+
+  it("tells the amount in the currency's own units", () => {
+    expect(read("stripe", event({ amount_paid: 4200, currency: "eur" })).title).toBe(
+      "invoice.paid (42.00 EUR)",
+    );
+    expect(read("stripe", event({ amount: 4200, currency: "jpy" })).title).toBe("invoice.paid (4200 JPY)");
+  });
+});
+
+describe("slack", () => {
+  it("reads an event", () => {
+    const payload = {
+      type: "event_callback",
+      team_id: "T1",
+      event_id: "Ev1",
+      event: { type: "message", channel: "C1", user: "U1", text: "hi" },
+    };
+    expect(read("slack", payload)).toMatchObject({
+      entity: "T1",
+      id: "Ev1",
+      type: "message",
+      title: "message in C1",
+      description: "hi",
+      actor: "U1",
+      handshake: null,
+    });
+  });
+
+  it("reads a slash command and an interaction from their forms", () => {
+    expect(
+      read("slack", "command=%2Fdeploy&team_id=T1&trigger_id=9&user_name=ann&text=now", FORM),
+    ).toMatchObject({
+      entity: "T1",
+      type: "/deploy",
+      description: "now",
+      actor: "ann",
+    });
+    const payload = JSON.stringify({ type: "block_actions", team: { id: "T2" }, user: { username: "bob" } });
+    expect(read("slack", `payload=${encodeURIComponent(payload)}`, FORM)).toMatchObject({
+      entity: "T2",
+      type: "block_actions",
+    });
+  });
+
+  it("echoes the challenge, as text that cannot break out of JSON", () => {
+    expect(read("slack", { type: "url_verification", challenge: 'a"b' }).handshake).toEqual({
+      status: 200,
+      body: '{"challenge":"a\\"b"}',
+    });
+  });
+});
+
+describe("the others", () => {
+  it("twilio: a message's states are different deliveries of one message", () => {
+    const sent = read(
+      "twilio",
+      "AccountSid=AC1&MessageSid=SM1&MessageStatus=sent&From=%2B1&To=%2B2&Body=hi",
+      FORM,
+    );
+    expect(sent).toMatchObject({
+      entity: "AC1",
+      type: "message.sent",
+      id: "SM1.sent",
+      title: "message.sent from +1 to +2",
+      description: "hi",
+      actor: "+1",
+    });
+    expect(read("twilio", "AccountSid=AC1&CallSid=CA1&CallStatus=ringing", FORM)).toMatchObject({
+      type: "call.ringing",
+      id: "CA1.ringing",
+    });
+  });
+
+  it("shopify: everything but the resource is in headers", () => {
+    const headers = {
+      "x-shopify-topic": "orders/create",
+      "x-shopify-shop-domain": "Shop.myshopify.com",
+      "x-shopify-webhook-id": "w1",
+    };
+    expect(
+      read("shopify", { name: "#1001", total_price: "10.00", currency: "EUR", email: "a@b.c" }, headers),
+    ).toMatchObject({
+      entity: "Shop.myshopify.com",
+      type: "orders/create",
+      id: "w1",
+      title: "orders/create #1001 (10.00 EUR)",
+      actor: "a@b.c",
+    });
+  });
+
+  it("gitlab: project, kind and number", () => {
+    const payload = {
+      object_kind: "merge_request",
+      user: { username: "ann" },
+      project: { path_with_namespace: "group/sub/app" },
+      object_attributes: { iid: 3, title: "Tidy", action: "open", url: "https://gitlab.com/mr/3" },
+    };
+    expect(read("gitlab", payload, { "x-gitlab-event-uuid": "u1" })).toMatchObject({
+      entity: "group/sub/app",
+      id: "u1",
+      title: "merge request #3 open: Tidy",
+      url: "https://gitlab.com/mr/3",
+      actor: "ann",
+    });
+  });
+
+  it("linear: the delivery header and not the webhook's own id", () => {
+    const payload = {
+      type: "Issue",
+      action: "update",
+      organizationId: "org-1",
+      webhookId: "same-for-all",
+      webhookTimestamp: NOW,
+      data: { identifier: "ENG-1", title: "Paint" },
+      url: "https://linear.app/x",
+      actor: { name: "Ann" },
+    };
+    expect(read("linear", payload, { "linear-delivery": "d1" })).toMatchObject({
+      id: "d1",
+      entity: "org-1",
+      title: "Issue ENG-1 update: Paint",
+      actor: "Ann",
+    });
+    expect(read("linear", payload).id).toMatch(/^sha256:/);
+  });
+
+  it("pagerduty: the service, and its test event", () => {
+    const event = {
+      id: "e1",
+      event_type: "incident.triggered",
+      data: { number: 5, title: "Down", service: { id: "P1" } },
+    };
+    expect(read("pagerduty", { event })).toMatchObject({
+      entity: "P1",
+      id: "e1",
+      title: "incident.triggered #5: Down",
+    });
+    expect(read("pagerduty", { event: { event_type: "pagey.ping" } }).handshake).not.toBeNull();
+  });
+
+  it("discord: interactions, webhook events, and both kinds of probe", () => {
+    const interaction = {
+      id: "1",
+      type: 2,
+      guild_id: "G1",
+      data: { name: "roll" },
+      member: { user: { username: "ann" } },
+    };
+    expect(read("discord", interaction)).toMatchObject({
+      entity: "G1",
+      type: "application_command",
+      title: "application_command roll",
+    });
+    const event = { version: 1, application_id: "A1", type: 1, event: { type: "ENTITLEMENT_CREATE" } };
+    expect(read("discord", event)).toMatchObject({
+      entity: "A1",
+      type: "ENTITLEMENT_CREATE",
+      handshake: null,
+    });
+    expect(read("discord", { type: 1 }).handshake).toEqual({ status: 200, body: '{"type":1}' });
+    expect(read("discord", { type: 0, application_id: "A1" }).handshake).toEqual({ status: 204, body: "" });
+  });
+
+  it("generic: headers before the body, and a hash when nothing names the delivery", () => {
+    expect(
+      read(
+        "generic",
+        { id: "b", type: "body" },
+        { "x-event-type": "head", "x-event-id": "h", "idempotency-key": "i" },
+      ),
+    ).toMatchObject({ id: "h", type: "head" });
+    expect(read("generic", { id: "b", type: "body" }, { "idempotency-key": "i" })).toMatchObject({
+      id: "i",
+      type: "body",
+    });
+    expect(read("generic", { id: 5 })).toMatchObject({ id: "5", type: "unknown", title: "unknown" });
+    const nameless = read("generic", { a: 1 });
+    expect(nameless.id).toMatch(/^sha256:[0-9a-f]{64}$/);
+    expect(read("generic", { a: 1 }).id).toBe(nameless.id);
+    expect(read("generic", { a: 2 }).id).not.toBe(nameless.id);
+  });
+});
+
+describe("every source", () => {
+  it.each(SOURCE_KINDS.map((kind) => kind.name))("%s reads its own sample back", (name) => {
+    const kind = SOURCE_KINDS.find((one) => one.name === name);
+    const sample = kind?.sample({ entity: "acme/widgets", deliveryId: "d1", now: NOW });
+    const event = read(name, sample?.body ?? "", { ...sample?.headers, "content-type": sample?.contentType });
+    expect(toInstanceName(event.entity ?? "", "plain")).toBe("acme-widgets");
+    expect(event.type).not.toBe("unknown");
+    expect(event.title.length).toBeGreaterThan(0);
+    if (!["standard", "svix"].includes(name)) expect(event.id).toBe("d1");
+  });
+
+  it.each(SOURCE_KINDS.map((kind) => kind.name))(
+    "%s survives payloads that are nothing like what it expects",
+    (name) => {
+      for (const payload of [
+        {},
+        [],
+        [[]],
+        { data: null, event: 5, repository: "x", commits: {} },
+        { __proto__: { id: "x" } },
+      ]) {
+        expect(() => read(name, payload)).not.toThrow();
+      }
+      expect(
+        read(name, '{"constructor":{"name":"x"},"__proto__":{"id":"evil","entity_id":"evil"}}').entity,
+      ).toBeNull();
+    },
+  );
+
+  it("keeps links that a browser may follow and no others, and cuts long texts", () => {
+    expect(read("generic", { url: "javascript:alert(1)" }).url).toBeNull();
+    expect(read("generic", { title: "x".repeat(1000) }).title).toHaveLength(256);
+  });
+
+  it("passes on headers, but no credential or signature", () => {
+    expect(
+      visibleHeaders({
+        "x-github-event": "push",
+        "x-hub-signature-256": "s",
+        "x-shopify-hmac-sha256": "s",
+        "x-gitlab-token": "t",
+        authorization: "a",
+        cookie: "c",
+        "x-api-key": "k",
+        "set-cookie": ["a", "b"],
+      }),
+    ).toEqual({ "x-github-event": "push", "set-cookie": "a, b" });
+  });
+});

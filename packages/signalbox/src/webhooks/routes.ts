@@ -1,0 +1,205 @@
+/** Management routes of webhooks: sources, the inspector, replay, and trying a source out. */
+import { SignalboxError } from "@signalbox/protocol";
+import { z } from "zod";
+import type { Clock } from "../core/clock.ts";
+import { ulid } from "../core/ulid.ts";
+import { defineRoute, type Route } from "../http/route.ts";
+import type { DeliveryLog } from "./delivery-log.ts";
+import { DELIVERY_STATUSES } from "./delivery-record.ts";
+import type { Intake } from "./intake.ts";
+import { createSampleRequest } from "./sample-delivery.ts";
+import {
+  deliveryDetail,
+  deliveryDetailResult,
+  deliveryResult,
+  showDelivery,
+  showSource,
+  sourceResult,
+} from "./show.ts";
+import type { Source } from "./source.ts";
+
+export interface RouteParts {
+  readonly sources: ReadonlyMap<string, Source>;
+  readonly log: DeliveryLog;
+  readonly intake: Intake;
+  readonly clock: Clock;
+}
+
+const PAGE_SIZE = 100;
+/** What a sample is about when nobody says otherwise; a repository-like name suits every source. */
+const SAMPLE_ENTITY = "sample/entity";
+
+const listQuery = z.object({
+  source: z.string().max(64).optional(),
+  status: z.enum(DELIVERY_STATUSES).optional(),
+  instance: z.string().max(512).optional(),
+  type: z.string().max(256).optional(),
+  delivery_id: z.string().max(512).optional(),
+  /** Continues a list, newest first. */
+  cursor: z.string().max(64).optional(),
+  /** Only what came after this delivery, oldest first. */
+  after: z.string().max(64).optional(),
+  limit: z.coerce.number().int().min(1).max(PAGE_SIZE).default(PAGE_SIZE),
+});
+
+const testBody = z.strictObject({
+  entity: z.string().min(1).max(512).optional(),
+  /** A JSON payload instead of the sample's. */
+  payload: z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]).optional(),
+  headers: z.record(z.string(), z.string()).optional(),
+});
+
+export function webhookRoutes(parts: RouteParts): Route[] {
+  return [...sourceRoutes(parts), ...deliveryRoutes(parts)];
+}
+
+function sourceRoutes({ sources, intake, clock }: RouteParts): Route[] {
+  const path = "/accounts/{account_id}/webhooks/sources";
+  return [
+    defineRoute({
+      method: "GET",
+      path,
+      access: "webhooks.read",
+      summary: "List webhook sources and whether each has a secret.",
+      result: z.array(sourceResult),
+      handler: ({ params }) => {
+        const own = [...sources.values()].filter((source) => source.accountId === params["account_id"]);
+        return { result: own.map(showSource), resultInfo: { count: own.length } };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: `${path}/{source_name}`,
+      access: "webhooks.read",
+      summary: "Read one webhook source.",
+      result: sourceResult,
+      handler: ({ params }) => ({ result: showSource(findOwn(sources, params)) }),
+    }),
+    defineRoute({
+      method: "POST",
+      path: `${path}/{source_name}/test`,
+      access: "webhooks.edit",
+      summary:
+        "Sign a sample delivery with the source's secret and take it in as if the provider had sent it.",
+      body: testBody,
+      result: z.object({ status: z.number(), body: z.string(), delivery_id: z.string() }),
+      handler: async ({ params, body }) => {
+        const source = findOwn(sources, params);
+        const deliveryId = `sample-${ulid(clock.now())}`;
+        const { url, headers, body: text } = signSample(source, body, deliveryId, clock.now());
+        const answer = await intake.receive({
+          source,
+          // A payload of the caller's own says itself whom it concerns, unless an entity is named too.
+          urlEntity: body.payload === undefined ? null : (body.entity ?? null),
+          hasEntityRule: true,
+          headers,
+          body: Buffer.from(text),
+          urls: () => [url],
+        });
+        return { result: { status: answer.status, body: answer.body, delivery_id: deliveryId } };
+      },
+    }),
+  ];
+}
+
+function signSample(source: Source, wish: z.output<typeof testBody>, deliveryId: string, now: number) {
+  const secret = source.secrets[0]?.reveal();
+  if (secret === undefined) {
+    throw new SignalboxError("conflict", {
+      message: `source ${source.name} has no secret: set ${source.secretVariable} and start again`,
+    });
+  }
+  if (source.kind.name === "discord") {
+    throw new SignalboxError("conflict", {
+      message: "only Discord holds the private key that signs its deliveries",
+    });
+  }
+  return createSampleRequest(source, {
+    entity: wish.entity ?? SAMPLE_ENTITY,
+    secret,
+    deliveryId,
+    now,
+    url: `https://signalbox.invalid/webhooks/${source.name}`,
+    body: wish.payload === undefined ? undefined : JSON.stringify(wish.payload),
+    headers: lowerCaseNames(wish.headers),
+  });
+}
+
+function deliveryRoutes({ sources, log, intake }: RouteParts): Route[] {
+  const path = "/accounts/{account_id}/webhooks/deliveries";
+  const findDelivery = async (params: Readonly<Record<string, string>>) => {
+    const record = await log.find(params["account_id"] ?? "", params["delivery"] ?? "");
+    if (record === undefined) throw new SignalboxError("not_found", { message: "Delivery not found" });
+    return record;
+  };
+  return [
+    defineRoute({
+      method: "GET",
+      path,
+      access: "webhooks.read",
+      summary: "List deliveries, newest first, with filters; `after` gives what came since, oldest first.",
+      query: listQuery,
+      result: z.array(deliveryResult),
+      handler: async ({ params, query }) => {
+        const accountId = params["account_id"] ?? "";
+        const { cursor, after, limit, delivery_id: deliveryId, ...rest } = query;
+        const filter = { ...rest, deliveryId };
+        if (after !== undefined) {
+          const records = await log.since(accountId, filter, after, limit);
+          return { result: records.map(showDelivery), resultInfo: { count: records.length } };
+        }
+        const { records, next } = await log.list(accountId, filter, cursor, limit);
+        return {
+          result: records.map(showDelivery),
+          resultInfo: { count: records.length, cursor: next, cursors: next === null ? {} : { after: next } },
+        };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: `${path}/{delivery}`,
+      access: "webhooks.read",
+      summary: "Read one delivery with its headers and body.",
+      result: deliveryDetailResult,
+      handler: async ({ params }) => ({ result: deliveryDetail(await findDelivery(params)) }),
+    }),
+    defineRoute({
+      method: "POST",
+      path: `${path}/{delivery}/replay`,
+      access: "webhooks.edit",
+      summary: "Hand a stored delivery to its agent again.",
+      result: z.object({ status: z.string(), event_id: z.string() }),
+      handler: async ({ params }) => {
+        const record = await findDelivery(params);
+        const source = sources.get(record.source);
+        if (
+          record.status === "rejected" ||
+          record.instance === "" ||
+          record.body === null ||
+          source === undefined
+        ) {
+          throw new SignalboxError("conflict", {
+            message: "This delivery was refused or not kept, and cannot be replayed",
+          });
+        }
+        // A failed one never reached the ledger: under its own id it still runs at most once.
+        const { outcome, eventId } = await intake.replay(source, record, record.status !== "failed");
+        return { result: { status: outcome.kind, event_id: eventId } };
+      },
+    }),
+  ];
+}
+
+function findOwn(sources: ReadonlyMap<string, Source>, params: Readonly<Record<string, string>>): Source {
+  const source = sources.get(params["source_name"] ?? "");
+  if (source === undefined || source.accountId !== params["account_id"]) {
+    throw new SignalboxError("not_found", { message: "Source not found" });
+  }
+  return source;
+}
+
+function lowerCaseNames(headers: Readonly<Record<string, string>> | undefined): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+}

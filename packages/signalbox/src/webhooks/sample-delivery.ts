@@ -1,0 +1,43 @@
+/** A signed sample of a source, as its provider would send it: for the `test` route and `signalbox webhooks send`. */
+import type { Source } from "./source.ts";
+
+export interface SampleOptions {
+  readonly entity: string;
+  readonly secret: string;
+  readonly deliveryId: string;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Where it will be posted. */
+  readonly url: string;
+  /** Replaces the sample's body. */
+  readonly body?: string | undefined;
+  /** Replaces or adds headers, before signing. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface SampleRequest {
+  readonly url: string;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+export function createSampleRequest(source: Source, options: SampleOptions): SampleRequest {
+  const sample = source.kind.sample(options);
+  const body = options.body ?? sample.body;
+  const contentType = options.body === undefined ? sample.contentType : "application/json";
+  const signed = source.scheme.sign({
+    secret: options.secret,
+    body: Buffer.from(body),
+    now: options.now,
+    deliveryId: options.deliveryId,
+    url: options.url,
+  });
+  return {
+    url:
+      signed.query === undefined
+        ? options.url
+        : `${options.url}${options.url.includes("?") ? "&" : "?"}${signed.query}`,
+    headers: { "content-type": contentType, ...sample.headers, ...options.headers, ...signed.headers },
+    body,
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * Twilio: `X-Twilio-Signature`, base64 HMAC-SHA1 with the auth token. A form post signs the public address followed by every field,
+ * sorted; any other body is covered by its SHA-256 in the address (`bodySHA256`), and only the address is signed.
+ *
+ * The signature covers decoded fields, not bytes. Two bodies that decode alike are the same message; one that does not decode cleanly is
+ * refused, because two different ones could decode to the same replacement characters.
+ */
+import { createHmac, hash } from "node:crypto";
+import { isUtf8 } from "node:buffer";
+import type { Scheme, SignedDelivery } from "./scheme.ts";
+import { header, isSameText, isSignedBy, textKey } from "./signature-text.ts";
+
+const BODY_HASH = "bodySHA256";
+const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i;
+
+export const twilioScheme: Scheme = {
+  name: "twilio",
+  summary: "x-twilio-signature: HMAC-SHA1 of address and form fields, base64",
+  windowSeconds: null,
+  toKey: textKey,
+  verify(delivery, keys) {
+    const signature = header(delivery.headers, "x-twilio-signature");
+    if (signature === undefined) return "signature_missing";
+    const urls = delivery.urls();
+    const fields = coveredFields(delivery, urls[0] ?? "");
+    if (fields === null) return "signature_malformed";
+    for (const url of urls) {
+      const isSigned = isSignedBy(keys, [signature], (key) =>
+        createHmac("sha1", key)
+          .update(url + fields)
+          .digest("base64"),
+      );
+      if (isSigned) return null;
+    }
+    return "signature_mismatch";
+  },
+  sign({ secret, body, url }) {
+    const fields = isJsonLike(body) ? null : formFields(body);
+    const query = fields === null ? `${BODY_HASH}=${hash("sha256", body, "hex")}` : undefined;
+    const signedUrl = query === undefined ? url : `${url}${url.includes("?") ? "&" : "?"}${query}`;
+    const signature = createHmac("sha1", secret)
+      .update(signedUrl + (fields ?? ""))
+      .digest("base64");
+    return { headers: { "x-twilio-signature": signature }, ...(query === undefined ? {} : { query }) };
+  },
+};
+
+/**
+ * What is signed after the address: the fields of a form, nothing for a body whose hash the address carries, and null when the
+ * signature would not cover the body at all.
+ */
+function coveredFields(delivery: SignedDelivery, url: string): string | null {
+  const bodyHash = URL.parse(url)?.searchParams.get(BODY_HASH);
+  if (bodyHash != null) return isSameText(hash("sha256", delivery.body, "hex"), bodyHash) ? "" : null;
+  return FORM.test(header(delivery.headers, "content-type") ?? "") ? formFields(delivery.body) : null;
+}
+
+/** `name + value` of every field, names sorted, repeated values once each and sorted; null when the form does not decode. */
+function formFields(body: Buffer): string | null {
+  if (!isUtf8(body)) return null;
+  const fields = new Map<string, Set<string>>();
+  try {
+    for (const pair of body.toString().split("&")) {
+      if (pair === "") continue;
+      const [name = "", ...rest] = pair.split("=");
+      const key = decodeFormText(name);
+      const values = fields.get(key) ?? new Set();
+      fields.set(key, values.add(decodeFormText(rest.join("="))));
+    }
+  } catch {
+    return null;
+  }
+  return [...fields.keys()]
+    .sort()
+    .map((name) =>
+      [...(fields.get(name) ?? [])]
+        .sort()
+        .map((value) => name + value)
+        .join(""),
+    )
+    .join("");
+}
+
+function decodeFormText(text: string): string {
+  return decodeURIComponent(text.replaceAll("+", " "));
+}
+
+function isJsonLike(body: Buffer): boolean {
+  return body[0] === 0x7b || body[0] === 0x5b;
+}

@@ -1,0 +1,110 @@
+/**
+ * A source as it runs: what is known about the provider, changed by the configuration, with the secrets of the environment.
+ * Names are one list: the built-in ones, then the configuration's own.
+ */
+import type { KeyObject } from "node:crypto";
+import { ConfigError } from "../config/index.ts";
+import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhook-keys.ts";
+import { Secret } from "../core/secret.ts";
+import type { EntityForm } from "./instance-name.ts";
+import { createBodyHmacScheme, type Scheme } from "./schemes/index.ts";
+import { parseRule, type Rule, SOURCE_KINDS, type SourceKind } from "./sources/index.ts";
+
+export interface Source {
+  readonly name: string;
+  readonly kind: SourceKind;
+  readonly scheme: Scheme;
+  readonly accountId: string;
+  /** Kebab-case name of the agent class. */
+  readonly agent: string;
+  readonly secretVariable: string;
+  /** The active secrets; empty: every delivery is refused. The first is the one samples are signed with. */
+  readonly secrets: readonly Secret[];
+  readonly keys: readonly KeyObject[];
+  /** Replay window; 0 when neither scheme nor payload carries a time. */
+  readonly windowMs: number;
+  readonly entity: readonly Rule[];
+  readonly entityForm: EntityForm;
+  readonly eventType: readonly Rule[];
+  readonly deliveryId: readonly Rule[];
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const DEFAULTS: WebhookSourceConfig = { agent: "webhook-agent", entityForm: "plain", account: "default" };
+
+/** Throws `ConfigError` for an entry or a secret that cannot work. */
+export function createSources(config: WebhooksConfig, environment: Environment): ReadonlyMap<string, Source> {
+  const sources = new Map<string, Source>();
+  const names = new Set([...SOURCE_KINDS.map((kind) => kind.name), ...Object.keys(config.sources)]);
+  for (const name of names)
+    sources.set(name, createSource(name, config.sources[name] ?? DEFAULTS, environment));
+  return sources;
+}
+
+function createSource(name: string, config: WebhookSourceConfig, environment: Environment): Source {
+  const { kind, scheme } = resolveScheme(name, config.scheme);
+  const secretVariable = config.secretVariable ?? defaultVariable(name);
+  const secrets = readSecrets(environment, secretVariable);
+  const windowSeconds = config.toleranceSeconds ?? kind.windowSeconds ?? scheme.windowSeconds ?? 0;
+  return {
+    name,
+    kind,
+    scheme,
+    accountId: config.account,
+    agent: config.agent,
+    secretVariable,
+    secrets: secrets.map((text) => new Secret(text)),
+    keys: secrets.map((text) => toKey(scheme, text, secretVariable)),
+    windowMs: windowSeconds * 1000,
+    entity: config.entity?.map(parseRule) ?? kind.entity,
+    entityForm: config.entityForm,
+    eventType: config.eventType?.map(parseRule) ?? kind.eventType,
+    deliveryId: config.deliveryId?.map(parseRule) ?? kind.deliveryId,
+  };
+}
+
+function resolveScheme(
+  name: string,
+  wanted: string | CustomScheme | undefined,
+): { kind: SourceKind; scheme: Scheme } {
+  const find = (kindName: string) => SOURCE_KINDS.find((kind) => kind.name === kindName);
+  if (typeof wanted === "object") {
+    const kind = find("generic");
+    const header = wanted.header.toLowerCase();
+    const scheme = createBodyHmacScheme({ ...wanted, name, headers: [header] });
+    if (kind !== undefined) return { kind, scheme };
+  }
+  const kind = find(typeof wanted === "string" ? wanted : name);
+  if (kind === undefined) {
+    throw new ConfigError(
+      `webhooks.sources.${name}.scheme: expected the name of a built-in source or an HMAC, found nothing`,
+    );
+  }
+  return { kind, scheme: kind.scheme };
+}
+
+/** `GITHUB_WEBHOOK_SECRET`; the generic scheme has the plain name. */
+export function defaultVariable(source: string): string {
+  return source === "generic"
+    ? "WEBHOOK_SECRET"
+    : `${source.toUpperCase().replaceAll("-", "_")}_WEBHOOK_SECRET`;
+}
+
+/** A comma-separated list: the first is the one we sign with, all are accepted. */
+export function readSecrets(environment: Environment, variable: string): string[] {
+  return (environment[variable] ?? "")
+    .split(",")
+    .map((text) => text.trim())
+    .filter((text) => text !== "");
+}
+
+function toKey(scheme: Scheme, text: string, variable: string): KeyObject {
+  try {
+    return scheme.toKey(text);
+  } catch (cause) {
+    throw new ConfigError(`${variable}: ${cause instanceof Error ? cause.message : "cannot be used"}`, {
+      cause,
+    });
+  }
+}

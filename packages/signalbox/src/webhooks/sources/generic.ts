@@ -1,0 +1,37 @@
+/** Any sender that signs the body with a shared secret; also what `/webhooks/<entity>` uses. */
+import { genericScheme } from "../schemes/index.ts";
+import { firstTextAt } from "./payload-fields.ts";
+import { rules } from "./rule.ts";
+import { jsonSample } from "./sample.ts";
+import type { EventText, SourceKind, VerifiedDelivery } from "./source-kind.ts";
+
+export const generic: SourceKind = {
+  name: "generic",
+  scheme: genericScheme,
+  entity: rules("body:entity_id", "body:entity.id", "header:x-entity-id"),
+  eventType: rules("header:x-event-type", "body:type"),
+  action: rules("body:action"),
+  deliveryId: rules("header:x-event-id", "header:idempotency-key", "header:webhook-id", "body:id"),
+  describe: describeLoosely,
+  sample: ({ entity, deliveryId, now }) =>
+    jsonSample(
+      {
+        id: deliveryId,
+        type: "sample.created",
+        entity_id: entity,
+        title: "A sample event",
+        created_at: new Date(now).toISOString(),
+      },
+      { "x-event-type": "sample.created", "x-event-id": deliveryId },
+    ),
+};
+
+/** Names that senders commonly give these things, for providers whose payloads are their own affair. */
+export function describeLoosely({ payload }: VerifiedDelivery): EventText {
+  return {
+    title: firstTextAt(payload, "title", "data.title", "subject", "name", "data.name"),
+    description: firstTextAt(payload, "description", "data.description", "message", "data.message", "text"),
+    url: firstTextAt(payload, "url", "data.url", "html_url", "link"),
+    actor: firstTextAt(payload, "actor", "actor.name", "user.name", "user", "sender.login", "data.user"),
+  };
+}

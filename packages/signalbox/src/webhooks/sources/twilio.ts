@@ -1,0 +1,66 @@
+/** Twilio: messages and calls, as forms or (with `bodySHA256` in the address) JSON; one instance a Twilio account. */
+import { twilioScheme } from "../schemes/index.ts";
+import { firstTextAt, textAt, words } from "./payload-fields.ts";
+import { parseRule, payloadRule, rules } from "./rule.ts";
+import type { SourceKind } from "./source-kind.ts";
+
+const STATUS = [
+  "MessageStatus",
+  "SmsStatus",
+  "CallStatus",
+  "RecordingStatus",
+  "StatusCallbackEvent",
+] as const;
+const SUBJECT = ["MessageSid", "SmsSid", "CallSid", "RecordingSid"] as const;
+
+export const twilio: SourceKind = {
+  name: "twilio",
+  scheme: twilioScheme,
+  takesForms: true,
+  entity: rules("body:AccountSid", "body:account_sid", "body:AccountId"),
+  eventType: [
+    payloadRule("body: kind and status of the message or call", (payload) => {
+      const status = firstTextAt(payload, ...STATUS);
+      return status === null ? null : `${kindOf(payload)}.${status}`;
+    }),
+    ...rules("body:EventType", "body:Type", "body:type"),
+  ],
+  deliveryId: [
+    parseRule("header:i-twilio-idempotency-token"),
+    // One message reports each of its states once; its id alone would drop all but the first.
+    payloadRule("body: id and status of the message or call", (payload) => {
+      const sid = firstTextAt(payload, ...SUBJECT);
+      const status = firstTextAt(payload, ...STATUS);
+      return sid === null || status === null ? null : `${sid}.${status}`;
+    }),
+    ...rules("body:Sid", "body:id"),
+  ],
+  describe({ payload }, type) {
+    const from = textAt(payload, "From");
+    const to = textAt(payload, "To");
+    return {
+      title: words(type, from && `from ${from}`, to && `to ${to}`),
+      description: firstTextAt(payload, "Body", "ErrorMessage", "ErrorCode"),
+      url: firstTextAt(payload, "MediaUrl0", "RecordingUrl"),
+      actor: from,
+    };
+  },
+  sample: ({ entity, deliveryId }) => ({
+    headers: { "i-twilio-idempotency-token": deliveryId },
+    contentType: "application/x-www-form-urlencoded",
+    body: new URLSearchParams({
+      AccountSid: entity,
+      MessageSid: "SM00000000000000000000000000000000",
+      MessageStatus: "delivered",
+      From: "+15550001",
+      To: "+15550002",
+      Body: "A sample message",
+    }).toString(),
+  }),
+};
+
+function kindOf(payload: unknown): string {
+  return firstTextAt(payload, "CallSid") !== null && firstTextAt(payload, "MessageSid", "SmsSid") === null
+    ? "call"
+    : "message";
+}

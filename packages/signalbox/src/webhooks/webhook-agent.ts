@@ -1,0 +1,134 @@
+/**
+ * The agent that needs no code: it keeps an entity's events in a table, tells its clients about the newest, and lets them ask for the rest.
+ * Extend it and add `onEvent(event)` to do something with each event as well.
+ *
+ * Invariants:
+ * 1. Keeping an event happens after `onEvent` has ended and in one transaction with the ledger's entry, so that an event whose handler
+ *    failed, or whose answer was lost in a crash, is counted and listed once.
+ * 2. The table holds at most `retention.events` events and none older than `retention.days`. What was already handled is remembered by
+ *    the instance's ledger, which keeps ids longer than the table keeps events.
+ * 3. Times in the table have one form (ISO 8601, UTC, milliseconds), whoever wrote the row: the order of texts is the order of times.
+ */
+import {
+  Agent,
+  type AgentEnvironment,
+  type AgentHost,
+  type EventOutcome,
+  RECEIVE_EVENT,
+  type WebhookEvent,
+} from "../agents/index.ts";
+import { createEventTable, type EventRow, insertEvent, pruneEvents, type SqlTag } from "./event-table.ts";
+import { answerDirectDelivery } from "./direct-delivery.ts";
+
+/** What clients see of the newest event. */
+export interface LastEvent {
+  readonly id: string;
+  readonly source: string;
+  readonly type: string;
+  readonly action: string | null;
+  readonly title: string;
+  readonly description: string | null;
+  readonly url: string | null;
+  readonly actor: string | null;
+  readonly timestamp: string;
+}
+
+export interface WebhookAgentState {
+  readonly lastEvent: LastEvent | null;
+  /** Events ever handled, also those no longer kept. */
+  readonly eventCount: number;
+}
+
+export interface Retention {
+  /** How many events are kept at most. */
+  readonly events: number;
+  /** How old an event may become. */
+  readonly days: number;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1000;
+
+export class WebhookAgent<
+  Env = AgentEnvironment,
+  State extends WebhookAgentState = WebhookAgentState,
+> extends Agent<Env, State> {
+  static override readonly callable: readonly string[] = ["getEvents", "getEventsByType"];
+  /** A subclass may keep more or less. */
+  static readonly retention: Retention = { events: 100, days: 30 };
+
+  override initialState = { lastEvent: null, eventCount: 0 } as WebhookAgentState as State;
+
+  readonly #host: AgentHost;
+  #hasTable = false;
+
+  constructor(host: AgentHost, env?: Env) {
+    super(host, env);
+    this.#host = host;
+  }
+
+  /** Called for every new event, once. Return "queued" after putting the work in the queue: the sender is then answered 202. */
+  onEvent(_event: WebhookEvent): EventOutcome | Promise<EventOutcome> {}
+
+  /** The newest events first. */
+  getEvents(limit: number = DEFAULT_LIMIT): EventRow[] {
+    this.#requireTable();
+    return this.sql<EventRow>`SELECT * FROM events ORDER BY timestamp DESC, rowid DESC LIMIT ${boundedLimit(limit)}`;
+  }
+
+  /** The newest events of one type first. */
+  getEventsByType(type: string, limit: number = DEFAULT_LIMIT): EventRow[] {
+    this.#requireTable();
+    return this.sql<EventRow>`SELECT * FROM events WHERE type = ${String(type)} ORDER BY timestamp DESC, rowid DESC
+      LIMIT ${boundedLimit(limit)}`;
+  }
+
+  override onStart(): void | Promise<void> {
+    this.#requireTable();
+  }
+
+  /** A delivery posted to the instance itself, signed by the generic scheme. */
+  override onRequest(request: Request): Response | Promise<Response> {
+    return answerDirectDelivery(request, this.env as AgentEnvironment, this.#host, (event) =>
+      this[RECEIVE_EVENT](event),
+    );
+  }
+
+  /** What the runtime calls: the handler first, then the books, without an await of its own between them. */
+  [RECEIVE_EVENT](event: WebhookEvent): EventOutcome | Promise<EventOutcome> {
+    const outcome = this.onEvent(event);
+    if (!(outcome instanceof Promise)) {
+      this.#keep(event);
+      return outcome;
+    }
+    return outcome.then((result) => {
+      this.#keep(event);
+      return result;
+    });
+  }
+
+  #keep(event: WebhookEvent): void {
+    this.#requireTable();
+    const sql: SqlTag = (parts, ...values) => this.sql(parts, ...values);
+    const { events, days } = (this.constructor as typeof WebhookAgent).retention;
+    insertEvent(sql, event);
+    pruneEvents(sql, events, new Date(Date.parse(event.timestamp) - days * DAY_MS).toISOString());
+    const { id, source, type, action, title, description, url, actor, timestamp } = event;
+    const lastEvent: LastEvent = { id, source, type, action, title, description, url, actor, timestamp };
+    this.setState({ ...this.state, lastEvent, eventCount: (this.state.eventCount ?? 0) + 1 });
+  }
+
+  /** Here and not only in `onStart`: a subclass that has its own and forgets ours must not fail on its first event. */
+  #requireTable(): void {
+    if (this.#hasTable) return;
+    createEventTable((parts, ...values) => this.sql(parts, ...values));
+    this.#hasTable = true;
+  }
+}
+
+/** Limits come from clients, so they may be anything. */
+function boundedLimit(limit: unknown): number {
+  const wanted = typeof limit === "number" && Number.isFinite(limit) ? Math.trunc(limit) : DEFAULT_LIMIT;
+  return Math.min(Math.max(wanted, 0), MAX_LIMIT);
+}

@@ -1,0 +1,90 @@
+/** Wires the webhook intake and hands it to the composition root. */
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { AgentsDoor } from "../agents/index.ts";
+import type { AreaModule } from "../area-module.ts";
+import { type Config, ConfigError } from "../config/index.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Database } from "../storage/ports/database.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { Admission } from "./admission.ts";
+import { DeliveryLog } from "./delivery-log.ts";
+import { EntityClaims } from "./entity-claims.ts";
+import { firstCommands } from "./first-commands.ts";
+import { createFrontDoor } from "./front-door.ts";
+import { Intake } from "./intake.ts";
+import { RejectionNotice } from "./rejection-notice.ts";
+import { webhookRoutes } from "./routes.ts";
+import { createSources, type Source } from "./source.ts";
+
+export interface WebhooksParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly database: Database;
+  readonly registry: Registry;
+  readonly agents: AgentsDoor;
+}
+
+export function createWebhooksArea(parts: WebhooksParts): AreaModule {
+  const { clock, logger, database, agents } = parts;
+  const config = parts.config.file.webhooks;
+  const sources = createSources(config, parts.config.environment);
+  const generic = sources.get("generic");
+  if (generic === undefined) throw new Error("the generic source is built in");
+  const admission = new Admission(config);
+  const log = new DeliveryLog(database, logger, config.keepDeliveries);
+  const deliveries = createMetrics(parts.registry, admission);
+  const intake = new Intake({
+    agents,
+    claims: new EntityClaims(database),
+    admission,
+    log,
+    clock,
+    notice: new RejectionNotice(logger, clock),
+    onRecord: ({ source, status }) => deliveries.inc({ source, status }),
+  });
+  return {
+    mounts: [createFrontDoor({ sources, generic, intake, admission, config })],
+    routes: webhookRoutes({ sources, log, intake, clock }),
+    // Agents are known by now: a delivery must not be the one to find out that its agent is misspelt.
+    start: async () => requireAgents(sources, agents),
+    stop: () => log.close(),
+    firstCommands: (url) => firstCommands(url, generic),
+  };
+}
+
+function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor): void {
+  for (const source of sources.values()) {
+    if (!agents.hasAgent(source.agent)) {
+      throw new ConfigError(
+        `webhooks.sources.${source.name}.agent: expected the kebab-case name of an agent, found "${source.agent}"`,
+      );
+    }
+  }
+}
+
+function createMetrics(registry: Registry, admission: Admission): Counter<"source" | "status"> {
+  const registers = [registry];
+  new Gauge({
+    name: "signalbox_webhook_in_flight",
+    help: "Verified deliveries at work.",
+    registers,
+    collect() {
+      this.set(admission.inFlight);
+    },
+  });
+  new Gauge({
+    name: "signalbox_webhook_buffered_bytes",
+    help: "Bytes of delivery bodies held in memory.",
+    registers,
+    collect() {
+      this.set(admission.bufferedBytes);
+    },
+  });
+  return new Counter({
+    name: "signalbox_webhook_deliveries_total",
+    help: "Deliveries by source and what became of them.",
+    labelNames: ["source", "status"],
+    registers,
+  });
+}

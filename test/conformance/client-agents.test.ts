@@ -1,0 +1,169 @@
+/** `@signalbox/client` connected to agents of a real service: state, calls, streams, permissions, and a server that dies and returns. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { type AgentConnection, SignalboxClient } from "@signalbox/client";
+import type { Chatty, Counter } from "../fixtures/test-agents.ts";
+import { TEST_AGENTS } from "../support/agents.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+
+let server: TestServer;
+const connections: { close(): void }[] = [];
+
+beforeAll(async () => {
+  server = await startTestServer({ file: { agents: { modules: [TEST_AGENTS] } } });
+});
+
+afterEach(() => {
+  for (const connection of connections.splice(0)) connection.close();
+});
+
+afterAll(() => server.stop());
+
+function counter(name: string, token: string | undefined = ROOT_TOKEN): AgentConnection<Counter> {
+  const client = new SignalboxClient({ url: server.url, token: token ?? "" });
+  const connection = client.agent<Counter>({ agent: "Counter", name });
+  connections.push(connection);
+  return connection.open();
+}
+
+const eventually = (check: () => void) => vi.waitFor(check, { timeout: 20_000 });
+
+describe("state", () => {
+  it("is known when the connection is ready, and follows what methods and other clients do", async () => {
+    const [mine, theirs] = [counter("shared"), counter("shared")];
+    await Promise.all([mine.ready(), theirs.ready()]);
+    expect(mine.snapshot).toMatchObject({
+      identity: { agent: "counter", name: "shared" },
+      state: { count: 0 },
+    });
+    expect(await mine.stub.increment(3)).toBe(3);
+    await eventually(() => expect([mine.state, theirs.state]).toEqual([{ count: 3 }, { count: 3 }]));
+    theirs.setState({ count: 10 });
+    await eventually(() => expect(mine.state).toEqual({ count: 10 }));
+    expect(theirs.state).toEqual({ count: 10 });
+  });
+
+  it("is taken back when the agent refuses it, and the next valid one stays", async () => {
+    const connection = counter("refusing");
+    await connection.ready();
+    const errors: string[] = [];
+    connection.on("stateError", (message) => errors.push(message));
+    connection.setState({ count: "many" as unknown as number });
+    connection.setState({ count: 5 });
+    await eventually(() => expect(errors).toEqual(["State update rejected"]));
+    await eventually(() => expect(connection.state).toEqual({ count: 5 }));
+    expect(await connection.stub.read()).toMatchObject({ count: 5 });
+  });
+
+  it("that was changed before the connection was there wins over the server's first word", async () => {
+    const client = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
+    const connection = client.agent<Counter>({ agent: "Counter", name: "early" });
+    connections.push(connection);
+    connection.setState({ count: 77 });
+    await connection.open().ready();
+    expect(connection.state).toEqual({ count: 77 });
+    expect(await connection.stub.read()).toMatchObject({ count: 77 });
+  });
+});
+
+describe("calls", () => {
+  it("fail with the agent's message, and for methods that clients may not call", async () => {
+    const connection = counter("failing");
+    await expect(connection.stub.syncFail()).rejects.toMatchObject({
+      reason: "call_failed",
+      message: "failed at once",
+    });
+    await expect(connection.call("notCallable", [])).rejects.toThrow("Method notCallable is not callable");
+  });
+
+  it("stream their pieces and end with a value, or break off with an error", async () => {
+    const connection = counter("streaming");
+    const stream = connection.stream<number, string>("stream", [3]);
+    const pieces: number[] = [];
+    for await (const piece of stream) pieces.push(piece);
+    expect([pieces, await stream.result]).toEqual([[0, 1, 2], "done"]);
+    const broken = connection.stream("brokenStream", []);
+    expect(await broken.next()).toEqual({ done: false, value: "first" });
+    await expect(broken.next()).rejects.toThrow("broke off");
+  });
+
+  it("time out by themselves while the agent is still busy", async () => {
+    await expect(counter("busy").call("slow", [1500, "work"], { timeoutMs: 100 })).rejects.toMatchObject({
+      reason: "timeout",
+    });
+  });
+});
+
+describe("permissions", () => {
+  it("agents.read sees the state, but may change nothing", async () => {
+    const connection = counter("guarded", await server.token(["agents.read"]));
+    await connection.ready();
+    const errors: string[] = [];
+    connection.on("stateError", (message) => errors.push(message));
+    connection.setState({ count: 1 });
+    await eventually(() => expect(errors).toHaveLength(1));
+    expect(connection.state).toEqual({ count: 0 });
+    await expect(connection.stub.increment()).rejects.toMatchObject({ reason: "call_failed" });
+  });
+
+  it.each([
+    ["an unknown token", () => Promise.resolve("not-a-token"), 4401],
+    ["a token without the permission", () => server.token(["tags.read"]), 4403],
+  ])("%s ends the connection for good", async (_who, token, code) => {
+    const connection = counter("closed", await token());
+    await expect(connection.ready()).rejects.toMatchObject({ reason: "final", closeCode: code });
+  });
+
+  it("an agent that does not exist ends the connection for good", async () => {
+    const client = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
+    const connection = client.agent({ agent: "Nobody", name: "x" }).open();
+    await expect(connection.ready()).rejects.toMatchObject({ reason: "final", closeCode: 4404 });
+  });
+});
+
+describe("the agent's own messages", () => {
+  it("go both ways as text", async () => {
+    const client = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
+    const connection = client.agent<Chatty>({ agent: "Chatty", name: "room" });
+    connections.push(connection);
+    const heard: string[] = [];
+    connection.on("message", (text) => heard.push(text));
+    connection.send("hello");
+    connection.open();
+    await eventually(() => expect(heard).toEqual([`welcome ${connection.id}`, `${connection.id}: hello`]));
+  });
+});
+
+describe("a server that is killed", () => {
+  it("is found again on its address, with the state it had acknowledged and without a call run twice", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "signalbox-client-"));
+    const start = (port: string): Promise<ServerProcess> =>
+      startServerProcess(["--data-dir", folder, "--agents", TEST_AGENTS, "--port", port], {
+        env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
+      });
+    let child = await start("0");
+    try {
+      const client = new SignalboxClient({ url: child.url, token: ROOT_TOKEN });
+      const connection = client.agent<Counter>({
+        agent: "Counter",
+        name: "survivor",
+        backoff: { baseDelayMs: 20, maxDelayMs: 200 },
+      });
+      connections.push(connection);
+      expect(await connection.open().stub.increment(4)).toBe(4);
+      const loss = expect(connection.stub.never()).rejects.toMatchObject({ reason: "closed" });
+      await child.end("SIGKILL");
+      await loss;
+      const waiting = connection.stub.increment(1);
+      child = await start(new URL(child.url).port);
+      expect(await waiting).toBe(5);
+      expect(await connection.stub.notes()).toEqual(["+4", "+1"]);
+    } finally {
+      await child.end("SIGTERM");
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});

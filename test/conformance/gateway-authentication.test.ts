@@ -1,0 +1,238 @@
+/** Contract sections 2.1, 3.1, 5.1 and 7.2: the Authenticated Gateway setting, its tokens, and the refusal. */
+import { generateToken } from "@signalbox/protocol";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
+import { callPath, CHAT, post, rawExchange, send, setGateway } from "../support/gateway.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+
+const REFUSAL = {
+  success: false,
+  result: [],
+  messages: [],
+  error: [{ code: 2009, message: "Unauthorized" }],
+  name: "AiGatewayError",
+  httpCode: 401,
+  internalCode: 2009,
+  message: "Unauthorized",
+};
+
+let provider: ProviderPeer;
+let server: TestServer;
+let now = Date.now();
+beforeAll(async () => {
+  provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
+  server = await startTestServer({
+    file: { providers: { openai: { baseUrl: provider.url } } },
+    clock: { now: () => now },
+  });
+  await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "other" });
+});
+afterAll(async () => {
+  await server.stop();
+  await provider.close();
+});
+beforeEach(() => {
+  provider.requests.length = 0;
+});
+
+async function gatewayToken(gateway = "default", body: object = {}): Promise<string> {
+  const answer = await server.api("POST", `/accounts/default/ai-gateway/gateways/${gateway}/tokens`, body);
+  return (answer.body as { result: { token: string } }).result.token;
+}
+
+function call(headers: Record<string, string> = {}) {
+  return post(server, "openai/chat/completions", {
+    headers: { authorization: "Bearer provider-key", ...headers },
+  });
+}
+
+describe("by setting and header", () => {
+  it("serves with the setting on and a good token", async () => {
+    await setGateway(server, { authentication: true });
+    const answer = await call({ "gw-aig-authorization": `Bearer ${await gatewayToken()}` });
+    expect(answer.status).toBe(200);
+    expect(provider.requests).toHaveLength(1);
+  });
+
+  it("refuses with the setting on and no header", async () => {
+    await setGateway(server, { authentication: true });
+    const answer = await call();
+    expect(answer.status).toBe(401);
+    expect(JSON.parse(answer.body)).toEqual(REFUSAL);
+    expect(answer.headers).toMatchObject({
+      "content-type": expect.stringContaining("application/json") as string,
+      "gw-aig-error-origin": "gateway",
+    });
+    expect(answer.headers["gw-aig-log-id"]).toBeUndefined();
+    expect(provider.requests).toHaveLength(0);
+  });
+
+  it.each([
+    ["a token", async () => `Bearer ${await gatewayToken()}`],
+    ["a wrong token", async () => "Bearer nonsense"],
+  ])("serves with the setting off and %s", async (_, header) => {
+    await setGateway(server, { authentication: false });
+    expect((await call({ "gw-aig-authorization": await header() })).status).toBe(200);
+  });
+
+  it("serves with the setting off and no header", async () => {
+    await setGateway(server, { authentication: false });
+    expect((await call()).status).toBe(200);
+  });
+
+  it("follows the setting in both directions at once", async () => {
+    for (const authentication of [true, false, true]) {
+      await setGateway(server, { authentication });
+      expect((await call()).status).toBe(authentication ? 401 : 200);
+    }
+  });
+});
+
+describe("which tokens are good", () => {
+  beforeAll(() => setGateway(server, { authentication: true }));
+
+  const bad: [string, () => Promise<Record<string, string>>][] = [
+    ["missing", async () => ({})],
+    ["malformed", async () => ({ "gw-aig-authorization": await gatewayToken() })],
+    ["unknown", async () => ({ "gw-aig-authorization": `Bearer ${generateToken()}` })],
+    [
+      "expired",
+      async () => {
+        const token = await gatewayToken("default", { expires_at: new Date(now + 1000).toISOString() });
+        now += 2000;
+        return { "gw-aig-authorization": `Bearer ${token}` };
+      },
+    ],
+    [
+      "revoked",
+      async () => {
+        const answer = await server.api("POST", "/accounts/default/ai-gateway/gateways/default/tokens", {});
+        const { id, token } = (answer.body as { result: { id: string; token: string } }).result;
+        await server.api("DELETE", `/accounts/default/tokens/${id}`);
+        return { "gw-aig-authorization": `Bearer ${token}` };
+      },
+    ],
+    ["of another gateway", async () => ({ "gw-aig-authorization": `Bearer ${await gatewayToken("other")}` })],
+    [
+      "without the permission",
+      async () => ({ "gw-aig-authorization": `Bearer ${await server.token(["gateway.edit", "tags.edit"])}` }),
+    ],
+  ];
+
+  it.each(bad)("answers a token that is %s with the same refusal", async (_, headers) => {
+    const answer = await call(await headers());
+    expect(answer.status).toBe(401);
+    expect(JSON.parse(answer.body)).toEqual(REFUSAL);
+    expect(provider.requests).toHaveLength(0);
+  });
+
+  it("refuses a token of another account", async () => {
+    await server.api("POST", "/accounts", { id: "elsewhere" });
+    const token = await server.token(["gateway.run"], { account: "elsewhere" });
+    expect((await call({ "gw-aig-authorization": `Bearer ${token}` })).status).toBe(401);
+  });
+
+  it("takes the other spelling of the header, account tokens with Run permission, and the root token", async () => {
+    expect((await call({ "cf-aig-authorization": `Bearer ${await gatewayToken()}` })).status).toBe(200);
+    const token = await server.token(["gateway.run"]);
+    expect((await call({ "gw-aig-authorization": `bearer ${token}` })).status).toBe(200);
+    expect((await call({ "gw-aig-authorization": `Bearer ${ROOT_TOKEN}` })).status).toBe(200);
+  });
+
+  it("does not let a good token in the wrong header through", async () => {
+    expect((await call({ authorization: `Bearer ${await gatewayToken()}` })).status).toBe(401);
+  });
+
+  it("refuses two tokens in one request", async () => {
+    const token = await gatewayToken();
+    const answer = await call({ "gw-aig-authorization": `Bearer ${token}, Bearer ${token}` });
+    expect(answer.status).toBe(401);
+  });
+
+  it("shows a token once, with the Run permission and its gateway", async () => {
+    const made = await server.api("POST", "/accounts/default/ai-gateway/gateways/default/tokens", {
+      name: "once",
+    });
+    const { id, token } = (made.body as { result: { id: string; token: string } }).result;
+    expect(made.body.result).toMatchObject({
+      name: "once",
+      permissions: ["gateway.run"],
+      gateway_id: "default",
+    });
+    const read = await server.api("GET", `/accounts/default/tokens/${id}`);
+    expect(JSON.stringify(read.body)).not.toContain(token);
+    const list = await server.api("GET", "/accounts/default/tokens");
+    expect(JSON.stringify(list.body)).not.toContain(token);
+  });
+
+  it("answers from the headers alone, before the body has come", async () => {
+    const head = `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000000000\r\n\r\n`;
+    const text = await rawExchange(server, head, /"message":"Unauthorized"\}$/);
+    expect(text).toMatch(/^HTTP\/1\.1 401 /);
+    expect(text).toMatch(/\r\nconnection: close\r\n/i);
+    expect(JSON.parse(text.slice(text.indexOf("\r\n\r\n") + 4))).toEqual(REFUSAL);
+  });
+
+  it("does not invite the body of a refused caller that asks first, and does invite the other's", async () => {
+    const head = (token: string) =>
+      `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: ${CHAT.length}\r\n${token}\r\n`;
+    expect(await rawExchange(server, head(""), /\}$/)).toMatch(/^HTTP\/1\.1 401 /);
+    const token = `gw-aig-authorization: Bearer ${await gatewayToken()}\r\n`;
+    expect(await rawExchange(server, head(token), /\r\n\r\n$/)).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\n$/);
+  });
+
+  it("keeps the connection of a refused caller with a small body", async () => {
+    const one = `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\ncontent-length: ${CHAT.length}\r\n\r\n${CHAT}`;
+    const text = await rawExchange(server, one + one, /(HTTP\/1\.1 401 [^]*){2}"Unauthorized"\}$/);
+    expect(text.match(/HTTP\/1\.1 401 /g)).toHaveLength(2);
+  });
+
+  it("guards the universal endpoint and every method and path alike", async () => {
+    for (const [method, path] of [
+      ["POST", "/v1/default/default"],
+      ["GET", callPath("openai/models")],
+      ["DELETE", callPath("openai/files/1")],
+      ["POST", callPath("no-such-provider/x")],
+    ] as const) {
+      expect((await send(server, method, path)).status).toBe(401);
+    }
+  });
+});
+
+describe("which credentials go where", () => {
+  it("never sends gateway headers or cookies upstream, and always the provider's credential", async () => {
+    await setGateway(server, { authentication: true });
+    const token = await gatewayToken();
+    await call({
+      "gw-aig-authorization": `Bearer ${token}`,
+      "cf-aig-metadata": '{"user":"u1"}',
+      "gw-aig-event-id": "e1",
+      cookie: "session=secret",
+      "x-forwarded-for": "10.1.2.3",
+      "x-own": "kept",
+    });
+    const [seen] = provider.requests;
+    expect(seen?.headers).toMatchObject({ authorization: "Bearer provider-key", "x-own": "kept" });
+    expect(Object.keys(seen?.headers ?? {}).filter((name) => /aig|cookie|forwarded/.test(name))).toEqual([]);
+    expect(JSON.stringify(seen)).not.toContain(token);
+  });
+
+  it("tells its own refusal from the provider's", async () => {
+    await setGateway(server, { authentication: true });
+    provider.answer = (_, response) =>
+      sendJson(response, 401, { error: { message: "bad key" } }, { "gw-aig-error-origin": "gateway" });
+    const answer = await call({ "gw-aig-authorization": `Bearer ${await gatewayToken()}` });
+    provider.answer = (_, response) => sendJson(response, 200, { ok: true });
+    expect(answer).toMatchObject({ status: 401, body: '{"error":{"message":"bad key"}}' });
+    expect(answer.headers["gw-aig-error-origin"]).toBe("provider");
+    expect((await call()).headers["gw-aig-error-origin"]).toBe("gateway");
+  });
+
+  it("logs no credential", async () => {
+    const token = await gatewayToken();
+    await call({ "gw-aig-authorization": `Bearer ${token}` });
+    const logged = JSON.stringify(server.logs);
+    expect(logged).not.toContain(token);
+    expect(logged).not.toContain("provider-key");
+  });
+});

@@ -1,0 +1,414 @@
+/** Cache, rate limits, spend limits and stored provider keys of a gateway. */
+import type { ServerResponse } from "node:http";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type ProviderPeer, sendEvents, sendJson, startProvider } from "../peers/provider.ts";
+import { CHAT, post, readLogs, send, setGateway } from "../support/gateway.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+
+const OFF = {
+  cache_ttl: null,
+  cache_invalidate_on_update: false,
+  rate_limiting_limit: null,
+  rate_limiting_interval: null,
+  spend_limits: null,
+};
+
+let provider: ProviderPeer;
+let server: TestServer;
+// Far from a window's edge, so that no test crosses one by accident.
+let now = Date.UTC(2030, 0, 1, 12, 0, 1);
+let answers = 0;
+beforeAll(async () => {
+  provider = await startProvider(() => undefined);
+  server = await startTestServer({
+    file: {
+      providers: { openai: { baseUrl: provider.url } },
+      gateway: {
+        prices: { openai: { "gpt-4o-mini": { in: 1_000_000, out: 1_000_000 } } },
+        cacheEntryBytes: 4096,
+      },
+    },
+    environment: { OPENAI_API_KEY: "sk-default", OPENAI_API_KEY_TEAM: "sk-team" },
+    clock: { now: () => now },
+  });
+});
+afterAll(async () => {
+  await server.stop();
+  await provider.close();
+});
+beforeEach(async () => {
+  provider.requests.length = 0;
+  provider.answer = (_, response) => sendJson(response, 200, { n: ++answers });
+  await setGateway(server, OFF);
+});
+
+const call = (headers: Record<string, string> = {}, body = CHAT) =>
+  post(server, "openai/chat/completions", { body, headers: { authorization: "Bearer a", ...headers } });
+
+describe("the cache", () => {
+  const unique = () => JSON.stringify({ model: "gpt-4o-mini", messages: [], n: ++answers });
+
+  it("is off unless the gateway or the call asks for it", async () => {
+    const body = unique();
+    expect((await call({}, body)).headers["gw-aig-cache-status"]).toBeUndefined();
+    await call({}, body);
+    expect(provider.requests).toHaveLength(2);
+  });
+
+  it("answers the same request from memory until its time is over", async () => {
+    await setGateway(server, { cache_ttl: 60 });
+    const body = unique();
+    const missed = await call({}, body);
+    const hit = await call({}, body);
+    expect(missed.headers["gw-aig-cache-status"]).toBe("MISS");
+    expect(hit.headers["gw-aig-cache-status"]).toBe("HIT");
+    expect(hit).toMatchObject({ status: 200, body: missed.body });
+    expect(hit.headers["content-type"]).toBe("application/json");
+    expect(hit.headers["gw-aig-log-id"]).not.toBe(missed.headers["gw-aig-log-id"]);
+    expect(provider.requests).toHaveLength(1);
+    expect((await readLogs(server))[0]).toMatchObject({ cached: true, cost: 0, success: true });
+    now += 60_000;
+    expect((await call({}, body)).headers["gw-aig-cache-status"]).toBe("MISS");
+  });
+
+  it("goes by every part of the request", async () => {
+    await setGateway(server, { cache_ttl: 60 });
+    const body = unique();
+    await call({}, body);
+    for (const other of [
+      () => call({}, unique()),
+      () => post(server, "openai/chat/completions?x=1", { body, headers: { authorization: "Bearer a" } }),
+      () => post(server, "openai/responses", { body, headers: { authorization: "Bearer a" } }),
+    ]) {
+      expect((await other()).headers["gw-aig-cache-status"]).toBe("MISS");
+    }
+  });
+
+  it("keeps callers with different provider credentials apart, also under one custom key", async () => {
+    await setGateway(server, { cache_ttl: 60 });
+    const body = unique();
+    await call({}, body);
+    expect((await call({ authorization: "Bearer b" }, body)).headers["gw-aig-cache-status"]).toBe("MISS");
+    const key = { "gw-aig-cache-key": `shared-${answers}` };
+    await call(key, unique());
+    expect((await call({ ...key, authorization: "Bearer b" }, unique())).headers["gw-aig-cache-status"]).toBe(
+      "MISS",
+    );
+    expect((await call(key, unique())).headers["gw-aig-cache-status"]).toBe("HIT");
+  });
+
+  it("can be skipped, timed and switched on by a call", async () => {
+    const body = unique();
+    const timed = { "gw-aig-cache-ttl": "5" };
+    await call(timed, body);
+    expect((await call(timed, body)).headers["gw-aig-cache-status"]).toBe("HIT");
+    expect(
+      (await call({ ...timed, "cf-aig-skip-cache": "true" }, body)).headers["gw-aig-cache-status"],
+    ).toBeUndefined();
+    now += 5000;
+    expect((await call(timed, body)).headers["gw-aig-cache-status"]).toBe("MISS");
+  });
+
+  it("keeps neither errors nor broken or oversized responses", async () => {
+    await setGateway(server, { cache_ttl: 60 });
+    for (const answer of [
+      (response: ServerResponse) => sendJson(response, 500, {}),
+      (response: ServerResponse) => sendJson(response, 201, {}),
+      (response: ServerResponse) => sendJson(response, 200, { text: "x".repeat(5000) }),
+    ]) {
+      provider.answer = (_, response) => answer(response);
+      const body = unique();
+      await call({}, body);
+      expect((await call({}, body)).headers["gw-aig-cache-status"]).toBe("MISS");
+    }
+  });
+
+  it("replays a stream", async () => {
+    await setGateway(server, { cache_ttl: 60 });
+    provider.answer = (_, response) => sendEvents(response, ["data: 1\n\n", "data: 2\n\n"]);
+    const body = unique();
+    const missed = await call({}, body);
+    const hit = await call({}, body);
+    expect(hit.headers["gw-aig-cache-status"]).toBe("HIT");
+    expect(hit.body).toBe(missed.body);
+    expect(hit.headers["content-type"]).toContain("text/event-stream");
+  });
+
+  it("sends concurrent identical misses upstream once", async () => {
+    await setGateway(server, { cache_ttl: 60 });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    provider.answer = async (_, response) => {
+      await released;
+      sendJson(response, 200, { n: ++answers });
+    };
+    const body = unique();
+    const calls = Array.from({ length: 20 }, () => call({}, body));
+    await expect.poll(() => provider.requests.length).toBe(1);
+    release();
+    const results = await Promise.all(calls);
+    expect(provider.requests).toHaveLength(1);
+    expect(new Set(results.map((result) => result.body)).size).toBe(1);
+    expect(results.filter((result) => result.headers["gw-aig-cache-status"] === "HIT")).toHaveLength(19);
+  });
+
+  it("lets the waiting go on when the one that went upstream leaves or fails", async () => {
+    await setGateway(server, { cache_ttl: 60 });
+    const body = unique();
+    provider.answer = () => undefined;
+    const controller = new AbortController();
+    const leader = fetch(`${server.url}/v1/default/default/openai/chat/completions`, {
+      method: "POST",
+      body,
+      headers: { "content-type": "application/json", authorization: "Bearer a" },
+      signal: controller.signal,
+    }).catch(() => null);
+    await expect.poll(() => provider.requests.length).toBe(1);
+    const followers = [call({}, body), call({}, body)];
+    provider.answer = (_, response) => sendJson(response, 200, { n: ++answers });
+    controller.abort();
+    await leader;
+    const statuses = (await Promise.all(followers)).map((result) => result.headers["gw-aig-cache-status"]);
+    expect(new Set(statuses)).toEqual(new Set(["HIT", "MISS"]));
+    expect(provider.requests).toHaveLength(2);
+  });
+
+  it("is emptied by a change of settings where the gateway says so", async () => {
+    const body = unique();
+    for (const [invalidates, expected] of [
+      [false, "HIT"],
+      [true, "MISS"],
+    ] as const) {
+      await setGateway(server, { cache_ttl: 60, cache_invalidate_on_update: invalidates });
+      await call({}, body);
+      await setGateway(server, { retry_delay: 100 });
+      expect((await call({}, body)).headers["gw-aig-cache-status"]).toBe(expected);
+    }
+  });
+
+  it.each(["0", "-1", "1.5", "2592001", "x"])("refuses a time of %s", async (ttl) => {
+    expect(JSON.parse((await call({ "gw-aig-cache-ttl": ttl })).body)).toMatchObject({ internalCode: 2002 });
+  });
+});
+
+describe("the rate limit", () => {
+  const limited = { code: 2003, message: "Rate limited" };
+
+  it.each(["fixed", "sliding"])(
+    "lets exactly as many calls through as it says under concurrency (%s)",
+    async (technique) => {
+      await setGateway(server, {
+        rate_limiting_limit: 7,
+        rate_limiting_interval: 60,
+        rate_limiting_technique: technique,
+      });
+      const results = await Promise.all(Array.from({ length: 40 }, () => call()));
+      expect(results.filter(({ status }) => status === 200)).toHaveLength(7);
+      const refused = results.filter(({ status }) => status === 429);
+      expect(refused).toHaveLength(33);
+      expect(JSON.parse(refused[0]?.body ?? "")).toMatchObject({ error: [limited] });
+      expect(Number(refused[0]?.headers["retry-after"])).toBeGreaterThan(0);
+      expect(Number(refused[0]?.headers["retry-after"])).toBeLessThanOrEqual(60);
+      expect(provider.requests).toHaveLength(7);
+    },
+  );
+
+  it("starts again with the next fixed window", async () => {
+    await setGateway(server, {
+      rate_limiting_limit: 1,
+      rate_limiting_interval: 60,
+      rate_limiting_technique: "fixed",
+    });
+    now = Math.ceil(now / 60_000) * 60_000 + 59_000;
+    expect((await call()).status).toBe(200);
+    const refused = await call();
+    expect(refused.status).toBe(429);
+    expect(refused.headers["retry-after"]).toBe("1");
+    now += 1000;
+    expect((await call()).status).toBe(200);
+  });
+
+  it("looks back a whole interval when sliding", async () => {
+    await setGateway(server, {
+      rate_limiting_limit: 1,
+      rate_limiting_interval: 60,
+      rate_limiting_technique: "sliding",
+    });
+    now = Math.ceil(now / 60_000) * 60_000 + 59_000;
+    expect((await call()).status).toBe(200);
+    now += 1000;
+    expect((await call()).status).toBe(429);
+    now += 59_000;
+    expect((await call()).status).toBe(200);
+  });
+
+  it("does not begin anew when another setting changes", async () => {
+    await setGateway(server, {
+      rate_limiting_limit: 2,
+      rate_limiting_interval: 3600,
+      rate_limiting_technique: "fixed",
+    });
+    await call();
+    await setGateway(server, { retry_delay: 5 });
+    await call();
+    expect((await call()).status).toBe(429);
+  });
+
+  it("counts for one gateway only", async () => {
+    await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "free" });
+    await setGateway(server, { rate_limiting_limit: 1, rate_limiting_interval: 86_400 });
+    await call();
+    expect((await call()).status).toBe(429);
+    expect((await post(server, "openai/chat/completions", { gateway: "free" })).status).toBe(200);
+  });
+});
+
+describe("spend limits", () => {
+  const USAGE = { prompt_tokens: 1, completion_tokens: 1 };
+  /** A dollar a token, so two dollars a call. */
+  const bounded = JSON.stringify({ model: "gpt-4o-mini", max_tokens: 1, m: 1 });
+  const rule = (change: object = {}) => ({ id: "r", limitType: "cost", limit: 20, window: 3600, ...change });
+  const set = (...rules: object[]) => setGateway(server, { spend_limits: { enabled: true, rules } });
+
+  beforeEach(() => {
+    now += 7_200_000;
+    provider.answer = (_, response) => sendJson(response, 200, { model: "gpt-4o-mini", usage: USAGE });
+  });
+
+  it("refuses with 2041 once the money of the window is spent, and serves again in the next", async () => {
+    await set(rule({ id: "small", limit: 4 }));
+    const custom = { "gw-aig-custom-cost": '{"total_cost":2}' };
+    expect((await call(custom)).status).toBe(200);
+    expect((await call(custom)).status).toBe(200);
+    const refused = await call(custom);
+    expect(refused.status).toBe(429);
+    expect(JSON.parse(refused.body)).toMatchObject({
+      internalCode: 2041,
+      message: expect.stringContaining("rule small allows $4 per 3600 s") as string,
+    });
+    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+    now += 3_600_000;
+    expect((await call(custom)).status).toBe(200);
+  });
+
+  it("is not passed by calls that run together", async () => {
+    await set(rule({ id: "together", limit: 60 }));
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    provider.answer = async (_, response) => {
+      await released;
+      sendJson(response, 200, { model: "gpt-4o-mini", usage: USAGE });
+    };
+    // Each reserves the price of its input (44 bytes are 15 tokens) and of one token of output.
+    const calls = Array.from({ length: 20 }, () => call({}, bounded));
+    await expect.poll(() => provider.requests.length).toBeGreaterThan(0);
+    const early = await Promise.race(calls);
+    expect(early.status).toBe(429);
+    release();
+    const served = (await Promise.all(calls)).filter(({ status }) => status === 200).length;
+    expect(served).toBeGreaterThan(0);
+    expect(served * 16).toBeLessThanOrEqual(60);
+    // What was reserved beyond the true price is free again.
+    expect((await call({}, bounded)).status).toBe(200);
+  });
+
+  it("lets a call of unknown length run alone", async () => {
+    await set(rule({ id: "alone", limit: 3 }));
+    expect((await call()).status).toBe(200);
+    expect((await call()).status).toBe(200);
+    expect((await call()).status).toBe(429);
+  });
+
+  it("counts by provider, model and metadata as the rule says", async () => {
+    const cost = { "gw-aig-custom-cost": '{"total_cost":1}' };
+    const by = (user: string) => ({ ...cost, "gw-aig-metadata": JSON.stringify({ user }) });
+    await set(
+      rule({ id: "per-user", limit: 1, metadata: { user: { mode: "partition" } } }),
+      rule({ id: "other", limit: 0.1, provider: { mode: "filter", values: ["groq"] } }),
+      rule({ id: "model", limit: 0.1, model: { mode: "filter", values: ["gpt-9"] } }),
+      rule({ id: "vip", limit: 0.5, metadata: { user: { mode: "filter", values: ["vip"] } } }),
+    );
+    expect((await call(by("ann"))).status).toBe(200);
+    expect((await call(by("ann"))).status).toBe(429);
+    expect((await call(by("bob"))).status).toBe(200);
+    expect((await call(by("vip"))).status).toBe(429);
+  });
+
+  it("ignores calls whose price nobody knows", async () => {
+    await set(rule({ id: "unknown", limit: 0.000001 }));
+    const body = JSON.stringify({ model: "no-such-model-anywhere" });
+    expect((await call({}, body)).status).toBe(200);
+    expect((await call({}, body)).status).toBe(200);
+  });
+
+  it("remembers what was spent over a restart", async () => {
+    const file = { providers: { openai: { baseUrl: provider.url } } };
+    const custom = { "gw-aig-custom-cost": '{"total_cost":1}' };
+    const before = await startTestServer({ file, clock: { now: () => now } });
+    const limits = { spend_limits: { rules: [rule({ limit: 1, technique: "sliding" })] } };
+    await setGateway(before, limits);
+    expect((await post(before, "openai/chat/completions", { headers: custom })).status).toBe(200);
+    await before.service.stop();
+    const after = await startTestServer({ file, clock: { now: () => now }, dataDir: before.dataDir });
+    expect((await post(after, "openai/chat/completions", { headers: custom })).status).toBe(429);
+    await after.stop();
+    await before.stop();
+  });
+});
+
+describe("stored provider keys", () => {
+  const path = "/accounts/default/ai-gateway/gateways/default/provider_configs";
+  const plain = (headers: Record<string, string> = {}) =>
+    post(server, "openai/chat/completions", { headers });
+  const sentKey = () => provider.requests.at(-1)?.headers.authorization;
+
+  it("go with calls that bring no credential, by default or by alias", async () => {
+    await plain();
+    expect(sentKey()).toBeUndefined();
+    await server.api("POST", path, { alias: "main", default_config: true, provider_slug: "openai" });
+    await server.api("POST", path, {
+      alias: "team",
+      default_config: false,
+      provider_slug: "openai",
+      secret_id: "OPENAI_API_KEY_TEAM",
+    });
+    await plain();
+    expect(sentKey()).toBe("Bearer sk-default");
+    await plain({ authorization: "Bearer own" });
+    expect(sentKey()).toBe("Bearer own");
+    await plain({ authorization: "Bearer own", "gw-aig-byok-alias": "team" });
+    expect(sentKey()).toBe("Bearer sk-team");
+    const step = { provider: "openai", endpoint: "chat/completions", query: JSON.parse(CHAT) as object };
+    await send(server, "POST", "/v1/default/default", { body: JSON.stringify([step]) });
+    expect(sentKey()).toBe("Bearer sk-default");
+  });
+
+  it("are refused by an alias that is not there, or has no value, with 2040", async () => {
+    const unknown = await plain({ "cf-aig-byok-alias": "nobody" });
+    expect(unknown.status).toBe(400);
+    expect(JSON.parse(unknown.body)).toMatchObject({
+      internalCode: 2040,
+      message: expect.stringContaining("main, team") as string,
+    });
+    await server.api("POST", path, {
+      alias: "empty",
+      default_config: false,
+      provider_slug: "openai",
+      secret_id: "OPENAI_API_KEY_EMPTY",
+    });
+    expect(JSON.parse((await plain({ "gw-aig-byok-alias": "empty" })).body)).toMatchObject({
+      internalCode: 2040,
+    });
+  });
+
+  it("appear nowhere but upstream", async () => {
+    const { body } = await server.api("GET", path);
+    const rows = await readLogs(server);
+    for (const text of [JSON.stringify(body), JSON.stringify(rows), JSON.stringify(server.logs)]) {
+      expect(text).not.toContain("sk-default");
+      expect(text).not.toContain("sk-team");
+    }
+    const { result } = body as { result: { id: string; alias: string }[] };
+    for (const { id } of result) expect((await server.api("DELETE", `${path}/${id}`)).status).toBe(200);
+    await plain();
+    expect(sentKey()).toBeUndefined();
+  });
+});

@@ -1,0 +1,270 @@
+/** Contract section 2.1 and decisions, section 4, management: gateways through the API, the public SDK and the command line. */
+import Cloudflare from "cloudflare";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { callPath, post, readLogs, send } from "../support/gateway.ts";
+import { runCliProcess } from "../support/server-process.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+
+const GATEWAYS = "/accounts/default/ai-gateway/gateways";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+describe("the management interface", () => {
+  it("has a gateway default with authentication off and logs on after the first start", async () => {
+    const { body } = await server.api("GET", `${GATEWAYS}/default`);
+    expect(body.result).toMatchObject({
+      id: "default",
+      is_default: true,
+      authentication: false,
+      collect_logs: true,
+      cache_ttl: null,
+      rate_limiting_limit: null,
+    });
+  });
+
+  it("creates, reads, lists, updates and deletes", async () => {
+    const made = await server.api("POST", GATEWAYS, { id: "team-a", authentication: true, cache_ttl: 60 });
+    expect(made.status).toBe(200);
+    expect(made.body.result).toMatchObject({
+      id: "team-a",
+      authentication: true,
+      cache_ttl: 60,
+      is_default: false,
+    });
+    const listed = await server.api("GET", `${GATEWAYS}?search=team&page=1&per_page=1`);
+    expect(listed.body).toMatchObject({
+      result: [{ id: "team-a" }],
+      result_info: { page: 1, per_page: 1, count: 1, total_count: 1 },
+    });
+    const updated = await server.api("PUT", `${GATEWAYS}/team-a`, { cache_ttl: null });
+    expect(updated.body.result).toMatchObject({ authentication: true, cache_ttl: null });
+    expect((await server.api("DELETE", `${GATEWAYS}/team-a`)).body.result).toMatchObject({ id: "team-a" });
+    expect((await server.api("GET", `${GATEWAYS}/team-a`)).status).toBe(404);
+    const call = await post(server, "echo/chat/completions", { gateway: "team-a" });
+    expect(call.status).toBe(400);
+    expect(JSON.parse(call.body)).toMatchObject({ internalCode: 2001 });
+  });
+
+  it("takes a gateway's tokens and logs away with it, and a new one of the same name starts empty", async () => {
+    await server.api("POST", GATEWAYS, { id: "short-lived", authentication: true });
+    const made = await server.api("POST", `${GATEWAYS}/short-lived/tokens`, {});
+    const { token, id } = made.body.result as { token: string; id: string };
+    const headers = { "gw-aig-authorization": `Bearer ${token}` };
+    expect((await post(server, "echo/chat/completions", { gateway: "short-lived", headers })).status).toBe(
+      200,
+    );
+    expect(await readLogs(server, "short-lived")).toHaveLength(1);
+    await server.api("DELETE", `${GATEWAYS}/short-lived`);
+    expect((await server.api("GET", `/accounts/default/tokens/${id}`)).status).toBe(404);
+    await server.api("POST", GATEWAYS, { id: "short-lived", authentication: true });
+    expect(await readLogs(server, "short-lived")).toHaveLength(0);
+    expect((await post(server, "echo/chat/completions", { gateway: "short-lived", headers })).status).toBe(
+      401,
+    );
+  });
+
+  it.each([
+    ["id", { id: "has space" }],
+    ["id", { id: "" }],
+    ["id", { id: "x".repeat(65) }],
+    ["authentication", { id: "x", authentication: "yes" }],
+    ["cache_ttl", { id: "x", cache_ttl: -1 }],
+    ["rate_limiting_technique", { id: "x", rate_limiting_technique: "leaky" }],
+    ["retry_max_attempts", { id: "x", retry_max_attempts: 6 }],
+    ["retry_delay", { id: "x", retry_delay: 60_001 }],
+    ["log_management", { id: "x", log_management: 0 }],
+    ["spend_limits", { id: "x", spend_limits: { rules: [{ limitType: "cost", limit: -1, window: 60 }] } }],
+    ["guardrails", { id: "x", guardrails: { prompt: { S1: "BLOCK" }, response: {} } }],
+    ["zdr", { id: "x", zdr: true }],
+    ["nonsense", { id: "x", nonsense: true }],
+  ])("refuses an invalid %s by name", async (name, body) => {
+    const answer = await server.api("POST", GATEWAYS, body);
+    expect(answer.status).toBe(400);
+    expect(JSON.stringify(answer.body.errors)).toContain(name);
+  });
+
+  it("refuses a second gateway of the same id with 409 and a rename with 400", async () => {
+    expect((await server.api("POST", GATEWAYS, { id: "default" })).status).toBe(409);
+    expect((await server.api("PUT", `${GATEWAYS}/default`, { id: "renamed" })).status).toBe(400);
+  });
+
+  it("asks for gateway.read to read and gateway.edit to write", async () => {
+    const reader = await server.token(["gateway.read"]);
+    const runner = await server.token(["gateway.run"]);
+    expect((await server.api("GET", GATEWAYS, undefined, reader)).status).toBe(200);
+    expect((await server.api("PUT", `${GATEWAYS}/default`, {}, reader)).status).toBe(403);
+    expect((await server.api("POST", `${GATEWAYS}/default/tokens`, {}, reader)).status).toBe(403);
+    expect((await server.api("GET", GATEWAYS, undefined, runner)).status).toBe(403);
+    expect((await server.api("GET", GATEWAYS, undefined, null)).status).toBe(401);
+  });
+
+  it("keeps settings over a restart, and does not bring a deleted default back", async () => {
+    const first = await startTestServer();
+    const { dataDir } = first;
+    await first.api("PUT", `${GATEWAYS}/default`, { authentication: true });
+    await first.service.stop();
+    const second = await startTestServer({ dataDir });
+    expect((await post(second, "echo/chat/completions")).status).toBe(401);
+    await second.api("POST", GATEWAYS, { id: "other" });
+    await second.api("DELETE", `${GATEWAYS}/default`);
+    await second.stop();
+    const third = await startTestServer({ dataDir });
+    expect((await third.api("GET", GATEWAYS)).body.result).toMatchObject([{ id: "other" }]);
+    await third.stop();
+    await first.stop();
+  });
+});
+
+describe("the cloudflare SDK", () => {
+  const client = () =>
+    new Cloudflare({ apiToken: ROOT_TOKEN, baseURL: `${server.url}/client/v4`, maxRetries: 0 });
+  const account_id = "default";
+  const required = {
+    cache_invalidate_on_update: true,
+    cache_ttl: 0,
+    collect_logs: true,
+    rate_limiting_interval: 0,
+    rate_limiting_limit: 0,
+  };
+
+  it("works through its aiGateway resource", async () => {
+    const { aiGateway } = client();
+    const made = await aiGateway.create({ account_id, id: "sdk", ...required, authentication: false });
+    expect(made).toMatchObject({ id: "sdk", ...required });
+    const ids: string[] = [];
+    for await (const gateway of aiGateway.list({ account_id, per_page: 1 })) ids.push(gateway.id);
+    expect(ids).toContain("sdk");
+    const updated = await aiGateway.update("sdk", {
+      account_id,
+      ...required,
+      authentication: true,
+      logpush: false,
+      rate_limiting_technique: "sliding",
+      retry_max_attempts: 3,
+    });
+    expect(updated).toMatchObject({
+      authentication: true,
+      rate_limiting_technique: "sliding",
+      retry_max_attempts: 3,
+    });
+    expect((await aiGateway.get("sdk", { account_id })).authentication).toBe(true);
+    const url = await aiGateway.urls.get("openai", { account_id, gateway_id: "sdk" });
+    expect(url).toBe(`${server.url}/v1/default/sdk/openai`);
+    expect((await aiGateway.delete("sdk", { account_id })).id).toBe("sdk");
+    await expect(aiGateway.get("sdk", { account_id })).rejects.toMatchObject({ status: 404 });
+  });
+
+  it("works through its custom providers and provider configs", async () => {
+    const { customProviders, providerConfigs } = client().aiGateway;
+    const made = await customProviders.create({
+      account_id,
+      name: "Mine",
+      slug: "sdk-mine",
+      base_url: "https://example.com",
+    });
+    expect(await customProviders.get(made.id, { account_id })).toMatchObject({ slug: "sdk-mine" });
+    const slugs: string[] = [];
+    for await (const provider of customProviders.list({ account_id })) slugs.push(provider.slug);
+    expect(slugs).toEqual(["sdk-mine"]);
+    expect((await customProviders.delete(made.id, { account_id })).id).toBe(made.id);
+    const config = await providerConfigs.create("default", {
+      account_id,
+      alias: "team",
+      default_config: false,
+      provider_slug: "openai",
+      secret_id: "OPENAI_API_KEY_TEAM",
+    });
+    expect(config).toMatchObject({ alias: "team", secret_preview: "$OPENAI_API_KEY_TEAM" });
+    const aliases: string[] = [];
+    for await (const one of providerConfigs.list("default", { account_id })) aliases.push(one.alias);
+    expect(aliases).toEqual(["team"]);
+  });
+
+  it("is told clearly that keys are not stored", async () => {
+    const creation = client().aiGateway.providerConfigs.create("default", {
+      account_id,
+      alias: "stored",
+      default_config: false,
+      provider_slug: "openai",
+      secret: "sk-secret",
+    });
+    await expect(creation).rejects.toThrow(/OPENAI_API_KEY/);
+  });
+
+  it("may not point a key at another secret of the process", async () => {
+    for (const secret_id of ["SIGNALBOX_ROOT_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEYS"]) {
+      const creation = client().aiGateway.providerConfigs.create("default", {
+        account_id,
+        alias: "x",
+        default_config: false,
+        provider_slug: "openai",
+        secret_id,
+      });
+      await expect(creation).rejects.toMatchObject({ status: 400 });
+    }
+  });
+});
+
+describe("the command line", () => {
+  const cli = (...args: string[]) =>
+    runCliProcess(["gateway", ...args, "--url", server.url, "--token", ROOT_TOKEN, "--json"]);
+  const result = async (...args: string[]) => {
+    const { code, stdout, stderr } = await cli(...args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    return JSON.parse(stdout) as Record<string, unknown>;
+  };
+
+  it("creates a gateway, turns authentication on and off, makes a token that works, and deletes it", async () => {
+    expect(await result("create", "cli")).toMatchObject({ id: "cli", authentication: false });
+    expect(await result("set", "cli", "--authentication", "on")).toMatchObject({ authentication: true });
+    expect((await post(server, "echo/chat/completions", { gateway: "cli" })).status).toBe(401);
+    const { token } = await result("token", "cli", "--name", "from the shell");
+    const headers = { "gw-aig-authorization": `Bearer ${String(token)}` };
+    expect((await post(server, "echo/chat/completions", { gateway: "cli", headers })).status).toBe(200);
+    expect(await result("set", "cli", "--authentication", "off", "--cache-ttl", "60")).toMatchObject({
+      authentication: false,
+      cache_ttl: 60,
+    });
+    expect((await post(server, "echo/chat/completions", { gateway: "cli" })).status).toBe(200);
+    expect(await result("show", "cli")).toMatchObject({ id: "cli", cache_ttl: 60 });
+    const plain = await runCliProcess(["gateway", "list", "--url", server.url, "--token", ROOT_TOKEN]);
+    expect(plain.stdout).toMatch(/^ID .*AUTHENTICATION[^]*cli +off +on +60 s/m);
+    expect(await result("delete", "cli")).toMatchObject({ id: "cli" });
+  });
+
+  it("explains what is wrong with an option", async () => {
+    expect(await cli("set", "default", "--authentication", "maybe")).toMatchObject({
+      code: 2,
+      stderr: 'signalbox: --authentication: expected on or off, found "maybe"\n',
+    });
+    expect((await cli("set", "default")).code).toBe(2);
+    expect(await cli("show", "nowhere")).toMatchObject({ code: 1 });
+  });
+});
+
+it("prints a first command that works", async () => {
+  const command = server.service.firstCommands.find(({ command }) => command.includes("/v1/"));
+  const url = /(http:\S+)/.exec(command?.command ?? "")?.[1] ?? "";
+  const body = /-d '(.*)'$/.exec(command?.command ?? "")?.[1] ?? "";
+  expect(url).toBe(`${server.url}${callPath("echo/chat/completions")}`);
+  const answer = await send(server, "POST", new URL(url).pathname, {
+    body,
+    headers: { "content-type": "application/json" },
+  });
+  expect(answer.status).toBe(200);
+});
+
+it("counts calls, tokens and refusals in the metrics", async () => {
+  await post(server, "echo/chat/completions");
+  await post(server, "nowhere/x");
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  expect(text).toMatch(/signalbox_gateway_calls_total\{provider="echo",status="200"\} [1-9]/);
+  expect(text).toMatch(/signalbox_gateway_tokens_total\{provider="echo",direction="in"\} [1-9]/);
+  expect(text).toMatch(/signalbox_gateway_refusals_total\{reason="gateway_unknown_provider"\} [1-9]/);
+  expect(text).toMatch(/signalbox_gateway_overhead_seconds_count [1-9]/);
+  expect(text).toMatch(/signalbox_gateway_calls_in_flight 0/);
+});

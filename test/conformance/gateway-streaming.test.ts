@@ -1,0 +1,280 @@
+/** Decisions, section 4, streaming: bytes as they come, back-pressure both ways, aborts in both directions, stalls. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ProviderPeer, startProvider } from "../peers/provider.ts";
+import { callPath, CHAT, post } from "../support/gateway.ts";
+import { startServerProcess } from "../support/server-process.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+
+const STALL_MS = 400;
+
+let provider: ProviderPeer;
+let server: TestServer;
+beforeAll(async () => {
+  provider = await startProvider((_, response) => void response.end());
+  server = await startTestServer({
+    file: {
+      providers: { openai: { baseUrl: provider.url } },
+      gateway: { stallTimeoutMs: STALL_MS, firstByteTimeoutMs: STALL_MS },
+    },
+  });
+});
+afterAll(async () => {
+  await server.stop();
+  await provider.close();
+});
+
+/** Starts a call and resolves when the response's head is there. */
+async function open(
+  path = "openai/chat/completions",
+  at: { url: string } = server,
+): Promise<IncomingMessage> {
+  const request = httpRequest(`${at.url}${callPath(path)}`, {
+    method: "POST",
+    agent: false,
+    headers: { "content-type": "application/json" },
+  });
+  request.on("error", () => undefined);
+  request.end(CHAT);
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  return response;
+}
+
+it("relays each event before the provider sends the next", async () => {
+  const { promise, resolve } = Promise.withResolvers<ServerResponse>();
+  provider.answer = (_, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.flushHeaders();
+    resolve(response);
+  };
+  // The head comes while the provider has not sent a byte of the body.
+  const response = await open();
+  const upstream = await promise;
+  for (const text of ["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"]) {
+    upstream.write(text);
+    const [chunk] = (await once(response, "data")) as [Buffer];
+    expect(chunk.toString()).toBe(text);
+  }
+  upstream.end();
+  await once(response, "end");
+  expect(response.complete).toBe(true);
+});
+
+it("cancels the upstream call when the client goes away, in the middle of a stream and before it", async () => {
+  const cancelTimes: number[] = [];
+  for (const sendsHead of [true, false]) {
+    const { promise: closed, resolve } = Promise.withResolvers<number>();
+    const { promise: reached, resolve: onReached } = Promise.withResolvers<void>();
+    provider.answer = (_, response) => {
+      response.on("close", () => resolve(performance.now()));
+      if (sendsHead) response.write("data: 1\n\n");
+      onReached();
+    };
+    const request = httpRequest(`${server.url}${callPath("openai/chat/completions")}`, {
+      method: "POST",
+      agent: false,
+      headers: { "content-type": "application/json" },
+    });
+    request.on("error", () => undefined);
+    request.end(CHAT);
+    if (sendsHead) {
+      const [response] = (await once(request, "response")) as [IncomingMessage];
+      response.on("error", () => undefined);
+      await once(response, "data");
+    } else {
+      await reached;
+    }
+    const leftAt = performance.now();
+    request.destroy();
+    cancelTimes.push((await closed) - leftAt);
+  }
+  // The contract's 100 ms, with room for a busy machine: a cancellation that waits for anything would take seconds.
+  expect(Math.min(...cancelTimes)).toBeLessThan(100);
+});
+
+it("ends the client's response detectably when the provider breaks off", async () => {
+  for (const headers of [{ "content-length": "1000" }, { "content-type": "text/event-stream" }]) {
+    provider.answer = (_, response) => {
+      response.writeHead(200, headers);
+      response.write("partial", () => response.destroy());
+    };
+    const response = await open();
+    const [error] = (await once(response.resume(), "error")) as [NodeJS.ErrnoException];
+    expect(error.code).toBe("ECONNRESET");
+    expect(response.complete).toBe(false);
+  }
+});
+
+it("times a provider out that never answers with 504 and code 2004", async () => {
+  provider.answer = () => undefined;
+  const answer = await post(server, "openai/chat/completions");
+  expect(answer.status).toBe(504);
+  expect(JSON.parse(answer.body)).toMatchObject({ internalCode: 2004, error: [{ code: 2004 }] });
+  expect(answer.headers["gw-aig-error-origin"]).toBe("gateway");
+});
+
+it("cuts a response that stalls in the middle", async () => {
+  provider.answer = (_, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write("data: 1\n\n");
+  };
+  const response = await open();
+  const [error] = (await once(response.resume(), "error")) as [NodeJS.ErrnoException];
+  expect(error.code).toBe("ECONNRESET");
+});
+
+it("answers 502 and code 2005 when the provider cannot be reached or hangs up", async () => {
+  provider.answer = (_, response) => void response.destroy();
+  const answer = await post(server, "openai/chat/completions");
+  expect(answer.status).toBe(502);
+  expect(JSON.parse(answer.body)).toMatchObject({ internalCode: 2005 });
+  const nowhere = await startTestServer({
+    file: { providers: { openai: { baseUrl: "http://127.0.0.1:1" } } },
+  });
+  try {
+    expect((await post(nowhere, "openai/chat/completions")).status).toBe(502);
+  } finally {
+    await nowhere.stop();
+  }
+});
+
+it("stops reading from the provider when the client does not read, and cuts a client that never does", async () => {
+  let written = 0;
+  const { promise: stopped, resolve } = Promise.withResolvers<void>();
+  const piece = Buffer.alloc(256 * 1024, 120);
+  provider.answer = (_, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.on("close", () => resolve());
+    const pump = () => {
+      while (!response.destroyed && response.write(piece)) written += piece.length;
+      written += piece.length;
+      response.once("drain", pump);
+    };
+    pump();
+  };
+  const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+  socket.on("error", () => undefined);
+  socket.pause();
+  socket.write(
+    `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${CHAT.length}\r\n\r\n${CHAT}`,
+  );
+  await stopped;
+  socket.destroy();
+  // What fits into the sockets' buffers, far from what an unbounded relay would have taken in the stall time.
+  expect(written).toBeLessThan(64 * 1024 * 1024);
+});
+
+it("does not read the client's upload faster than the provider takes it", async () => {
+  let paused: IncomingMessage | undefined;
+  const { promise: seen, resolve } = Promise.withResolvers<void>();
+  const slow = await startSlowReader((request) => {
+    paused = request;
+    resolve();
+  });
+  const upload = await startTestServer({
+    file: {
+      providers: { openai: { baseUrl: slow.url } },
+      gateway: { replayBodyBytes: 64 * 1024 },
+      listener: { gracePeriodMs: 0 },
+    },
+  });
+  try {
+    const request = httpRequest(`${upload.url}${callPath("openai/files")}`, { method: "POST", agent: false });
+    request.on("error", () => undefined);
+    const piece = Buffer.alloc(256 * 1024);
+    let sent = 0;
+    let isBlocked = false;
+    const pump = () => {
+      isBlocked = false;
+      while (request.write(piece) && sent < 512 * 1024 * 1024) sent += piece.length;
+      sent += piece.length;
+      isBlocked = true;
+      request.once("drain", pump);
+    };
+    pump();
+    await seen;
+    // The upload comes to rest: nothing was drained between two looks.
+    let before = -1;
+    await expect
+      .poll(
+        () => {
+          const isSame = before === sent && isBlocked;
+          before = sent;
+          return isSame;
+        },
+        { interval: 200, timeout: 20_000 },
+      )
+      .toBe(true);
+    expect(sent).toBeLessThan(128 * 1024 * 1024);
+    expect(paused?.complete).toBe(false);
+    request.destroy();
+  } finally {
+    await upload.stop();
+    await slow.close();
+  }
+});
+
+it("relays 300 MB without keeping it", async () => {
+  const size = 300 * 1024 * 1024;
+  const piece = Buffer.alloc(64 * 1024, 97);
+  provider.answer = async (_, response) => {
+    response.writeHead(200, { "content-type": "application/octet-stream", "content-length": String(size) });
+    for (let sent = 0; sent < size; sent += piece.length) {
+      if (!response.write(piece)) await once(response, "drain");
+    }
+    response.end();
+  };
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-test-"));
+  await writeFile(
+    join(folder, "signalbox.config.json"),
+    JSON.stringify({ providers: { openai: { baseUrl: provider.url } } }),
+  );
+  const child = await startServerProcess([], { cwd: folder });
+  try {
+    const response = await open("openai/files/content", child);
+    const before = await readResidentMegabytes(child.pid);
+    let received = 0;
+    let peak = 0;
+    let looked = 0;
+    for await (const chunk of response) {
+      received += (chunk as Buffer).length;
+      if (received - looked < 8 * 1024 * 1024) continue;
+      looked = received;
+      peak = Math.max(peak, (await readResidentMegabytes(child.pid)) - before);
+    }
+    expect(received).toBe(size);
+    // The log keeps 10 MiB of a body; the rest is buffers that wait for the collector, and nothing that grows with the body.
+    expect(peak).toBeLessThan(150);
+  } finally {
+    await child.end("SIGTERM");
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+/** What the system says the process holds; 0 where there is no /proc, and the test then only counts bytes. */
+async function readResidentMegabytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
+}
+
+async function startSlowReader(onRequest: (request: IncomingMessage) => void) {
+  const slow = createServer((request) => {
+    request.pause();
+    onRequest(request);
+  });
+  slow.listen(0, "127.0.0.1");
+  await once(slow, "listening");
+  return {
+    url: `http://127.0.0.1:${(slow.address() as { port: number }).port}`,
+    async close() {
+      slow.closeAllConnections();
+      slow.close();
+      await once(slow, "close");
+    },
+  };
+}

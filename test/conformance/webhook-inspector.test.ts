@@ -1,0 +1,238 @@
+/** The inspector: what came, what became of it, and replay, through the management interface and the command line. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCli } from "../../packages/signalbox/src/cli/main.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { hexSignature, post, SECRET, sendGeneric, sendGithub } from "../support/webhook-sender.ts";
+
+const SOURCES = "/accounts/default/webhooks/sources";
+const DELIVERIES = "/accounts/default/webhooks/deliveries";
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer({
+    environment: { WEBHOOK_SECRET: SECRET, GITHUB_WEBHOOK_SECRET: SECRET },
+    file: { webhooks: { keepDeliveries: 20 } },
+  });
+});
+
+afterAll(() => server.stop());
+
+interface Shown {
+  readonly id: string;
+  readonly status: string;
+  readonly reason: string | null;
+  readonly instance: string | null;
+  readonly delivery_id: string | null;
+}
+
+const list = async (query = ""): Promise<Shown[]> =>
+  (await server.api("GET", `${DELIVERIES}${query}`)).body.result;
+
+describe("sources", () => {
+  it("are listed with their variables and never with their secrets", async () => {
+    const { body } = await server.api("GET", SOURCES);
+    const names = (body.result as { name: string }[]).map(({ name }) => name);
+    expect(names).toEqual([
+      "generic",
+      "github",
+      "stripe",
+      "slack",
+      "twilio",
+      "shopify",
+      "standard",
+      "svix",
+      "gitlab",
+      "linear",
+      "pagerduty",
+      "discord",
+    ]);
+    expect(body.result[1]).toMatchObject({
+      path: "/webhooks/github",
+      secret_variable: "GITHUB_WEBHOOK_SECRET",
+      secrets: 1,
+      agent: "webhook-agent",
+    });
+    expect(JSON.stringify(body)).not.toContain(SECRET);
+  });
+
+  it("need webhooks.read, and belong to one account", async () => {
+    expect((await server.api("GET", SOURCES, undefined, await server.token(["tags.read"]))).status).toBe(403);
+    expect((await server.api("GET", SOURCES, undefined, await server.token(["webhooks.read"]))).status).toBe(
+      200,
+    );
+    await server.api("POST", "/accounts", { id: "other" });
+    expect((await server.api("GET", "/accounts/other/webhooks/sources")).body.result).toEqual([]);
+    expect((await server.api("GET", "/accounts/other/webhooks/sources/github")).status).toBe(404);
+  });
+
+  it("can be tried out with a sample that the server signs itself", async () => {
+    const { body } = await server.api("POST", `${SOURCES}/github/test`, { entity: "acme/tried" });
+    expect(body.result).toMatchObject({ status: 200, body: '{"status":"processed"}' });
+    const [newest] = await list("?limit=1");
+    expect(newest).toMatchObject({
+      status: "accepted",
+      instance: "acme-tried",
+      delivery_id: body.result.delivery_id,
+    });
+    const unset = await server.api("POST", `${SOURCES}/stripe/test`, {});
+    expect([unset.status, unset.body.errors[0].message]).toEqual([
+      409,
+      expect.stringContaining("STRIPE_WEBHOOK_SECRET"),
+    ]);
+    const token = await server.token(["webhooks.read"]);
+    expect((await server.api("POST", `${SOURCES}/github/test`, {}, token)).status).toBe(403);
+  });
+});
+
+describe("deliveries", () => {
+  it("are listed newest first with what became of them, and can be filtered", async () => {
+    await sendGithub(server.url, { repository: "acme/listed", delivery: "d-1" });
+    await sendGithub(server.url, { repository: "acme/listed", delivery: "d-1" });
+    await sendGithub(server.url, { payload: {}, delivery: "d-2" });
+    await post(`${server.url}/webhooks/github`, "{}", { "x-hub-signature-256": hexSignature("{}", "wrong") });
+    await post(`${server.url}/webhooks/github`, "{}", {});
+    await post(`${server.url}/webhooks/stripe`, "{}", {});
+    const rows = await list("?limit=6");
+    expect(rows.map(({ status, reason }) => [status, reason])).toEqual([
+      ["rejected", "no_secret"],
+      ["rejected", "signature_missing"],
+      ["rejected", "signature_mismatch"],
+      ["rejected", "missing_entity"],
+      ["duplicate", null],
+      ["accepted", "processed"],
+    ]);
+    expect((await list("?status=duplicate")).map((row) => row.delivery_id)).toEqual(["d-1"]);
+    expect((await list("?source=stripe")).every((row) => row.reason === "no_secret")).toBe(true);
+    expect((await list("?instance=acme-listed")).length).toBe(2);
+    expect((await list("?delivery_id=d-2")).length).toBe(1);
+    expect((await server.api("GET", `${DELIVERIES}?status=nonsense`)).status).toBe(400);
+    expect((await server.api("GET", "/accounts/other/webhooks/deliveries")).body.result).toEqual([]);
+  });
+
+  it("are paged by cursor, newest first, and followed by `after`, oldest first", async () => {
+    const all = await list();
+    const first = await server.api("GET", `${DELIVERIES}?limit=3`);
+    const second = await server.api("GET", `${DELIVERIES}?limit=3&cursor=${first.body.result_info.cursor}`);
+    expect([...first.body.result, ...second.body.result]).toEqual(all.slice(0, 6));
+    const since = await list(`?after=${all[3]?.id}`);
+    expect(since.map(({ id }) => id)).toEqual([all[2]?.id, all[1]?.id, all[0]?.id]);
+  });
+
+  it("show headers and body of what was verified, and neither of what was not", async () => {
+    const [accepted] = await list("?status=accepted&instance=acme-listed");
+    const { body } = await server.api("GET", `${DELIVERIES}/${accepted?.id}`);
+    expect(JSON.parse(body.result.body)).toEqual({ repository: { full_name: "acme/listed" } });
+    expect(body.result.headers).toMatchObject({ "x-github-event": "push" });
+    expect(JSON.stringify(body.result.headers)).not.toContain("sha256=");
+    const [rejected] = await list("?status=rejected");
+    expect((await server.api("GET", `${DELIVERIES}/${rejected?.id}`)).body.result).toMatchObject({
+      body: null,
+      headers: {},
+    });
+    expect((await server.api("GET", `${DELIVERIES}/nothing`)).status).toBe(404);
+  });
+
+  it("are replayed on request: the agent runs again under a new id", async () => {
+    const [accepted] = await list("?status=accepted&instance=acme-listed");
+    const { body } = await server.api("POST", `${DELIVERIES}/${accepted?.id}/replay`, {});
+    expect(body.result).toEqual({ status: "processed", event_id: expect.stringMatching(/^d-1#replay-/) });
+    const [rejected] = await list("?status=rejected");
+    expect((await server.api("POST", `${DELIVERIES}/${rejected?.id}/replay`, {})).status).toBe(409);
+    const token = await server.token(["webhooks.read"]);
+    expect((await server.api("POST", `${DELIVERIES}/${accepted?.id}/replay`, {}, token)).status).toBe(403);
+  });
+
+  it("are bounded: the newest of each kind stay", async () => {
+    for (let i = 0; i < 30; i++) await sendGeneric(server.url, "bounded", { id: `b-${i}` });
+    for (let i = 0; i < 30; i++) await post(`${server.url}/webhooks/bounded`, "{}", {});
+    const accepted = await list("?status=accepted");
+    expect(accepted).toHaveLength(20);
+    expect(accepted[0]?.delivery_id).toBe("b-29");
+    expect(await list("?status=rejected")).toHaveLength(20);
+  });
+
+  it("are counted for Prometheus", async () => {
+    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    expect(metrics).toMatch(/signalbox_webhook_deliveries_total\{source="generic",status="accepted"\} \d+/);
+  });
+});
+
+describe("the command line", () => {
+  const run = async (...args: string[]) => {
+    let out = "";
+    let err = "";
+    const code = await runCli([...args, "--url", server.url, "--token", ROOT_TOKEN], {
+      out: { write: (text: string) => (out += text) },
+      err: { write: (text: string) => (err += text) },
+      environment: {},
+      workingFolder: server.dataDir,
+    });
+    return { code, out, err };
+  };
+
+  it("sends a sample: signed with a given secret, or by the server with its own", async () => {
+    const signed = await run("webhooks", "send", "github", "acme/cli", "--secret", SECRET, "--id", "cli-1");
+    expect(signed).toMatchObject({ code: 0, out: '200 {"status":"processed"} (delivery cli-1)\n' });
+    expect(
+      (await run("webhooks", "send", "github", "acme/cli", "--secret", SECRET, "--id", "cli-1")).out,
+    ).toContain("duplicate");
+    expect((await run("webhooks", "send", "generic", "from-server")).out).toContain("processed");
+    expect((await list("?limit=1"))[0]).toMatchObject({ instance: "from-server" });
+    const wrong = await run("webhooks", "send", "github", "--secret", "wrong");
+    expect(wrong).toMatchObject({ code: 1, out: expect.stringContaining("401") });
+  });
+
+  it("sends a payload and headers of one's own", async () => {
+    const payload = JSON.stringify({
+      action: "opened",
+      issue: { number: 1, title: "Squeak" },
+      repository: { full_name: "acme/own" },
+    });
+    const sent = await run(
+      "webhooks",
+      "send",
+      "github",
+      "--secret",
+      SECRET,
+      "--payload",
+      payload,
+      "--header",
+      "x-github-event: issues",
+    );
+    expect(sent.code).toBe(0);
+    const shown = await run("webhooks", "deliveries", "--instance", "acme-own");
+    expect(shown.out).toContain("Issue #1 opened: Squeak");
+  });
+
+  it("lists sources and deliveries, shows one, replays one, and follows what comes", async () => {
+    expect((await run("webhooks", "sources")).out).toMatch(
+      /stripe +\/webhooks\/stripe +set STRIPE_WEBHOOK_SECRET/,
+    );
+    const rows = JSON.parse(
+      (await run("webhooks", "deliveries", "--status", "accepted", "--limit", "1", "--json")).out,
+    ) as Shown[];
+    const id = rows[0]?.id ?? "";
+    expect((await run("webhooks", "show", id)).out).toContain('"body"');
+    expect((await run("webhooks", "replay", id)).out).toMatch(/^processed as /);
+    const tail = run("webhooks", "tail", "--limit", "1", "--source", "generic");
+    // The tail starts at the newest delivery it finds, so one is sent again until it was seen.
+    let isDone = false;
+    void tail.finally(() => (isDone = true));
+    for (let i = 0; i < 100 && !isDone; i++) {
+      await sendGeneric(server.url, "tailed", { id: `tail-${i}`, type: "followed" });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect((await tail).out).toMatch(/generic {2}accepted {2}followed {2}tailed/);
+  });
+
+  it("explains mistakes in one line", async () => {
+    expect(await run("webhooks", "send", "gihub")).toMatchObject({
+      code: 2,
+      err: 'signalbox: unknown source "gihub", did you mean "github"?\n',
+    });
+    expect((await run("webhooks", "send", "github", "--payload", "{")).code).toBe(2);
+    expect((await run("webhooks", "send", "stripe")).err).toContain("STRIPE_WEBHOOK_SECRET");
+    expect((await run("webhooks", "deliveries", "--limit", "x")).code).toBe(2);
+  });
+});

@@ -1,0 +1,104 @@
+/** What tests of the gateway share: a raw HTTP request that shows the wire as it is, and a look at the call log's rows. */
+import { type IncomingHttpHeaders, request as httpRequest, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { once } from "node:events";
+import type { TestServer } from "./test-server.ts";
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export function callPath(path: string, gateway = "default", account = "default"): string {
+  return `/v1/${account}/${gateway}/${path}`;
+}
+
+export const CHAT = JSON.stringify({ model: "gpt-4o-mini", messages: [{ role: "user", content: "Hello" }] });
+
+/** A POST of JSON to a path below the gateway `default`, unless told otherwise. */
+export async function post(
+  server: TestServer,
+  path: string,
+  options: {
+    body?: string | Buffer;
+    headers?: Record<string, string>;
+    gateway?: string;
+    method?: string;
+  } = {},
+): Promise<RawAnswer> {
+  return send(server, options.method ?? "POST", callPath(path, options.gateway), {
+    body: options.body ?? CHAT,
+    headers: { "content-type": "application/json", ...options.headers },
+  });
+}
+
+export async function send(
+  server: TestServer,
+  method: string,
+  path: string,
+  options: { body?: string | Buffer; headers?: Record<string, string> } = {},
+): Promise<RawAnswer> {
+  const { port } = new URL(server.url);
+  const request = httpRequest({
+    host: "127.0.0.1",
+    port,
+    method,
+    path,
+    agent: false,
+    headers: {
+      ...(options.body === undefined ? {} : { "content-length": String(Buffer.byteLength(options.body)) }),
+      ...options.headers,
+    },
+  });
+  // As bytes: node encodes headers as UTF-8 when they leave together with text.
+  request.end(options.body === undefined ? undefined : Buffer.from(options.body as string));
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    body: Buffer.concat(chunks).toString(),
+  };
+}
+
+/** Writes bytes to the server and resolves with everything it answers until it closes, or until `until` matches. */
+export async function rawExchange(server: TestServer, bytes: string, until: RegExp): Promise<string> {
+  const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+  let text = "";
+  socket.setEncoding("latin1");
+  socket.on("error", () => undefined);
+  socket.write(bytes, "latin1");
+  try {
+    for await (const chunk of socket) {
+      text += chunk as string;
+      if (until.test(text)) break;
+    }
+  } finally {
+    socket.destroy();
+  }
+  return text;
+}
+
+/** Rows of the call log, newest first. */
+export async function readLogs(server: TestServer, gateway = "default"): Promise<Record<string, unknown>[]> {
+  const { body } = await server.api(
+    "GET",
+    `/accounts/default/ai-gateway/gateways/${gateway}/logs?per_page=50`,
+  );
+  return (body as { result: Record<string, unknown>[] }).result;
+}
+
+export async function setGateway(
+  server: TestServer,
+  settings: Record<string, unknown>,
+  gateway = "default",
+): Promise<void> {
+  const { status, body } = await server.api(
+    "PUT",
+    `/accounts/default/ai-gateway/gateways/${gateway}`,
+    settings,
+  );
+  if (status !== 200) throw new Error(JSON.stringify(body));
+}

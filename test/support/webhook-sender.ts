@@ -1,0 +1,66 @@
+/** Sends deliveries as providers do. Signatures are made here with node:crypto alone, not with the code under test. */
+import { createHmac } from "node:crypto";
+
+export const SECRET = "a-shared-secret-of-the-tests";
+
+export interface Sent {
+  readonly status: number;
+  readonly headers: Headers;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers freely
+  readonly body: any;
+}
+
+export function hexSignature(body: string, secret = SECRET): string {
+  return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+}
+
+export async function post(url: string, body: string, headers: Record<string, string>): Promise<Sent> {
+  const response = await fetch(url, {
+    method: "POST",
+    body,
+    headers: { "content-type": "application/json", ...headers },
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: parse(text) };
+}
+
+/** To `/webhooks/<path>`, signed by the generic scheme. */
+export function sendGeneric(
+  base: string,
+  path: string,
+  payload: unknown,
+  headers: Record<string, string> = {},
+  secret = SECRET,
+): Promise<Sent> {
+  const body = typeof payload === "string" ? payload : JSON.stringify(payload);
+  return post(`${base}/webhooks/${path}`, body, { "x-signature": hexSignature(body, secret), ...headers });
+}
+
+export interface GithubDelivery {
+  readonly repository?: string;
+  readonly event?: string;
+  readonly delivery?: string;
+  readonly payload?: object;
+  readonly path?: string;
+}
+
+export function sendGithub(base: string, wish: GithubDelivery = {}): Promise<Sent> {
+  const { repository, event = "push", delivery = crypto.randomUUID(), payload = {}, path = "github" } = wish;
+  const body = JSON.stringify({
+    ...(repository === undefined ? {} : { repository: { full_name: repository } }),
+    ...payload,
+  });
+  return post(`${base}/webhooks/${path}`, body, {
+    "x-hub-signature-256": hexSignature(body),
+    "x-github-event": event,
+    "x-github-delivery": delivery,
+  });
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
