@@ -128,6 +128,12 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       hub.start();
       await directory.start();
     },
+    firstCommands: (url, tokenExpression) => [
+      {
+        title: "See the agents and the methods they offer",
+        command: `curl -s -H "Authorization: Bearer ${tokenExpression}" ${url}/accounts/${AGENTS_ACCOUNT}/agents`,
+      },
+    ],
     async drain() {
       directory.drain();
       hub.closeAll(1012, "the server restarts");
