@@ -12,7 +12,7 @@ let built: BuiltPage;
 let browser: Browser;
 beforeAll(async () => {
   server = await startTestServer({ file: { agents: { modules: [TEST_AGENTS] } } });
-  built = await buildPage(join(import.meta.dirname, "original-use-agent-page"));
+  built = await buildPage(join(import.meta.dirname, "pages/use-agent"));
   browser = await launchBrowser();
 });
 afterAll(async () => {
