@@ -135,6 +135,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       },
     ],
     async drain() {
+      directory.drain();
       hub.closeAll(1012, "the server restarts");
       streams.close();
     },

@@ -74,7 +74,12 @@ export class ConnectionGroup {
     });
   }
 
-  closeAll(code: number, reason: string): void {
-    for (const connection of this.#joined.values()) connection.closeNow(code, reason);
+  /** Closes every connection of an instance that is no more: no `onClose` follows. */
+  dismiss(code: number, reason: string): void {
+    for (const connection of this.#joined.values()) {
+      connection.isJoined = false;
+      connection.closeNow(code, reason);
+    }
+    this.#joined.clear();
   }
 }

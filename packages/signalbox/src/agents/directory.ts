@@ -75,9 +75,8 @@ export class Directory {
       return known;
     }
     if (this.#isStopping) throw new SignalboxError("stopping", { headers: { "retry-after": "1" } });
-    if (this.#openCount >= this.#limits.maxActiveInstances) this.#shrink(1);
-    // Those on their way out still hold their files; they may overlap with new ones by a quarter.
-    if (this.#openCount + this.#leaving.size >= this.#limits.maxActiveInstances * 1.25) {
+    this.#shrink(1);
+    if (this.#instances.size >= this.#limits.maxActiveInstances) {
       throw new SignalboxError("overloaded", {
         message: "Too many instances are busy",
         headers: { "retry-after": "1" },
@@ -86,7 +85,7 @@ export class Directory {
     const instance = new Instance(this.#environment, this.#events, definition, name);
     this.#instances.set(key, instance);
     // The start belongs to no turn, also when another agent's call caused it.
-    runOutsideTurns(() => instance.start(this.#leaving.get(key)));
+    runOutsideTurns(() => instance.start(this.#whenRoom(key)));
     return instance;
   }
 
@@ -148,6 +147,11 @@ export class Directory {
     await this.#wakeDue();
   }
 
+  /** From now on no instance is brought into memory; those that are there go on. */
+  drain(): void {
+    this.#isStopping = true;
+  }
+
   async stop(): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#sweepTimer);
@@ -160,6 +164,7 @@ export class Directory {
   /** Removes the instance and everything it stored; events that were waiting for it fail. */
   async destroy(ref: InstanceRef): Promise<void> {
     const key = `${ref.agent}/${ref.name}`;
+    this.#environment.hub.find(key)?.dismiss(4410, "the instance was destroyed");
     await this.#instances.get(key)?.end(new SignalboxError("agent_destroyed"));
     const removed = (this.#leaving.get(key) ?? Promise.resolve()).then(() => this.#remove(ref));
     // A successor that an event asks for meanwhile starts when the old data is gone.
@@ -168,8 +173,7 @@ export class Directory {
   }
 
   async #remove(ref: InstanceRef): Promise<void> {
-    const { hub, store, catalog } = this.#environment;
-    hub.find(`${ref.agent}/${ref.name}`)?.closeAll(4410, "the instance was destroyed");
+    const { store, catalog } = this.#environment;
     // The file goes first: a crash in between leaves an entry without data, never data without an entry.
     await store.destroy(ref);
     await catalog.remove(ref);
@@ -186,8 +190,11 @@ export class Directory {
     return Promise.resolve();
   }
 
-  get #openCount(): number {
-    return this.#instances.size;
+  /** Resolves when the predecessor is gone, and those on their way out hold few files. */
+  async #whenRoom(key: string): Promise<void> {
+    const maxLeaving = Math.ceil(this.#limits.maxActiveInstances / 4);
+    await this.#leaving.get(key);
+    while (this.#leaving.size > maxLeaving) await Promise.race(this.#leaving.values());
   }
 
   #onLeave(instance: Instance, closed: Promise<void>, nextDueAt: number | null): void {

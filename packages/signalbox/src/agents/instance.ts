@@ -151,8 +151,8 @@ export class Instance implements TurnOwner {
     let database: InstanceDatabase | undefined;
     try {
       await predecessor;
-      const entry = await environment.catalog.find(ref);
-      database = await environment.store.open(ref);
+      const entry = await environment.catalog.find(ref).catch(failInternally);
+      database = await environment.store.open(ref).catch(failInternally);
       if (entry === undefined) this.#indexed = environment.catalog.register(ref, this.lastActiveAt);
       this.#indexedDueAt = entry?.nextDueAt ?? null;
       await this.#open(database);
@@ -373,4 +373,9 @@ export class Instance implements TurnOwner {
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Callers learn the message of what an agent's code throws; what storage says names files. */
+function failInternally(cause: unknown): never {
+  throw new SignalboxError("internal", { cause });
 }

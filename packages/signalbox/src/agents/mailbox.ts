@@ -40,6 +40,8 @@ export class Mailbox {
   #transactions: Transactions | null = null;
   /** True while turns are being started or a start is due: whoever adds a turn then need not start it. */
   #isDraining = false;
+  /** False until the first turn has succeeded. */
+  #isOpen = false;
   #closed: unknown = null;
   #quiet: (() => void)[] = [];
 
@@ -74,7 +76,7 @@ export class Mailbox {
       }
       const chain = spec.callers === undefined ? this.#chain : [...spec.callers, this.#options.owner.key];
       this.#waiting.push(new Turn<T>(this.#options.owner, spec, chain, resolve, reject) as unknown as Turn);
-      if (this.#gate === null || this.#isDraining) return;
+      if (!this.#isOpen || this.#isDraining) return;
       // A turn of an interleaving agent may not start on the stack of another turn's code, which is in the middle of its segment.
       if (this.#options.isInterleaving) this.#drainLater(queueMicrotask);
       else this.#drain();
@@ -87,11 +89,11 @@ export class Mailbox {
     this.#transactions = transactions;
     await new Promise<void>((resolve, reject) => {
       const spec = { kind: "start", label: "onStart", body: first, isGated: false } as const;
-      const turn = new Turn<void>(this.#options.owner, spec, this.#chain, resolve, reject);
-      this.#isDraining = true;
-      this.#execute(turn as unknown as Turn);
-      this.#isDraining = false;
+      this.#execute(
+        new Turn<void>(this.#options.owner, spec, this.#chain, resolve, reject) as unknown as Turn,
+      );
     });
+    this.#isOpen = true;
     this.#drain();
   }
 
@@ -180,7 +182,7 @@ export class Mailbox {
     if (turn.phase === "cut") return;
     clearTimeout(turn.timer);
     this.#end(turn, isOk, outcome);
-    if (!this.#isDraining) this.#drain();
+    if (this.#isOpen && !this.#isDraining) this.#drain();
   }
 
   #end(turn: Turn, isOk: boolean, outcome: unknown): void {
@@ -213,7 +215,7 @@ export class Mailbox {
     });
     this.#end(turn, false, error);
     turn.phase = "cut";
-    if (!this.#isDraining) this.#drain();
+    if (this.#isOpen && !this.#isDraining) this.#drain();
   }
 }
 

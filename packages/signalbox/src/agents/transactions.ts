@@ -8,7 +8,8 @@
  *
  * Invariants:
  * 1. At most one transaction is open, and it belongs to one turn (or to code outside of turns). A write of another turn ends it first:
- *    that other code runs at all means that the owner is at an await.
+ *    that other code runs at all means that the owner is at an await. (Only an interleaving agent has such turns. There, a turn that
+ *    has just thrown looks the same for a moment: if another turn writes in that moment, the last segment of the first one stays.)
  * 2. A turn that throws rolls back its open transaction and nothing else.
  * 3. Participants keep in-memory copies of stored things in step: they write before a commit and revert after a rollback.
  * 4. A turn that was cut or whose earlier segment failed to commit cannot write any more.

@@ -25,6 +25,8 @@ export interface ContractEngine {
   open(): Promise<Database>;
   /** Random data sets of the property; fewer on an engine where each costs a database. */
   readonly runs: number;
+  /** Resources of the large data set (twice as many in all); enough to make some values frequent. */
+  readonly resources: number;
 }
 
 interface Store {
@@ -139,7 +141,7 @@ export function describeTagStore(name: string, engine: ContractEngine): void {
 
     it("keeps sets right when values become frequent, shrink again and are spread over several chunks", () =>
       withStore(async (store) => {
-        const count = 5000;
+        const count = engine.resources;
         const model = new Map<string, Record<string, string>>();
         const load = Array.from({ length: count }, (_, i) => write(`r${i}`, sampleTags(i, 1)));
         await store.writer.load(A, load);
