@@ -15,6 +15,7 @@ const CHECKS: readonly Check[] = [
   { name: "types", command: ["tsc", "-p", "."] },
   // Runs in browsers too, so it is checked with their typings.
   { name: "types of the client", command: ["tsc", "-p", "packages/client"] },
+  { name: "types of the examples", command: ["tsc", "-p", "examples"] },
   { name: "dashboard types", command: ["tsc", "-p", "packages/dashboard"] },
   {
     name: "imports",

@@ -120,8 +120,9 @@ describe.each([
       status: 400,
       errors: [{ code: 1007 }],
     });
-    // 7.x refuses an empty path parameter by itself; the other one asks, and is told.
-    await expect((async () => client.resourceTagging.values.list("", { account_id }))()).rejects.toThrow();
+    await expect(
+      (async () => client.resourceTagging.values.list("", { account_id }))(),
+    ).rejects.toMatchObject({ status: 400, errors: [{ code: 1009, message: "tag_key is required" }] });
     const stranger = create({ apiToken: "nope", baseURL: server.url });
     await expect(stranger.resourceTagging.list({ account_id })).rejects.toMatchObject({
       status: 401,

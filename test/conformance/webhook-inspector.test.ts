@@ -66,6 +66,16 @@ describe("sources", () => {
     expect((await server.api("GET", "/accounts/other/webhooks/sources/github")).status).toBe(404);
   });
 
+  it("are filtered by their tags", async () => {
+    await server.api("PUT", "/accounts/default/tags", {
+      resource_type: "webhook_source",
+      resource_id: "github",
+      tags: { team: "core" },
+    });
+    const { body } = await server.api("GET", `${SOURCES}?tag=team=core`);
+    expect((body.result as { name: string }[]).map(({ name }) => name)).toEqual(["github"]);
+  });
+
   it("can be tried out with a sample that the server signs itself", async () => {
     const { body } = await server.api("POST", `${SOURCES}/github/test`, { entity: "acme/tried" });
     expect(body.result).toMatchObject({ status: 200, body: '{"status":"processed"}' });

@@ -226,7 +226,7 @@ function createAreas(parts: AreaParts): AreaModule[] {
     builtInAgents: [WebhookAgent],
     tags: tags.lookup,
   });
-  const webhooks = createWebhooksArea({ ...parts, agents: agents.door });
+  const webhooks = createWebhooksArea({ ...parts, agents: agents.door, tags: tags.lookup });
   return [createGatewayArea({ ...parts, tags: tags.lookup }), agents, webhooks, tags];
 }
 

@@ -6,7 +6,7 @@
 import { cpSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type DurableDisk, type FileId, readJournal } from "./sync-journal.ts";
-import { generationOf, hasFrames, WAL_HEADER_BYTES } from "./wal-file.ts";
+import { generationOf, hasFrames, isControlPlane, WAL_HEADER_BYTES } from "./wal-file.ts";
 
 /** The unit a disk writes whole. */
 const BLOCK_BYTES = 512;
@@ -55,62 +55,86 @@ class Rebuild {
       const id = now === undefined ? null : `${now.ino}-${now.birthtimeNs}`;
       const synced = durable?.get(name);
       if (now?.isDirectory() === true) {
-        if (synced?.id === id || this.#flip()) this.folder(join(path, name));
+        if (path === "" && name !== "agents") this.#copy(name);
+        else if (synced?.id === id || this.#flip()) this.folder(join(path, name));
       } else if (name.endsWith("-wal") && names.has(name.slice(0, -"-wal".length))) {
         // Comes with its database.
       } else if (name.endsWith(".db")) {
-        this.#database(join(path, name), synced?.id ?? null, id);
+        this.#database(join(path, name), { main: synced?.id, log: durable?.get(`${name}-wal`)?.id });
       } else {
-        const found = this.#choose(join(path, name), synced?.id ?? null, id);
+        const found = this.#choose(join(path, name), synced?.id);
         if (found !== null) this.#write(join(path, name), this.#mix(this.#durable(found.id), found.content));
       }
     }
   }
 
-  #database(path: string, syncedId: FileId | null, currentId: FileId | null): void {
-    const walPath = join(this.#options.folder, `${path}-wal`);
-    const walStats = lstatSync(walPath, { bigint: true, throwIfNoEntry: false });
-    const wal =
-      walStats === undefined
-        ? null
-        : { id: `${walStats.ino}-${walStats.birthtimeNs}`, content: readFileSync(walPath) };
-    // (c): with the first frame of its log, the database's own name is synced too.
-    const isNamed = wal !== null && hasFrames(wal.content) && currentId !== null;
-    const main = this.#choose(path, isNamed ? currentId : syncedId, currentId);
-    if (main === null) return;
-    if (main.id !== currentId || wal === null) {
-      // (d), or a removed file that is still there: whatever was in the log is in the main file, and that was synced.
-      this.#write(path, main.content);
+  #database(
+    path: string,
+    synced: { readonly main: FileId | undefined; readonly log: FileId | undefined },
+  ): void {
+    const currentMain = this.#current(path);
+    const currentLog = this.#current(`${path}-wal`);
+    if (isControlPlane(path)) {
+      // (c): there is no telling what SQLite synced when it closed or started a log, so it is believed to have done what it should.
+      if (currentMain !== null) this.#log(path, currentMain, currentLog);
       return;
     }
+    const main = this.#choose(path, synced.main);
+    if (main === null) return;
+    const log = this.#choose(`${path}-wal`, synced.log);
+    if (main.id === currentMain?.id && (log === null || log.id === currentLog?.id))
+      this.#log(path, main, log);
+    else {
+      // A name that was removed, or replaced, but not for the disk.
+      this.#write(path, this.#mix(this.#durable(main.id), main.content));
+      if (log !== null) this.#write(`${path}-wal`, this.#durable(log.id));
+    }
+  }
+
+  /** A main file and its log as the process left them in memory. */
+  #log(path: string, main: Found, log: Found | null): void {
     const mainOnDisk = this.#durable(main.id);
-    const walOnDisk = this.#disk.files.get(wal.id);
-    const hasCheckpointBegun = !mainOnDisk.equals(main.content);
-    if (generationOf(walOnDisk) === generationOf(wal.content)) {
-      // (a): the checkpoint that was begun, if any, found the whole log synced.
+    const logOnDisk = log === null ? undefined : this.#disk.files.get(log.id);
+    if (log === null) {
+      this.#write(path, isControlPlane(path) ? main.content : this.#mix(mainOnDisk, main.content));
+    } else if (
+      generationOf(logOnDisk) === generationOf(log.content) ||
+      (generationOf(logOnDisk) === null && !isControlPlane(path))
+    ) {
+      // (a): a checkpoint that was begun found the whole log synced.
+      const hasCheckpointBegun = generationOf(logOnDisk) !== null && !mainOnDisk.equals(main.content);
       this.#write(path, this.#mix(mainOnDisk, main.content));
       this.#write(
         `${path}-wal`,
-        hasCheckpointBegun ? wal.content : this.#mix(walOnDisk ?? Buffer.alloc(0), wal.content),
+        hasCheckpointBegun ? log.content : this.#mix(logOnDisk ?? Buffer.alloc(0), log.content),
       );
-      return;
+    } else {
+      // (a) and (b): the log started over, so the main file has all of the former one, and the new header is there if a frame is.
+      this.#write(path, main.content);
+      const started = hasFrames(log.content)
+        ? Buffer.concat([
+            log.content.subarray(0, WAL_HEADER_BYTES),
+            (logOnDisk ?? Buffer.alloc(0)).subarray(WAL_HEADER_BYTES),
+          ])
+        : log.content;
+      this.#write(`${path}-wal`, this.#mix(started, log.content));
     }
-    // (a) and (b): the log started over, so the main file has all of the former one, and the new header is there if a frame is.
-    this.#write(path, main.content);
-    const base = Buffer.from(walOnDisk ?? Buffer.alloc(0));
-    const started = hasFrames(wal.content)
-      ? Buffer.concat([wal.content.subarray(0, WAL_HEADER_BYTES), base.subarray(WAL_HEADER_BYTES)])
-      : wal.content;
-    this.#write(`${path}-wal`, this.#mix(started, wal.content));
+  }
+
+  #current(path: string): Found | null {
+    const file = join(this.#options.folder, path);
+    const stats = lstatSync(file, { bigint: true, throwIfNoEntry: false });
+    return stats === undefined
+      ? null
+      : { id: `${stats.ino}-${stats.birthtimeNs}`, content: readFileSync(file) };
   }
 
   /** Which of the synced and the current file has the name; null for none. */
-  #choose(path: string, syncedId: FileId | null, currentId: FileId | null): Found | null {
-    const current = (): Found | null =>
-      currentId === null ? null : { id: currentId, content: readFileSync(join(this.#options.folder, path)) };
-    if (syncedId === currentId) return current();
-    const synced = syncedId === null ? null : { id: syncedId, content: this.#durable(syncedId) };
-    return this.#flip() ? current() : synced;
+  #choose(path: string, syncedId: FileId | undefined): Found | null {
+    const current = this.#current(path);
+    if (syncedId === current?.id) return current;
+    const synced = syncedId === undefined ? null : { id: syncedId, content: this.#durable(syncedId) };
+    return this.#flip() ? current : synced;
   }
 
   #durable(id: FileId): Buffer {
@@ -135,12 +159,11 @@ class Rebuild {
     return this.#options.random() < 0.5;
   }
 
+  #copy(path: string): void {
+    cpSync(join(this.#options.folder, path), join(this.#options.target, path), { recursive: true });
+  }
+
   #write(path: string, content: Buffer): void {
     writeFileSync(join(this.#options.target, path), content);
   }
-}
-
-/** A plain copy, as `kill -9` leaves it: the kernel keeps everything that was written. */
-export function copyDisk(folder: string, target: string): void {
-  cpSync(folder, target, { recursive: true });
 }

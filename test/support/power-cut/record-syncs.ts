@@ -6,19 +6,20 @@
  *
  * 1. Those our process asks for through `node:fs` (`FileHandle.datasync`, `sync`, and the functions of the same meaning). What a file held
  *    when the sync *started* is on the disk once the sync has *ended*; the record is written before the caller learns of the end, so whatever
- *    the server says after it can rely on it.
+ *    the server says after it can rely on it. Names, removals and renames are on the disk when their folder was synced.
  * 2. Those SQLite does by itself, deep inside a statement where nobody can watch. They follow rules (seen with a system-call trace, and
  *    written down in SQLite's sources), for `synchronous=NORMAL`, WAL mode and one connection with exclusive locking:
  *    a. A checkpoint syncs the log, writes pages into the main file, syncs the main file. It covers the whole log, since nobody else reads.
  *       No other thing writes the main file.
  *    b. After a checkpoint the next commit starts the log over: it writes a header with new salts and syncs it before the first frame.
- *    c. The first sync of a log that SQLite created also syncs the folder it is in.
- *    d. Closing the database is a checkpoint; then the log is unlinked.
- *    JavaScript never sees SQLite half-way through a statement, so whenever this file looks, what the main file holds is on the disk (a); if that
- *    changed since the last look and the log has not started over, so is the whole log (a); if it has, its header is (b).
+ *    c. The control plane's database is in this mode from its first commit to its end: SQLite syncs a new log's header and folder with the first
+ *       frame, and the main file when it closes. Instances' databases are not: their first commit and their close sync nothing by themselves,
+ *       and the process has to do it (kind 1).
+ *    JavaScript never sees SQLite half-way through a statement, so whenever this file looks at a log, what the main file holds is on the disk (a);
+ *    if that changed since the last look and the log has not started over, so is the whole log (a); if it has, its header is (b).
  *
- * What it assumes: databases are used on the main thread; there is at most one checkpoint between two looks, which holds for transactions
- * far smaller than a checkpoint's 1000 pages.
+ * What it assumes: these databases are used on the main thread; there is at most one checkpoint between two looks, which holds for transactions
+ * far smaller than a checkpoint's 1000 pages. Databases of other threads (the call log) are not part of it and survive as they are.
  *
  * The disk is taken to hold everything that is in the data folder when the process starts; unless the journal has begun already: then an
  * earlier process was killed, and what it left behind unsynced is unsynced still.
@@ -26,8 +27,9 @@
 import fs, { type BigIntStats } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { dirname, join, relative } from "node:path";
+import { isMainThread } from "node:worker_threads";
 import { appendRecord, applyPatch, type FileId, type FolderEntry, readJournal } from "./sync-journal.ts";
-import { generationOf, hasFrames, WAL_HEADER_BYTES } from "./wal-file.ts";
+import { generationOf, hasFrames, isControlPlane, WAL_HEADER_BYTES } from "./wal-file.ts";
 
 const ROOT = fs.realpathSync(process.env["POWER_CUT_ROOT"] ?? "");
 const JOURNAL_PATH = process.env["POWER_CUT_JOURNAL"] ?? "";
@@ -93,7 +95,8 @@ function look(database: string, logFd: number): { log: FileId; content: Buffer }
       if (wasSameLog) recordFile(log, content, number);
     }
   }
-  if (!wasSameLog && hasFrames(content)) {
+  const hasStartedOver = main.log === log && main.generation !== null && main.generation !== generation;
+  if (hasFrames(content) && (hasStartedOver || (!wasSameLog && isControlPlane(relative(ROOT, database))))) {
     const size = Math.max(WAL_HEADER_BYTES, durable.get(log)?.length ?? 0);
     patchFile(log, { offset: 0, size, bytes: content.subarray(0, WAL_HEADER_BYTES) });
   }
@@ -139,20 +142,22 @@ function beginSync(path: string | undefined, fd: number): (() => void) | null {
     const { log, content } = look(path.slice(0, -"-wal".length), fd);
     return () => recordFile(log, content, number);
   }
-  // The descriptor may be for writing only. A database SQLite has open is never synced through node:fs.
   const number = looks++;
-  const content = original.readFileSync(path);
+  // The descriptor may be for writing only; and closing another one of a database would drop SQLite's locks.
+  const content = path.endsWith(".db") ? readWhole(watch(path).fd) : original.readFileSync(path);
   return () => recordFile(idOf(stats), content, number);
 }
 
 /** A log that is opened for syncing, or a database about to be removed: a look that no sync follows. */
 function lookAt(path: string): void {
-  if (!isInside(path)) return;
+  if (!isInside(path) || !original.existsSync(path)) return;
   if (path.endsWith("-wal")) {
+    const database = path.slice(0, -"-wal".length);
+    if (!original.existsSync(database)) return;
     const fd = original.openSync(path, "r");
-    look(path.slice(0, -"-wal".length), fd);
+    look(database, fd);
     original.closeSync(fd);
-  } else if (path.endsWith(".db") && original.existsSync(path)) {
+  } else if (path.endsWith(".db")) {
     const main = watch(path);
     recordFile(main.id, readWhole(main.fd), looks++);
   }
@@ -171,65 +176,71 @@ function wrapPromise<Args extends unknown[], Result>(
   };
 }
 
-wrapPromise<[string, ...unknown[]], object>(fs.promises, "open", async (open, _self, args) => {
-  const handle = await open(...args);
-  paths.set(handle, args[0]);
-  if (args[0].endsWith("-wal")) lookAt(args[0]);
-  return handle;
-});
-for (const name of ["rm", "unlink"]) {
-  wrapPromise<[string, ...unknown[]], void>(fs.promises, name, (remove, _self, args) => {
-    lookAt(args[0]);
-    return remove(...args);
-  });
-}
+if (isMainThread) await watchNodeFs();
 
-const probe = await fs.promises.open(ROOT, "r");
-const handlePrototype = Object.getPrototypeOf(probe) as object;
-await probe.close();
-for (const name of ["datasync", "sync"]) {
-  wrapPromise<[], void>(handlePrototype, name, async (sync, self) => {
-    const handle = self as { readonly fd: number };
-    const end = beginSync(paths.get(handle), handle.fd);
-    await sync();
-    end?.();
+async function watchNodeFs(): Promise<void> {
+  wrapPromise<[string, ...unknown[]], object>(fs.promises, "open", async (open, _self, args) => {
+    const handle = await open(...args);
+    paths.set(handle, args[0]);
+    if (args[0].endsWith("-wal")) lookAt(args[0]);
+    return handle;
   });
-}
-
-fs.openSync = ((path: string, ...rest: [string?, number?]) => {
-  const fd = original.openSync(path, ...(rest as [string]));
-  pathsOfFds.set(fd, path);
-  return fd;
-}) as typeof fs.openSync;
-for (const name of ["fsyncSync", "fdatasyncSync"] as const) {
-  fs[name] = (fd: number) => {
-    const end = beginSync(pathsOfFds.get(fd), fd);
-    original[name](fd);
-    end?.();
-  };
-}
-for (const name of ["fsync", "fdatasync"] as const) {
-  const wrapped = (fd: number, callback: fs.NoParamCallback) => {
-    const end = beginSync(pathsOfFds.get(fd), fd);
-    original[name](fd, (error) => {
-      if (error === null) end?.();
-      callback(error);
+  for (const name of ["rm", "unlink"]) {
+    wrapPromise<[string, ...unknown[]], void>(fs.promises, name, (remove, _self, args) => {
+      lookAt(args[0]);
+      return remove(...args);
     });
-  };
-  fs[name] = wrapped as (typeof fs)[typeof name];
+  }
+
+  const probe = await fs.promises.open(ROOT, "r");
+  const handlePrototype = Object.getPrototypeOf(probe) as object;
+  await probe.close();
+  for (const name of ["datasync", "sync"]) {
+    wrapPromise<[], void>(handlePrototype, name, async (sync, self) => {
+      const handle = self as { readonly fd: number };
+      const end = beginSync(paths.get(handle), handle.fd);
+      await sync();
+      end?.();
+    });
+  }
+
+  fs.openSync = ((path: string, ...rest: [string?, number?]) => {
+    const fd = original.openSync(path, ...(rest as [string]));
+    pathsOfFds.set(fd, path);
+    return fd;
+  }) as typeof fs.openSync;
+  for (const name of ["fsyncSync", "fdatasyncSync"] as const) {
+    fs[name] = (fd: number) => {
+      const end = beginSync(pathsOfFds.get(fd), fd);
+      original[name](fd);
+      end?.();
+    };
+  }
+  for (const name of ["fsync", "fdatasync"] as const) {
+    const wrapped = (fd: number, callback: fs.NoParamCallback) => {
+      const end = beginSync(pathsOfFds.get(fd), fd);
+      original[name](fd, (error) => {
+        if (error === null) end?.();
+        callback(error);
+      });
+    };
+    fs[name] = wrapped as (typeof fs)[typeof name];
+  }
+  for (const name of ["rmSync", "unlinkSync"] as const) {
+    fs[name] = ((path: string, ...rest: []) => {
+      lookAt(path);
+      return original[name](path, ...rest);
+    }) as typeof fs.rmSync & typeof fs.unlinkSync;
+  }
+  syncBuiltinESMExports();
 }
-for (const name of ["rmSync", "unlinkSync"] as const) {
-  fs[name] = ((path: string, ...rest: []) => {
-    lookAt(path);
-    return original[name](path, ...rest);
-  }) as typeof fs.rmSync & typeof fs.unlinkSync;
-}
-syncBuiltinESMExports();
 
 // ── The disk at the start ──
 
-if (fs.fstatSync(JOURNAL).size === 0) recordTree(ROOT);
-else for (const [id, content] of readJournal(JOURNAL_PATH).files) durable.set(id, content);
+if (isMainThread) {
+  if (fs.fstatSync(JOURNAL).size === 0) recordTree(ROOT);
+  else for (const [id, content] of readJournal(JOURNAL_PATH).files) durable.set(id, content);
+}
 
 function recordTree(folder: string): void {
   const entries = listFolder(folder);

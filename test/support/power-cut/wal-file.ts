@@ -9,3 +9,8 @@ export function generationOf(wal: Buffer | undefined): string | null {
 export function hasFrames(wal: Buffer | undefined): boolean {
   return wal !== undefined && wal.length > WAL_HEADER_BYTES;
 }
+
+/** The one database, by its path in the data folder, whose syncs SQLite does all by itself. */
+export function isControlPlane(path: string): boolean {
+  return path === "signalbox.db";
+}

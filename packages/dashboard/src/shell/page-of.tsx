@@ -22,6 +22,15 @@ const ChangesPage = lazy(async () => ({
 const ResourcePage = lazy(async () => ({
   default: (await import("../pages/tags/resource-page.tsx")).ResourcePage,
 }));
+const AgentsPage = lazy(async () => ({
+  default: (await import("../pages/agents/agents-page.tsx")).AgentsPage,
+}));
+const InstancesPage = lazy(async () => ({
+  default: (await import("../pages/agents/instances-page.tsx")).InstancesPage,
+}));
+const InstancePage = lazy(async () => ({
+  default: (await import("../pages/agents/instance-page.tsx")).InstancePage,
+}));
 const SourcesPage = lazy(async () => ({
   default: (await import("../pages/webhooks/sources-page.tsx")).SourcesPage,
 }));
@@ -45,6 +54,7 @@ export function PageOf({ page }: { readonly page: readonly string[] }): ReactNod
   if (area === "gateways")
     return name === undefined ? <GatewaysPage /> : <GatewayPage key={name} id={name} rest={below} />;
   if (area === "usage" && rest.length === 0) return <UsagePage />;
+  if (area === "agents") return agentsPage(rest);
   if (area === "webhooks") return webhooksPage(rest);
   if (area === "tags") return tagsPage(rest);
   if (area === "tokens" && rest.length === 0) return <TokensPage />;
@@ -66,4 +76,11 @@ function webhooksPage([view, id, ...more]: readonly string[]): ReactNode {
   if (view === "sources" && id !== undefined) return <SourcePage key={id} name={id} />;
   if (view === "deliveries") return id === undefined ? <DeliveriesPage /> : <DeliveryPage key={id} id={id} />;
   return <NotFoundPage />;
+}
+
+function agentsPage([agent, name, tab = "state", ...more]: readonly string[]): ReactNode {
+  if (more.length > 0) return <NotFoundPage />;
+  if (agent === undefined) return <AgentsPage />;
+  if (name === undefined) return <InstancesPage key={agent} agent={agent} />;
+  return <InstancePage key={`${agent}/${name}`} agent={agent} name={name} tab={tab} />;
 }

@@ -5,6 +5,7 @@ import { nearestName } from "../core/nearest-name.ts";
 import { DataFolderError } from "../storage/ports/data-folder-error.ts";
 import { VERSION } from "../version.ts";
 import { accountCommands } from "./account.ts";
+import { agentCommands } from "./agents.ts";
 import { type Command, type CommandContext, type Output, UsageError } from "./command.ts";
 import { connect, type Connection } from "./connect.ts";
 import { dev } from "./dev.ts";
@@ -15,6 +16,7 @@ import { logsCommands } from "./logs.ts";
 import { ManagementError } from "./management-client.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
+import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
 import { webhookCommands } from "./webhooks.ts";
 
@@ -25,7 +27,9 @@ const COMMANDS: readonly Command[] = [
   ...accountCommands,
   ...tokenCommands,
   ...logsCommands,
+  ...agentCommands,
   ...gatewayCommands,
+  ...tagCommands,
   ...webhookCommands,
 ];
 

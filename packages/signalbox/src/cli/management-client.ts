@@ -12,11 +12,11 @@ export class ManagementError extends Error {
   }
 }
 
-interface Envelope {
+export interface Envelope {
   readonly success: boolean;
   readonly errors: readonly { readonly code: number; readonly message: string }[];
   readonly result: unknown;
-  readonly result_info?: { readonly cursor?: string | null };
+  readonly result_info?: { readonly cursor?: string | null; readonly total_count?: number };
 }
 
 export class ManagementClient {
@@ -29,7 +29,7 @@ export class ManagementClient {
   }
 
   async request<T>(method: string, path: string, body?: unknown): Promise<T> {
-    return (await this.#send(method, path, body)).result as T;
+    return (await this.send(method, path, body)).result as T;
   }
 
   /** Follows `result_info.cursor` to the end of a list. */
@@ -37,7 +37,7 @@ export class ManagementClient {
     const items: T[] = [];
     const separator = path.includes("?") ? "&" : "?";
     for (let cursor: string | null = ""; cursor !== null;) {
-      const page = await this.#send(
+      const page = await this.send(
         "GET",
         cursor === "" ? path : `${path}${separator}cursor=${encodeURIComponent(cursor)}`,
       );
@@ -65,10 +65,16 @@ export class ManagementClient {
     });
   }
 
-  async #send(method: string, path: string, body?: unknown): Promise<Envelope> {
+  /** The whole envelope of a success; a failure is thrown. */
+  async send(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Envelope> {
     let response: Response;
     try {
-      response = await this.fetch(method, path, body);
+      response = await this.fetch(method, path, body, headers);
     } catch (cause) {
       throw new ManagementError(0, 0, `cannot reach ${this.url}: ${reasonOf(cause)}`);
     }

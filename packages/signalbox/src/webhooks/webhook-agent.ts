@@ -80,7 +80,7 @@ export class WebhookAgent<
   /** The newest events of one type first. */
   getEventsByType(type: string, limit: number = DEFAULT_LIMIT): EventRow[] {
     this.#requireTable();
-    return this.sql<EventRow>`SELECT * FROM events WHERE type = ${String(type)} ORDER BY timestamp DESC, rowid DESC
+    return this.sql<EventRow>`SELECT * FROM events WHERE type = ${type} ORDER BY timestamp DESC, rowid DESC
       LIMIT ${boundedLimit(limit)}`;
   }
 

@@ -22,6 +22,22 @@ export interface InstanceStore {
   open(ref: InstanceRef): Promise<InstanceDatabase>;
   /** Removes a closed instance's database; resolves when that too is durable. Removing what is not there is no error. */
   destroy(ref: InstanceRef): Promise<void>;
+  /**
+   * Runs one reading statement on a snapshot, away from the event loop. Rejects with `SqlError` for a statement that is not one, that
+   * writes or looks outside, or that takes too long.
+   */
+  queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult>;
+}
+
+export interface QueryLimits {
+  readonly maxRows: number;
+  readonly timeoutMs: number;
+}
+
+export interface QueryResult {
+  readonly rows: readonly Readonly<Record<string, SqlValue>>[];
+  /** True when there were more rows than the limit. */
+  readonly isCut: boolean;
 }
 
 export interface InstanceDatabase {

@@ -21,10 +21,17 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import type { InstanceDatabase, InstanceRef, InstanceStore } from "../ports/instance-store.ts";
+import type {
+  InstanceDatabase,
+  InstanceRef,
+  InstanceStore,
+  QueryLimits,
+  QueryResult,
+} from "../ports/instance-store.ts";
 import { FolderSync } from "./folder-sync.ts";
 import { SqliteInstanceDatabase } from "./instance-database.ts";
 import { instanceTemplate } from "./instance-template.ts";
+import { queryInProcess } from "./read-only-query.ts";
 
 /** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
 const FOLDERS = 256;
@@ -58,6 +65,10 @@ export class InstanceFiles implements InstanceStore {
     if (!existsSync(path)) return;
     rmSync(path, { force: true });
     await this.#folderSync.sync(dirname(path));
+  }
+
+  queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
+    return queryInProcess(snapshot, text, limits);
   }
 
   #pathOf({ agent, name }: InstanceRef): string {

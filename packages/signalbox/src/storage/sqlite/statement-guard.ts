@@ -57,6 +57,13 @@ const REFUSED: ReadonlyMap<number, string> = new Map([
   [A.SQLITE_SAVEPOINT, "transactions are the runtime's: what a turn writes between two awaits is one"],
 ]);
 
+/** True for a statement that only reads: nothing the guard refuses, nothing that writes. */
+export function mayRead(action: number, first: string | null, second: string | null): boolean {
+  if (WRITES.has(action) || REFUSED.has(action)) return false;
+  if (action === A.SQLITE_PRAGMA) return HARMLESS_PRAGMAS.has((first ?? "").toLowerCase());
+  return !(action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension");
+}
+
 export class StatementGuard {
   /** True while the runtime's own statements compile or run (SQLite compiles again after a schema change). */
   isTrusted = true;

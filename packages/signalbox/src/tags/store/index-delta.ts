@@ -4,7 +4,7 @@
  *
  * Invariants:
  * 1. After `flush` the postings, counts and bitmaps are those of the resources' tags, in the same transaction as the rows.
- * 2. A key or value gets bitmaps when its uses reach `BITMAP_MIN_USES` and keeps them from then on: readers that have seen
+ * 2. A key or value gets bitmaps when its uses reach `bitmapMinUses` and keeps them from then on: readers that have seen
  *    `has_bitmap` may rely on it without a snapshot.
  */
 import { foldCase, type Tags } from "@signalbox/protocol";
@@ -16,7 +16,7 @@ import { RowInserter } from "./insert-rows.ts";
 import { toSortKey, toStoredText } from "./sort-key.ts";
 
 /** Below it a set is read from the postings in well under a millisecond; above it chunks are faster and smaller. */
-const BITMAP_MIN_USES = 1024;
+export const BITMAP_MIN_USES = 1024;
 
 /** Not a possible key, so it can stand in the same table; never shown. */
 const TYPE_KEY_TEXT = ":type";
@@ -62,12 +62,14 @@ export class IndexDelta {
   readonly #tx: Queryable;
   readonly #accountNo: number;
   readonly #counters: IndexCounters;
+  readonly #bitmapMinUses: number;
   readonly #keys = new Map<string, KeyEntry>();
 
-  constructor(tx: Queryable, accountNo: number, counters: IndexCounters) {
+  constructor(tx: Queryable, accountNo: number, counters: IndexCounters, bitmapMinUses: number) {
     this.#tx = tx;
     this.#accountNo = accountNo;
     this.#counters = counters;
+    this.#bitmapMinUses = bitmapMinUses;
   }
 
   /** Notes that a resource's tags went from one set to another; an empty set is no tags. */
@@ -102,7 +104,7 @@ export class IndexDelta {
       const net = netChanges(key.changes);
       const had = key.hasBitmap;
       key.uses += net.gained.length - net.lost.length;
-      key.hasBitmap ||= key.uses >= BITMAP_MIN_USES;
+      key.hasBitmap ||= key.uses >= this.#bitmapMinUses;
       if (key.hasBitmap) await writeBitmap(this.#tx, this.#accountNo, key.no, ANY_VALUE_NO, had ? net : null);
       await this.#writeKey(key);
     }
@@ -121,7 +123,7 @@ export class IndexDelta {
     await insertPostings.insert(this.#tx, rows);
     const had = value.hasBitmap;
     value.uses += net.gained.length - net.lost.length;
-    value.hasBitmap ||= value.uses >= BITMAP_MIN_USES;
+    value.hasBitmap ||= value.uses >= this.#bitmapMinUses;
     if (value.hasBitmap) await writeBitmap(this.#tx, this.#accountNo, key.no, value.no, had ? net : null);
     await this.#writeValue(key, value);
   }

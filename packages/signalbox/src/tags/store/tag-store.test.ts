@@ -11,7 +11,8 @@ let count = 0;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describeTagStore("SQLite", {
-  runs: 1500,
+  runs: 700,
+  resources: 5000,
   async open() {
     const database = await SqliteDatabase.open(join(folder, `${count++}.db`), (error) => {
       throw error;

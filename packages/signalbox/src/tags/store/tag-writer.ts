@@ -2,6 +2,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
+import { BITMAP_MIN_USES } from "./index-delta.ts";
 import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
@@ -66,8 +67,9 @@ export class TagWriter {
       now: this.#clock.now(),
       withHistory: false,
       budgetMs: Number.POSITIVE_INFINITY,
+      bitmapMinUses: this.#options.bitmapMinUses ?? BITMAP_MIN_USES,
     };
-    return this.#database.transaction(async (tx) => {
+    const count = await this.#database.transaction(async (tx) => {
       let loaded = 0;
       for (const batch of inBatches(writes, LOAD_BATCH)) {
         const { outcomes } = await writeBatch(tx, accountNo, batch, options);
@@ -75,6 +77,8 @@ export class TagWriter {
       }
       return loaded;
     });
+    this.#options.cache.clear();
+    return count;
   }
 }
 

@@ -20,6 +20,7 @@ export interface BatchOptions extends WriteRules {
   readonly withHistory: boolean;
   /** Stop taking writes after this time; the rest is left to the next batch. */
   readonly budgetMs: number;
+  readonly bitmapMinUses: number;
 }
 
 interface AccountRow {
@@ -50,7 +51,13 @@ export async function writeBatch(
   );
   if (account === undefined) throw new Error(`no tag account ${accountNo}`);
   const counters = { nextKey: account.next_key, nextValue: account.next_value };
-  const batch = new Batch(tx, accountNo, account, new IndexDelta(tx, accountNo, counters), options);
+  const batch = new Batch(
+    tx,
+    accountNo,
+    account,
+    new IndexDelta(tx, accountNo, counters, options.bitmapMinUses),
+    options,
+  );
   const outcomes: WriteOutcome[] = [];
   for (const write of writes) {
     outcomes.push(await batch.apply(write));

@@ -1,0 +1,39 @@
+import { StrictMode, useState } from "react";
+import { createRoot } from "react-dom/client";
+import "./page.css";
+import { RepositoryPanel } from "./repository-panel.tsx";
+
+const SAMPLES = ["acme/widgets", "acme/rockets", "octo/hello-world"];
+
+function Page() {
+  const [repositories, setRepositories] = useState(SAMPLES);
+  const follow = (form: FormData) => {
+    const added = form.get("repository");
+    if (typeof added === "string" && !repositories.includes(added)) setRepositories([added, ...repositories]);
+  };
+  return (
+    <main>
+      <h1>Repositories, live</h1>
+      <form action={follow}>
+        <label>
+          Follow <input name="repository" placeholder="owner/name" pattern="[^\s\/]+\/[^\s\/]+" required />
+        </label>
+        <button>Add</button>
+      </form>
+      <div className="panels">
+        {repositories.map((repository) => (
+          <RepositoryPanel key={repository} repository={repository} />
+        ))}
+      </div>
+    </main>
+  );
+}
+
+const root = document.getElementById("root");
+if (root !== null) {
+  createRoot(root).render(
+    <StrictMode>
+      <Page />
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,105 @@
+/** One instance: what it holds, what it does, and ways to poke at it. */
+import { useState } from "react";
+import { Button } from "../../components/button.tsx";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { PageHeader } from "../../components/page-header.tsx";
+import { ResourceView } from "../../components/resource-view.tsx";
+import { TabLinks } from "../../components/tab-links.tsx";
+import { Time } from "../../components/time.tsx";
+import { ask, read } from "../../http/api.ts";
+import { useResource } from "../../http/use-resource.ts";
+import { navigate } from "../../routing/location.ts";
+import { useAccountPaths, useMay } from "../../session/session.ts";
+import { NotFoundPage } from "../not-found-page.tsx";
+import type { InstanceDetail } from "./agent.ts";
+import { InstanceTab } from "./instance-tab.tsx";
+
+const REFRESH_MS = 3000;
+
+const TABS = [
+  { name: "state", title: () => "State" },
+  { name: "events", title: () => "Events" },
+  { name: "queue", title: ({ queue_count }: InstanceDetail) => `Queue (${queue_count})` },
+  {
+    name: "dead-letters",
+    title: ({ dead_letter_count }: InstanceDetail) => `Dead letters (${dead_letter_count})`,
+  },
+  { name: "schedules", title: ({ schedule_count }: InstanceDetail) => `Schedules (${schedule_count})` },
+  { name: "connections", title: () => "Connections" },
+  { name: "console", title: () => "Console" },
+  { name: "sql", title: () => "SQL" },
+] as const;
+
+export type InstanceTabName = (typeof TABS)[number]["name"];
+
+interface InstancePageProps {
+  readonly agent: string;
+  readonly name: string;
+  readonly tab: string;
+}
+
+export function InstancePage({ agent, name, tab }: InstancePageProps) {
+  const { api, page } = useAccountPaths();
+  const mayEdit = useMay("agents.edit");
+  const path = api("agents", agent, "instances", name);
+  const instance = useResource(path, (signal) => read<InstanceDetail>(path, signal), {
+    refreshMs: REFRESH_MS,
+  });
+  const [isDestroying, setDestroying] = useState(false);
+  const current = TABS.find((one) => one.name === tab)?.name;
+  if (current === undefined) return <NotFoundPage />;
+  const destroy = async () => {
+    await ask(path, { method: "DELETE" });
+    navigate(page("agents", agent));
+  };
+  return (
+    <>
+      <PageHeader
+        title={name}
+        crumbs={[
+          { title: "Agents", to: page("agents") },
+          { title: agent, to: page("agents", agent) },
+        ]}
+        actions={mayEdit && <Button onClick={() => setDestroying(true)}>Destroy</Button>}
+      />
+      <ResourceView of={instance}>
+        {(value) => (
+          <div className="stack">
+            <section className="panel" aria-label="Facts">
+              <Facts
+                items={[
+                  ["Last active", <Time key="active" at={value.last_active_at} />],
+                  ["Now", value.in_memory ? "awake" : "asleep"],
+                  ["Connections", value.connection_count],
+                  ["Next work", <Time key="due" at={value.next_due_at} fallback="none" />],
+                  ["Made", <Time key="made" at={value.created_at} />],
+                ]}
+              />
+            </section>
+            <TabLinks
+              label="Instance"
+              tabs={TABS.map((one) => ({
+                title: one.title(value),
+                to:
+                  one.name === "state" ? page("agents", agent, name) : page("agents", agent, name, one.name),
+                isCurrent: one.name === current,
+              }))}
+            />
+            <InstanceTab tab={current} agent={agent} name={name} path={path} onChange={instance.reload} />
+          </div>
+        )}
+      </ResourceView>
+      {isDestroying && (
+        <ConfirmDialog
+          title={`Destroy ${name}?`}
+          verb="Destroy"
+          onConfirm={destroy}
+          onClose={() => setDestroying(false)}
+        >
+          <p>Its state, database, queue and schedules are deleted. The next event makes a new, empty one.</p>
+        </ConfirmDialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,81 @@
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { PageHeader } from "../../components/page-header.tsx";
+import { ResourceView } from "../../components/resource-view.tsx";
+import { Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { withQuery } from "../../http/api.ts";
+import { useList } from "../../http/use-list.ts";
+import { Link } from "../../routing/link.tsx";
+import { useQueryValue } from "../../routing/location.ts";
+import { useAccountPaths } from "../../session/session.ts";
+import type { Instance } from "./agent.ts";
+
+const REFRESH_MS = 5000;
+
+export function InstancesPage({ agent }: { readonly agent: string }) {
+  const { api, page } = useAccountPaths();
+  const [search, setSearch] = useQueryValue("search");
+  const instances = useList<Instance>(withQuery(api("agents", agent, "instances"), { search }), {
+    refreshMs: REFRESH_MS,
+  });
+  return (
+    <>
+      <PageHeader title={agent} crumbs={[{ title: "Agents", to: page("agents") }]}>
+        One instance for each entity, made by its first event or connection.
+      </PageHeader>
+      <div className="filters">
+        <label className="field">
+          <span className="field-label">Search</span>
+          <input
+            type="search"
+            value={search}
+            placeholder="part of the name"
+            onChange={({ target }) => setSearch(target.value)}
+          />
+        </label>
+      </div>
+      <ResourceView of={instances}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <EmptyState title={search === "" ? "No instances yet" : "No instance matches"}>
+              <p>
+                {search === "" ? (
+                  <>
+                    An instance is made when the first event for its entity arrives.{" "}
+                    <Link to={page("webhooks")}>Send a test event</Link> from a webhook source, and it appears
+                    here.
+                  </>
+                ) : (
+                  "Search looks for a part of the instance's name."
+                )}
+              </p>
+            </EmptyState>
+          ) : (
+            <Table
+              label="Instances"
+              rows={rows}
+              keyOf={(instance) => instance.name}
+              columns={[
+                {
+                  title: "Instance",
+                  cell: (instance) => <Link to={page("agents", agent, instance.name)}>{instance.name}</Link>,
+                },
+                {
+                  title: "Now",
+                  cell: (instance) =>
+                    instance.in_memory ? <Badge tone="good">awake</Badge> : <Badge>asleep</Badge>,
+                },
+                { title: "Connections", align: "end", cell: (instance) => instance.connection_count },
+                { title: "Last active", cell: (instance) => <Time at={instance.last_active_at} /> },
+                { title: "Made", isMinor: true, cell: (instance) => <Time at={instance.created_at} /> },
+              ]}
+            />
+          )
+        }
+      </ResourceView>
+      {instances.hasMore && <Button onClick={instances.loadMore}>Show more</Button>}
+    </>
+  );
+}

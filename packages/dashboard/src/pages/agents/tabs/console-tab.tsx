@@ -1,0 +1,133 @@
+import { useAgent } from "@signalbox/client/react";
+import { type FormEvent, useState } from "react";
+import { Button } from "../../../components/button.tsx";
+import { CodeBlock } from "../../../components/code-block.tsx";
+import { EmptyState } from "../../../components/empty-state.tsx";
+import { ResourceView } from "../../../components/resource-view.tsx";
+import { read } from "../../../http/api.ts";
+import { useAction } from "../../../http/use-action.ts";
+import { useResource } from "../../../http/use-resource.ts";
+import { useAccountPaths, useMay } from "../../../session/session.ts";
+import type { AgentClass, CallableMethod } from "../agent.ts";
+import { ConnectionBadge } from "../connection-badge.tsx";
+
+/** Calls the agent's methods over a live connection, as its clients do. */
+export function ConsoleTab({ agent, name }: { readonly agent: string; readonly name: string }) {
+  const { api } = useAccountPaths();
+  const path = api("agents");
+  const methods = useResource(path, async (signal) => {
+    const classes = await read<AgentClass[]>(path, signal);
+    return classes.find((one) => one.name === agent)?.callable ?? [];
+  });
+  return (
+    <ResourceView of={methods}>
+      {(all) =>
+        all.length === 0 ? (
+          <EmptyState title="No callable methods">
+            <p>
+              Mark methods of the class with <code>@callable()</code>, or list them in{" "}
+              <code>static callable</code>, and they can be called here and by clients.
+            </p>
+          </EmptyState>
+        ) : (
+          <Console agent={agent} name={name} methods={all} />
+        )
+      }
+    </ResourceView>
+  );
+}
+
+interface ConsoleProps {
+  readonly agent: string;
+  readonly name: string;
+  readonly methods: readonly CallableMethod[];
+}
+
+function Console({ agent, name, methods }: ConsoleProps) {
+  const mayEdit = useMay("agents.edit");
+  const { status, call, stream } = useAgent({ agent, name });
+  const [chosen, setChosen] = useState(methods[0]?.name ?? "");
+  const [args, setArgs] = useState("[]");
+  const [output, setOutput] = useState<string | null>(null);
+  const method = methods.find((one) => one.name === chosen);
+  const run = useAction(async () => {
+    const list = parseArguments(args);
+    setOutput(null);
+    if (method?.streaming !== true) {
+      setOutput(show(await call(chosen, list)));
+      return;
+    }
+    const pieces = stream(chosen, list);
+    for await (const piece of pieces) setOutput((before) => `${before ?? ""}${show(piece)}\n`);
+    const result: unknown = await pieces.result;
+    if (result !== undefined && result !== null) setOutput((before) => `${before ?? ""}${show(result)}\n`);
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void run.run();
+  };
+  return (
+    <section className="panel" aria-labelledby="console-title">
+      <div className="row spread">
+        <h2 id="console-title">Console</h2>
+        <ConnectionBadge status={status} />
+      </div>
+      <form onSubmit={submit} className="stack">
+        <label className="field">
+          <span className="field-label">Method</span>
+          <select value={chosen} onChange={({ target }) => setChosen(target.value)}>
+            {methods.map((one) => (
+              <option key={one.name} value={one.name}>
+                {one.name}
+                {one.streaming ? " (streams)" : ""}
+              </option>
+            ))}
+          </select>
+          {method?.description != null && <span className="field-hint">{method.description}</span>}
+        </label>
+        <label className="field">
+          <span className="field-label">Arguments, a JSON list</span>
+          <textarea
+            value={args}
+            spellCheck={false}
+            rows={3}
+            onChange={({ target }) => setArgs(target.value)}
+          />
+        </label>
+        <div>
+          <Button type="submit" kind="primary" isBusy={run.isBusy} disabled={!mayEdit || status !== "open"}>
+            Call
+          </Button>
+        </div>
+      </form>
+      {!mayEdit && <p className="notice notice-warn">Calling methods needs the permission agents.edit.</p>}
+      {run.error !== null && (
+        <p className="notice notice-bad" role="alert">
+          {run.error.message}
+        </p>
+      )}
+      {output !== null && (
+        <div role="status" data-testid="call-result">
+          <CodeBlock label="Result" code={output} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+function parseArguments(text: string): unknown[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text.trim() === "" ? "[]" : text);
+  } catch (error) {
+    throw new Error(`The arguments are not valid JSON: ${error instanceof Error ? error.message : ""}`, {
+      cause: error,
+    });
+  }
+  if (!Array.isArray(value)) throw new Error('The arguments must be a list, e.g. ["push", 10]');
+  return value;
+}
+
+function show(value: unknown): string {
+  return JSON.stringify(value, null, 2) ?? "undefined";
+}

@@ -1,0 +1,100 @@
+import { type FormEvent, useState } from "react";
+import { Button } from "../../../components/button.tsx";
+import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { Table } from "../../../components/table.tsx";
+import { ask } from "../../../http/api.ts";
+import { useAction } from "../../../http/use-action.ts";
+import { useMay } from "../../../session/session.ts";
+
+interface SqlResult {
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+  readonly truncated: boolean;
+}
+
+const TABLES = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+
+/** One reading statement at a time, on a copy of the instance's database. */
+export function SqlTab({ path }: { readonly path: string }) {
+  const mayEdit = useMay("agents.edit");
+  const [sql, setSql] = useState(TABLES);
+  const [result, setResult] = useState<SqlResult | null>(null);
+  const query = useAction(async (text: string) => {
+    setResult((await ask<SqlResult>(path, { method: "POST", body: { sql: text } })).result);
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void query.run(sql);
+  };
+  return (
+    <section className="section" aria-labelledby="sql-title">
+      <div className="panel">
+        <h2 id="sql-title">SQL</h2>
+        <p className="muted">
+          Reads a copy of the instance's database: nothing can be changed, and at most 1,000 rows come back.
+        </p>
+        <form onSubmit={submit} className="stack">
+          <label className="field">
+            <span className="field-label">Statement</span>
+            <textarea
+              value={sql}
+              rows={4}
+              spellCheck={false}
+              onChange={({ target }) => setSql(target.value)}
+            />
+          </label>
+          <div className="row">
+            <Button
+              type="submit"
+              kind="primary"
+              isBusy={query.isBusy}
+              disabled={!mayEdit || sql.trim() === ""}
+            >
+              Run
+            </Button>
+            <Button
+              disabled={!mayEdit}
+              onClick={() => {
+                setSql(TABLES);
+                void query.run(TABLES);
+              }}
+            >
+              Show tables
+            </Button>
+          </div>
+        </form>
+        {!mayEdit && <p className="notice notice-warn">This needs the permission agents.edit.</p>}
+        {query.error !== null && <ErrorNotice error={query.error} />}
+      </div>
+      {result !== null && <SqlRows result={result} />}
+    </section>
+  );
+}
+
+function SqlRows({ result }: { readonly result: SqlResult }) {
+  const rows = result.rows.map((values, index) => ({ index, values }));
+  const names = [...new Set(result.rows.flatMap((row) => Object.keys(row)))];
+  return (
+    <div className="stack" role="status">
+      <p className="muted small">
+        {rows.length} {rows.length === 1 ? "row" : "rows"}
+        {result.truncated && ", cut at the limit"}
+      </p>
+      {rows.length > 0 && (
+        <Table
+          label="Rows"
+          rows={rows}
+          keyOf={({ index }) => String(index)}
+          columns={names.map((name) => ({
+            title: name,
+            cell: ({ values }: (typeof rows)[number]) => <code>{cellText(values[name])}</code>,
+          }))}
+        />
+      )}
+    </div>
+  );
+}
+
+function cellText(value: unknown): string {
+  if (value === null || value === undefined) return "NULL";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

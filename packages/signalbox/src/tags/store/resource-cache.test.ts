@@ -1,0 +1,49 @@
+import { expect, it } from "vitest";
+import { ResourceCache } from "./resource-cache.ts";
+import type { TaggedResource } from "./resource-row.ts";
+
+const resource = (tags: string): TaggedResource => ({
+  type: "worker",
+  id: "x",
+  zoneId: "",
+  parentId: "",
+  name: "x",
+  etag: "e",
+  tags,
+  updatedAt: 0,
+});
+
+it("keeps what was read since the last change", () => {
+  const cache = new ResourceCache();
+  cache.put("k", resource("1"), cache.generation);
+  expect(cache.get("k")?.tags).toBe("1");
+});
+
+it("gives nothing that is being written, and takes nothing that was read before a write ended", () => {
+  const cache = new ResourceCache();
+  const before = cache.generation;
+  cache.put("k", resource("old"), before);
+  cache.beginWrite(["k"]);
+  expect(cache.get("k")).toBeUndefined();
+  cache.put("k", resource("read before"), before);
+  const during = cache.generation;
+  cache.put("k", resource("read during"), during);
+  expect(cache.get("k")).toBeUndefined();
+  cache.endWrite(["k"]);
+  cache.put("k", resource("read during"), during);
+  expect(cache.get("k")).toBeUndefined();
+  cache.put("k", resource("new"), cache.generation);
+  expect(cache.get("k")?.tags).toBe("new");
+});
+
+it("waits for the last of several batches that write one resource", () => {
+  const cache = new ResourceCache();
+  cache.beginWrite(["k"]);
+  cache.beginWrite(["k"]);
+  cache.endWrite(["k"]);
+  cache.put("k", resource("1"), cache.generation);
+  expect(cache.get("k")).toBeUndefined();
+  cache.endWrite(["k"]);
+  cache.put("k", resource("2"), cache.generation);
+  expect(cache.get("k")?.tags).toBe("2");
+});

@@ -1,0 +1,103 @@
+/** A day of realistic traffic: calls spread over the hours, tagged gateways, webhooks with a few refused ones, tokens. */
+export interface SeedTarget {
+  readonly url: string;
+  readonly rootToken: string;
+  /** Moves the service's clock. */
+  readonly setTime: (time: number) => void;
+}
+
+const HOUR_MS = 3_600_000;
+/** How busy each hour of the day is. */
+const RHYTHM = [2, 1, 1, 1, 2, 3, 5, 8, 12, 15, 14, 12, 11, 14, 16, 15, 13, 10, 8, 6, 5, 4, 3, 2];
+
+const GATEWAYS = [
+  { id: "default", tags: { team: "platform", env: "dev" }, model: "gpt-4o-mini" },
+  { id: "support-bot", tags: { team: "support", env: "prod" }, model: "gpt-4o" },
+  { id: "code-review", tags: { team: "platform", env: "prod" }, model: "gpt-4.1-mini" },
+];
+
+const QUESTIONS = [
+  "Why did the last build fail?",
+  "Summarise the open tickets of today.",
+  "Is there anything unusual in the latency of the night?",
+];
+
+export async function seed(target: SeedTarget): Promise<void> {
+  const api = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const response = await fetch(target.url + path, {
+      method,
+      headers: { authorization: `Bearer ${target.rootToken}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response.status === 204 ? null : ((await response.json()) as { result: unknown }).result;
+  };
+  const now = Date.now();
+  target.setTime(now - 24 * HOUR_MS);
+  for (const { id, tags } of GATEWAYS) {
+    if (id !== "default") await api("POST", "/accounts/default/ai-gateway/gateways", { id });
+    await api("PUT", "/accounts/default/tags", { resource_type: "ai_gateway", resource_id: id, tags });
+  }
+  await seedTokens(api);
+  for (let hour = 0; hour < 24; hour++) {
+    const start = now - (24 - hour) * HOUR_MS;
+    const busy = RHYTHM[new Date(start).getHours()] ?? 1;
+    await Promise.all(
+      Array.from({ length: busy }, (_, i) => {
+        target.setTime(start + ((i + 0.5) * HOUR_MS) / busy);
+        return call(target.url, hour * 31 + i);
+      }),
+    );
+  }
+  target.setTime(now);
+  await seedWebhooks(target.url, api);
+}
+
+async function seedTokens(api: (method: string, path: string, body?: unknown) => Promise<unknown>) {
+  const tokens = [
+    { name: "support-bot in production", permissions: ["gateway.run"], gateway_id: "support-bot" },
+    { name: "ci", permissions: ["gateway.read", "tags.read"] },
+    { name: "on-call dashboard", permissions: ["agents.read", "webhooks.read", "gateway.read"] },
+  ];
+  for (const token of tokens) await api("POST", "/accounts/default/tokens", token);
+}
+
+async function call(url: string, n: number): Promise<void> {
+  const gateway = GATEWAYS[n % GATEWAYS.length] ?? { id: "default", model: "gpt-4o-mini" };
+  const provider = n % 7 === 0 ? "mistral" : "openai";
+  const model = provider === "mistral" ? "mistral-small-latest" : gateway.model;
+  const response = await fetch(`${url}/v1/default/${gateway.id}/${provider}/chat/completions`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      authorization: "Bearer provider-key",
+      "gw-aig-metadata": JSON.stringify({ user: ["ada", "grace", "edsger"][n % 3], feature: "chat" }),
+    },
+    body: JSON.stringify({
+      model,
+      stream: n % 2 === 0,
+      messages: [
+        { role: "system", content: "You help the operations team. Be brief." },
+        { role: "user", content: QUESTIONS[n % QUESTIONS.length] },
+      ],
+    }),
+  });
+  await response.text();
+}
+
+async function seedWebhooks(
+  url: string,
+  api: (method: string, path: string, body?: unknown) => Promise<unknown>,
+): Promise<void> {
+  const send = (source: string, entity: string) =>
+    api("POST", `/accounts/default/webhooks/sources/${source}/test`, { entity });
+  for (const entity of ["acme/widgets", "acme/website", "acme/widgets", "acme/api", "acme/widgets"])
+    await send("github", entity);
+  await send("stripe", "cus_ada");
+  // A forged one: refused, with the reason.
+  await fetch(`${url}/webhooks/github`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-hub-signature-256": `sha256=${"0".repeat(64)}` },
+    body: '{"repository":{"full_name":"acme/widgets"}}',
+  });
+}

@@ -1,0 +1,327 @@
+/** The dashboard's door over plain HTTP: sessions, login links, the checks on cookies, and how its files are served. */
+import { existsSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+
+let server: TestServer;
+let now = Date.parse("2026-06-01T12:00:00Z");
+const clock = { now: () => now };
+
+beforeAll(async () => {
+  server = await startTestServer({ clock, file: { dashboard: { allowedHosts: ["box.example.com"] } } });
+});
+beforeEach(() => {
+  now = Date.parse("2026-06-01T12:00:00Z");
+});
+afterAll(() => server.stop());
+
+interface RawAnswer {
+  readonly status: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  readonly body: string;
+}
+
+/** Plain node:http: fetch would not let a test choose Host, Origin and Cookie. */
+function raw(
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+  body?: string,
+): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest(server.url + path, { method, headers }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      response.on("end", () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }),
+      );
+    });
+    outgoing.on("error", reject);
+    outgoing.end(body);
+  });
+}
+
+const origin = () => ({ origin: server.url });
+const setCookieOf = (answer: RawAnswer) => answer.headers["set-cookie"]?.[0] ?? "";
+const cookieOf = (answer: RawAnswer) => setCookieOf(answer).split(";")[0] ?? "";
+
+async function logIn(token = ROOT_TOKEN): Promise<string> {
+  const answer = await raw("POST", "/dashboard/session", origin(), JSON.stringify({ token }));
+  expect(answer.status).toBe(200);
+  return cookieOf(answer);
+}
+
+const accounts = (headers: Record<string, string>) => raw("GET", "/accounts", headers);
+
+describe("a login link", () => {
+  it("opens a session once and leaves no code in the address", async () => {
+    const link = new URL(server.service.createLoginLink());
+    const first = await raw("GET", link.pathname + link.search);
+    expect(first.status).toBe(303);
+    expect(first.headers["location"]).toBe("/dashboard/");
+    expect(first.headers["cache-control"]).toBe("no-store");
+    expect((await accounts({ cookie: cookieOf(first) })).status).toBe(200);
+    const second = await raw("GET", link.pathname + link.search);
+    expect(second.headers["location"]).toBe("/dashboard/login?expired");
+    expect(second.headers["set-cookie"]).toBeUndefined();
+  });
+
+  it("expires after ten minutes", async () => {
+    const link = new URL(server.service.createLoginLink());
+    now += 10 * 60_000;
+    const answer = await raw("GET", link.pathname + link.search);
+    expect(answer.headers["location"]).toBe("/dashboard/login?expired");
+  });
+
+  it("is made for the root token only, and not for a session", async () => {
+    const made = await server.api("POST", "/login-links");
+    expect(made.body.result.path).toMatch(/^\/dashboard\/login\?code=[\w-]{43}$/);
+    const token = await server.token(["tokens.edit"]);
+    expect((await server.api("POST", "/login-links", undefined, token)).status).toBe(403);
+    const cookie = await logIn();
+    expect((await raw("POST", "/login-links", { cookie, ...origin() })).status).toBe(403);
+  });
+});
+
+describe("a session", () => {
+  it("is a cookie that scripts cannot read and other sites cannot send", async () => {
+    const answer = await raw("POST", "/dashboard/session", origin(), JSON.stringify({ token: ROOT_TOKEN }));
+    expect(setCookieOf(answer)).toMatch(
+      /^signalbox_session_\d+=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
+    );
+    expect(answer.body).not.toContain(ROOT_TOKEN);
+  });
+
+  it("is Secure behind a proxy that says it speaks https", async () => {
+    const answer = await raw(
+      "POST",
+      "/dashboard/session",
+      { host: "box.example.com", origin: "https://box.example.com", "x-forwarded-proto": "https" },
+      JSON.stringify({ token: ROOT_TOKEN }),
+    );
+    expect(setCookieOf(answer)).toMatch(/; Secure$/);
+  });
+
+  it("is refused for an unknown token and for a body that is not one", async () => {
+    const wrong = await raw("POST", "/dashboard/session", origin(), '{"token":"sbx_wrong"}');
+    expect(wrong.status).toBe(401);
+    expect(wrong.headers["set-cookie"]).toBeUndefined();
+    expect((await raw("POST", "/dashboard/session", origin(), "nonsense")).status).toBe(400);
+    const huge = JSON.stringify({ token: "x".repeat(10_000) });
+    expect((await raw("POST", "/dashboard/session", origin(), huge)).status).toBe(413);
+  });
+
+  it("tells who is logged in, without error when nobody is", async () => {
+    const nobody = await raw("GET", "/dashboard/session");
+    expect(nobody.status).toBe(200);
+    expect(JSON.parse(nobody.body)).toMatchObject({ success: true, result: null });
+    const token = await server.token(["tags.read"]);
+    const somebody = await raw("GET", "/dashboard/session", { cookie: await logIn(token) });
+    expect(JSON.parse(somebody.body).result).toMatchObject({
+      is_root: false,
+      permissions: ["tags.read"],
+      accounts: [{ id: "default" }],
+    });
+  });
+
+  it("has the permissions of its token and no others", async () => {
+    const cookie = await logIn(await server.token(["tags.read"]));
+    expect((await raw("GET", "/accounts/default/tags/keys", { cookie })).status).toBe(200);
+    expect((await raw("GET", "/accounts/default/tokens", { cookie })).status).toBe(403);
+  });
+
+  it("ends with its token", async () => {
+    const made = await server.api("POST", "/accounts/default/tokens", {
+      name: "short",
+      permissions: ["tags.read"],
+    });
+    const cookie = await logIn(made.body.result.token as string);
+    await server.api("DELETE", `/accounts/default/tokens/${made.body.result.id as string}`);
+    expect((await accounts({ cookie })).status).toBe(401);
+  });
+
+  it("ends when its token expires, and after a week at the latest", async () => {
+    const token = await server.token(["tags.read"], { expires_at: new Date(now + 60_000).toISOString() });
+    const ofToken = await logIn(token);
+    const ofRoot = await logIn();
+    now += 60_000;
+    expect((await accounts({ cookie: ofToken })).status).toBe(401);
+    expect((await accounts({ cookie: ofRoot })).status).toBe(200);
+    now += 7 * 24 * 3_600_000;
+    expect((await accounts({ cookie: ofRoot })).status).toBe(401);
+  });
+
+  it("ends with logout, also on the server", async () => {
+    const cookie = await logIn();
+    const answer = await raw("DELETE", "/dashboard/session", { cookie, ...origin() });
+    expect(setCookieOf(answer)).toContain("Max-Age=0");
+    expect((await accounts({ cookie })).status).toBe(401);
+  });
+
+  it("does not help a request that names a credential of its own", async () => {
+    const cookie = await logIn();
+    expect((await accounts({ cookie, authorization: "Bearer wrong" })).status).toBe(401);
+  });
+
+  it("survives a restart, and only its hash is stored", async () => {
+    const { mkdtemp, readFile, rm } = await import("node:fs/promises");
+    const { tmpdir } = await import("node:os");
+    const { join } = await import("node:path");
+    const dataDir = await mkdtemp(join(tmpdir(), "signalbox-sessions-"));
+    const before = await startTestServer({ dataDir });
+    const login = await fetch(`${before.url}/dashboard/session`, {
+      method: "POST",
+      headers: { origin: before.url },
+      body: JSON.stringify({ token: ROOT_TOKEN }),
+    });
+    const cookie = login.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+    await before.stop();
+    const stored = await readFile(join(dataDir, "signalbox.db"));
+    expect(stored.includes(cookie.split("=")[1] ?? "?")).toBe(false);
+    const after = await startTestServer({ dataDir });
+    expect((await fetch(`${after.url}/accounts`, { headers: { cookie } })).status).toBe(200);
+    await after.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+});
+
+describe("a request with the session's cookie", () => {
+  const change = (headers: Record<string, string>) =>
+    raw(
+      "POST",
+      "/accounts/default/tokens",
+      { "content-type": "application/json", ...headers },
+      '{"name":"x","permissions":["tags.read"]}',
+    );
+
+  it("may change something from the dashboard's own page", async () => {
+    const cookie = await logIn();
+    expect((await change({ cookie, ...origin() })).status).toBe(200);
+    expect((await change({ cookie, "sec-fetch-site": "same-origin" })).status).toBe(200);
+  });
+
+  it.each([
+    ["another site", { origin: "https://evil.example" }],
+    ["another port of this machine, which is the same site to a browser", { origin: "http://127.0.0.1:1" }],
+    ["an opaque origin", { origin: "null" }],
+    ["nowhere known", {}],
+    ["a page of the same site without an origin", { "sec-fetch-site": "same-site" }],
+  ])("may change nothing from %s", async (_, headers) => {
+    const cookie = await logIn();
+    const answer = await change({ cookie, ...headers } as Record<string, string>);
+    expect(answer.status).toBe(403);
+    expect(JSON.parse(answer.body).errors[0].code).toBe(10003);
+  });
+
+  it("reads nothing for a page of another origin", async () => {
+    const cookie = await logIn();
+    expect((await accounts({ cookie, "sec-fetch-site": "cross-site" })).status).toBe(403);
+    expect((await accounts({ cookie, "sec-fetch-site": "same-origin" })).status).toBe(200);
+  });
+
+  it("is refused under a name that is not this server's, as DNS rebinding would need", async () => {
+    const cookie = await logIn();
+    const answer = await accounts({ cookie, host: "rebound.example" });
+    expect(answer.status).toBe(403);
+    expect(answer.body).toContain("dashboard.allowedHosts");
+    expect((await accounts({ cookie, host: "box.example.com" })).status).toBe(200);
+    expect((await accounts({ cookie, host: "localhost:8787" })).status).toBe(200);
+    expect((await accounts({ cookie, host: "[::1]:8787" })).status).toBe(200);
+  });
+
+  it("watches an agent only from the dashboard's own page", async () => {
+    const cookie = await logIn();
+    /** The first thing the server says: a frame, or the code it closes with. */
+    const greeting = (headers: Record<string, string>) =>
+      new Promise<string | number>((resolve, reject) => {
+        const socket = new WebSocket(`${server.url.replace("http", "ws")}/agents/webhook-agent/box`, {
+          headers: { cookie, ...headers },
+        });
+        socket.once("message", (text) => {
+          resolve((JSON.parse(String(text)) as { type: string }).type);
+          socket.close();
+        });
+        socket.once("close", resolve);
+        socket.once("error", reject);
+      });
+    expect(await greeting({ origin: server.url })).toBe("cf_agent_identity");
+    expect(await greeting({ origin: "https://evil.example" })).toBe(4403);
+    expect(await greeting({})).toBe(4403);
+  });
+});
+
+describe("the dashboard's files", () => {
+  it("are there: the installation built them", () => {
+    expect(existsSync(new URL("../../packages/dashboard/dist/index.html", import.meta.url))).toBe(true);
+  });
+
+  it("carry a strict Content-Security-Policy and the other protections", async () => {
+    const { headers, status, body } = await raw("GET", "/dashboard/accounts/default/tags");
+    expect(status).toBe(200);
+    expect(body).toContain("<title>Signalbox</title>");
+    const policy = String(headers["content-security-policy"]);
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).not.toContain("unsafe");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(headers["x-content-type-options"]).toBe("nosniff");
+    expect(headers["referrer-policy"]).toBe("no-referrer");
+    expect(headers["cache-control"]).toBe("no-cache");
+    expect(body).not.toMatch(/<script>|<style|style=|https?:\/\//);
+  });
+
+  it("are sent compressed and kept for a year when their name holds a hash, within 300 KB at first load", async () => {
+    const page = await raw("GET", "/dashboard/");
+    const assets = [...page.body.matchAll(/\/dashboard\/assets\/[\w.-]+/g)].map(([path]) => path);
+    expect(assets.length).toBeGreaterThan(1);
+    let bytes = page.body.length;
+    for (const path of assets) {
+      const answer = await raw("HEAD", path, { "accept-encoding": "gzip, br" });
+      expect(answer.status).toBe(200);
+      expect(answer.headers["content-encoding"]).toBe("br");
+      expect(answer.headers["cache-control"]).toBe("public, max-age=31536000, immutable");
+      bytes += Number(answer.headers["content-length"]);
+    }
+    expect(bytes).toBeLessThan(300 * 1024);
+    const script = assets.find((path) => path.endsWith(".js")) ?? "";
+    const gzip = await raw("HEAD", script, { "accept-encoding": "br;q=0, gzip" });
+    expect(gzip.headers["content-encoding"]).toBe("gzip");
+    expect((await raw("HEAD", script)).headers["content-encoding"]).toBeUndefined();
+  });
+
+  it("answer 304 to a browser that has them, 404 to an unknown asset and 405 to other methods", async () => {
+    const { headers } = await raw("GET", "/dashboard/");
+    const again = await raw("GET", "/dashboard/", { "if-none-match": String(headers["etag"]) });
+    expect(again.status).toBe(304);
+    expect((await raw("GET", "/dashboard/assets/none.js")).status).toBe(404);
+    expect((await raw("GET", "/dashboard/assets/..%2f..%2fpackage.json")).status).toBe(404);
+    expect((await raw("POST", "/dashboard/")).status).toBe(405);
+  });
+});
+
+describe("the first commands", () => {
+  it("are those of the terminal, with the address the browser used", async () => {
+    const cookie = await logIn();
+    const answer = await raw("GET", "/dashboard/first-commands", { cookie });
+    const commands = JSON.parse(answer.body).result as { card: string; command: string }[];
+    expect(commands.map(({ command }) => command)).toEqual(
+      server.service.firstCommands.map(({ command }) => command),
+    );
+    expect(new Set(commands.map(({ card }) => card))).toContain("gateway");
+    const elsewhere = await raw("GET", "/dashboard/first-commands", {
+      cookie,
+      host: "box.example.com",
+      "x-forwarded-proto": "https",
+    });
+    expect(elsewhere.body).toContain("https://box.example.com/v1/");
+  });
+
+  it("are for those who are logged in, and tell only root where its token is", async () => {
+    expect((await raw("GET", "/dashboard/first-commands")).status).toBe(401);
+    const cookie = await logIn(await server.token(["tags.read"]));
+    const answer = await raw("GET", "/dashboard/first-commands", { cookie });
+    expect(answer.body).toContain("$SIGNALBOX_TOKEN");
+    expect(answer.body).not.toContain("ROOT_TOKEN");
+  });
+});

@@ -1,0 +1,40 @@
+/** The contract's sections and the files that hold us to them: a section without a file fails, and so does a file without a section. */
+import { readdirSync } from "node:fs";
+import { expect, it } from "vitest";
+
+const SECTIONS: Readonly<Record<string, readonly string[]>> = {
+  "running it: flags, environment, configuration file, first start, stopping": [
+    "running-it",
+    "command-line",
+    "published-package",
+  ],
+  "the listener: limits, request targets, malformed input, operations": ["listener"],
+  "envelope, accounts, tokens, permissions": ["accounts-and-tokens"],
+  "gateway: path, providers and forwarding": ["gateway-forwarding", "gateway-clients"],
+  "gateway: authentication, its states and its refusal": ["gateway-authentication"],
+  "gateway: streaming, back-pressure and aborts": ["gateway-streaming"],
+  "gateway: retries, time-outs and fallback": ["gateway-retries"],
+  "gateway: cache, rate and spend limits": ["gateway-cache-and-limits"],
+  "gateway: errors of the data plane": ["gateway-bad-input"],
+  "gateway: management and stored calls": ["gateway-management", "gateway-logs", "cli-logs"],
+  "webhooks: routes, order of work, statuses, signatures": ["webhook-intake"],
+  "webhooks: event records, deduplication, retention, state": ["webhook-agent"],
+  "webhooks: deliveries, replay, samples": ["webhook-inspector"],
+  "agents: routing, requests, callable methods, names": ["agents-calls"],
+  "agents: live state and the wire protocol": ["agents-live", "agents-original-clients", "client-agents"],
+  "agents: queue and schedules": ["agents-work"],
+  "agents: management": ["agents-management"],
+  "tags: reading, setting and deleting, error codes and limits": ["tags-writing"],
+  "tags: filters and lists": ["tags-listing"],
+  "tags: the public SDK and the command line": ["tags-clients", "tags-command-line"],
+  "tags: beyond the contract": ["tags-beyond"],
+  "client and dashboard": ["client-sdk", "dashboard"],
+};
+
+it("every section has its files and every file its section", () => {
+  const present = readdirSync(import.meta.dirname)
+    .filter((file) => file.endsWith(".test.ts") && file !== "sections.test.ts")
+    .map((file) => file.replace(".test.ts", ""));
+  const claimed = Object.values(SECTIONS).flat();
+  expect(claimed.toSorted()).toEqual(present.toSorted());
+});

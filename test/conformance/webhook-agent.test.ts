@@ -1,0 +1,471 @@
+/** Sections 2.3, 2.4, 4.3, 4.4 and 6 of the contract: the built-in agent, agents that extend it, dedupe, retention, live state, outgoing. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AgentClient } from "agents/client";
+import { Webhook } from "standardwebhooks";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  ROOT_TOKEN,
+  startTestServer,
+  type TestServer,
+  type TestServerOptions,
+} from "../support/test-server.ts";
+import { hexSignature, post, SECRET, sendGeneric, sendGithub, type Sent } from "../support/webhook-sender.ts";
+
+const MODULE = join(import.meta.dirname, "../fixtures/webhook-agents.ts");
+const OUT_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+const OPTIONS: TestServerOptions = {
+  environment: {
+    WEBHOOK_SECRET: SECRET,
+    GITHUB_WEBHOOK_SECRET: SECRET,
+    OBEY_WEBHOOK_SECRET: SECRET,
+    ASK_WEBHOOK_SECRET: SECRET,
+    OUT_SECRET,
+  },
+  file: {
+    agents: { modules: [MODULE] },
+    outgoing: { allowPrivateHosts: true },
+    webhooks: {
+      maxInFlight: 60,
+      sources: {
+        obey: { scheme: "generic", agent: "obedient-agent" },
+        ask: { scheme: "generic", agent: "answering-agent" },
+      },
+    },
+  },
+};
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer(OPTIONS);
+});
+
+afterAll(() => server.stop());
+
+interface Row {
+  readonly id: string;
+  readonly type: string;
+  readonly title: string;
+  readonly timestamp: string;
+  readonly payload: string | null;
+}
+
+interface State {
+  readonly lastEvent: {
+    readonly id: string;
+    readonly type: string;
+    readonly title: string;
+    readonly timestamp: string;
+  } | null;
+  readonly eventCount: number;
+}
+
+async function call<T>(
+  agent: string,
+  name: string,
+  method: string,
+  args: unknown[] = [],
+  at = server,
+): Promise<T> {
+  const { status, body } = await at.api(
+    "POST",
+    `/agents/${agent}/${encodeURIComponent(name)}/rpc/${method}`,
+    args,
+  );
+  if (status !== 200) throw new Error(`${method} answered ${status}: ${JSON.stringify(body)}`);
+  return body.result as T;
+}
+
+const events = (name: string, limit = 1000, at = server) =>
+  call<Row[]>("webhook-agent", name, "getEvents", [limit], at);
+
+function connect(name: string, agent = "webhook-agent") {
+  const states: State[] = [];
+  let wake = () => {};
+  const client = new AgentClient<State>({
+    agent,
+    name,
+    host: new URL(server.url).host,
+    query: { token: ROOT_TOKEN },
+    onStateUpdate: (state) => {
+      states.push(state);
+      wake();
+    },
+  });
+  const until = async (fits: (state: State) => boolean): Promise<State> => {
+    for (;;) {
+      const found = states.find(fits);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => (wake = resolve));
+    }
+  };
+  return { client, states, until };
+}
+
+describe("the built-in agent", () => {
+  it("pushes its state to connected clients with each event, and answers them about the past", async () => {
+    const { client, until } = connect("live-repo");
+    await client.ready;
+    await sendGithub(server.url, {
+      repository: "live/repo",
+      delivery: "d-1",
+      payload: { sender: { login: "octocat" }, commits: [{}] },
+    });
+    const first = await until((state) => state.eventCount === 1);
+    expect(first.lastEvent).toMatchObject({
+      id: "d-1",
+      type: "push",
+      title: "octocat pushed 1 commit",
+      source: "github",
+      actor: "octocat",
+    });
+    await sendGithub(server.url, {
+      repository: "live/repo",
+      delivery: "d-2",
+      event: "star",
+      payload: { action: "created" },
+    });
+    expect((await until((state) => state.eventCount === 2)).lastEvent).toMatchObject({
+      id: "d-2",
+      type: "star",
+    });
+    const rows = await client.call<Row[]>("getEvents", [5]);
+    expect(rows.map(({ id }) => id)).toEqual(["d-2", "d-1"]);
+    expect(JSON.parse(rows[1]?.payload ?? "")).toMatchObject({ repository: { full_name: "live/repo" } });
+    expect((await client.call<Row[]>("getEventsByType", ["push"])).map(({ id }) => id)).toEqual(["d-1"]);
+    client.close();
+  });
+
+  it("gives 20 events unless asked for more, and survives limits that make no sense", async () => {
+    for (let i = 0; i < 25; i++)
+      await sendGeneric(server.url, "limits", { id: `e-${i}`, type: i % 2 === 0 ? "even" : "odd" });
+    expect(await call<Row[]>("webhook-agent", "limits", "getEvents")).toHaveLength(20);
+    expect(await events("limits", 7)).toHaveLength(7);
+    expect(await call<Row[]>("webhook-agent", "limits", "getEventsByType", ["odd", 100])).toHaveLength(12);
+    for (const limit of ["x", null, Number.MAX_SAFE_INTEGER, -5, 2.5, {}]) {
+      expect(Array.isArray(await call("webhook-agent", "limits", "getEvents", [limit]))).toBe(true);
+    }
+  });
+
+  it("keeps the newest 100 events, counts all, and still knows the ids of those it dropped", async () => {
+    for (let i = 0; i < 130; i++) await sendGeneric(server.url, "busy", { id: `e-${i}` });
+    const rows = await events("busy");
+    expect(rows).toHaveLength(100);
+    expect([rows[0]?.id, rows[99]?.id]).toEqual(["e-129", "e-30"]);
+    expect((await sendGeneric(server.url, "busy", { id: "e-0" })).body).toEqual({ status: "duplicate" });
+    const { client, until } = connect("busy");
+    expect((await until(() => true)).eventCount).toBe(130);
+    client.close();
+  });
+
+  it("drops events older than 30 days, and forgets their ids only after that", async () => {
+    let now = Date.UTC(2026, 0, 1);
+    const dated = await startTestServer({ ...OPTIONS, clock: { now: () => now } });
+    try {
+      await sendGeneric(dated.url, "old", { id: "january" });
+      now += 29 * 86_400_000;
+      await sendGeneric(dated.url, "old", { id: "later" });
+      expect((await events("old", 10, dated)).map(({ id }) => id)).toEqual(["later", "january"]);
+      expect((await sendGeneric(dated.url, "old", { id: "january" })).body.status).toBe("duplicate");
+      now += 2 * 86_400_000;
+      await sendGeneric(dated.url, "old", { id: "february" });
+      expect((await events("old", 10, dated)).map(({ id }) => id)).toEqual(["february", "later"]);
+    } finally {
+      await dated.stop();
+    }
+  });
+
+  it("has everything again after a restart, and recognises what it had before", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "signalbox-test-"));
+    try {
+      const before = await startTestServer({ ...OPTIONS, dataDir });
+      await sendGithub(before.url, { repository: "acme/kept", delivery: "k-1" });
+      await before.stop();
+      const after = await startTestServer({ ...OPTIONS, dataDir });
+      expect((await sendGithub(after.url, { repository: "acme/kept", delivery: "k-1" })).body).toEqual({
+        status: "duplicate",
+      });
+      expect((await events("acme-kept", 10, after)).map(({ id }) => id)).toEqual(["k-1"]);
+      const { body } = await after.api("GET", "/accounts/default/webhooks/deliveries");
+      expect((body.result as { status: string }[]).map(({ status }) => status)).toEqual([
+        "duplicate",
+        "accepted",
+      ]);
+      await after.stop();
+    } finally {
+      await rm(dataDir, { recursive: true, force: true });
+    }
+  });
+});
+
+describe("the event table", () => {
+  it("has exactly the contract's columns, and an index on time, newest first", async () => {
+    await sendGeneric(server.url, "obey/table", { id: "t" });
+    const { columns, indexes } = await call<{ columns: object[]; indexes: { sql: string }[] }>(
+      "obedient-agent",
+      "table",
+      "describeTable",
+    );
+    const column = (name: string, required = 0, pk = 0) => ({ name, type: "TEXT", required, pk });
+    expect(columns).toEqual([
+      column("id", 0, 1),
+      column("type", 1),
+      column("action"),
+      column("title", 1),
+      column("description"),
+      column("url"),
+      column("actor"),
+      column("payload"),
+      column("timestamp", 1),
+    ]);
+    expect(indexes).toEqual([{ sql: expect.stringMatching(/ON events \(timestamp DESC\)/) }]);
+  });
+
+  it.each([
+    ["milliseconds", (time: number) => time],
+    ["milliseconds as text", (time: number) => String(time)],
+    ["seconds", (time: number) => Math.floor(time / 1000)],
+    ["an offset", (time: number) => new Date(time).toISOString().replace("Z", "+00:00")],
+    ["a date without a zone", (time: number) => new Date(time).toISOString().slice(0, 19).replace("T", " ")],
+  ])("keeps fresh rows and drops stale ones when times are written as %s", async (form, write) => {
+    const name = `times-${form.replaceAll(" ", "-")}`;
+    await sendGeneric(server.url, `obey/${name}`, { id: "first" });
+    await call("obedient-agent", name, "insertRaw", ["fresh", write(Date.now() - 60_000)]);
+    await call("obedient-agent", name, "insertRaw", ["stale", write(Date.now() - 31 * 86_400_000)]);
+    await sendGeneric(server.url, `obey/${name}`, { id: "second" });
+    const rows = await call<Row[]>("obedient-agent", name, "getEvents");
+    expect(rows.map(({ id }) => id)).toEqual(["second", "first", "fresh"]);
+    expect(rows[2]?.timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  });
+});
+
+describe("an agent that extends it", () => {
+  const obey = (name: string, payload: object) => sendGeneric(server.url, `obey/${name}`, payload);
+  const runs = (name: string) => call<{ id: string; note: string }[]>("obedient-agent", name, "runs");
+
+  it("is chosen per source, handles each event, and keeps the built-in table without calling super", async () => {
+    expect((await obey("plain", { id: "p-1" })).status).toBe(200);
+    expect(await runs("plain")).toEqual([{ id: "p-1", note: "nothing" }]);
+    expect((await call<Row[]>("obedient-agent", "plain", "getEvents")).map(({ id }) => id)).toEqual(["p-1"]);
+  });
+
+  it("answers 202 when it put the work in its queue, and the work is done", async () => {
+    const answer = await obey("queued", { id: "q-1", do: "queue" });
+    expect([answer.status, answer.body]).toEqual([202, { status: "queued" }]);
+    await expect.poll(() => runs("queued")).toContainEqual({ id: "q-1", note: "worked" });
+    expect((await obey("queued", { id: "q-1", do: "queue" })).body).toEqual({ status: "duplicate" });
+  });
+
+  it.each(["throw", "throw-later"])(
+    "that fails (%s) answers 500 without a word about why, and counts nothing",
+    async (how) => {
+      const answer = await obey(`failing-${how}`, { id: "f-1", do: how });
+      expect(answer.status).toBe(500);
+      expect(JSON.stringify(answer.body)).not.toContain("secret reason");
+      expect(await call<Row[]>("obedient-agent", `failing-${how}`, "getEvents")).toEqual([]);
+      const { body } = await server.api(
+        "GET",
+        `/accounts/default/webhooks/deliveries?instance=failing-${how}`,
+      );
+      expect(body.result[0]).toMatchObject({ status: "failed", reason: "handler_failed", http_status: 500 });
+    },
+  );
+
+  it("that failed runs again on the provider's retry, and then once", async () => {
+    expect((await obey("retried", { id: "r-1", do: "throw-once" })).status).toBe(500);
+    expect((await obey("retried", { id: "r-1", do: "throw-once" })).status).toBe(200);
+    expect((await obey("retried", { id: "r-1", do: "throw-once" })).body).toEqual({ status: "duplicate" });
+    expect(await runs("retried")).toHaveLength(1);
+  });
+
+  it("a failed delivery can be replayed under its own id", async () => {
+    await obey("replayed", { id: "x-1", do: "throw-once" });
+    const { body } = await server.api("GET", "/accounts/default/webhooks/deliveries?instance=replayed");
+    const replay = await server.api(
+      "POST",
+      `/accounts/default/webhooks/deliveries/${body.result[0].id}/replay`,
+      {},
+    );
+    expect(replay.body.result).toEqual({ status: "processed", event_id: "x-1" });
+    expect((await obey("replayed", { id: "x-1", do: "throw-once" })).body).toEqual({ status: "duplicate" });
+  });
+
+  it("without onEvent answers the delivery itself", async () => {
+    const answer = await sendGeneric(server.url, "ask/guild", { id: "i-1", type: 2 });
+    expect([answer.status, answer.body]).toEqual([200, { type: 4, data: { content: "you sent 2" } }]);
+  });
+});
+
+describe("duplicates", () => {
+  it("50 concurrent copies of one delivery run once", async () => {
+    const payload = { id: "same", type: "copy" };
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => sendGeneric(server.url, "obey/copies", payload)),
+    );
+    expect(answers.every(({ status }) => status === 200)).toBe(true);
+    expect(answers.filter(({ body }) => body.status === "processed")).toHaveLength(1);
+    expect(answers.filter(({ body }) => body.status === "duplicate")).toHaveLength(49);
+    expect(await call("obedient-agent", "copies", "runs")).toHaveLength(1);
+  });
+
+  it("are told apart by entity and by source", async () => {
+    expect((await sendGeneric(server.url, "entity-a", { id: "1" })).body.status).toBe("processed");
+    expect((await sendGeneric(server.url, "entity-b", { id: "1" })).body.status).toBe("processed");
+    expect((await sendGithub(server.url, { path: "github/entity-a", delivery: "1" })).body.status).toBe(
+      "processed",
+    );
+  });
+
+  it("without any id are recognised by their body", async () => {
+    expect((await sendGeneric(server.url, "nameless", { a: 1 })).body.status).toBe("processed");
+    expect((await sendGeneric(server.url, "nameless", { a: 1 })).body.status).toBe("duplicate");
+    expect((await sendGeneric(server.url, "nameless", { a: 2 })).body.status).toBe("processed");
+  });
+});
+
+describe("a delivery posted to the instance itself", () => {
+  const url = () => `${server.url}/agents/webhook-agent/direct`;
+  const send = (body: string, headers: Record<string, string>): Promise<Sent> =>
+    post(url(), body, { authorization: `Bearer ${ROOT_TOKEN}`, ...headers });
+
+  it("follows the same steps: 405, 401, 400, 200, duplicate", async () => {
+    const get = await fetch(url(), { headers: { authorization: `Bearer ${ROOT_TOKEN}` } });
+    expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
+    const body = JSON.stringify({ id: "direct-1", type: "hello" });
+    expect((await send(body, {})).status).toBe(401);
+    expect((await send(body, { "x-hub-signature-256": hexSignature(body, "wrong") })).status).toBe(401);
+    expect((await send("{", { "x-signature": hexSignature("{") })).status).toBe(400);
+    const accepted = await send(body, {
+      "x-hub-signature-256": hexSignature(body),
+      "x-event-type": "greeting",
+    });
+    expect([accepted.status, accepted.body]).toEqual([200, { status: "processed" }]);
+    expect((await events("direct"))[0]).toMatchObject({ id: "direct-1", type: "greeting" });
+    expect((await send(body, { "x-signature": hexSignature(body) })).body).toEqual({ status: "duplicate" });
+    expect((await sendGeneric(server.url, "direct", { id: "direct-1", type: "hello" })).body).toEqual({
+      status: "duplicate",
+    });
+  });
+});
+
+describe("overload", () => {
+  it("answers 503 with Retry-After while too much is at work, and takes deliveries again afterwards", async () => {
+    // Their agents wait for a receiver that answers when the test lets it.
+    let open = () => {};
+    const isOpen = new Promise<void>((resolve) => (open = resolve));
+    const gate = createServer((_request, response) => void isOpen.then(() => response.end()));
+    await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(gate.address() as AddressInfo).port}/`;
+    const stuck = Array.from({ length: 60 }, (_, i) =>
+      sendGeneric(server.url, `obey/stuck-${i}`, { id: "s", do: "send", url }),
+    );
+    const inFlight = async () =>
+      /signalbox_webhook_in_flight (\d+)/.exec(await (await fetch(`${server.url}/metrics`)).text())?.[1];
+    await expect.poll(inFlight).toBe("60");
+    const refused = await sendGeneric(server.url, "overload", { id: "o-1" });
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
+    // Refusing forged ones needs no room.
+    expect((await post(`${server.url}/webhooks/overload`, "{}", {})).status).toBe(401);
+    open();
+    expect((await Promise.all(stuck)).map(({ status }) => status)).toEqual(stuck.map(() => 200));
+    gate.close();
+    expect((await sendGeneric(server.url, "overload", { id: "o-1" })).status).toBe(200);
+  });
+});
+
+describe("outgoing webhooks", () => {
+  async function receiver(statuses: number[]) {
+    const received: { headers: Record<string, string>; body: string }[] = [];
+    const http = createServer((request, response) => {
+      let body = "";
+      request.setEncoding("utf8").on("data", (text: string) => (body += text));
+      request.on("end", () => {
+        received.push({ headers: request.headers as Record<string, string>, body });
+        response.writeHead(statuses[Math.min(received.length, statuses.length) - 1] ?? 200).end();
+      });
+    });
+    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+    return {
+      received,
+      url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/`,
+      close: () => http.close(),
+    };
+  }
+  const runs = (name: string) => call<{ id: string; note: string }[]>("obedient-agent", name, "runs");
+
+  it("sent by an agent are verified by the standardwebhooks package and accepted by another source of ours", async () => {
+    const { received, url, close } = await receiver([200]);
+    expect((await sendGeneric(server.url, "obey/sender", { id: "1", do: "send", url })).status).toBe(200);
+    const [request] = received;
+    expect(new Webhook(OUT_SECRET).verify(request?.body ?? "", request?.headers ?? {})).toEqual({
+      from: "sender",
+    });
+    expect(request?.headers["x-signature"]).toBe(hexSignature(request?.body ?? "", OUT_SECRET));
+    close();
+    const other = await startTestServer({
+      environment: { STANDARD_WEBHOOK_SECRET: OUT_SECRET, WEBHOOK_SECRET: OUT_SECRET },
+    });
+    try {
+      const {
+        "webhook-id": id = "",
+        "webhook-timestamp": time = "",
+        "webhook-signature": signature = "",
+      } = request?.headers ?? {};
+      const standard = { "webhook-id": id, "webhook-timestamp": time, "webhook-signature": signature };
+      expect((await post(`${other.url}/webhooks/standard/x`, request?.body ?? "", standard)).status).toBe(
+        200,
+      );
+      const generic = { "x-signature": request?.headers["x-signature"] ?? "" };
+      expect((await post(`${other.url}/webhooks/x`, request?.body ?? "", generic)).status).toBe(200);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it("that are refused throw an error with the receiver's status", async () => {
+    const { url, close } = await receiver([422]);
+    await sendGeneric(server.url, "obey/refused", { id: "1", do: "send", url });
+    expect((await runs("refused")).at(-1)?.note).toBe("send failed: 422 the receiver answered 422");
+    close();
+  });
+
+  it("in the queue are tried again under the same id until they succeed", async () => {
+    const { received, url, close } = await receiver([500, 503, 200]);
+    expect((await sendGeneric(server.url, "obey/durable", { id: "1", do: "send-durably", url })).status).toBe(
+      202,
+    );
+    await expect.poll(() => received.length).toBe(3);
+    expect(new Set(received.map(({ headers }) => headers["webhook-id"]))).toEqual(new Set(["msg_durable"]));
+    expect(new Webhook(OUT_SECRET).verify(received[2]?.body ?? "", received[2]?.headers ?? {})).toEqual({
+      from: "durable",
+    });
+    close();
+  });
+
+  it("in the queue that never succeed end in the dead letters, without the secret", async () => {
+    const { url, close } = await receiver([500]);
+    await sendGeneric(server.url, "obey/dead", { id: "1", do: "send-durably", url });
+    await expect.poll(() => call<unknown[]>("obedient-agent", "dead", "deadLetters")).toHaveLength(1);
+    expect(JSON.stringify(await call("obedient-agent", "dead", "deadLetters"))).not.toContain(OUT_SECRET);
+    close();
+  });
+
+  it("to private addresses are refused unless the operator allows them", async () => {
+    const { received, url, close } = await receiver([200]);
+    const strict = await startTestServer({ ...OPTIONS, file: { ...OPTIONS.file, outgoing: {} } });
+    try {
+      await sendGeneric(strict.url, "obey/strict", { id: "1", do: "send", url });
+      const notes = await call<{ note: string }[]>("obedient-agent", "strict", "runs", [], strict);
+      expect(notes.at(-1)?.note).toContain("private or loopback address");
+      expect(received).toEqual([]);
+    } finally {
+      await strict.stop();
+      close();
+    }
+  });
+});

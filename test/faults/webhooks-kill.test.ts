@@ -1,0 +1,132 @@
+/**
+ * Deliveries at full speed over 200 entities while the process is killed with SIGKILL twenty times. Senders behave as providers do: what was
+ * not acknowledged is sent again under the same id. At the end every acknowledged delivery must be there exactly once.
+ */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { Agent as HttpAgent, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { hexSignature, SECRET } from "../support/webhook-sender.ts";
+
+const ENTITIES = 200;
+const SENDERS = 32;
+const KILLS = 20;
+/** Time under load before each kill: never the same, so that kills meet every phase of a write. */
+const loadMs = (kill: number) => 100 + ((kill * 97) % 400);
+const ROOT_TOKEN = "root-token-of-the-fault-test";
+const MODULE = join(import.meta.dirname, "../fixtures/webhook-agents.ts");
+
+interface Everything {
+  readonly runs: string[];
+  readonly events: string[];
+  readonly eventCount: number;
+}
+
+it(
+  "kill -9 at full speed loses no acknowledged delivery and runs none twice",
+  { timeout: 240_000 },
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "signalbox-kill-"));
+    const config = join(folder, "signalbox.config.json");
+    await writeFile(
+      config,
+      JSON.stringify({
+        agents: { modules: [MODULE] },
+        webhooks: { sources: { keep: { scheme: "generic", agent: "keeping-agent" } } },
+      }),
+    );
+    const start = () =>
+      startServerProcess(["--data-dir", join(folder, "data"), "--config", config, "--log-level", "error"], {
+        env: { KEEP_WEBHOOK_SECRET: SECRET, SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
+      });
+    let server: ServerProcess = await start();
+    let isOver = false;
+    let sequence = 0;
+    const acknowledged = new Map<string, string>();
+    const sent = new Set<string>();
+    const sender = async () => {
+      const agent = new HttpAgent({ keepAlive: true });
+      while (!isOver) {
+        const number = sequence++;
+        const entity = `entity-${number % ENTITIES}`;
+        const id = `d-${number}`;
+        sent.add(id);
+        while (!isOver) {
+          const status = await deliver(agent, server.url, entity, id);
+          if (status === 200) {
+            acknowledged.set(id, entity);
+            break;
+          }
+          // Not answered (killed, restarting) or asked to come back: the same delivery again, as a provider would.
+          if (status !== null && status !== 503) throw new Error(`unexpected answer ${status}`);
+          if (status === null) await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      }
+      agent.destroy();
+    };
+    try {
+      const senders = Array.from({ length: SENDERS }, sender);
+      for (let kill = 0; kill < KILLS; kill++) {
+        await new Promise((resolve) => setTimeout(resolve, loadMs(kill)));
+        await server.end("SIGKILL");
+        server = await start();
+      }
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      isOver = true;
+      await Promise.all(senders);
+
+      expect(acknowledged.size).toBeGreaterThan(ENTITIES);
+      const byEntity = new Map<string, string[]>();
+      for (const [id, entity] of acknowledged) byEntity.set(entity, [...(byEntity.get(entity) ?? []), id]);
+      for (const [entity, ids] of byEntity) {
+        const { runs, events, eventCount } = await readEverything(server.url, entity);
+        expect(new Set(runs).size, `${entity} ran a delivery twice`).toBe(runs.length);
+        expect(new Set(events), `${entity}: effects and events differ`).toEqual(new Set(runs));
+        expect(eventCount).toBe(runs.length);
+        expect(
+          ids.filter((id) => !runs.includes(id)),
+          `${entity} lost acknowledged deliveries`,
+        ).toEqual([]);
+        expect(runs.filter((id) => !sent.has(id))).toEqual([]);
+      }
+    } finally {
+      isOver = true;
+      await server.end("SIGKILL");
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+);
+
+/** The status, or null when the connection broke. */
+function deliver(agent: HttpAgent, url: string, entity: string, id: string): Promise<number | null> {
+  const body = JSON.stringify({ id, type: "load", padding: "x".repeat(500) });
+  return new Promise((resolve) => {
+    const outgoing = request(`${url}/webhooks/keep/${entity}`, {
+      method: "POST",
+      agent,
+      headers: {
+        "content-type": "application/json",
+        "content-length": Buffer.byteLength(body),
+        "x-signature": hexSignature(body),
+      },
+    });
+    outgoing.once("response", (response) => {
+      response.resume();
+      response.once("end", () => resolve(response.statusCode ?? null));
+      response.once("error", () => resolve(null));
+    });
+    outgoing.once("error", () => resolve(null));
+    outgoing.end(body);
+  });
+}
+
+async function readEverything(url: string, entity: string): Promise<Everything> {
+  const response = await fetch(`${url}/agents/keeping-agent/${entity}/rpc/everything`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
+  });
+  const { result } = (await response.json()) as { result: Everything };
+  return result;
+}

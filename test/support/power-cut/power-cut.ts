@@ -1,0 +1,81 @@
+/** A server on a disk whose power can be cut: after a cut only what was synced is there, and maybe some of the rest. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ServerProcess, startServerProcess } from "../server-process.ts";
+import { rebuildDisk } from "./disk-after-cut.ts";
+
+const RECORD_SYNCS = new URL("record-syncs.ts", import.meta.url).href;
+const FORGET_SYNCS = new URL("forget-syncs.ts", import.meta.url).href;
+
+export interface CuttableOptions {
+  /** Arguments of `signalbox serve`, without the data folder. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly random: () => number;
+  /** The server's syncs do nothing: what a server that speaks too early would look like. */
+  readonly forgetsSyncs?: boolean;
+}
+
+export class CuttableServer {
+  readonly #options: CuttableOptions;
+  readonly #folder = mkdtempSync(join(tmpdir(), "signalbox-power-cut-"));
+  #disks = 0;
+  #server: ServerProcess | null = null;
+
+  constructor(options: CuttableOptions) {
+    this.#options = options;
+  }
+
+  /** Starts the server on what the disk holds; after `kill` also on what the dead process had not synced yet. */
+  async start(): Promise<string> {
+    const imports = [RECORD_SYNCS, ...(this.#options.forgetsSyncs === true ? [FORGET_SYNCS] : [])];
+    this.#server = await startServerProcess([...this.#options.args, "--data-dir", this.#dataDir], {
+      env: {
+        ...this.#options.env,
+        NODE_OPTIONS: imports.map((file) => `--import=${file}`).join(" "),
+        POWER_CUT_ROOT: this.#dataDir,
+        POWER_CUT_JOURNAL: `${this.#dataDir}.journal`,
+      },
+    });
+    return this.#server.url;
+  }
+
+  /** A clean first start and stop, on a disk that works: the control plane exists. */
+  async prepare(): Promise<void> {
+    const server = await startServerProcess([...this.#options.args, "--data-dir", this.#dataDir], {
+      env: this.#options.env,
+    });
+    await server.end("SIGTERM");
+  }
+
+  /** Ends the process; the machine goes on. */
+  async kill(): Promise<void> {
+    await this.#server?.end("SIGKILL");
+    this.#server = null;
+  }
+
+  /** Ends the process and the power. */
+  async cutPower(): Promise<void> {
+    await this.kill();
+    const before = this.#dataDir;
+    this.#disks += 1;
+    rebuildDisk({
+      folder: before,
+      journal: `${before}.journal`,
+      target: this.#dataDir,
+      random: this.#options.random,
+    });
+    rmSync(before, { recursive: true });
+    rmSync(`${before}.journal`);
+  }
+
+  async remove(): Promise<void> {
+    await this.kill();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  get #dataDir(): string {
+    return join(this.#folder, `disk-${this.#disks}`);
+  }
+}
