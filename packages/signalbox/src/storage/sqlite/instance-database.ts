@@ -30,16 +30,11 @@ const COMMIT = rawSql("COMMIT");
  */
 const SETTINGS_AT_FIRST = `PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;
   PRAGMA cache_size = -256; PRAGMA temp_store = MEMORY;`;
-<<<<<<< HEAD
 /**
  * From the first commit on, and from the beginning with a log that a killed process left: SQLite syncs the log before and the database after
- * a checkpoint, and before it starts the log again.
+ * a checkpoint, and before it starts the log again. A checkpoint each 2 MiB.
  */
-const SETTINGS_WITH_LOG = "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 1000;";
-=======
-/** From the first commit on, with a checkpoint each 2 MiB: SQLite syncs the log before and the database after a checkpoint, and before it starts the log again. */
-const SETTINGS_AFTER_COMMIT = "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 2000;";
->>>>>>> 6f8c08f8b21cc2fc513eff1a04d874b1ffbd3fea
+const SETTINGS_WITH_LOG = "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 2000;";
 /** Everything committed is synced in the log; what remains is to copy it. */
 const COPY_LOG = "PRAGMA synchronous = OFF; PRAGMA wal_checkpoint(PASSIVE);";
 
