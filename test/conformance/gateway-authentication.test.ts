@@ -173,6 +173,14 @@ describe("which tokens are good", () => {
     expect(JSON.parse(text.slice(text.indexOf("\r\n\r\n") + 4))).toEqual(REFUSAL);
   });
 
+  it("does not invite the body of a refused caller that asks first, and does invite the other's", async () => {
+    const head = (token: string) =>
+      `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: ${CHAT.length}\r\n${token}\r\n`;
+    expect(await rawExchange(server, head(""), /\}$/)).toMatch(/^HTTP\/1\.1 401 /);
+    const token = `gw-aig-authorization: Bearer ${await gatewayToken()}\r\n`;
+    expect(await rawExchange(server, head(token), /\r\n\r\n$/)).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\n$/);
+  });
+
   it("keeps the connection of a refused caller with a small body", async () => {
     const one = `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\ncontent-length: ${CHAT.length}\r\n\r\n${CHAT}`;
     const text = await rawExchange(server, one + one, /(HTTP\/1\.1 401 [^]*){2}"Unauthorized"\}$/);

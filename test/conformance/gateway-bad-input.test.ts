@@ -1,6 +1,6 @@
 /** What is wrong with a call gets a clear error of the gateway; what the gateway need not understand passes. */
 import { once } from "node:events";
-import { request as httpRequest } from "node:http";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
@@ -102,7 +102,7 @@ describe("huge bodies", () => {
   it("refuses a body of unknown length once it passes the limit", async () => {
     const request = httpRequest(`${server.url}${callPath("openai/files")}`, { method: "POST", agent: false });
     request.on("error", () => undefined);
-    const answered = once(request, "response") as Promise<[import("node:http").IncomingMessage]>;
+    const answered = once(request, "response") as Promise<[IncomingMessage]>;
     for (let sent = 0; sent <= MAX_BODY + 256 * 1024 && !request.destroyed; sent += 64 * 1024) {
       request.write(Buffer.alloc(64 * 1024));
     }

@@ -1,4 +1,5 @@
 /** Cache, rate limits, spend limits and stored provider keys of a gateway. */
+import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, sendEvents, sendJson, startProvider } from "../peers/provider.ts";
 import { CHAT, post, readLogs, send, setGateway } from "../support/gateway.ts";
@@ -111,9 +112,9 @@ describe("the cache", () => {
   it("keeps neither errors nor broken or oversized responses", async () => {
     await setGateway(server, { cache_ttl: 60 });
     for (const answer of [
-      (response: import("node:http").ServerResponse) => sendJson(response, 500, {}),
-      (response: import("node:http").ServerResponse) => sendJson(response, 201, {}),
-      (response: import("node:http").ServerResponse) => sendJson(response, 200, { text: "x".repeat(5000) }),
+      (response: ServerResponse) => sendJson(response, 500, {}),
+      (response: ServerResponse) => sendJson(response, 201, {}),
+      (response: ServerResponse) => sendJson(response, 200, { text: "x".repeat(5000) }),
     ]) {
       provider.answer = (_, response) => answer(response);
       const body = unique();
@@ -167,7 +168,7 @@ describe("the cache", () => {
     controller.abort();
     await leader;
     const statuses = (await Promise.all(followers)).map((result) => result.headers["gw-aig-cache-status"]);
-    expect(statuses.sort()).toEqual(["HIT", "MISS"]);
+    expect(new Set(statuses)).toEqual(new Set(["HIT", "MISS"]));
     expect(provider.requests).toHaveLength(2);
   });
 

@@ -1,5 +1,5 @@
 /** Contract sections 1.1, 4.1 and 9.1: where calls go, and that they arrive and come back unchanged. */
-import { request as httpRequest } from "node:http";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { BUILT_IN_PROVIDERS } from "../../packages/signalbox/src/gateway/providers/built-in.ts";
@@ -266,7 +266,7 @@ describe("paths, methods, queries, headers and bodies", () => {
       if (!request.write(piece)) await once(request, "drain");
     }
     request.end();
-    const [response] = (await once(request, "response")) as [import("node:http").IncomingMessage];
+    const [response] = (await once(request, "response")) as [IncomingMessage];
     response.resume();
     expect(response.statusCode).toBe(200);
     received = provider.requests[0]?.body.length ?? 0;

@@ -1,4 +1,5 @@
 /** Retries, timeouts and fallback: per request, per gateway, and over the steps of the universal endpoint. */
+import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, sendEvents, sendJson, startProvider } from "../peers/provider.ts";
 import { CHAT, post, readLogs, send, setGateway } from "../support/gateway.ts";
@@ -30,11 +31,7 @@ beforeEach(async () => {
 const quick = { "gw-aig-retry-delay": "1" };
 
 /** Fails the first `count` requests, then answers. */
-function failing(
-  peer: ProviderPeer,
-  count: number,
-  fail: (response: import("node:http").ServerResponse) => void,
-): void {
+function failing(peer: ProviderPeer, count: number, fail: (response: ServerResponse) => void): void {
   let failed = 0;
   peer.answer = (_, response) => {
     failed += 1;
@@ -51,9 +48,9 @@ describe("attempts", () => {
   });
 
   it.each([
-    ["a busy provider", (response: import("node:http").ServerResponse) => sendJson(response, 503, {})],
-    ["a rate limit", (response: import("node:http").ServerResponse) => sendJson(response, 429, {})],
-    ["a hang-up", (response: import("node:http").ServerResponse) => void response.destroy()],
+    ["a busy provider", (response: ServerResponse) => sendJson(response, 503, {})],
+    ["a rate limit", (response: ServerResponse) => sendJson(response, 429, {})],
+    ["a hang-up", (response: ServerResponse) => void response.destroy()],
   ])("tries again after %s, with the same body", async (_, fail) => {
     failing(first, 2, fail);
     const answer = await post(server, "openai/chat/completions", {
@@ -196,9 +193,9 @@ describe("the universal endpoint", () => {
   });
 
   it.each([
-    ["fails", (response: import("node:http").ServerResponse) => sendJson(response, 500, {})],
-    ["refuses", (response: import("node:http").ServerResponse) => sendJson(response, 401, {})],
-    ["hangs up", (response: import("node:http").ServerResponse) => void response.destroy()],
+    ["fails", (response: ServerResponse) => sendJson(response, 500, {})],
+    ["refuses", (response: ServerResponse) => sendJson(response, 401, {})],
+    ["hangs up", (response: ServerResponse) => void response.destroy()],
   ])("goes on to the next step when one %s", async (_, fail) => {
     first.answer = (__, response) => fail(response);
     const answer = await universal(steps());

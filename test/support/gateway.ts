@@ -1,5 +1,5 @@
 /** What tests of the gateway share: a raw HTTP request that shows the wire as it is, and a look at the call log's rows. */
-import { type IncomingHttpHeaders, request as httpRequest } from "node:http";
+import { type IncomingHttpHeaders, request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";
 import type { TestServer } from "./test-server.ts";
@@ -53,7 +53,7 @@ export async function send(
   });
   // As bytes: node encodes headers as UTF-8 when they leave together with text.
   request.end(options.body === undefined ? undefined : Buffer.from(options.body as string));
-  const [response] = (await once(request, "response")) as [import("node:http").IncomingMessage];
+  const [response] = (await once(request, "response")) as [IncomingMessage];
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
   return {

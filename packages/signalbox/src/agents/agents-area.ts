@@ -11,25 +11,25 @@ import type { InstanceStore } from "../storage/ports/instance-store.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
 import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { AGENTS_ACCOUNT } from "./access.ts";
-import { ActivityHub } from "./activity.ts";
-import { ActivityStreams } from "./activity-stream.ts";
+import { AGENTS_ACCOUNT } from "./doors/access.ts";
+import { ActivityHub } from "./instance/activity.ts";
+import { ActivityStreams } from "./management/activity-stream.ts";
 import type { AgentClass } from "./agent.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentsDoor } from "./agents-door.ts";
-import { deliver } from "./delivery.ts";
-import { Directory } from "./directory.ts";
-import { type DoorOptions, handleHttp } from "./http-door.ts";
-import { InstanceCatalog } from "./instance-catalog.ts";
-import type { InstanceEnvironment } from "./instance-environment.ts";
-import { checkInstanceName } from "./instance-name.ts";
-import { loadAgents } from "./load-agent-modules.ts";
-import { callMethod } from "./method-call.ts";
-import { agentRoutes } from "./routes.ts";
-import { SocketHub } from "./socket-hub.ts";
-import type { TurnOwner } from "./turn.ts";
-import { WebSocketDoor } from "./websocket-door.ts";
+import { deliver } from "./instance/delivery.ts";
+import { Directory } from "./instance/directory.ts";
+import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
+import { InstanceCatalog } from "./instance/instance-catalog.ts";
+import type { InstanceEnvironment } from "./instance/instance-environment.ts";
+import { checkInstanceName } from "./instance/instance-name.ts";
+import { loadAgents } from "./modules/load-agent-modules.ts";
+import { callMethod } from "./instance/method-call.ts";
+import { agentRoutes } from "./management/routes.ts";
+import { SocketHub } from "./connections/socket-hub.ts";
+import type { TurnOwner } from "./turns/turn.ts";
+import { WebSocketDoor } from "./doors/websocket-door.ts";
 
 export interface AgentsParts {
   readonly config: Config;
@@ -128,7 +128,14 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       hub.start();
       await directory.start();
     },
+    firstCommands: (url, tokenExpression) => [
+      {
+        title: "See the agents and the methods they offer",
+        command: `curl -s -H "Authorization: Bearer ${tokenExpression}" ${url}/accounts/${AGENTS_ACCOUNT}/agents`,
+      },
+    ],
     async drain() {
+      directory.drain();
       hub.closeAll(1012, "the server restarts");
       streams.close();
     },

@@ -59,6 +59,13 @@ export class Listener {
       response.end();
       request.resume();
     });
+    // The go-ahead goes out when somebody begins to read the body: a caller that its headers alone refuse never sends it.
+    this.#server.on("checkContinue", (request, response) => {
+      request.once("resume", () => {
+        if (!response.headersSent) response.writeContinue();
+      });
+      dispatcher.request(request, response);
+    });
     this.#server.on("clientError", (error, socket) => this.#onClientError(error, socket as Socket));
     this.#server.on("connection", (socket) => {
       metrics.connections.inc();

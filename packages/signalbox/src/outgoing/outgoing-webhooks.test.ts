@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { Webhook } from "standardwebhooks";
 import { afterEach, describe, expect, it } from "vitest";
 import { OutgoingWebhookError, OutgoingWebhooks } from "./index.ts";
-import { isPrivateAddress } from "./private-address.ts";
+import { isPrivateAddress } from "../core/private-address.ts";
 
 interface Received {
   readonly headers: IncomingHttpHeaders;

@@ -15,7 +15,7 @@ import { isIP, type LookupFunction } from "node:net";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
 import { isRetryableStatus, OutgoingWebhookError } from "./outgoing-webhook-error.ts";
-import { isPrivateAddress } from "./private-address.ts";
+import { isPrivateAddress } from "../core/private-address.ts";
 import { signOutgoing } from "./sign-outgoing.ts";
 
 /** Providers give receivers 3 to 30 s; an agent's turn waits for this one. */

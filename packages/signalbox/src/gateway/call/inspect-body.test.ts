@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { inspectBody, scanTopLevel } from "./inspect-body.ts";
 
-const WANTED = ["model", "stream", "max_tokens", "max_completion_tokens", "max_output_tokens"];
+const WANTED = ["model", "max_tokens", "max_completion_tokens", "max_output_tokens"];
 
 it("finds by scanning what parsing finds, whatever stands around it", () => {
   const value = fc.oneof(fc.string(), fc.boolean(), fc.integer(), fc.constant(null));
@@ -30,7 +30,7 @@ it("never throws on bytes that are no JSON", () => {
   );
 });
 
-it("reads the model, the stream switch and the output limit", () => {
+it("reads the model and the output limit", () => {
   const facts = inspectBody(Buffer.from('{"model":"m","stream":true,"max_tokens":5}'), true);
-  expect(facts).toEqual({ model: "m", isStream: true, maxOutputTokens: 5 });
+  expect(facts).toEqual({ model: "m", maxOutputTokens: 5 });
 });

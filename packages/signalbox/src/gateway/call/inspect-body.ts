@@ -1,5 +1,5 @@
 /**
- * Finds the little the gateway must know of a JSON request body: the model, whether it streams, and its output limit.
+ * Finds the little the gateway must know of a JSON request body: the model and its output limit.
  *
  * Small bodies are parsed, which also tells whether they are JSON at all. Large ones (long conversations, images) are scanned for
  * top-level keys only: parsing megabytes would hold up every other call.
@@ -8,14 +8,13 @@ import { SignalboxError } from "@signalbox/protocol";
 
 export interface BodyFacts {
   readonly model: string | null;
-  readonly isStream: boolean;
   readonly maxOutputTokens: number | null;
 }
 
-export const NO_FACTS: BodyFacts = { model: null, isStream: false, maxOutputTokens: null };
+export const NO_FACTS: BodyFacts = { model: null, maxOutputTokens: null };
 
 const PARSE_LIMIT = 256 * 1024;
-const WANTED = new Set(["model", "stream", "max_tokens", "max_completion_tokens", "max_output_tokens"]);
+const WANTED = new Set(["model", "max_tokens", "max_completion_tokens", "max_output_tokens"]);
 
 /** Throws `gateway_malformed_request` when the body is not a JSON object and `mustBeJson` says it has to be. */
 export function inspectBody(bytes: Buffer, mustBeJson: boolean): BodyFacts {
@@ -47,7 +46,7 @@ function toFacts(fields: Readonly<Record<string, unknown>>): BodyFacts {
   const limit = fields["max_completion_tokens"] ?? fields["max_output_tokens"] ?? fields["max_tokens"];
   return {
     model: typeof fields["model"] === "string" ? fields["model"] : null,
-    isStream: fields["stream"] === true,
+
     maxOutputTokens: typeof limit === "number" && limit >= 0 ? limit : null,
   };
 }

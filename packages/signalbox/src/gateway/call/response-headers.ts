@@ -9,8 +9,6 @@ export interface ResponseMarks {
   readonly errorOrigin: "gateway" | "provider" | null;
 }
 
-export const NO_MARKS: ResponseMarks = { logId: null, cacheStatus: null, step: null, errorOrigin: null };
-
 const HOP_BY_HOP = new Set([
   "connection",
   "keep-alive",

@@ -110,7 +110,7 @@ export class SpendLimits {
       for (const { gateway, bucket, slot, amount } of entries) {
         await tx.run(
           sql`INSERT INTO gateway_spend (account_id, gateway_id, bucket, slot_start, micro_dollars)
-              SELECT account_id, id, ${bucket}, ${slot}, ${amount} FROM gateway
+              SELECT account_id, id, CAST(${bucket} AS TEXT), CAST(${slot} AS BIGINT), CAST(${amount} AS BIGINT) FROM gateway
               WHERE account_id = ${gateway.accountId} AND id = ${gateway.id}
               ON CONFLICT (account_id, gateway_id, bucket, slot_start)
               DO UPDATE SET micro_dollars = gateway_spend.micro_dollars + excluded.micro_dollars`,

@@ -1,4 +1,5 @@
 /** Providers that an account defines for itself, reached as `custom-<slug>`: the database is the truth, memory is what calls look at. */
+import { isIP } from "node:net";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import { isPrivateAddress } from "../../core/private-address.ts";
@@ -156,7 +157,10 @@ export class CustomProviders {
     }
     // Names are judged when they are resolved; an address, or a name that is local by definition, can be judged now.
     const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-    if (!this.#mayBePrivate && (isPrivateAddress(host) || /(^|\.)localhost$/i.test(host))) {
+    if (
+      !this.#mayBePrivate &&
+      ((isIP(host) !== 0 && isPrivateAddress(host)) || /(^|\.)localhost$/i.test(host))
+    ) {
       throw invalid("base_url must be a public address");
     }
     parseHeaders(details.headers);

@@ -1,0 +1,400 @@
+/** Instances: one per name, hostile names, hibernation, bounds, storage rules: interface section 2.4. */
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RawClient, TEST_AGENTS } from "../support/agents.ts";
+import { startServerProcess } from "../support/server-process.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+
+const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ file: { agents: { modules: [TEST_AGENTS, WORK_AGENTS] } } });
+});
+afterAll(() => server.stop());
+
+const call = (on: TestServer, path: string, ...args: unknown[]) => on.api("POST", `/agents/${path}`, args);
+
+async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
+  for (;;) {
+    const value = await ask();
+    if (fits(value)) return value;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+const inMemory = async (on: TestServer, agent: string) =>
+  (await on.api("GET", `/accounts/default/agents/${agent}/instances`)).body.result
+    .filter((instance: { in_memory: boolean }) => instance.in_memory)
+    .map((instance: { name: string }) => instance.name);
+
+describe("an instance", () => {
+  it("is one, however many ask for it first", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, () => call(server, "counter/one/rpc/increment", 1)),
+    );
+    expect(answers.map((answer) => answer.body.result).toSorted((a, b) => a - b)).toEqual(
+      Array.from({ length: 40 }, (_, i) => i + 1),
+    );
+    expect((await call(server, "counter/one/rpc/startCount")).body.result).toBe(1);
+  });
+
+  it("that fails to start tells everybody who waits, and is tried again by the next", async () => {
+    const answers = await Promise.all([1, 2, 3].map(() => call(server, "moody/m/rpc/hello")));
+    expect(answers.map((answer) => answer.status)).toEqual([500, 500, 500]);
+    expect(answers[0]?.body.errors[0].message).toBe("not in the mood");
+    const client = await new RawClient(`${server.url}/agents/moody/m`).opened();
+    expect(await client.closed()).toBe(1011);
+    // It can still be looked at.
+    expect((await server.api("GET", "/accounts/default/agents/moody/instances/m")).status).toBe(200);
+  });
+
+  it("keeps its data over a restart", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "signalbox-restart-"));
+    const options = { dataDir, file: { agents: { modules: [TEST_AGENTS] } } };
+    const first = await startTestServer(options);
+    await call(first, "counter/kept/rpc/increment", 5);
+    await first.stop();
+    const second = await startTestServer(options);
+    expect((await call(second, "counter/kept/rpc/read")).body.result).toEqual({ count: 5, hits: 1 });
+    await second.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+});
+
+/** Past `fetch`, which would resolve `..` in the path. */
+async function rawCall(name: string, by: number): Promise<unknown> {
+  const message = request(`${server.url}/`, {
+    path: `/agents/counter/${encodeURIComponent(name)}/rpc/increment`,
+    method: "POST",
+    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
+  }).end(JSON.stringify([by]));
+  const [response] = (await once(message, "response")) as [IncomingMessage];
+  return ((await json(response)) as { result: unknown }).result;
+}
+
+describe("names", () => {
+  const hostile = [
+    "..",
+    "../x",
+    "../../etc/passwd",
+    "a/b",
+    "a%2Fb",
+    "Case",
+    "case",
+    "CASE",
+    "ünïcödé",
+    "u\u0308",
+    "ü",
+    "😀",
+    " leading and trailing ",
+    "n".repeat(256),
+    "😀".repeat(256),
+    "'; DROP TABLE agent_instance; --",
+    "constructor",
+    "__proto__",
+    "a\\b",
+    "con.txt",
+    "name?x=1#y",
+  ];
+
+  it("that look dangerous are safe and distinct", async () => {
+    for (const [i, name] of hostile.entries()) {
+      expect([name, await rawCall(name, i + 1000)]).toEqual([name, i + 1000]);
+    }
+    const { body } = await server.api("GET", "/accounts/default/agents/counter/instances?limit=1000");
+    const listed = new Set(body.result.map((instance: { name: string }) => instance.name));
+    expect(hostile.filter((name) => !listed.has(name))).toEqual([]);
+    const files = await readdir(join(server.dataDir, "agents"), { recursive: true });
+    expect(files.filter((file) => !/^[0-9a-f]{2}(\/[0-9a-f]{40}\.db(-wal)?)?$/.test(file))).toEqual([]);
+  });
+
+  it.each([
+    ["empty", ""],
+    ["257 characters", "n".repeat(257)],
+    ["5,000 characters", "n".repeat(5000)],
+    ["a NUL", "a%00b"],
+    ["a line break", "a%0Ab"],
+    ["broken encoding", "a%zzb"],
+    ["broken UTF-8", "a%ffb"],
+  ])("that are impossible are refused: %s", async (_title, name) => {
+    const answer = await server.api("POST", `/agents/counter/${name}/rpc/read`, []);
+    expect(answer.status).toBe(400);
+  });
+
+  it("are percent-decoded once", async () => {
+    await call(server, "counter/a%2520b/rpc/increment", 1);
+    const { body } = await server.api(
+      "GET",
+      `/accounts/default/agents/counter/instances?search=${encodeURIComponent("a%20b")}`,
+    );
+    expect(body.result.map((instance: { name: string }) => instance.name)).toEqual(["a%20b"]);
+  });
+});
+
+describe("hibernation", () => {
+  it("takes idle instances out of memory while their sockets stay, and wakes them with onStart once", async () => {
+    const sleepy = await startTestServer({ file: { agents: { modules: [TEST_AGENTS], idleTimeoutMs: 60 } } });
+    const client = await new RawClient(`${sleepy.url}/agents/counter/s?_pk=c`).opened();
+    await client.greeted();
+    await client.call("increment", 3);
+    await until(
+      () => inMemory(sleepy, "counter"),
+      (names) => names.length === 0,
+    );
+    expect(client.closeCode).toBeUndefined();
+    expect(
+      (await sleepy.api("GET", "/accounts/default/agents/counter/instances/s/connections")).body.result,
+    ).toHaveLength(1);
+    // The client did nothing; a call wakes the instance, whose memory is new and whose data is not.
+    expect((await client.call("startCount")).result).toBe(1);
+    expect((await client.call("read")).result).toEqual({ count: 3, hits: 1 });
+    // A change made after the wake reaches the socket from before.
+    client.received.length = 0;
+    await call(sleepy, "counter/s/rpc/increment", 4);
+    expect(await client.next((frame) => frame.type === "cf_agent_state")).toMatchObject({
+      state: { count: 7 },
+    });
+    client.close();
+    await sleepy.stop();
+  });
+
+  it("bounds the instances in memory, the longest unused leave first", async () => {
+    const small = await startTestServer({
+      file: { agents: { modules: [TEST_AGENTS], maxActiveInstances: 5 } },
+    });
+    for (let i = 0; i < 12; i++)
+      expect((await call(small, `counter/n${i}/rpc/increment`, i)).status).toBe(200);
+    const names = await until(
+      () => inMemory(small, "counter"),
+      (all) => all.length <= 5,
+    );
+    expect(names).toEqual(["n10", "n11", "n7", "n8", "n9"]);
+    for (let i = 0; i < 12; i++)
+      expect((await call(small, `counter/n${i}/rpc/read`)).body.result.count).toBe(i);
+    await small.stop();
+  });
+
+  it("refuses new instances rather than opening too many when all are busy", async () => {
+    const tiny = await startTestServer({
+      file: { agents: { modules: [TEST_AGENTS], maxActiveInstances: 2 } },
+    });
+    const busy = [1, 2, 3].map((i) => call(tiny, `counter/b${i}/rpc/slow`, 300, "x"));
+    const statuses = [];
+    for (const answer of await Promise.all([...busy, call(tiny, "counter/extra/rpc/read")]))
+      statuses.push(answer.status);
+    expect(statuses.filter((status) => status === 503).length).toBeGreaterThan(0);
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThan(1);
+    // It recovers.
+    expect(
+      (
+        await until(
+          () => call(tiny, "counter/extra/rpc/read"),
+          (answer) => answer.status === 200,
+        )
+      ).status,
+    ).toBe(200);
+    await tiny.stop();
+  });
+
+  it("wakes a sleeping instance when its schedule is due", async () => {
+    const sleepy = await startTestServer({ file: { agents: { modules: [WORK_AGENTS], idleTimeoutMs: 60 } } });
+    await call(sleepy, "worker/w/rpc/plan", 1.2, "later");
+    await until(
+      () => inMemory(sleepy, "worker"),
+      (names) => names.length === 0,
+    );
+    const ticks = async () =>
+      (
+        await sleepy.api("POST", "/accounts/default/agents/worker/instances/w/sql", {
+          sql: "SELECT what FROM done",
+        })
+      ).body.result.rows;
+    expect(await until(ticks, (rows) => rows.length > 0)).toEqual([{ what: "tick later" }]);
+    await sleepy.stop();
+  });
+});
+
+describe("overload", () => {
+  it("of one instance is answered 503 with Retry-After, and passes", async () => {
+    const narrow = await startTestServer({
+      file: { agents: { modules: [TEST_AGENTS], maxWaitingTurns: 3 } },
+    });
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => call(narrow, "counter/o/rpc/slow", 20, String(i))),
+    );
+    const refused = answers.filter((answer) => answer.status === 503);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused[0]?.headers.get("retry-after")).toBe("1");
+    expect((await call(narrow, "counter/o/rpc/increment", 1)).body.result).toBe(1);
+    await narrow.stop();
+  });
+});
+
+describe("an agent's own SQL", () => {
+  const run = (text: string) => call(server, "counter/sql/rpc/runSql", text);
+
+  it("runs several statements of one text in order", async () => {
+    expect(
+      (await run("CREATE TABLE a (x); INSERT INTO a VALUES (1), (2); -- done\nSELECT sum(x) AS s FROM a;"))
+        .body.result,
+    ).toEqual([{ s: 3 }]);
+  });
+
+  it.each([
+    ["ATTACH DATABASE 'other.db' AS other", "attaching"],
+    ["DETACH DATABASE main", "detaching"],
+    ["COMMIT", "transactions are the runtime's"],
+    ["SAVEPOINT x", "transactions are the runtime's"],
+    ["PRAGMA synchronous = OFF", "PRAGMA synchronous is not allowed"],
+    ["PRAGMA writable_schema = ON", "not allowed"],
+    ["DELETE FROM _signalbox_queue", "belongs to the runtime"],
+    ["DROP TABLE _SIGNALBOX_STATE", "belongs to the runtime"],
+    ["CREATE TRIGGER t AFTER INSERT ON _signalbox_queue BEGIN SELECT 1; END", "belongs to the runtime"],
+    ["ALTER TABLE _signalbox_meta RENAME TO x", "belongs to the runtime"],
+    ["SELECT load_extension('x')", "not"],
+    ["VACUUM INTO 'copy.db'", ""],
+    ["SELEKT", "syntax error"],
+  ])("refuses %s", async (text, reason) => {
+    const answer = await run(text);
+    expect(answer.status).toBe(500);
+    expect(answer.body.errors[0].message).toContain(reason);
+  });
+
+  it("may look at the schema and at the runtime's tables", async () => {
+    expect((await run("PRAGMA table_info(hits)")).body.result).toHaveLength(2);
+    expect((await run("SELECT value FROM _signalbox_meta WHERE key = 'name'")).body.result).toEqual([
+      { value: "sql" },
+    ]);
+  });
+});
+
+describe("modules", () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "signalbox-modules-"));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  const write = async (name: string, text: string) => {
+    const path = join(folder, name);
+    await writeFile(path, text);
+    return path;
+  };
+  const failure = async (name: string, text: string): Promise<string> => {
+    const path = await write(name, text);
+    const error: unknown = await startTestServer({ file: { agents: { modules: [path] } } }).then(
+      (started) => started.stop(),
+      (reason: unknown) => reason,
+    );
+    return error instanceof Error ? error.message : "started";
+  };
+
+  it("load from anywhere, with imports of their own, TypeScript syntax and decorators", async () => {
+    await write("helper.ts", "export enum Colour { Red = 'red' }");
+    const path = await write(
+      "agent.ts",
+      `import { Agent, callable, type Connection } from "signalbox";
+       import { Colour } from "./helper.ts";
+       const later = await Promise.resolve("later");
+       export default class MyOwnAgent extends Agent {
+         constructor(...args: ConstructorParameters<typeof Agent>) { super(...args); }
+         @callable({ description: "says so" }) colour(c?: Connection) { return [Colour.Red, later, this.name]; }
+       }`,
+    );
+    const own = await startServerProcess(["--data-dir", join(folder, "data"), "--agents", path], {
+      env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
+      cwd: folder,
+    });
+    const response = await fetch(`${own.url}/agents/my-own-agent/x/rpc/colour?token=${ROOT_TOKEN}`, {
+      method: "POST",
+    });
+    expect(await response.json()).toMatchObject({ result: ["red", "later", "x"] });
+    expect(await own.end("SIGTERM")).toBe(0);
+  });
+
+  it("that are broken stop the start with one line that names them", async () => {
+    const messages = [
+      await failure("syntax.ts", "export class X extends {"),
+      await failure("throws.ts", "throw new Error('at load time');"),
+      await failure("none.ts", "export const x = 1;"),
+      await failure("imports.ts", "import './absent.ts';"),
+      await failure(
+        "callable.ts",
+        `import { Agent } from "signalbox"; export class Y extends Agent { static callable = ["setState"]; }`,
+      ),
+      await failure(
+        "twice.ts",
+        `import { Agent, callable } from "signalbox"; export class Z extends Agent { @callable() static no() {} }`,
+      ),
+    ];
+    expect(messages.map((message) => message.includes("\n"))).toEqual(messages.map(() => false));
+    expect(messages[0]).toMatch(/syntax\.ts: cannot be loaded: .*syntax\.ts:1:/);
+    expect(messages[1]).toContain("at load time");
+    expect(messages[2]).toContain("exports no class that extends Agent");
+    expect(messages[3]).toContain("absent.ts");
+    expect(messages[4]).toContain('static callable names "setState"');
+    expect(messages[5]).toContain("@callable()");
+  });
+
+  it("that are missing, or define an agent twice, stop the start", async () => {
+    const missing = startTestServer({ file: { agents: { modules: ["./no-such-file.ts"] } } });
+    await expect(missing).rejects.toThrow("./no-such-file.ts: no such file");
+    const one = await write(
+      "one.ts",
+      `import { Agent } from "signalbox"; export class Same extends Agent {}`,
+    );
+    const two = await write(
+      "two.ts",
+      `import { Agent } from "signalbox"; export class Same extends Agent {}`,
+    );
+    await expect(startTestServer({ file: { agents: { modules: [one, two] } } })).rejects.toThrow(
+      '"same" is already defined',
+    );
+  });
+});
+
+describe("metrics", () => {
+  it("count turns, instances, sockets and syncs", async () => {
+    await call(server, "counter/metric/rpc/increment", 1);
+    const text = await (
+      await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${ROOT_TOKEN}` } })
+    ).text();
+    for (const name of [
+      "turns_total",
+      "turn_duration_seconds",
+      "sync_duration_seconds",
+      "instances",
+      "sockets",
+      "starts_total",
+    ]) {
+      expect(text).toContain(`signalbox_agent_${name}`);
+    }
+    expect(text).toMatch(/signalbox_agent_turns_total\{kind="rpc",outcome="ok"\} \d+/);
+  });
+});
+
+describe("the environment", () => {
+  it("does not show agents the root token", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "signalbox-env-"));
+    const path = join(folder, "env.ts");
+    await writeFile(
+      path,
+      `import { Agent } from "signalbox";
+       export class EnvAgent extends Agent { static callable = ["get"]; get(name: string) { return this.env[name] ?? null; } }`,
+    );
+    const own = await startTestServer({
+      file: { agents: { modules: [path] } },
+      environment: { MY_SECRET: "s3cret" },
+    });
+    expect((await call(own, "env-agent/x/rpc/get", "MY_SECRET")).body.result).toBe("s3cret");
+    expect((await call(own, "env-agent/x/rpc/get", "SIGNALBOX_ROOT_TOKEN")).body.result).toBe(null);
+    await own.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+});
