@@ -82,7 +82,7 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
     await mine.until((state) => state.count === 0);
     await theirs.until((state) => state.count === 0);
     one.setState({ count: 12 });
-    await theirs.until((state) => state.count === 12);
+    expect(await theirs.until((state) => state.count === 12)).toEqual({ count: 12 });
     for (const client of [one, two]) client.close();
   });
 
@@ -97,6 +97,7 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
     while (states.all.length === before || states.all.at(-1)?.count !== 0) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
+    expect(states.all.at(-1)).toEqual({ count: 0 });
     client.close();
   });
 

@@ -1,8 +1,6 @@
-import fc from "fast-check";
+import { array, assert, jsonValue, oneof, property, record, string } from "fast-check";
 import { describe, expect, it } from "vitest";
 import { kebabCase, parseClientFrame } from "./agent-frames.ts";
-
-const { array, assert, jsonValue, oneof, property, record, string } = fc;
 
 describe("parseClientFrame", () => {
   it("reads every call and every state as they were written", () => {

@@ -1,10 +1,10 @@
 /** What an `Agent` object delegates to: the parts of its instance, as interfaces of plain objects. */
 import type { Logger } from "../telemetry/logger.ts";
-import type { Connection } from "./connection.ts";
-import type { DeadLetters } from "./dead-letters.ts";
-import type { DeliveryLedger } from "./delivery-ledger.ts";
-import type { Schedules } from "./schedules.ts";
-import type { WorkQueue } from "./work-queue.ts";
+import type { Connection } from "./connections/connection.ts";
+import type { DeadLetters } from "./work/dead-letters.ts";
+import type { DeliveryLedger } from "./instance/delivery-ledger.ts";
+import type { Schedules } from "./work/schedules.ts";
+import type { WorkQueue } from "./work/work-queue.ts";
 
 export interface WebhookOptions {
   /** Signs the delivery. */

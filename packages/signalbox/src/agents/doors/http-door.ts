@@ -1,0 +1,126 @@
+/**
+ * HTTP on `/agents/{agent}/{name}[/…]`: requests for the agent's `onRequest`, and calls of methods on the reserved sub-path
+ * `POST …/rpc/{method}` with a JSON array of arguments.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { SignalboxError } from "@signalbox/protocol";
+import type { RequestContext } from "../../http/request-context.ts";
+import { type AccessOptions, findAccess, withoutToken } from "./access.ts";
+import type { AgentDefinition } from "../agent-definition.ts";
+import type { Directory } from "../instance/directory.ts";
+import { checkInstanceName } from "../instance/instance-name.ts";
+import { callMethod, findCallable, publicMessage } from "../instance/method-call.ts";
+import { sendWebResponse, toWebRequest } from "./web-request.ts";
+
+export interface DoorOptions {
+  readonly access: AccessOptions;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly directory: Directory;
+  readonly maxBodyBytes: number;
+  readonly maxMessageBytes: number;
+}
+
+export interface AgentTarget {
+  readonly definition: AgentDefinition;
+  readonly name: string;
+  /** Path segments after the name. */
+  readonly rest: readonly string[];
+}
+
+/** Reserved below an instance: method calls. */
+const RPC_SEGMENT = "rpc";
+
+/** The agent and instance a path names; throws for unknown agents and impossible names. */
+export function findTarget(
+  definitions: ReadonlyMap<string, AgentDefinition>,
+  context: RequestContext,
+): AgentTarget {
+  const [, agent = "", name, ...rest] = context.segments;
+  const definition = definitions.get(agent);
+  if (definition === undefined) throw new SignalboxError("agent_not_found");
+  if (name === undefined || (name === "" && rest.length === 0)) {
+    throw new SignalboxError("not_found", { message: "The path names no instance" });
+  }
+  return { definition, name: checkInstanceName(name), rest };
+}
+
+export async function handleHttp(
+  options: DoorOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  context: RequestContext,
+): Promise<void> {
+  const level = findAccess(options.access, request, context.query);
+  const access = typeof level === "string" ? level : await level;
+  const target = findTarget(options.definitions, context);
+  const method = request.method ?? "GET";
+  const isCall = target.rest.length === 2 && target.rest[0] === RPC_SEGMENT;
+  const isSafe = (method === "GET" || method === "HEAD") && !isCall;
+  if (access === "read" && !isSafe) throw new SignalboxError("forbidden");
+  if (isCall) return handleCall(options, target, request, response, context);
+
+  // The body is read before the turn begins: a slow upload holds up nobody.
+  const body = isSafe ? undefined : await context.readBody(options.maxBodyBytes);
+  const webRequest = toWebRequest(request, withoutToken(request.url ?? "/"), {
+    ...(body === undefined || body.length === 0 ? {} : { body }),
+    isCredentialHidden: options.access.mode === "token",
+  });
+  const instance = options.directory.get(target.definition, target.name);
+  const answer = await instance.run({
+    kind: "request",
+    label: `${method} ${context.path}`,
+    body: () => instance.parts.agent.onRequest(webRequest),
+  });
+  if (!(answer instanceof Response)) {
+    throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
+  }
+  await sendWebResponse(answer, response, method === "HEAD");
+}
+
+async function handleCall(
+  options: DoorOptions,
+  { definition, name, rest }: AgentTarget,
+  request: IncomingMessage,
+  response: ServerResponse,
+  context: RequestContext,
+): Promise<void> {
+  if (request.method !== "POST") {
+    throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
+  }
+  const method = rest[1] ?? "";
+  const args = parseArguments(await context.readBody(options.maxBodyBytes));
+  const { streaming } = findCallable(definition, method);
+  if (streaming === true) {
+    throw new SignalboxError("invalid_request", {
+      message: `Method ${method} streams: call it over a WebSocket`,
+    });
+  }
+  let result: string | undefined;
+  try {
+    result = await callMethod(options.directory.get(definition, name), method, args);
+  } catch (error) {
+    throw error instanceof SignalboxError
+      ? error
+      : new SignalboxError("agent_failed", { message: publicMessage(error), cause: error });
+  }
+  const body = `{"success":true,"errors":[],"messages":[],"result":${result ?? "null"}}`;
+  response.writeHead(200, {
+    "content-type": "application/json; charset=utf-8",
+    "content-length": Buffer.byteLength(body),
+  });
+  response.end(body);
+}
+
+function parseArguments(body: Buffer): unknown[] {
+  if (body.length === 0) return [];
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString("utf8"));
+  } catch {
+    throw new SignalboxError("invalid_request", { message: "The body is not valid JSON" });
+  }
+  if (!Array.isArray(value)) {
+    throw new SignalboxError("invalid_request", { message: "The body must be a JSON array of arguments" });
+  }
+  return value as unknown[];
+}

@@ -1,0 +1,213 @@
+/**
+ * The control plane's list of known instances: what exists, when it was last active, and when it must be woken next.
+ *
+ * Invariants:
+ * 1. A new instance is in the list before anything it did is acknowledged; likewise `next_due_at` is never later than what is really
+ *    due, once that is acknowledged. So a restart finds every instance and every timer without opening a single file.
+ * 2. Writes of many instances share transactions: those that something waits for go at once, the others with them or a little later.
+ */
+import type { Database, Queryable } from "../../storage/ports/database.ts";
+import type { InstanceRef } from "../../storage/ports/instance-store.ts";
+import { joinSql, sql, sqlList, type SqlQuery } from "../../storage/ports/sql.ts";
+
+/** Last activity is for people; writing it late is fine. */
+const LAZY_FLUSH_MS = 5000;
+
+export interface CatalogEntry {
+  readonly agent: string;
+  readonly name: string;
+  readonly createdAt: number;
+  readonly lastActiveAt: number;
+  readonly nextDueAt: number | null;
+}
+
+interface Row {
+  readonly agent: string;
+  readonly name: string;
+  readonly created_at: number;
+  readonly last_active_at: number;
+  readonly next_due_at: number | null;
+}
+
+interface Change {
+  readonly ref: InstanceRef;
+  createdAt?: number;
+  lastActiveAt?: number;
+  nextDueAt?: number | null;
+}
+
+export class InstanceCatalog {
+  readonly #database: Database;
+  #changes = new Map<string, Change>();
+  #flushing: Promise<void> | null = null;
+  #next: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Resolves when the instance is durably listed. */
+  register(ref: InstanceRef, now: number): Promise<void> {
+    Object.assign(this.#change(ref), { createdAt: now, lastActiveAt: now });
+    return this.flush();
+  }
+
+  /** Resolves when it is durable. */
+  setDue(ref: InstanceRef, at: number | null): Promise<void> {
+    this.#change(ref).nextDueAt = at;
+    return this.flush();
+  }
+
+  /** Written soon; a crash before that leaves an earlier time, which wakes the instance for nothing. */
+  setDueLazily(ref: InstanceRef, at: number | null): void {
+    this.#change(ref).nextDueAt = at;
+    this.#flushSoon();
+  }
+
+  touch(ref: InstanceRef, now: number): void {
+    this.#change(ref).lastActiveAt = now;
+    this.#flushSoon();
+  }
+
+  async remove(ref: InstanceRef): Promise<void> {
+    this.#changes.delete(keyOf(ref));
+    await this.#flushing;
+    await this.#database.run(
+      sql`DELETE FROM agent_instance WHERE agent = ${ref.agent} AND name = ${ref.name}`,
+    );
+  }
+
+  async find(ref: InstanceRef): Promise<CatalogEntry | undefined> {
+    const row = await this.#database.get<Row>(
+      sql`SELECT * FROM agent_instance WHERE agent = ${ref.agent} AND name = ${ref.name}`,
+    );
+    return row === undefined ? undefined : fromRow(row);
+  }
+
+  /** In order of name, after the name `after`; `search` is a part of the name, in any case. */
+  async list(
+    agent: string,
+    options: { search?: string | undefined; after?: string | undefined; limit: number },
+  ): Promise<CatalogEntry[]> {
+    const conditions: SqlQuery[] = [sql`agent = ${agent}`];
+    if (options.after !== undefined) conditions.push(sql`name > ${options.after}`);
+    if (options.search !== undefined) {
+      const pattern = `%${options.search.toLowerCase().replaceAll(/[\\%_]/g, "\\$&")}%`;
+      conditions.push(sql`lower(name) LIKE ${pattern} ESCAPE '\\'`);
+    }
+    const rows = await this.#database.all<Row>(
+      sql`SELECT * FROM agent_instance WHERE ${joinSql(conditions, " AND ")} ORDER BY name LIMIT ${options.limit}`,
+    );
+    return rows.map(fromRow);
+  }
+
+  /** Those of the names that exist, in order. */
+  async findMany(agent: string, names: readonly string[]): Promise<CatalogEntry[]> {
+    if (names.length === 0) return [];
+    const rows = await this.#database.all<Row>(
+      sql`SELECT * FROM agent_instance WHERE agent = ${agent} AND name IN (${sqlList(names)}) ORDER BY name`,
+    );
+    return rows.map(fromRow);
+  }
+
+  async count(agent: string): Promise<number> {
+    const row = await this.#database.get<{ n: number }>(
+      sql`SELECT count(*) AS n FROM agent_instance WHERE agent = ${agent}`,
+    );
+    return row?.n ?? 0;
+  }
+
+  /** Those due by `now`, longest first. */
+  async due(now: number, limit: number): Promise<CatalogEntry[]> {
+    const rows = await this.#database.all<Row>(
+      sql`SELECT * FROM agent_instance WHERE next_due_at <= ${now} ORDER BY next_due_at LIMIT ${limit}`,
+    );
+    return rows.map(fromRow);
+  }
+
+  /** The first due time after `now`; null when nothing is scheduled. */
+  async nextDueAfter(now: number): Promise<number | null> {
+    const row = await this.#database.get<{ at: number | null }>(
+      sql`SELECT min(next_due_at) AS at FROM agent_instance WHERE next_due_at > ${now}`,
+    );
+    return row?.at ?? null;
+  }
+
+  /** Resolves when everything changed before the call is durable. */
+  flush(): Promise<void> {
+    if (this.#flushing === null) return this.#start();
+    this.#next ??= this.#flushing.then(() => this.#start());
+    return this.#next;
+  }
+
+  async close(): Promise<void> {
+    await this.flush();
+    clearTimeout(this.#timer);
+  }
+
+  #start(): Promise<void> {
+    this.#next = null;
+    const changes = [...this.#changes.values()];
+    this.#changes = new Map();
+    if (changes.length === 0) return Promise.resolve();
+    const flushing = this.#database
+      .transaction(async (tx) => {
+        for (const change of changes) await apply(tx, change);
+      })
+      .finally(() => {
+        if (this.#flushing === flushing) this.#flushing = null;
+      });
+    this.#flushing = flushing;
+    return flushing;
+  }
+
+  #flushSoon(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      // A failed write of the control plane ends the process through its own path; nothing is waiting for this one.
+      this.flush().catch(() => undefined);
+    }, LAZY_FLUSH_MS).unref();
+  }
+
+  #change(ref: InstanceRef): Change {
+    const key = keyOf(ref);
+    let change = this.#changes.get(key);
+    if (change === undefined) {
+      change = { ref };
+      this.#changes.set(key, change);
+    }
+    return change;
+  }
+}
+
+async function apply(tx: Queryable, { ref, createdAt, lastActiveAt, nextDueAt }: Change): Promise<void> {
+  if (createdAt !== undefined) {
+    await tx.run(
+      sql`INSERT INTO agent_instance (agent, name, created_at, last_active_at, next_due_at)
+          VALUES (${ref.agent}, ${ref.name}, ${createdAt}, ${lastActiveAt ?? createdAt}, ${nextDueAt ?? null})
+          ON CONFLICT (agent, name) DO NOTHING`,
+    );
+    return;
+  }
+  const settings: SqlQuery[] = [];
+  if (lastActiveAt !== undefined) settings.push(sql`last_active_at = ${lastActiveAt}`);
+  if (nextDueAt !== undefined) settings.push(sql`next_due_at = ${nextDueAt}`);
+  await tx.run(
+    sql`UPDATE agent_instance SET ${joinSql(settings, ", ")} WHERE agent = ${ref.agent} AND name = ${ref.name}`,
+  );
+}
+
+function keyOf({ agent, name }: InstanceRef): string {
+  return `${agent}/${name}`;
+}
+
+function fromRow(row: Row): CatalogEntry {
+  return {
+    agent: row.agent,
+    name: row.name,
+    createdAt: row.created_at,
+    lastActiveAt: row.last_active_at,
+    nextDueAt: row.next_due_at,
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * An instance's state: one JSON value, replaced as a whole.
+ *
+ * Invariants:
+ * 1. What `get` returns and what is stored agree after every commit and every rollback; between, `get` is ahead by the open segment.
+ * 2. The row is written once per transaction, however often the state was set in it; every `set` is announced.
+ * 3. A value that is no JSON or exceeds the limit is refused before anything changes.
+ */
+import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import type { Participant, Transactions } from "../turns/transactions.ts";
+
+export class StateError extends Error {
+  override readonly name = "StateError";
+}
+
+export class InstanceState implements Participant {
+  readonly #database: InstanceDatabase;
+  readonly #transactions: Transactions;
+  readonly #maxBytes: number;
+  #committedJson: string | undefined;
+  #json: string | undefined;
+  #value: unknown;
+  #isParsed = false;
+  #isDirty = false;
+
+  constructor(database: InstanceDatabase, transactions: Transactions, maxBytes: number) {
+    this.#database = database;
+    this.#transactions = transactions;
+    this.#maxBytes = maxBytes;
+    this.#committedJson = database.get<{ value: string }>(
+      sql`SELECT value FROM _signalbox_state WHERE id = 1`,
+    )?.value;
+    this.#json = this.#committedJson;
+    transactions.join(this);
+  }
+
+  /** Serialised; undefined when it was never set. */
+  get json(): string | undefined {
+    return this.#json;
+  }
+
+  /** Undefined when it was never set. */
+  get value(): unknown {
+    if (!this.#isParsed) {
+      this.#value = this.#json === undefined ? undefined : JSON.parse(this.#json);
+      this.#isParsed = true;
+    }
+    return this.#value;
+  }
+
+  /** Returns the new state serialised. */
+  set(next: unknown): string {
+    const json = toStateJson(next, this.#maxBytes);
+    this.#transactions.open();
+    this.#json = json;
+    this.#value = next;
+    this.#isParsed = true;
+    this.#isDirty = true;
+    return json;
+  }
+
+  beforeCommit(): void {
+    if (!this.#isDirty) return;
+    this.#database.run(
+      sql`INSERT INTO _signalbox_state (id, value) VALUES (1, ${this.#json ?? "null"})
+          ON CONFLICT (id) DO UPDATE SET value = excluded.value`,
+    );
+  }
+
+  afterCommit(): void {
+    if (!this.#isDirty) return;
+    this.#isDirty = false;
+    this.#committedJson = this.#json;
+  }
+
+  afterRollback(): void {
+    if (!this.#isDirty) return;
+    this.#isDirty = false;
+    // Parsed again from the text: the code that failed may have changed the old value in place.
+    this.#json = this.#committedJson;
+    this.#isParsed = false;
+    this.#value = undefined;
+  }
+}
+
+function toStateJson(value: unknown, maxBytes: number): string {
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(value);
+  } catch (cause) {
+    throw new StateError(`the state is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
+  }
+  if (json === undefined)
+    throw new StateError("the state is not JSON: it is undefined, a function or a symbol");
+  // A character is one to three bytes of UTF-8, so most states need no exact count.
+  if (json.length * 3 > maxBytes && Buffer.byteLength(json) > maxBytes) {
+    throw new StateError(`the state is larger than ${maxBytes} bytes`);
+  }
+  return json;
+}

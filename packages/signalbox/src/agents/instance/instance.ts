@@ -1,0 +1,381 @@
+/**
+ * One instance of an agent in memory: its database, its mailbox, its parts, and the user's object.
+ *
+ *   starting → active → leaving → gone
+ *   starting → gone (its database or `onStart` failed; everything that waited gets the error)
+ *
+ * Invariants:
+ * 1. `onStart` has ended before any other turn begins.
+ * 2. `leaving` begins only when nothing runs, waits, or is unsynced, or when the instance is destroyed or its storage failed. Then
+ *    later events go to a successor, which opens the database only when this one has closed it.
+ * 3. Acknowledgements wait for the database's sync and for the catalog's entry of this instance and of its next due work.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { InstanceDatabase, InstanceRef } from "../../storage/ports/instance-store.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import { Activity } from "./activity.ts";
+import type { AnyAgent } from "../agent.ts";
+import type { AgentDefinition } from "../agent-definition.ts";
+import type { ConnectionGroup } from "../connections/connection-group.ts";
+import { DeadLetters } from "../work/dead-letters.ts";
+import { DeliveryLedger } from "./delivery-ledger.ts";
+import { createHost } from "./instance-host.ts";
+import type { InstanceEnvironment } from "./instance-environment.ts";
+import { InstanceState } from "./instance-state.ts";
+import { Mailbox } from "../turns/mailbox.ts";
+import { OutputGate } from "../turns/output-gate.ts";
+import { QUEUED_WEBHOOK, type QueuedWebhook, sendQueuedWebhook } from "../work/queued-webhook.ts";
+import { Schedules } from "../work/schedules.ts";
+import { Transactions } from "../turns/transactions.ts";
+import type { Turn, TurnOwner, TurnSpec } from "../turns/turn.ts";
+import { WorkPump } from "../work/work-pump.ts";
+import { WorkQueue } from "../work/work-queue.ts";
+
+/** What exists only while the database is open. */
+export interface InstanceParts {
+  readonly agent: AnyAgent;
+  readonly database: InstanceDatabase;
+  readonly gate: OutputGate;
+  readonly transactions: Transactions;
+  readonly state: InstanceState;
+  readonly workQueue: WorkQueue;
+  readonly deadLetters: DeadLetters;
+  readonly schedules: Schedules;
+  readonly ledger: DeliveryLedger;
+  readonly pump: WorkPump;
+}
+
+type Phase =
+  | { readonly kind: "starting" }
+  | { readonly kind: "active"; readonly parts: InstanceParts }
+  | { readonly kind: "leaving" }
+  | { readonly kind: "gone" };
+
+export interface InstanceEvents {
+  /** Nothing runs or waits any more. */
+  onIdle(instance: Instance): void;
+  /** The instance takes no events any more; `closed` resolves when its successor may open the database. */
+  onLeave(instance: Instance, closed: Promise<void>, nextDueAt: number | null): void;
+  /** The instance's code asked for its own end. */
+  onDestroyRequest(instance: Instance): Promise<void>;
+}
+
+export class Instance implements TurnOwner {
+  readonly definition: AgentDefinition;
+  readonly ref: InstanceRef;
+  /** `agent/name`. */
+  readonly key: string;
+  readonly activity: Activity;
+  readonly group: ConnectionGroup;
+  readonly environment: InstanceEnvironment;
+  readonly #events: InstanceEvents;
+  readonly #mailbox: Mailbox;
+  #phase: Phase = { kind: "starting" };
+  #started: Promise<void> = Promise.resolve();
+  #isStarting = false;
+  #indexed: Promise<void> | null = null;
+  /** What the catalog says, or will say before anything is acknowledged, about due work. */
+  #indexedDueAt: number | null = null;
+  #nextDueAt: number | null = null;
+  #left: Promise<void> = Promise.resolve();
+  lastActiveAt: number;
+
+  constructor(
+    environment: InstanceEnvironment,
+    events: InstanceEvents,
+    definition: AgentDefinition,
+    name: string,
+  ) {
+    this.environment = environment;
+    this.#events = events;
+    this.definition = definition;
+    this.ref = { agent: definition.kebab, name };
+    this.key = `${definition.kebab}/${name}`;
+    this.lastActiveAt = environment.clock.now();
+    this.activity = new Activity(environment.activity, definition.kebab, name);
+    this.group = environment.hub.group(this.key);
+    this.#mailbox = new Mailbox({
+      maxWaiting: environment.limits.maxWaitingTurns,
+      timeoutMs: environment.limits.turnTimeoutMs,
+      isInterleaving: definition.isInterleaving,
+      owner: this,
+      onEnd: (turn, error) => this.#onTurnEnd(turn, error),
+      onIdle: () => this.#checkIdle(),
+    });
+  }
+
+  get isStarting(): boolean {
+    return this.#isStarting;
+  }
+
+  get waitingTurns(): number {
+    return this.#mailbox.waitingCount;
+  }
+
+  /** The open parts; only turns may ask, and turns run only while they are open. */
+  get parts(): InstanceParts {
+    if (this.#phase.kind !== "active") throw new Error(`the instance ${this.key} is not in memory`);
+    return this.#phase.parts;
+  }
+
+  get isIdle(): boolean {
+    return (
+      this.#phase.kind === "active" &&
+      this.#mailbox.isIdle &&
+      this.#phase.parts.pump.isIdle &&
+      this.#phase.parts.gate.isIdle &&
+      !this.#phase.parts.transactions.isOpen
+    );
+  }
+
+  /** Queues a turn; resolves with its result when everything it did and saw is durable. */
+  run<T>(spec: TurnSpec<T>): Promise<T> {
+    return this.#mailbox.run(spec);
+  }
+
+  passGate(): Promise<void> {
+    return this.parts.gate.pass();
+  }
+
+  callAgent(...call: Parameters<TurnOwner["callAgent"]>): Promise<unknown> {
+    return this.environment.callAgent(...call);
+  }
+
+  /** Opens the database, after the predecessor has closed it, and runs `onStart`. Never rejects: who waits learns of a failure. */
+  start(predecessor: Promise<void> | undefined): void {
+    this.#started = this.#start(predecessor);
+  }
+
+  async #start(predecessor: Promise<void> | undefined): Promise<void> {
+    const { environment, ref } = this;
+    let database: InstanceDatabase | undefined;
+    try {
+      await predecessor;
+      const entry = await environment.catalog.find(ref).catch(failInternally);
+      database = await environment.store.open(ref).catch(failInternally);
+      if (entry === undefined) this.#indexed = environment.catalog.register(ref, this.lastActiveAt);
+      this.#indexedDueAt = entry?.nextDueAt ?? null;
+      await this.#open(database);
+      environment.metrics.starts.inc({ outcome: database.isNew ? "new" : "woken" });
+    } catch (error) {
+      environment.metrics.starts.inc({ outcome: "failed" });
+      this.#logError(error, "the instance could not start");
+      this.#leave(this.#close(database), error);
+    }
+  }
+
+  /** Leaves memory; the caller has seen that it is idle. */
+  hibernate(): void {
+    const { parts } = this;
+    this.environment.metrics.hibernations.inc();
+    this.activity.record("hibernate", this.environment.clock.now(), {});
+    this.#leave(this.#close(parts.database));
+  }
+
+  /** Finishes the running turn, if any, refuses the rest with `reason`, and leaves memory. */
+  async end(reason: unknown): Promise<void> {
+    this.#mailbox.close(reason);
+    await this.#started;
+    if (this.#phase.kind === "active") {
+      const { pump, gate, database } = this.#phase.parts;
+      pump.stop();
+      await this.#mailbox.whenQuiet();
+      await gate.pass().catch(() => undefined);
+      this.#leave(this.#close(database), reason);
+    }
+    await this.#left;
+  }
+
+  requestDestroy(): Promise<void> {
+    return this.#events.onDestroyRequest(this);
+  }
+
+  async #open(database: InstanceDatabase): Promise<void> {
+    const { environment } = this;
+    const { clock, limits, metrics } = environment;
+    const gate = new OutputGate(
+      async () => {
+        const startedAt = performance.now();
+        const indexed = this.#indexed;
+        this.#indexed = null;
+        await (indexed === null ? database.sync() : Promise.all([database.sync(), indexed]));
+        metrics.syncDurations.observe((performance.now() - startedAt) / 1000);
+      },
+      () => this.#checkIdle(),
+    );
+    const transactions = new Transactions(database, gate, (error) => this.#onCommitFailure(error));
+    const state = new InstanceState(database, transactions, limits.maxStateBytes);
+    const changed = () => pump.changed();
+    const deadLetters = new DeadLetters(database, transactions, clock, changed);
+    const workQueue = new WorkQueue(database, transactions, deadLetters, clock, changed);
+    const schedules = new Schedules(database, transactions, deadLetters, clock, changed);
+    const ledger = new DeliveryLedger(database, transactions, clock);
+    const pump = new WorkPump({
+      mailbox: this.#mailbox,
+      transactions,
+      queue: workQueue,
+      schedules,
+      clock,
+      call: (method, payload, about) => this.#callOwn(method, payload, about),
+      onDue: (at) => this.#onDue(at),
+      onBuried: (kind, callback, error) => this.#onBuried(kind, callback, error),
+    });
+    this.group.gate = gate;
+    this.#isStarting = true;
+    await this.#mailbox.open(gate, transactions, async () => {
+      if (database.isNew) {
+        transactions.open();
+        database.run(
+          sql`INSERT INTO _signalbox_meta (key, value) VALUES ('agent', ${this.ref.agent}), ('name', ${this.ref.name}),
+              ('created_at', ${String(this.lastActiveAt)}) ON CONFLICT (key) DO NOTHING`,
+        );
+      }
+      const host = createHost(this, {
+        ledger,
+        state,
+        workQueue,
+        deadLetters,
+        schedules,
+        gate,
+        database,
+        transactions,
+      });
+      const agent = new this.definition.agentClass(host, environment.variables);
+      const parts = {
+        agent,
+        database,
+        gate,
+        transactions,
+        state,
+        workQueue,
+        deadLetters,
+        schedules,
+        ledger,
+        pump,
+      };
+      this.#phase = { kind: "active", parts };
+      await agent.onStart();
+      this.#isStarting = false;
+    });
+    this.activity.record("start", clock.now(), { new: database.isNew });
+    pump.start();
+  }
+
+  #callOwn(method: string, payload: unknown, about: unknown): unknown {
+    if (method === QUEUED_WEBHOOK) {
+      return sendQueuedWebhook(
+        this.environment.outgoing,
+        this.environment.variables,
+        payload as QueuedWebhook,
+      );
+    }
+    if (!this.definition.hasMethod(method))
+      throw new TypeError(`the agent has no method "${method}" any more`);
+    const { agent } = this.parts;
+    return (agent as unknown as Record<string, (payload: unknown, about: unknown) => unknown>)[method]?.(
+      payload,
+      about,
+    );
+  }
+
+  /** The catalog must not name a later time than what is due; that it names an earlier one costs a wake for nothing. */
+  #onDue(at: number | null): void {
+    this.#nextDueAt = at;
+    if (at === null || (this.#indexedDueAt !== null && this.#indexedDueAt <= at)) return;
+    // Work put in the queue from now on is due at once, so "now" keeps the entry right until the instance leaves memory.
+    const dueAt = Math.min(at, this.environment.clock.now());
+    this.#indexedDueAt = dueAt;
+    const write = this.environment.catalog.setDue(this.ref, dueAt);
+    const before = this.#indexed;
+    this.#indexed = before === null ? write : Promise.all([before, write]).then(() => undefined);
+  }
+
+  #onBuried(kind: "queue" | "schedule", callback: string, error: unknown): void {
+    this.environment.metrics.buried.inc({ kind });
+    this.activity.record("buried", this.environment.clock.now(), { kind, callback });
+    this.#logError(error, `the ${kind === "queue" ? "queue item" : "schedule"} used up its attempts`, {
+      callback,
+    });
+  }
+
+  #onTurnEnd(turn: Turn, error: unknown): void {
+    const { metrics, clock } = this.environment;
+    const durationMs = performance.now() - turn.startedAt;
+    this.lastActiveAt = clock.now();
+    metrics.turns.inc({ kind: turn.kind, outcome: error === null ? "ok" : "error" });
+    metrics.turnDurations.observe({ kind: turn.kind }, durationMs / 1000);
+    const detail = { kind: turn.kind, label: turn.label, ms: Math.round(durationMs * 100) / 100 };
+    if (error === null) {
+      this.activity.record("turn", this.lastActiveAt, detail);
+      return;
+    }
+    this.activity.record("turn:error", this.lastActiveAt, { ...detail, error: messageOf(error) });
+    if (turn.kind !== "hook" && turn.kind !== "start" && !(error instanceof SignalboxError)) {
+      this.#logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
+      this.#tellAgent(error);
+    }
+  }
+
+  /** Calls `onError` in a turn of its own, if the agent has one. */
+  #tellAgent(cause: unknown): void {
+    if (this.#phase.kind !== "active" || !this.definition.hasMethod("onError")) return;
+    const { agent } = this.#phase.parts;
+    const hook = () => agent.onError(cause);
+    this.run({ kind: "hook", label: "onError", isGated: false, body: hook }).then(
+      undefined,
+      (failure: unknown) => this.#logError(failure, "onError failed"),
+    );
+  }
+
+  /** Errors of hooks that must not fail the turn they belong to. */
+  reportHookError(error: unknown, hook: string): void {
+    this.#logError(error, `${hook} failed`);
+    this.#tellAgent(error);
+  }
+
+  /** The disk is full or broken for this file: what memory holds can no longer be trusted, so the instance starts again from disk. */
+  #onCommitFailure(error: Error): void {
+    this.#logError(error, "the instance's storage failed; it starts again from what is stored");
+    setImmediate(() => void this.end(new SignalboxError("overloaded", { message: error.message })));
+  }
+
+  #checkIdle(): void {
+    if (this.isIdle) this.#events.onIdle(this);
+  }
+
+  #leave(closed: Promise<void>, reason?: unknown): void {
+    if (this.#phase.kind === "leaving" || this.#phase.kind === "gone") return;
+    this.#phase = { kind: "leaving" };
+    this.#left = closed.then(() => {
+      this.#phase = { kind: "gone" };
+    });
+    this.#mailbox.close(reason ?? new SignalboxError("stopping"));
+    this.#events.onLeave(this, this.#left, this.#nextDueAt);
+  }
+
+  async #close(database: InstanceDatabase | undefined): Promise<void> {
+    if (this.#phase.kind === "active") {
+      this.#phase.parts.pump.stop();
+      this.#phase.parts.transactions.finish();
+    }
+    this.group.gate = null;
+    this.environment.hub.releaseIfUnused(this.group);
+    await database?.close();
+  }
+
+  #logError(error: unknown, message: string, detail: object = {}): void {
+    this.environment.logger.error(
+      { err: error, agent: this.ref.agent, instance: this.ref.name, ...detail },
+      message,
+    );
+  }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Callers learn the message of what an agent's code throws; what storage says names files. */
+function failInternally(cause: unknown): never {
+  throw new SignalboxError("internal", { cause });
+}

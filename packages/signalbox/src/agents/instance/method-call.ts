@@ -1,0 +1,77 @@
+/** Calls of an agent's methods from outside: over a WebSocket, over HTTP, or from another agent. */
+import { SignalboxError } from "@signalbox/protocol";
+import type { AgentDefinition } from "../agent-definition.ts";
+import type { CallableMethod } from "../callable.ts";
+import type { Instance } from "./instance.ts";
+import { StreamingResponse, type StreamEvent } from "../streaming-response.ts";
+
+/** The method's entry; throws for one that is unknown, private, inherited from the runtime, or not marked. */
+export function findCallable(definition: AgentDefinition, method: string): CallableMethod {
+  const found = definition.callables.get(method);
+  if (found !== undefined) return found;
+  // Names of the runtime's own members are as unknown as any other: nobody learns what the base class has.
+  throw definition.hasMethod(method)
+    ? new SignalboxError("agent_method_not_callable", { message: `Method ${method} is not callable` })
+    : new SignalboxError("agent_method_unknown", { message: `Method ${method} does not exist` });
+}
+
+export interface CallOptions {
+  /** Instances that wait for the call. */
+  readonly callers?: readonly string[];
+  /** Throws to refuse the call when its turn has come. */
+  readonly check?: () => void;
+}
+
+/** Runs a method as a turn. What it returns is serialised inside the turn: a result that is no JSON fails it. */
+export function callMethod(
+  instance: Instance,
+  method: string,
+  args: readonly unknown[],
+  options: CallOptions = {},
+): Promise<string | undefined> {
+  return instance.run({
+    kind: "rpc",
+    label: method,
+    ...(options.callers === undefined ? {} : { callers: options.callers }),
+    body: () => {
+      options.check?.();
+      const result = invoke(instance, method, args);
+      return result instanceof Promise ? result.then(toJson) : toJson(result);
+    },
+  });
+}
+
+/** Runs a streaming method; frames go out through `emit` as they are produced, the last one is `end` or `error`. */
+export async function streamMethod(
+  instance: Instance,
+  method: string,
+  args: readonly unknown[],
+  emit: (event: StreamEvent) => void,
+  check: () => void,
+): Promise<void> {
+  const stream = new StreamingResponse(emit);
+  await instance.run({
+    kind: "rpc",
+    label: method,
+    body: async () => {
+      check();
+      await invoke(instance, method, [stream, ...args]);
+    },
+  });
+  stream.end();
+}
+
+function invoke(instance: Instance, method: string, args: readonly unknown[]): unknown {
+  const { agent } = instance.parts;
+  return (agent as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[method]?.(...args);
+}
+
+function toJson(value: unknown): string | undefined {
+  return JSON.stringify(value);
+}
+
+/** What a caller may know of an error thrown by an agent's code: its message, never its stack. */
+export function publicMessage(error: unknown): string {
+  if (error instanceof Error) return error.message;
+  return typeof error === "string" ? error : "The method failed";
+}

@@ -1,0 +1,189 @@
+/** How agents and instances look in the management interface. */
+import { z } from "zod";
+import type { SqlValue } from "../../storage/ports/sql.ts";
+import type { AgentDefinition } from "../agent-definition.ts";
+import type { DeadLetter } from "../work/dead-letters.ts";
+import type { InstanceReader } from "../instance/inspection.ts";
+import type { Instance } from "../instance/instance.ts";
+import type { CatalogEntry } from "../instance/instance-catalog.ts";
+import type { LiveConnection } from "../connections/live-connection.ts";
+import type { Schedule } from "../work/schedules.ts";
+import type { SocketHub } from "../connections/socket-hub.ts";
+import type { QueueItem } from "../work/work-queue.ts";
+
+export const agentResult = z.object({
+  name: z.string(),
+  class_name: z.string(),
+  is_built_in: z.boolean(),
+  callable: z.array(
+    z.object({ name: z.string(), description: z.string().nullable(), streaming: z.boolean() }),
+  ),
+  instance_count: z.int(),
+});
+
+export const instanceResult = z.object({
+  agent: z.string(),
+  name: z.string(),
+  created_at: z.iso.datetime(),
+  last_active_at: z.iso.datetime(),
+  in_memory: z.boolean(),
+  connection_count: z.int(),
+});
+
+export const instanceDetailResult = instanceResult.extend({
+  state: z.unknown(),
+  queue_count: z.int(),
+  dead_letter_count: z.int(),
+  schedule_count: z.int(),
+  next_due_at: z.iso.datetime().nullable(),
+});
+
+export const queueItemResult = z.object({
+  id: z.string(),
+  callback: z.string(),
+  payload: z.unknown(),
+  attempts: z.int(),
+  created_at: z.iso.datetime(),
+  next_attempt_at: z.iso.datetime(),
+  last_error: z.string().nullable(),
+});
+
+export const deadLetterResult = z.object({
+  id: z.string(),
+  item_id: z.string(),
+  origin: z.enum(["queue", "schedule"]),
+  callback: z.string(),
+  payload: z.unknown(),
+  attempts: z.int(),
+  error: z.string(),
+  created_at: z.iso.datetime(),
+  failed_at: z.iso.datetime(),
+});
+
+export const scheduleResult = z.object({
+  id: z.string(),
+  type: z.enum(["scheduled", "delayed", "cron", "interval"]),
+  callback: z.string(),
+  payload: z.unknown(),
+  due_at: z.iso.datetime(),
+  cron: z.string().nullable(),
+  interval_seconds: z.number().nullable(),
+});
+
+export const connectionResult = z.object({
+  id: z.string(),
+  tags: z.array(z.string()),
+  is_readonly: z.boolean(),
+  uri: z.string(),
+});
+
+export const activityResult = z.object({
+  type: z.string(),
+  agent: z.string(),
+  name: z.string(),
+  timestamp: z.iso.datetime(),
+  detail: z.record(z.string(), z.unknown()),
+});
+
+export function agent(definition: AgentDefinition, instanceCount: number): z.input<typeof agentResult> {
+  return {
+    name: definition.kebab,
+    class_name: definition.className,
+    is_built_in: definition.source === null,
+    callable: [...definition.callables.values()].map(({ name, description, streaming }) => ({
+      name,
+      description: description ?? null,
+      streaming: streaming ?? false,
+    })),
+    instance_count: instanceCount,
+  };
+}
+
+export function instance(
+  entry: CatalogEntry,
+  inMemory: Instance | undefined,
+  hub: SocketHub,
+): z.input<typeof instanceResult> {
+  return {
+    agent: entry.agent,
+    name: entry.name,
+    created_at: isoTime(entry.createdAt),
+    last_active_at: isoTime(Math.max(entry.lastActiveAt, inMemory?.lastActiveAt ?? 0)),
+    in_memory: inMemory !== undefined,
+    connection_count: hub.find(`${entry.agent}/${entry.name}`)?.joinedCount ?? 0,
+  };
+}
+
+export function readDetail(reader: InstanceReader) {
+  const queueAt = reader.workQueue.list(1).items[0]?.nextAttemptAt ?? null;
+  const scheduleAt = reader.schedules.nextAt();
+  const dueAt =
+    queueAt === null || scheduleAt === null ? (queueAt ?? scheduleAt) : Math.min(queueAt, scheduleAt);
+  return {
+    state: reader.state.value ?? null,
+    queue_count: reader.workQueue.count(),
+    dead_letter_count: reader.deadLetters.count(),
+    schedule_count: reader.schedules.count(),
+    next_due_at: dueAt === null ? null : isoTime(dueAt),
+  };
+}
+
+export function queueItem(item: QueueItem): z.input<typeof queueItemResult> {
+  return {
+    id: item.id,
+    callback: item.callback,
+    payload: item.payload ?? null,
+    attempts: item.attempts,
+    created_at: isoTime(item.createdAt),
+    next_attempt_at: isoTime(item.nextAttemptAt),
+    last_error: item.lastError,
+  };
+}
+
+export function deadLetter(letter: DeadLetter): z.input<typeof deadLetterResult> {
+  return {
+    id: letter.id,
+    item_id: letter.itemId,
+    origin: letter.origin,
+    callback: letter.callback,
+    payload: letter.payload ?? null,
+    attempts: letter.attempts,
+    error: letter.error,
+    created_at: isoTime(letter.createdAt),
+    failed_at: isoTime(letter.failedAt),
+  };
+}
+
+export function schedule(row: Schedule): z.input<typeof scheduleResult> {
+  return {
+    id: row.id,
+    type: row.type,
+    callback: row.callback,
+    payload: row.payload ?? null,
+    due_at: isoTime(row.time * 1000),
+    cron: row.cron ?? null,
+    interval_seconds: row.intervalSeconds ?? null,
+  };
+}
+
+export function connection({ id, tags, isReadonly, uri }: LiveConnection): z.input<typeof connectionResult> {
+  return { id, tags: [...tags], is_readonly: isReadonly, uri };
+}
+
+/** Bytes as base64 and large integers as text, since JSON has neither. */
+export function row(values: Readonly<Record<string, SqlValue>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      if (value instanceof Uint8Array) return [name, { base64: Buffer.from(value).toString("base64") }];
+      return [name, typeof value === "bigint" ? String(value) : value];
+    }),
+  );
+}
+
+export function pageInfo(count: number, next: string | null): object {
+  return { count, cursor: next, cursors: next === null ? {} : { after: next } };
+}
+
+function isoTime(time: number): string {
+  return new Date(time).toISOString();
+}

@@ -1,0 +1,81 @@
+/** Loads the files that export agent classes; everything wrong with one is one line that names it. */
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ConfigError } from "../../config/index.ts";
+import { AgentDefinition, isAgentClass } from "../agent-definition.ts";
+import type { AgentClass } from "../agent.ts";
+import { registerModuleHooks } from "./module-hooks.ts";
+
+/** Definitions by their names in URLs: built-in agents, replaced by users' classes of the same name. */
+export async function loadAgents(
+  builtIn: readonly AgentClass[],
+  modules: readonly string[],
+  folder: string,
+): Promise<ReadonlyMap<string, AgentDefinition>> {
+  const definitions = new Map<string, AgentDefinition>();
+  for (const agentClass of builtIn) {
+    const definition = new AgentDefinition(agentClass, null);
+    definitions.set(definition.kebab, definition);
+  }
+  if (modules.length > 0) await registerModuleHooks();
+  for (const module of modules) {
+    const path = resolve(folder, module);
+    for (const agentClass of await loadClasses(module, path)) {
+      const definition = define(agentClass, module, path);
+      const other = definitions.get(definition.kebab);
+      if (other !== undefined && other.source !== null && other.agentClass !== agentClass) {
+        throw broken(module, `the agent "${definition.kebab}" is already defined in ${other.source}`);
+      }
+      definitions.set(definition.kebab, definition);
+    }
+  }
+  return definitions;
+}
+
+async function loadClasses(module: string, path: string): Promise<AgentClass[]> {
+  if (!existsSync(path)) throw broken(module, `no such file (${path})`);
+  let exports: Record<string, unknown>;
+  try {
+    exports = await load(path);
+  } catch (cause) {
+    throw broken(module, `cannot be loaded: ${firstLines(cause)}`, cause);
+  }
+  const classes = [...new Set(Object.values(exports).filter(isAgentClass))];
+  if (classes.length === 0) throw broken(module, "exports no class that extends Agent");
+  return classes;
+}
+
+/** `require` reads ES modules too; only one that awaits at its top level needs `import`. */
+async function load(path: string): Promise<Record<string, unknown>> {
+  try {
+    return createRequire(import.meta.url)(path) as Record<string, unknown>;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_REQUIRE_ASYNC_MODULE") throw error;
+    return (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+  }
+}
+
+function define(agentClass: AgentClass, module: string, path: string): AgentDefinition {
+  try {
+    return new AgentDefinition(agentClass, path);
+  } catch (cause) {
+    throw broken(module, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+}
+
+function broken(module: string, reason: string, cause?: unknown): ConfigError {
+  return new ConfigError(`agents: ${module}: ${reason}`, cause === undefined ? undefined : { cause });
+}
+
+/** A compiler's report on one line. */
+function firstLines(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .slice(0, 2)
+    .join(" ")
+    .trim();
+}

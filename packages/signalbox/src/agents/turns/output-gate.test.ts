@@ -1,0 +1,158 @@
+import { describe, expect, it } from "vitest";
+import { OutputGate } from "./output-gate.ts";
+
+/** A disk whose syncs end when the test says so. */
+class Disk {
+  readonly syncs: { succeed: () => void; fail: () => void }[] = [];
+  readonly sync = () =>
+    new Promise<void>((succeed, reject) => {
+      this.syncs.push({ succeed, fail: () => reject(new Error("broken disk")) });
+    });
+
+  /** Resolves when the nth sync has begun. */
+  async begun(count: number): Promise<void> {
+    while (this.syncs.length < count) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+function open() {
+  const disk = new Disk();
+  const left: string[] = [];
+  let idle = 0;
+  const gate = new OutputGate(disk.sync, () => (idle += 1));
+  return {
+    disk,
+    gate,
+    left,
+    idleCount: () => idle,
+    send: (name: string) =>
+      gate.send({ release: () => left.push(name), drop: (error) => left.push(`${name}: ${error.message}`) }),
+    commit: (...names: string[]) => {
+      gate.transactionOpened();
+      for (const name of names)
+        gate.send({ release: () => left.push(name), drop: () => left.push(`no ${name}`) });
+      gate.transactionCommitted();
+    },
+  };
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("the output gate", () => {
+  it("lets through at once what follows no unsynced commit", () => {
+    const { left, send, disk } = open();
+    send("a");
+    expect(left).toEqual(["a"]);
+    expect(disk.syncs).toHaveLength(0);
+  });
+
+  it("holds what was produced in a transaction until its commit is synced", async () => {
+    const { left, disk, gate } = open();
+    gate.transactionOpened();
+    gate.send({ release: () => left.push("a"), drop: () => undefined });
+    await settle();
+    expect(disk.syncs).toHaveLength(0);
+    gate.transactionCommitted();
+    await disk.begun(1);
+    expect(left).toEqual([]);
+    disk.syncs[0]?.succeed();
+    await settle();
+    expect(left).toEqual(["a"]);
+  });
+
+  it("drops what was produced in a transaction that was rolled back", async () => {
+    const { left, gate, send } = open();
+    gate.transactionOpened();
+    send("a");
+    gate.transactionRolledBack();
+    send("b");
+    expect(left).toEqual(["a: the turn was rolled back before this left", "b"]);
+  });
+
+  it("holds answers that only read while a commit they may have seen is unsynced", async () => {
+    const { left, disk, send, commit } = open();
+    commit("write");
+    send("read");
+    expect(left).toEqual([]);
+    await disk.begun(1);
+    disk.syncs[0]?.succeed();
+    await settle();
+    expect(left).toEqual(["write", "read"]);
+  });
+
+  it("does not count a sync that had begun before a commit", async () => {
+    const { left, disk, commit } = open();
+    commit("one");
+    await disk.begun(1);
+    commit("two");
+    disk.syncs[0]?.succeed();
+    await disk.begun(2);
+    expect(left).toEqual(["one"]);
+    disk.syncs[1]?.succeed();
+    await settle();
+    expect(left).toEqual(["one", "two"]);
+  });
+
+  it("covers all commits that came before a sync with that one", async () => {
+    const { left, disk, commit, idleCount } = open();
+    for (let i = 0; i < 50; i++) commit(String(i));
+    await disk.begun(1);
+    disk.syncs[0]?.succeed();
+    await settle();
+    expect(left).toHaveLength(50);
+    expect(disk.syncs).toHaveLength(1);
+    expect(idleCount()).toBe(1);
+  });
+
+  it("lets nothing out after a failed sync, ever", async () => {
+    const { left, disk, commit, send, gate } = open();
+    commit("one");
+    await disk.begun(1);
+    disk.syncs[0]?.fail();
+    await settle();
+    send("two");
+    await expect(gate.pass()).rejects.toThrow("broken disk");
+    expect(left).toEqual(["no one", "two: broken disk"]);
+  });
+
+  describe("with outputs of an agent's code", () => {
+    const say = ({ gate, left }: ReturnType<typeof open>, name: string) =>
+      gate.sendWithSegment({ release: () => left.push(name), drop: () => left.push(`no ${name}`) });
+
+    it("lets those of a segment that writes nothing leave when the segment ends, and is idle then", async () => {
+      const opened = open();
+      say(opened, "a");
+      expect([opened.left, opened.gate.isIdle]).toEqual([[], false]);
+      await settle();
+      expect([opened.left, opened.gate.isIdle, opened.idleCount()]).toEqual([["a"], true, 1]);
+    });
+
+    it("holds those from before the first write of a segment until that write is synced", async () => {
+      const opened = open();
+      say(opened, "before");
+      opened.commit("after");
+      await opened.disk.begun(1);
+      expect(opened.left).toEqual([]);
+      opened.disk.syncs[0]?.succeed();
+      await settle();
+      expect(opened.left).toEqual(["before", "after"]);
+    });
+
+    it("drops those from before a write that is rolled back", () => {
+      const opened = open();
+      say(opened, "a");
+      opened.gate.transactionOpened();
+      opened.gate.transactionRolledBack();
+      expect(opened.left).toEqual(["no a"]);
+    });
+
+    it("does not let a later segment's rollback drop those of an earlier one", () => {
+      const opened = open();
+      say(opened, "a");
+      opened.gate.segmentEnded();
+      opened.gate.transactionOpened();
+      opened.gate.transactionRolledBack();
+      expect(opened.left).toEqual(["a"]);
+    });
+  });
+});

@@ -1,0 +1,127 @@
+/** Work that failed for good, kept until somebody replays or discards it. */
+import { ulid } from "../../core/ulid.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import { fromStoredPayload } from "./payload.ts";
+import type { Transactions } from "../turns/transactions.ts";
+
+export interface DeadLetter<Payload = unknown> {
+  readonly id: string;
+  /** Id of the queue item or schedule it was. */
+  readonly itemId: string;
+  readonly origin: "queue" | "schedule";
+  readonly callback: string;
+  readonly payload: Payload;
+  readonly attempts: number;
+  /** Message of the last failure. */
+  readonly error: string;
+  readonly createdAt: number;
+  readonly failedAt: number;
+}
+
+export interface NewDeadLetter {
+  readonly id: string;
+  readonly origin: "queue" | "schedule";
+  readonly callback: string;
+  /** Serialised. */
+  readonly payload: string | null;
+  readonly retry: string | null;
+  readonly attempts: number;
+  readonly error: string;
+  readonly createdAt: number;
+}
+
+interface DeadLetterRow {
+  readonly id: string;
+  readonly item_id: string;
+  readonly origin: "queue" | "schedule";
+  readonly callback: string;
+  readonly payload: string | null;
+  readonly retry: string | null;
+  readonly attempts: number;
+  readonly error: string;
+  readonly created_at: number;
+  readonly failed_at: number;
+}
+
+export class DeadLetters {
+  readonly #database: InstanceDatabase;
+  readonly #transactions: Transactions;
+  readonly #clock: Clock;
+  readonly #onReplay: () => void;
+
+  /** `onReplay` learns that the queue has got an item. */
+  constructor(database: InstanceDatabase, transactions: Transactions, clock: Clock, onReplay: () => void) {
+    this.#onReplay = onReplay;
+    this.#database = database;
+    this.#transactions = transactions;
+    this.#clock = clock;
+  }
+
+  add(letter: NewDeadLetter): void {
+    const now = this.#clock.now();
+    this.#transactions.open();
+    this.#database.run(
+      sql`INSERT INTO _signalbox_dead_letter (id, item_id, origin, callback, payload, retry, attempts, error, created_at, failed_at)
+          VALUES (${ulid(now)}, ${letter.id}, ${letter.origin}, ${letter.callback}, ${letter.payload}, ${letter.retry},
+                  ${letter.attempts}, ${letter.error}, ${letter.createdAt}, ${now})`,
+    );
+  }
+
+  count(): number {
+    return this.#database.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_dead_letter`)?.n ?? 0;
+  }
+
+  /** Oldest first. */
+  list(limit: number, after = ""): { items: DeadLetter[]; next: string | null } {
+    const rows = this.#database.all<DeadLetterRow>(
+      sql`SELECT * FROM _signalbox_dead_letter WHERE id > ${after} ORDER BY id LIMIT ${limit + 1}`,
+    );
+    const page = rows.slice(0, limit);
+    return { items: page.map(toDeadLetter), next: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
+  }
+
+  find(id: string): DeadLetter | undefined {
+    const row = this.#row(id);
+    return row === undefined ? undefined : toDeadLetter(row);
+  }
+
+  remove(id: string): boolean {
+    this.#transactions.open();
+    return this.#database.run(sql`DELETE FROM _signalbox_dead_letter WHERE id = ${id}`).changes > 0;
+  }
+
+  /** Puts it back at the end of the queue with all its attempts, in one transaction; false when there is none. */
+  replay(id: string): boolean {
+    const row = this.#row(id);
+    if (row === undefined) return false;
+    const now = this.#clock.now();
+    this.#transactions.open();
+    this.#database.run(
+      sql`INSERT INTO _signalbox_queue (id, callback, payload, retry, next_at, created_at)
+          VALUES (${row.id}, ${row.callback}, ${row.payload}, ${row.retry}, ${now}, ${row.created_at})
+          ON CONFLICT (id) DO NOTHING`,
+    );
+    this.#onReplay();
+    return this.remove(id);
+  }
+
+  #row(id: string): DeadLetterRow | undefined {
+    return this.#database.get<DeadLetterRow>(sql`SELECT * FROM _signalbox_dead_letter WHERE id = ${id}`);
+  }
+}
+
+function toDeadLetter(row: DeadLetterRow): DeadLetter {
+  return {
+    id: row.id,
+    itemId: row.item_id,
+    origin: row.origin,
+    callback: row.callback,
+    payload: fromStoredPayload(row.payload),
+    attempts: row.attempts,
+    error: row.error,
+    createdAt: row.created_at,
+    failedAt: row.failed_at,
+  };
+}

@@ -1,0 +1,32 @@
+/** Retry settings of a queue item or schedule, checked when they are given rather than when they are needed. */
+import type { RetryPolicy } from "../../core/retry.ts";
+
+export interface RetryOptions {
+  /** Attempts in all, at least 1. Default 3. */
+  readonly maxAttempts?: number;
+  /** Upper bound of the first delay. Default 100 ms; it doubles with each attempt. */
+  readonly baseDelayMs?: number;
+  /** Upper bound of any delay. Default 3,000 ms. */
+  readonly maxDelayMs?: number;
+}
+
+const DEFAULTS: RetryPolicy = { maxAttempts: 3, baseDelayMs: 100, maxDelayMs: 3000 };
+
+/** As it is stored: null for the defaults. Throws a `RangeError` for settings that make no sense. */
+export function toStoredRetry(options: RetryOptions | undefined): string | null {
+  if (options === undefined) return null;
+  const policy = { ...DEFAULTS, ...options };
+  if (!Number.isInteger(policy.maxAttempts) || policy.maxAttempts < 1) {
+    throw new RangeError("retry.maxAttempts must be an integer of at least 1");
+  }
+  if (!(policy.baseDelayMs > 0)) throw new RangeError("retry.baseDelayMs must be greater than 0");
+  if (!(policy.maxDelayMs > 0)) throw new RangeError("retry.maxDelayMs must be greater than 0");
+  if (policy.baseDelayMs > policy.maxDelayMs) {
+    throw new RangeError("retry.baseDelayMs must not be greater than retry.maxDelayMs");
+  }
+  return JSON.stringify(policy);
+}
+
+export function fromStoredRetry(stored: string | null): RetryPolicy {
+  return stored === null ? DEFAULTS : { ...DEFAULTS, ...(JSON.parse(stored) as RetryOptions) };
+}

@@ -1,0 +1,161 @@
+/**
+ * Runs what the instance's queue and schedules hold when it is due.
+ *
+ * Invariants:
+ * 1. At most one queue item and one schedule are in the mailbox at a time, each as a turn of its own: neither can starve the other, nor
+ *    the requests between them.
+ * 2. The timer is derived from the rows after every commit that changed them, and at the start.
+ */
+import type { Clock } from "../../core/clock.ts";
+import type { Mailbox } from "../turns/mailbox.ts";
+import type { Schedules } from "./schedules.ts";
+import type { Participant, Transactions } from "../turns/transactions.ts";
+import type { TurnKind } from "../turns/turn.ts";
+import type { WorkQueue } from "./work-queue.ts";
+
+/** Longest time node's timers can hold; a later due time is looked at again then. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export interface WorkPumpOptions {
+  readonly mailbox: Mailbox;
+  readonly transactions: Transactions;
+  readonly queue: WorkQueue;
+  readonly schedules: Schedules;
+  readonly clock: Clock;
+  /** Calls a method of the agent. */
+  readonly call: (method: string, payload: unknown, about: unknown) => unknown;
+  /** The time of the next due work has become known or has changed; null when there is none. */
+  readonly onDue: (at: number | null) => void;
+  /** Work has used up its attempts. */
+  readonly onBuried: (kind: "queue" | "schedule", callback: string, error: unknown) => void;
+}
+
+interface Attempt {
+  readonly callback: string;
+  readonly payload: unknown;
+  readonly about: unknown;
+  complete(): void;
+  fail(error: unknown): boolean;
+}
+
+export class WorkPump implements Participant {
+  readonly #options: WorkPumpOptions;
+  readonly #running = new Set<TurnKind>();
+  #isDirty = false;
+  #isStopped = true;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: WorkPumpOptions) {
+    this.#options = options;
+    options.transactions.join(this);
+  }
+
+  get isIdle(): boolean {
+    return this.#running.size === 0;
+  }
+
+  /** Rows have changed in the open transaction. */
+  readonly changed = (): void => {
+    this.#isDirty = true;
+  };
+
+  start(): void {
+    this.#isStopped = false;
+    this.#refresh();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** When work is due next; null when there is none. */
+  nextAt(): number | null {
+    const times = [this.#options.queue.nextAt(), this.#options.schedules.nextAt()].filter(
+      (at) => at !== null,
+    );
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
+  afterCommit(): void {
+    if (!this.#isDirty) return;
+    this.#isDirty = false;
+    this.#refresh();
+  }
+
+  afterRollback(): void {
+    this.#isDirty = false;
+  }
+
+  #refresh(): void {
+    if (this.#isStopped) return;
+    const now = this.#options.clock.now();
+    const queueAt = this.#options.queue.nextAt();
+    const scheduleAt = this.#options.schedules.nextAt();
+    this.#options.onDue(earliest(queueAt, scheduleAt));
+    if (queueAt !== null && queueAt <= now) this.#run("queue");
+    if (scheduleAt !== null && scheduleAt <= now) this.#run("schedule");
+    this.#arm(
+      earliest(
+        queueAt !== null && queueAt > now ? queueAt : null,
+        scheduleAt !== null && scheduleAt > now ? scheduleAt : null,
+      ),
+      now,
+    );
+  }
+
+  #arm(at: number | null, now: number): void {
+    clearTimeout(this.#timer);
+    if (at === null) return;
+    this.#timer = setTimeout(() => this.#refresh(), Math.min(at - now, MAX_TIMER_MS)).unref();
+  }
+
+  #run(kind: "queue" | "schedule"): void {
+    if (this.#running.has(kind)) return;
+    this.#running.add(kind);
+    let attempt: Attempt | null = null;
+    const turn = this.#options.mailbox.run({
+      kind,
+      label: kind,
+      isGated: false,
+      body: () => {
+        attempt = this.#begin(kind);
+        // The count must be stored even if the attempt takes the whole process down.
+        this.#options.transactions.commitNow();
+        return attempt === null ? undefined : perform(attempt, this.#options.call);
+      },
+      afterFailure: (error) => {
+        if (attempt?.fail(error) === true) this.#options.onBuried(kind, attempt.callback, error);
+      },
+    });
+    void Promise.allSettled([turn]).then(() => {
+      this.#running.delete(kind);
+      this.#refresh();
+    });
+  }
+
+  #begin(kind: "queue" | "schedule"): Attempt | null {
+    if (kind === "queue") {
+      const attempt = this.#options.queue.begin();
+      if (attempt === null) return null;
+      const { item } = attempt;
+      return { ...attempt, callback: item.callback, payload: item.payload, about: item };
+    }
+    const attempt = this.#options.schedules.begin();
+    if (attempt === null) return null;
+    const { schedule } = attempt;
+    return { ...attempt, callback: schedule.callback, payload: schedule.payload, about: schedule };
+  }
+}
+
+function perform(attempt: Attempt, call: WorkPumpOptions["call"]): unknown {
+  const result = call(attempt.callback, attempt.payload, attempt.about);
+  if (result instanceof Promise) return result.then(() => attempt.complete());
+  attempt.complete();
+  return undefined;
+}
+
+function earliest(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.min(a, b);
+}

@@ -1,0 +1,231 @@
+/**
+ * The durable queue of one instance: first in, first out, at least once.
+ *
+ *   ready → running → (done: row deleted in the transaction of the handler's last segment)
+ *                   → waiting for its next attempt (the items behind it go on meanwhile)
+ *                   → dead letter
+ *
+ * Invariants:
+ * 1. An attempt is counted and committed before it runs: an item that takes the process down with it runs out of attempts too.
+ * 2. The row goes away in the same transaction as what the handler wrote since its last await.
+ * 3. An item with an id that is already waiting replaces that item and keeps its place.
+ */
+import type { Clock } from "../../core/clock.ts";
+import { fullJitterDelay } from "../../core/retry.ts";
+import { ulid } from "../../core/ulid.ts";
+import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import { fromStoredPayload, toStoredPayload } from "./payload.ts";
+import { fromStoredRetry, type RetryOptions, toStoredRetry } from "./retry-options.ts";
+import type { Transactions } from "../turns/transactions.ts";
+
+export interface QueueItem<Payload = unknown> {
+  readonly id: string;
+  /** Method that handles it. */
+  readonly callback: string;
+  readonly payload: Payload;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+  /** Attempts begun so far. */
+  readonly attempts: number;
+  /** When the next attempt may begin, milliseconds since the epoch. */
+  readonly nextAttemptAt: number;
+  readonly lastError: string | null;
+}
+
+export interface QueueOptions {
+  readonly retry?: RetryOptions;
+  /** Key of the item; queueing it again while it waits replaces it. Default: a new one. */
+  readonly id?: string;
+}
+
+interface QueueRow {
+  readonly seq: number;
+  readonly id: string;
+  readonly callback: string;
+  readonly payload: string | null;
+  readonly retry: string | null;
+  readonly attempts: number;
+  readonly next_at: number;
+  readonly created_at: number;
+  readonly last_error: string | null;
+}
+
+/** A row on its way through an attempt. */
+export interface QueueAttempt {
+  readonly item: QueueItem;
+  /** Inside the handler's last segment: the item is done. */
+  complete(): void;
+  /** In a transaction of its own: schedules the next attempt or buries the item. Returns true when it was buried. */
+  fail(error: unknown): boolean;
+}
+
+const MAX_ID_LENGTH = 256;
+
+export class WorkQueue {
+  readonly #database: InstanceDatabase;
+  readonly #transactions: Transactions;
+  readonly #deadLetters: DeadLetters;
+  readonly #clock: Clock;
+  readonly #onChange: () => void;
+
+  constructor(
+    database: InstanceDatabase,
+    transactions: Transactions,
+    deadLetters: DeadLetters,
+    clock: Clock,
+    onChange: () => void,
+  ) {
+    this.#database = database;
+    this.#transactions = transactions;
+    this.#deadLetters = deadLetters;
+    this.#clock = clock;
+    this.#onChange = onChange;
+  }
+
+  add(callback: string, payload: unknown, options: QueueOptions = {}): string {
+    const now = this.#clock.now();
+    const id = options.id ?? ulid(now);
+    if (id === "" || id.length > MAX_ID_LENGTH) throw new RangeError("a queue id has 1 to 256 characters");
+    const retry = toStoredRetry(options.retry);
+    const stored = toStoredPayload(payload);
+    this.#transactions.open();
+    this.#database.run(
+      sql`INSERT INTO _signalbox_queue (id, callback, payload, retry, next_at, created_at)
+          VALUES (${id}, ${callback}, ${stored}, ${retry}, ${now}, ${now})
+          ON CONFLICT (id) DO UPDATE SET callback = excluded.callback, payload = excluded.payload, retry = excluded.retry,
+            attempts = 0, next_at = excluded.next_at, last_error = NULL`,
+    );
+    this.#onChange();
+    return id;
+  }
+
+  remove(id: string): boolean {
+    this.#transactions.open();
+    return this.#database.run(sql`DELETE FROM _signalbox_queue WHERE id = ${id}`).changes > 0;
+  }
+
+  removeAll(): number {
+    this.#transactions.open();
+    return this.#database.run(sql`DELETE FROM _signalbox_queue`).changes;
+  }
+
+  removeByCallback(callback: string): number {
+    this.#transactions.open();
+    return this.#database.run(sql`DELETE FROM _signalbox_queue WHERE callback = ${callback}`).changes;
+  }
+
+  find(id: string): QueueItem | undefined {
+    const row = this.#database.get<QueueRow>(sql`SELECT * FROM _signalbox_queue WHERE id = ${id}`);
+    return row === undefined ? undefined : toItem(row);
+  }
+
+  /** In order, `limit` of them, starting after the item with the position `after`. */
+  list(limit: number, after = 0): { items: QueueItem[]; next: number | null } {
+    const rows = this.#database.all<QueueRow>(
+      sql`SELECT * FROM _signalbox_queue WHERE seq > ${after} ORDER BY seq LIMIT ${limit + 1}`,
+    );
+    const page = rows.slice(0, limit);
+    return { items: page.map(toItem), next: rows.length > limit ? (page.at(-1)?.seq ?? null) : null };
+  }
+
+  all(): QueueItem[] {
+    return this.#database.all<QueueRow>(sql`SELECT * FROM _signalbox_queue ORDER BY seq`).map(toItem);
+  }
+
+  count(): number {
+    return this.#database.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_queue`)?.n ?? 0;
+  }
+
+  /** When the next attempt of any item may begin; null when the queue is empty. */
+  nextAt(): number | null {
+    const first = this.#database.get<{ at: number }>(
+      sql`SELECT next_at AS at FROM _signalbox_queue ORDER BY seq LIMIT 1`,
+    );
+    // Almost always the first item is ready; only when it waits for another attempt the others must be looked at.
+    if (first === undefined || first.at <= this.#clock.now()) return first?.at ?? null;
+    return (
+      this.#database.get<{ at: number | null }>(sql`SELECT min(next_at) AS at FROM _signalbox_queue`)?.at ??
+      null
+    );
+  }
+
+  /** Takes the first item that is ready and counts the attempt; null when none is. Runs in a transaction of its own. */
+  begin(): QueueAttempt | null {
+    const now = this.#clock.now();
+    const row = this.#database.get<QueueRow>(
+      sql`SELECT * FROM _signalbox_queue WHERE next_at <= ${now} ORDER BY seq LIMIT 1`,
+    );
+    if (row === undefined) return null;
+    const policy = fromStoredRetry(row.retry);
+    this.#transactions.open();
+    if (row.attempts >= policy.maxAttempts) {
+      // Its last attempt began and never ended: the process died meanwhile.
+      this.#bury(row, "the process ended while the last attempt ran");
+      return this.begin();
+    }
+    this.#database.run(sql`UPDATE _signalbox_queue SET attempts = attempts + 1 WHERE seq = ${row.seq}`);
+    const attempts = row.attempts + 1;
+    return {
+      item: toItem({ ...row, attempts }),
+      complete: () => {
+        this.#transactions.open();
+        // Not the one that replaced it meanwhile: replacing starts the count again.
+        this.#database.run(
+          sql`DELETE FROM _signalbox_queue WHERE seq = ${row.seq} AND attempts = ${attempts}`,
+        );
+      },
+      fail: (error) => {
+        this.#transactions.open();
+        const message = errorText(error);
+        if (attempts >= policy.maxAttempts) {
+          this.#bury({ ...row, attempts }, message);
+          return true;
+        }
+        const nextAt = this.#clock.now() + Math.ceil(fullJitterDelay(attempts, policy));
+        this.#database.run(
+          sql`UPDATE _signalbox_queue SET next_at = ${nextAt}, last_error = ${message}
+              WHERE seq = ${row.seq} AND attempts = ${attempts}`,
+        );
+        this.#onChange();
+        return false;
+      },
+    };
+  }
+
+  #bury(row: QueueRow, error: string): void {
+    const { changes } = this.#database.run(
+      sql`DELETE FROM _signalbox_queue WHERE seq = ${row.seq} AND attempts = ${row.attempts}`,
+    );
+    if (changes === 0) return;
+    this.#deadLetters.add({
+      id: row.id,
+      origin: "queue",
+      callback: row.callback,
+      payload: row.payload,
+      retry: row.retry,
+      attempts: row.attempts,
+      error,
+      createdAt: row.created_at,
+    });
+  }
+}
+
+function toItem(row: QueueRow): QueueItem {
+  return {
+    id: row.id,
+    callback: row.callback,
+    payload: fromStoredPayload(row.payload),
+    createdAt: row.created_at,
+    attempts: row.attempts,
+    nextAttemptAt: row.next_at,
+    lastError: row.last_error,
+  };
+}
+
+/** An error's message without its stack, cut to a sensible length: it is stored and shown. */
+export function errorText(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return text.length > 1000 ? `${text.slice(0, 1000)}…` : text;
+}
