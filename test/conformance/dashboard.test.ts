@@ -247,7 +247,7 @@ describe("a request with the session's cookie", () => {
     ["a page of the same site without an origin", { "sec-fetch-site": "same-site" }],
   ])("may change nothing from %s", async (_, headers) => {
     const cookie = await logIn();
-    const answer = await change({ cookie, ...headers } as Record<string, string>);
+    const answer = await change({ cookie, ...headers });
     expect(answer.status).toBe(403);
     expect(JSON.parse(answer.body).errors[0].code).toBe(10003);
   });
@@ -277,7 +277,7 @@ describe("a request with the session's cookie", () => {
           headers: { cookie, ...headers },
         });
         socket.once("message", (text) => {
-          resolve((JSON.parse(String(text)) as { type: string }).type);
+          resolve((JSON.parse((text as Buffer).toString()) as { type: string }).type);
           socket.close();
         });
         socket.once("close", resolve);
