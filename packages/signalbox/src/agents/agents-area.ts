@@ -144,8 +144,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     },
     firstCommands: (url, tokenExpression) => [
       {
-        title: "See the agents and the methods they offer",
-        command: `curl -s -H "Authorization: Bearer ${tokenExpression}" ${url}/accounts/${AGENTS_ACCOUNT}/agents`,
+        title: "Ask the agent of the entity my-device for its latest events",
+        command: `curl -s -X POST -H "Authorization: Bearer ${tokenExpression}" ${url}/agents/webhook-agent/my-device/rpc/getEvents -d '[]'`,
       },
     ],
     async drain() {
