@@ -18,7 +18,11 @@ const cache = process.env.NODE_COMPILE_CACHE ?? join(dirname(fileURLToPath(impor
 // A long-running server keeps far less memory with few malloc arenas and a small young generation (measured: docs/benchmarks.md), and its
 // threads share the cache only through the environment. All of that is read when a process starts, so the server replaces itself once;
 // short commands do not pay for it.
-if (process.argv[2] === "serve" && process.platform !== "win32" && process.env.MALLOC_ARENA_MAX === undefined) {
+if (
+  process.argv[2] === "serve" &&
+  process.platform !== "win32" &&
+  process.env.MALLOC_ARENA_MAX === undefined
+) {
   const flags = ["--max-semi-space-size=8", ...process.execArgv];
   const environment = { ...process.env, MALLOC_ARENA_MAX: "2", NODE_COMPILE_CACHE: cache };
   process.execve(process.execPath, [process.execPath, ...flags, ...process.argv.slice(1)], environment);
