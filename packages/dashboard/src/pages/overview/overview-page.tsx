@@ -5,9 +5,10 @@ import { read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths } from "../../session/session.ts";
+import { CardFigure, type CardName } from "./card-figure.tsx";
 
 interface FirstCommand {
-  readonly card: "gateway" | "agents" | "tags";
+  readonly card: CardName;
   readonly title: string;
   readonly command: string;
 }
@@ -54,6 +55,7 @@ export function OverviewPage() {
                 <h2 id={`card-${card.card}`}>
                   <Link to={page(card.page)}>{card.title}</Link>
                 </h2>
+                <CardFigure card={card.card} />
                 <p className="muted">{card.lead}</p>
                 {all
                   .filter((command) => command.card === card.card)
