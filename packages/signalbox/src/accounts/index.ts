@@ -2,6 +2,7 @@ export { type Account, Accounts } from "./account.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";
 export { isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
+export { openSecretFile } from "./secret-file.ts";
 export { accountRoutes, showToken } from "./routes.ts";
 export {
   clearCookie,
