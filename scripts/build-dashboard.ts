@@ -8,7 +8,13 @@ import { join } from "node:path";
 
 const FOLDER = join(import.meta.dirname, "../packages/dashboard");
 /** What goes into the build: the dashboard and the packages it imports. */
-const SOURCES = ["dashboard/src", "dashboard/index.html", "dashboard/vite.config.ts", "protocol/src"];
+const SOURCES = [
+  "dashboard/src",
+  "dashboard/index.html",
+  "dashboard/vite.config.ts",
+  "client/src",
+  "protocol/src",
+];
 
 if (!process.argv.includes("--if-stale") || isStale()) await build();
 

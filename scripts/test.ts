@@ -1,11 +1,17 @@
 /** `npm test`: makes sure that what the tests need is here, then runs them all. Arguments are passed on to the test runner. */
 import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { CHROMIUM_IS_MISSING, findChromium } from "../test/browser/support/chromium-path.ts";
 
 const args = process.argv.slice(2);
 const filters = args.filter((arg) => !arg.startsWith("-"));
 /** Whoever runs one unit test need not wait for a browser to be installed. */
 const needsBrowser = filters.length === 0 || filters.some((filter) => /browser|examples/.test(filter));
+
+// Tests of the dashboard must not pass or fail on yesterday's build.
+spawnSync(process.execPath, [join(import.meta.dirname, "build-dashboard.ts"), "--if-stale"], {
+  stdio: "inherit",
+});
 
 if (needsBrowser && findChromium() === null && !installChromium()) {
   console.error(CHROMIUM_IS_MISSING);

@@ -2,8 +2,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type AgentConnection, SignalboxClient } from "@signalbox/client";
+import { eventually } from "../../packages/client/test/eventually.ts";
 import type { Chatty, Counter } from "../fixtures/test-agents.ts";
 import { TEST_AGENTS } from "../support/agents.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -28,8 +29,6 @@ function counter(name: string, token: string | undefined = ROOT_TOKEN): AgentCon
   connections.push(connection);
   return connection.open();
 }
-
-const eventually = (check: () => void) => vi.waitFor(check, { timeout: 20_000 });
 
 describe("state", () => {
   it("is known when the connection is ready, and follows what methods and other clients do", async () => {
@@ -137,6 +136,50 @@ describe("the agent's own messages", () => {
   });
 });
 
+describe("operators", () => {
+  const agents = () => new SignalboxClient({ url: server.url, token: ROOT_TOKEN }).account().agents;
+
+  it("list agents and their instances, and read one with its state, connections and rows", async () => {
+    const connection = counter("operated");
+    await connection.stub.increment(2);
+    const classes = await agents().list().all();
+    expect(classes.find(({ name }) => name === "counter")?.callable.map(({ name }) => name)).toContain(
+      "increment",
+    );
+    expect((await agents().instances("Counter", { search: "operat" }).all()).map(({ name }) => name)).toEqual(
+      ["operated"],
+    );
+    const instance = agents().instance("Counter", "operated");
+    expect(await instance.get()).toMatchObject({ state: { count: 2 }, queue_count: 0, connection_count: 1 });
+    expect((await instance.connections().all()).map(({ id }) => id)).toEqual([connection.id]);
+    expect(await instance.sql("SELECT note FROM hits")).toEqual({ rows: [{ note: "+2" }], truncated: false });
+    expect((await instance.events().all()).map(({ type }) => type)).toContain("connect");
+    expect(await instance.queue().all()).toEqual([]);
+    expect(await instance.schedules().all()).toEqual([]);
+  });
+
+  it("read instances over pages, and dead letters, replay and discard them", async () => {
+    for (const name of ["page-a", "page-b", "page-c"]) await counter(name).ready();
+    const list = agents().instances("counter", { search: "page-", limit: 2 });
+    const sizes: number[] = [];
+    for await (const page of list.pages()) sizes.push(page.items.length);
+    expect(sizes.reduce((sum, size) => sum + size)).toBe(3);
+    const instance = agents().instance("counter", "page-a");
+    expect(await instance.deadLetters().all()).toEqual([]);
+    expect(await instance.replayDeadLetters()).toBe(0);
+    await expect(instance.discardDeadLetter("none")).rejects.toMatchObject({ status: 404 });
+  });
+
+  it("destroy an instance, whose connections end for good", async () => {
+    const connection = counter("doomed");
+    await connection.ready();
+    const instance = agents().instance("counter", "doomed");
+    await instance.destroy();
+    await eventually(() => expect(connection.status).toBe("closed"));
+    await expect(instance.get()).rejects.toMatchObject({ status: 404 });
+  });
+});
+
 describe("a server that is killed", () => {
   it("is found again on its address, with the state it had acknowledged and without a call run twice", async () => {
     const folder = await mkdtemp(join(tmpdir(), "signalbox-client-"));
@@ -154,9 +197,9 @@ describe("a server that is killed", () => {
       });
       connections.push(connection);
       expect(await connection.open().stub.increment(4)).toBe(4);
-      const loss = expect(connection.stub.never()).rejects.toMatchObject({ reason: "closed" });
+      const lost = connection.stub.never().catch((error: unknown) => error);
       await child.end("SIGKILL");
-      await loss;
+      expect(await lost).toMatchObject({ reason: "closed" });
       const waiting = connection.stub.increment(1);
       child = await start(new URL(child.url).port);
       expect(await waiting).toBe(5);

@@ -7,7 +7,7 @@ let server: TestServer;
 let client: SignalboxClient;
 
 beforeAll(async () => {
-  server = await startTestServer();
+  server = await startTestServer({ environment: { GITHUB_WEBHOOK_SECRET: "a secret of the test" } });
   client = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
 });
 
@@ -139,6 +139,22 @@ describe("tags", () => {
     expect(results.map(({ success }) => success)).toEqual([true, false]);
     await tags.delete(resource);
     await expect(tags.get(resource)).rejects.toMatchObject({ code: 1004, id: "tags_resource_not_found" });
+  });
+});
+
+describe("webhooks", () => {
+  it("reads sources, sends a test event, finds and replays its delivery", async () => {
+    const { webhooks } = client.account();
+    expect((await webhooks.sources().all()).map(({ name }) => name)).toContain("stripe");
+    expect(await webhooks.source("github")).toMatchObject({ secrets: 1, agent: "webhook-agent" });
+    const sent = await webhooks.sendTest("github", { entity: "acme/widgets" });
+    expect(sent.status).toBe(200);
+    const [delivery] = await webhooks.deliveries({ source: "github", status: "accepted" }).all();
+    expect(delivery).toMatchObject({ delivery_id: sent.delivery_id, instance: "acme-widgets" });
+    const detail = await webhooks.delivery(delivery?.id ?? "");
+    expect(JSON.parse(detail.body ?? "")).toMatchObject({ repository: { full_name: "acme/widgets" } });
+    expect(await webhooks.replay(delivery?.id ?? "")).toMatchObject({ status: "processed" });
+    await expect(webhooks.sendTest("stripe")).rejects.toMatchObject({ id: "conflict", status: 409 });
   });
 });
 

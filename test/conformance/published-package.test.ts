@@ -11,6 +11,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const OWN = new Map([
   ["signalbox", "signalbox"],
   ["@signalbox/protocol", "protocol"],
+  ["@signalbox/client", "client"],
 ]);
 let project: string;
 
@@ -54,7 +55,26 @@ it("serves, with a configuration file that uses the package's own types", async 
   const [line] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
   const { url } = JSON.parse(line) as { url: string };
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  expect(await (await fetch(`${url}/dashboard/`)).text()).toContain("<title>Signalbox</title>");
   const exit = once(child, "exit");
   child.kill("SIGTERM");
   expect((await exit)[0]).toBe(0);
+});
+
+it("the client and its hook load as installed", () => {
+  writeFileSync(
+    join(project, "use-client.js"),
+    `import { AgentConnection, SignalboxClient } from "@signalbox/client";
+     import { useAgent } from "@signalbox/client/react";
+     const client = new SignalboxClient({ url: "http://127.0.0.1:1", token: "none" });
+     const isConnection = client.agent({ agent: "Counter" }) instanceof AgentConnection;
+     const refused = await client.accounts.get("default").catch((error) => error.name);
+     console.log(isConnection, typeof useAgent, refused);`,
+  );
+  const { stdout, stderr } = spawnSync(process.execPath, ["use-client.js"], {
+    cwd: project,
+    encoding: "utf8",
+  });
+  expect(stderr).toBe("");
+  expect(stdout.trim()).toBe("true function SignalboxApiError");
 });

@@ -1,4 +1,6 @@
 /** The inspector: what came, what became of it, and replay, through the management interface and the command line. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCli } from "../../packages/signalbox/src/cli/main.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -64,6 +66,16 @@ describe("sources", () => {
     await server.api("POST", "/accounts", { id: "other" });
     expect((await server.api("GET", "/accounts/other/webhooks/sources")).body.result).toEqual([]);
     expect((await server.api("GET", "/accounts/other/webhooks/sources/github")).status).toBe(404);
+  });
+
+  it("are filtered by their tags", async () => {
+    await server.api("PUT", "/accounts/default/tags", {
+      resource_type: "webhook_source",
+      resource_id: "github",
+      tags: { team: "core" },
+    });
+    const { body } = await server.api("GET", `${SOURCES}?tag=team=core`);
+    expect((body.result as { name: string }[]).map(({ name }) => name)).toEqual(["github"]);
   });
 
   it("can be tried out with a sample that the server signs itself", async () => {
@@ -155,6 +167,22 @@ describe("deliveries", () => {
   it("are counted for Prometheus", async () => {
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
     expect(metrics).toMatch(/signalbox_webhook_deliveries_total\{source="generic",status="accepted"\} \d+/);
+  });
+});
+
+describe("the first command shown at the start", () => {
+  it("works as pasted into a shell that has the secret", async () => {
+    const command =
+      server.service.firstCommands.find(({ title }) => title.includes("webhook"))?.command ?? "exit 1";
+    const env = { ...process.env, WEBHOOK_SECRET: SECRET };
+    const { stdout } = await promisify(execFile)("sh", ["-c", command], { env });
+    expect(stdout).toBe('{"status":"processed"}');
+  });
+
+  it("is not shown while there is no secret to sign with", async () => {
+    const bare = await startTestServer();
+    expect(bare.service.firstCommands.filter(({ title }) => title.includes("signed webhook"))).toEqual([]);
+    await bare.stop();
   });
 });
 

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { auditLedgers, loadLedgers } from "../support/ledger/ledger-load.ts";
-import { LedgerModel } from "../support/ledger/ledger-model.ts";
+import { auditLedgers, LEDGER_CONFIG, loadLedgers } from "../support/ledger/ledger-load.ts";
+import { newLedgers } from "../support/ledger/ledger-model.ts";
 import { createRandom } from "../support/ledger/random.ts";
 import { StandbyServer } from "../support/standby-server.ts";
 import { ROOT_TOKEN } from "../support/test-server.ts";
@@ -16,7 +16,6 @@ import { ROOT_TOKEN } from "../support/test-server.ts";
 const KILLS = 100;
 /** Half of the kills come this early, when instances are opened and first written; the other half up to five times later. */
 const EARLY_MS = 60;
-const LEDGER = join(import.meta.dirname, "../fixtures/ledger-agent.ts");
 
 it(
   "a hundred kills under load lose nothing that was told and leave nothing half done",
@@ -25,9 +24,9 @@ it(
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = createRandom(seed);
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-kill-"));
-    const models = ["a", "b", "c", "d"].map((name) => new LedgerModel(name));
+    const models = newLedgers(3, 3);
     const options = {
-      args: ["--data-dir", dataDir, "--agents", LEDGER],
+      args: ["--data-dir", dataDir, "--config", LEDGER_CONFIG],
       env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
     };
     let told = 0;

@@ -2,29 +2,27 @@
  * The power goes at random moments under load. The disk has what was synced, and a random part of what was written since; the server must
  * come up from that with everything it told anybody, and nothing half done.
  */
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { auditLedgers, loadLedgers } from "../support/ledger/ledger-load.ts";
-import { LedgerModel } from "../support/ledger/ledger-model.ts";
+import { auditLedgers, LEDGER_CONFIG, loadLedgers } from "../support/ledger/ledger-load.ts";
+import { type LedgerModel, newLedgers } from "../support/ledger/ledger-model.ts";
 import { createRandom, type Random } from "../support/ledger/random.ts";
 import { CuttableServer } from "../support/power-cut/power-cut.ts";
 import { ROOT_TOKEN } from "../support/test-server.ts";
 
-const LEDGER = join(import.meta.dirname, "../fixtures/ledger-agent.ts");
-const CUTS = 12;
+const CUTS = 8;
 const MAX_LOAD_MS = 1500;
 
 function createServer(random: Random, forgetsSyncs = false): CuttableServer {
   return new CuttableServer({
-    args: ["--agents", LEDGER],
+    args: ["--config", LEDGER_CONFIG],
     env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
     random,
     forgetsSyncs,
   });
 }
 
-const newModels = () => ["a", "b", "c"].map((name) => new LedgerModel(name));
+const newModels = () => newLedgers(2, 3);
 
 /** Load for a random while, then the end as given. */
 async function loadUntil(
@@ -71,7 +69,7 @@ describe("when the power goes", { timeout: 300_000 }, () => {
     const models = newModels();
     try {
       await server.prepare();
-      for (let round = 0; round < 4; round++) {
+      for (let round = 0; round < 3; round++) {
         // The new process finds in memory, not on the disk, what the killed one had not synced; the audit makes it tell of it.
         await loadUntil(await server.start(), models, random, () => server.kill());
         await auditLedgers({ url: await server.start(), token: ROOT_TOKEN }, models);

@@ -40,12 +40,14 @@ export interface TestServerOptions {
   readonly clock?: Clock;
   /** Reuses a folder, e.g. after a restart; the caller removes it. */
   readonly dataDir?: string;
+  /** Default: a free one. A restart that clients should find again needs the same. */
+  readonly port?: number;
 }
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "signalbox-test-")));
   const environment = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ...options.environment };
-  const config = await loadConfig({ port: "0", dataDir }, environment, dataDir);
+  const config = await loadConfig({ port: String(options.port ?? 0), dataDir }, environment, dataDir);
   const logs: Record<string, unknown>[] = [];
   const logger = createLogger({
     level: "debug",

@@ -8,8 +8,8 @@ const SAMPLES = ["acme/widgets", "acme/rockets", "octo/hello-world"];
 function Page() {
   const [repositories, setRepositories] = useState(SAMPLES);
   const follow = (form: FormData) => {
-    const added = String(form.get("repository")).trim();
-    if (added !== "" && !repositories.includes(added)) setRepositories([added, ...repositories]);
+    const added = form.get("repository");
+    if (typeof added === "string" && !repositories.includes(added)) setRepositories([added, ...repositories]);
   };
   return (
     <main>

@@ -2,12 +2,21 @@
  * Clients of ledger instances that keep asking for effects until their server is gone, and tell the models what they were told. Answers that
  * were already under way when the server died still count: somebody saw them.
  */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import type { LedgerAudit } from "../../fixtures/ledger-agent.ts";
+import { LEDGER_IDLE_MS } from "../../fixtures/ledger.config.ts";
 import type { LedgerModel } from "./ledger-model.ts";
 import { pick, type Random } from "./random.ts";
 
+/** Configuration of servers under this load. */
+export const LEDGER_CONFIG = join(import.meta.dirname, "../../fixtures/ledger.config.ts");
+
 const METHODS = ["record", "recordInSteps", "recordAndQueue", "recordAndSchedule", "recordAndSay"] as const;
+
+/** Naps are shorter and longer than the time after which the fault tests let instances leave memory. */
+const MAX_NAP_MS = 4 * LEDGER_IDLE_MS;
 
 export interface LedgerServer {
   readonly url: string;
@@ -23,12 +32,16 @@ export async function loadLedgers(
   random: Random,
 ): Promise<void> {
   await Promise.all(
-    models.flatMap((model) => [
-      watch(server, model),
-      callMethods(server, model, random),
-      callMethods(server, model, random),
-      sendRequests(server, model),
-    ]),
+    models.flatMap((model) =>
+      model.isNapping
+        ? [sendRequests(server, model, () => random() * MAX_NAP_MS)]
+        : [
+            watch(server, model),
+            callMethods(server, model, random),
+            callMethods(server, model, random),
+            sendRequests(server, model, () => 0),
+          ],
+    ),
   );
 }
 
@@ -89,8 +102,10 @@ async function callMethods(server: LedgerServer, model: LedgerModel, random: Ran
   await closed(socket);
 }
 
-async function sendRequests(server: LedgerServer, model: LedgerModel): Promise<void> {
+async function sendRequests(server: LedgerServer, model: LedgerModel, pauseMs: () => number): Promise<void> {
   for (;;) {
+    const pause = pauseMs();
+    if (pause > 0) await sleep(pause);
     const id = `onRequest-${effects++}`;
     model.sending(id);
     try {

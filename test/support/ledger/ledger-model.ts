@@ -13,6 +13,8 @@ import type { LedgerAudit } from "../../fixtures/ledger-agent.ts";
 
 export class LedgerModel {
   readonly name: string;
+  /** Gets little work, with pauses, so that the instance leaves memory and comes back. */
+  readonly isNapping: boolean;
   readonly #sent = new Set<string>();
   readonly #told = new Set<string>();
   #highestCountSeen = 0;
@@ -27,8 +29,9 @@ export class LedgerModel {
   /** Effects that stand with their first half alone; a crash cut them, and they stay so. */
   readonly #halves = new Set<string>();
 
-  constructor(name: string) {
+  constructor(name: string, isNapping = false) {
     this.name = name;
+    this.isNapping = isNapping;
   }
 
   get toldCount(): number {
@@ -118,4 +121,12 @@ export class LedgerModel {
       );
     this.#lastWork = audit.work.at(-1)?.seq ?? this.#lastWork;
   }
+}
+
+/** So many instances under constant load, and so many that nap. */
+export function newLedgers(busy: number, napping: number): LedgerModel[] {
+  return [
+    ...Array.from({ length: busy }, (_, i) => new LedgerModel(`busy-${i}`)),
+    ...Array.from({ length: napping }, (_, i) => new LedgerModel(`napping-${i}`, true)),
+  ];
 }

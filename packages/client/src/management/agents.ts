@@ -1,11 +1,91 @@
+import { kebabCase } from "@signalbox/protocol";
 import { List } from "./list.ts";
-import { type RequestOptions, type Transport } from "./transport.ts";
+import { pathOf, type RequestOptions, type Transport } from "./transport.ts";
 
 /** An agent class that the service has loaded. */
 export interface AgentClass {
   /** Kebab-case, as in addresses. */
   readonly name: string;
   readonly class_name: string;
+  readonly is_built_in: boolean;
+  readonly callable: readonly {
+    readonly name: string;
+    readonly description: string | null;
+    readonly streaming: boolean;
+  }[];
+  readonly instance_count: number;
+}
+
+export interface Instance {
+  readonly agent: string;
+  readonly name: string;
+  readonly created_at: string;
+  readonly last_active_at: string;
+  readonly in_memory: boolean;
+  readonly connection_count: number;
+}
+
+export interface InstanceDetail extends Instance {
+  readonly state: unknown;
+  readonly queue_count: number;
+  readonly dead_letter_count: number;
+  readonly schedule_count: number;
+  readonly next_due_at: string | null;
+}
+
+export interface QueueItem {
+  readonly id: string;
+  readonly callback: string;
+  readonly payload: unknown;
+  readonly attempts: number;
+  readonly created_at: string;
+  readonly next_attempt_at: string;
+  readonly last_error: string | null;
+}
+
+/** Work that used up its attempts. */
+export interface DeadLetter {
+  readonly id: string;
+  readonly item_id: string;
+  readonly origin: "queue" | "schedule";
+  readonly callback: string;
+  readonly payload: unknown;
+  readonly attempts: number;
+  readonly error: string;
+  readonly created_at: string;
+  readonly failed_at: string;
+}
+
+export interface Schedule {
+  readonly id: string;
+  readonly type: "scheduled" | "delayed" | "cron" | "interval";
+  readonly callback: string;
+  readonly payload: unknown;
+  readonly due_at: string;
+  readonly cron: string | null;
+  readonly interval_seconds: number | null;
+}
+
+export interface LiveConnection {
+  readonly id: string;
+  readonly tags: readonly string[];
+  readonly is_readonly: boolean;
+  readonly uri: string;
+}
+
+/** Something that an instance did. */
+export interface Activity {
+  readonly type: string;
+  readonly agent: string;
+  readonly name: string;
+  readonly timestamp: string;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+export interface SqlResult {
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+  /** More rows fit than are returned. */
+  readonly truncated: boolean;
 }
 
 export class AgentsApi {
@@ -19,5 +99,79 @@ export class AgentsApi {
 
   list(options: RequestOptions = {}): List<AgentClass> {
     return new List(this.#transport, this.#path, {}, options);
+  }
+
+  /** By name; `search` is part of the name, `tag` filters as in the tagging interface. */
+  instances(
+    agent: string,
+    query: { search?: string; tag?: readonly string[]; limit?: number } = {},
+    options: RequestOptions = {},
+  ): List<Instance> {
+    return new List(this.#transport, this.#path + pathOf`/${kebabCase(agent)}/instances`, query, options);
+  }
+
+  instance(agent: string, name: string): InstanceApi {
+    return new InstanceApi(this.#transport, this.#path + pathOf`/${kebabCase(agent)}/instances/${name}`);
+  }
+}
+
+/** One instance as operators see it. To talk to it, open a connection with `client.agent`. */
+export class InstanceApi {
+  readonly #transport: Transport;
+  readonly #path: string;
+
+  constructor(transport: Transport, path: string) {
+    this.#transport = transport;
+    this.#path = path;
+  }
+
+  async get(options: RequestOptions = {}): Promise<InstanceDetail> {
+    return this.#transport.result<InstanceDetail>("GET", this.#path, options);
+  }
+
+  /** Removes the instance and everything it stored. */
+  async destroy(options: RequestOptions = {}): Promise<void> {
+    await this.#transport.request("DELETE", this.#path, options);
+  }
+
+  /** What waits, first in first. */
+  queue(query: { limit?: number } = {}, options: RequestOptions = {}): List<QueueItem> {
+    return new List(this.#transport, `${this.#path}/queue`, query, options);
+  }
+
+  deadLetters(query: { limit?: number } = {}, options: RequestOptions = {}): List<DeadLetter> {
+    return new List(this.#transport, `${this.#path}/dead-letters`, query, options);
+  }
+
+  /** Puts dead letters back in the queue, all of them unless some are named; resolves to their number. */
+  async replayDeadLetters(ids?: readonly string[], options: RequestOptions = {}): Promise<number> {
+    const request = { body: ids === undefined ? {} : { ids }, ...options };
+    const path = `${this.#path}/dead-letters/replay`;
+    return (await this.#transport.result<{ replayed: number }>("POST", path, request)).replayed;
+  }
+
+  async discardDeadLetter(id: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.request("DELETE", this.#path + pathOf`/dead-letters/${id}`, options);
+  }
+
+  schedules(options: RequestOptions = {}): List<Schedule> {
+    return new List(this.#transport, `${this.#path}/schedules`, {}, options);
+  }
+
+  connections(options: RequestOptions = {}): List<LiveConnection> {
+    return new List(this.#transport, `${this.#path}/connections`, {}, options);
+  }
+
+  /** What it did lately, newest first. */
+  events(options: RequestOptions = {}): List<Activity> {
+    return new List(this.#transport, `${this.#path}/events`, {}, options);
+  }
+
+  /** Runs one reading statement on a copy of the instance's database. */
+  async sql(text: string, options: RequestOptions = {}): Promise<SqlResult> {
+    return this.#transport.result<SqlResult>("POST", `${this.#path}/sql`, {
+      body: { sql: text },
+      ...options,
+    });
   }
 }

@@ -192,7 +192,7 @@ function deliveriesPath(context: CommandContext, extra: Record<string, string>):
     const value = context.option(name);
     if (value !== undefined) query.set(name, value);
   }
-  return `${webhooksPath(context)}/deliveries?${query}`;
+  return `${webhooksPath(context)}/deliveries?${query.toString()}`;
 }
 
 function deliveryPath(context: CommandContext): string {

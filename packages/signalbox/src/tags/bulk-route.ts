@@ -103,13 +103,19 @@ async function carryOut(
 ): Promise<(WriteOutcome | SignalboxError)[]> {
   const accountId = request.params["account_id"] ?? "";
   const valid = writes.filter((write): write is TagWrite => !(write instanceof SignalboxError));
-  const outcomes = isDryRun
+  const outcomes: readonly (WriteOutcome | SignalboxError)[] = isDryRun
     ? await parts.writer.preview(accountId, valid)
-    : await Promise.all(valid.map((write) => parts.writer.write(accountId, write)));
+    : await Promise.all(valid.map((write) => parts.writer.write(accountId, write).catch(expected)));
   let next = 0;
   return writes.map((write) =>
-    write instanceof SignalboxError ? write : (outcomes[next++] as WriteOutcome),
+    write instanceof SignalboxError ? write : (outcomes[next++] as WriteOutcome | SignalboxError),
   );
+}
+
+/** An error with a code is an item's own (too busy); anything else is a failure of the whole request. */
+function expected(error: unknown): SignalboxError {
+  if (error instanceof SignalboxError) return error;
+  throw error;
 }
 
 function showItem(outcome: WriteOutcome | SignalboxError, maxTagsPerResource: number): string {

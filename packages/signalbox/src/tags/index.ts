@@ -1,1 +1,1 @@
-export { createTagsArea, type TagsArea, type TagsAreaParts } from "./tags-area.ts";
+export { createTagsArea } from "./tags-area.ts";

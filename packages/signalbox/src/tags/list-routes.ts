@@ -1,4 +1,5 @@
 /** Lists over an account: resources by filter, keys, values of a key, and the summary of both. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { checkTagKey, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
@@ -160,6 +161,8 @@ async function summarise(parts: ListRoutesParts, request: RouteRequest): Promise
   );
   const result: object[] = [];
   for (const { text, uses } of page) {
+    // A hundred keys with a thousand values each are many rows; others get their turn in between.
+    await nextTurn();
     const values = await parts.vocabulary.values(accountId, text, null, {
       prefix: "",
       after: null,

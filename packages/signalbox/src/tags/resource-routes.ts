@@ -29,6 +29,7 @@ const named = z.object({
   resource_type: z.string(),
   resource_id: z.string(),
   worker_id: z.string().optional(),
+  access_application_id: z.string().optional(),
 });
 const set = named.extend({ tags: z.record(z.string(), z.string()), name: z.string().optional() });
 const merge = set.extend({ tags: z.record(z.string(), z.string().nullable()) });

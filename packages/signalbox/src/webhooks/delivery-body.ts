@@ -57,11 +57,13 @@ export function readDeliveryBody(
       settle();
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length));
     });
-    request.once("error", fail);
-    // A body that breaks off closes without an end.
-    request.once("close", () =>
-      fail(new SignalboxError("malformed_http", { message: "The request body broke off" })),
-    );
+    // A body that breaks off fails or closes without an end. Every request closes some day: errors are made only where they matter.
+    const breakOff = (cause?: unknown) => {
+      if (!isSettled)
+        fail(new SignalboxError("malformed_http", { message: "The request body broke off", cause }));
+    };
+    request.once("error", breakOff);
+    request.once("close", () => breakOff());
   });
 }
 

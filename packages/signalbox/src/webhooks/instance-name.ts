@@ -60,5 +60,5 @@ function toReversible(lower: string): string {
 
 /** Characters are code points; no need to count a megabyte to know that it is too long. */
 function countAtMost(text: string, max: number): boolean {
-  return text.length <= max || (text.length <= max * 2 && [...text].length <= max);
+  return text.length <= max || (text.length <= max * 2 && Array.from(text).length <= max);
 }

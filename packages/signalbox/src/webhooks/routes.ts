@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
 import { defineRoute, type Route } from "../http/route.ts";
+import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import { DELIVERY_STATUSES } from "./delivery-record.ts";
 import type { Intake } from "./intake.ts";
@@ -23,6 +24,7 @@ export interface RouteParts {
   readonly log: DeliveryLog;
   readonly intake: Intake;
   readonly clock: Clock;
+  readonly tags: TagLookup | undefined;
 }
 
 const PAGE_SIZE = 100;
@@ -53,17 +55,22 @@ export function webhookRoutes(parts: RouteParts): Route[] {
   return [...sourceRoutes(parts), ...deliveryRoutes(parts)];
 }
 
-function sourceRoutes({ sources, intake, clock }: RouteParts): Route[] {
+function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
   const path = "/accounts/{account_id}/webhooks/sources";
   return [
     defineRoute({
       method: "GET",
       path,
       access: "webhooks.read",
-      summary: "List webhook sources and whether each has a secret.",
+      summary:
+        "List webhook sources and whether each has a secret; `tag` filters as in the tagging interface.",
       result: z.array(sourceResult),
-      handler: ({ params }) => {
-        const own = [...sources.values()].filter((source) => source.accountId === params["account_id"]);
+      handler: async ({ params, rawQuery }) => {
+        const accountId = params["account_id"] ?? "";
+        const tagged = await tags?.matchingIds(accountId, "webhook_source", rawQuery.getAll("tag"));
+        const own = [...sources.values()].filter(
+          (source) => source.accountId === accountId && (tagged == null || tagged.has(source.name)),
+        );
         return { result: own.map(showSource), resultInfo: { count: own.length } };
       },
     }),

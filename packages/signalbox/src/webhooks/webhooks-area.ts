@@ -5,6 +5,7 @@ import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../storage/ports/database.ts";
+import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Admission } from "./admission.ts";
 import { DeliveryLog } from "./delivery-log.ts";
@@ -23,6 +24,7 @@ export interface WebhooksParts {
   readonly database: Database;
   readonly registry: Registry;
   readonly agents: AgentsDoor;
+  readonly tags?: TagLookup | undefined;
 }
 
 export function createWebhooksArea(parts: WebhooksParts): AreaModule {
@@ -45,7 +47,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   });
   return {
     mounts: [createFrontDoor({ sources, generic, intake, admission, config })],
-    routes: webhookRoutes({ sources, log, intake, clock }),
+    routes: webhookRoutes({ sources, log, intake, clock, tags: parts.tags }),
     // Agents are known by now: a delivery must not be the one to find out that its agent is misspelt.
     start: async () => requireAgents(sources, agents),
     stop: () => log.close(),

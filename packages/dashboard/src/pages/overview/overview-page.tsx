@@ -18,18 +18,21 @@ const CARDS = [
     title: "Gateway",
     page: "gateways",
     lead: "Send calls to AI providers through one address that authorises, limits, caches and logs them.",
+    next: { page: "gateways", title: "Require a token on a gateway" },
   },
   {
     card: "agents",
     title: "Agents and webhooks",
     page: "agents",
     lead: "Every verified event goes to its own agent: one instance per repository, customer or device.",
+    next: { page: "webhooks", title: "Set up a webhook source" },
   },
   {
     card: "tags",
     title: "Tags",
     page: "tags",
     lead: "Label gateways, agents, tokens and whatever else you run, then find them by label.",
+    next: { page: "tags", title: "Find resources by tag" },
   },
 ] as const;
 
@@ -60,6 +63,9 @@ export function OverviewPage() {
                       <CodeBlock code={command} label={title} isWrapped />
                     </div>
                   ))}
+                <p className="card-next">
+                  <Link to={page(card.next.page)}>{card.next.title}</Link>
+                </p>
               </section>
             ))}
           </div>

@@ -151,8 +151,8 @@ export class Instance implements TurnOwner {
     let database: InstanceDatabase | undefined;
     try {
       await predecessor;
-      const entry = await environment.catalog.find(ref);
-      database = await environment.store.open(ref);
+      const entry = await environment.catalog.find(ref).catch(failInternally);
+      database = await environment.store.open(ref).catch(failInternally);
       if (entry === undefined) this.#awaitIndex(environment.catalog.register(ref, this.lastActiveAt));
       this.#indexedDueAt = entry?.nextDueAt ?? null;
       await this.#open(database);
@@ -313,9 +313,11 @@ export class Instance implements TurnOwner {
   #onTurnEnd(turn: Turn, error: unknown): void {
     const { metrics, clock } = this.environment;
     const durationMs = performance.now() - turn.startedAt;
-    this.lastActiveAt = clock.now();
     metrics.turns.inc({ kind: turn.kind, outcome: error === null ? "ok" : "error" });
     metrics.turnDurations.observe({ kind: turn.kind }, durationMs / 1000);
+    // Whoever watches an instance must not fill its history with their own looking, nor keep it awake.
+    if (turn.kind === "look" && error === null) return;
+    this.lastActiveAt = clock.now();
     const detail = { kind: turn.kind, label: turn.label, ms: Math.round(durationMs * 100) / 100 };
     if (error === null) {
       this.activity.record("turn", this.lastActiveAt, detail);
@@ -392,4 +394,9 @@ export class Instance implements TurnOwner {
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Callers learn the message of what an agent's code throws; what storage says names files. */
+function failInternally(cause: unknown): never {
+  throw new SignalboxError("internal", { cause });
 }

@@ -1,119 +1,158 @@
 import { describe, expect, it } from "vitest";
-import { OutputGate, RolledBackError } from "./output-gate.ts";
+import { OutputGate } from "./output-gate.ts";
 
-/** A gate whose syncs end when the test says so, and a list of what came out of it. */
-function createGate() {
-  const syncs: { end: () => void; fail: (error: Error) => void }[] = [];
-  const gate = new OutputGate(
-    () => new Promise<void>((resolve, reject) => void syncs.push({ end: resolve, fail: reject })),
-    () => undefined,
-  );
-  const seen: string[] = [];
-  const output = (name: string) => ({
-    release: () => void seen.push(name),
-    drop: (error: Error) => void seen.push(`${name} dropped: ${error.name}`),
-  });
-  return { gate, seen, syncs, output };
+/** A disk whose syncs end when the test says so. */
+class Disk {
+  readonly syncs: { succeed: () => void; fail: () => void }[] = [];
+  readonly sync = () =>
+    new Promise<void>((succeed, reject) => {
+      this.syncs.push({ succeed, fail: () => reject(new Error("broken disk")) });
+    });
+
+  /** Resolves when the nth sync has begun. */
+  async begun(count: number): Promise<void> {
+    while (this.syncs.length < count) await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
-/** Long enough for microtasks, ticks and immediates that are due. */
-const settle = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+function open() {
+  const disk = new Disk();
+  const left: string[] = [];
+  let idle = 0;
+  const gate = new OutputGate(disk.sync, () => (idle += 1));
+  return {
+    disk,
+    gate,
+    left,
+    idleCount: () => idle,
+    send: (name: string) =>
+      gate.send({ release: () => left.push(name), drop: (error) => left.push(`${name}: ${error.message}`) }),
+    commit: (...names: string[]) => {
+      gate.transactionOpened();
+      for (const name of names)
+        gate.send({ release: () => left.push(name), drop: () => left.push(`no ${name}`) });
+      gate.transactionCommitted();
+    },
+  };
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("the output gate", () => {
-  it("lets an output of a segment that writes nothing leave when the segment ends", async () => {
-    const { gate, seen, output } = createGate();
-    gate.sendWithSegment(output("a"));
-    expect(seen).toEqual([]);
-    await settle();
-    expect(seen).toEqual(["a"]);
+  it("lets through at once what follows no unsynced commit", () => {
+    const { left, send, disk } = open();
+    send("a");
+    expect(left).toEqual(["a"]);
+    expect(disk.syncs).toHaveLength(0);
   });
 
-  it("holds what a segment says before its first write until that write is synced", async () => {
-    const { gate, seen, syncs, output } = createGate();
-    gate.sendWithSegment(output("before the write"));
+  it("holds what was produced in a transaction until its commit is synced", async () => {
+    const { left, disk, gate } = open();
     gate.transactionOpened();
-    gate.sendWithSegment(output("after the write"));
+    gate.send({ release: () => left.push("a"), drop: () => undefined });
     await settle();
+    expect(disk.syncs).toHaveLength(0);
     gate.transactionCommitted();
+    await disk.begun(1);
+    expect(left).toEqual([]);
+    disk.syncs[0]?.succeed();
     await settle();
-    expect(seen).toEqual([]);
-    syncs[0]?.end();
-    await settle();
-    expect(seen).toEqual(["before the write", "after the write"]);
+    expect(left).toEqual(["a"]);
   });
 
-  it("drops what a segment says before a write that is rolled back", () => {
-    const { gate, seen, output } = createGate();
-    gate.sendWithSegment(output("a"));
+  it("drops what was produced in a transaction that was rolled back", async () => {
+    const { left, gate, send } = open();
     gate.transactionOpened();
+    send("a");
     gate.transactionRolledBack();
-    expect(seen).toEqual([`a dropped: ${new RolledBackError().name}`]);
+    send("b");
+    expect(left).toEqual(["a: the turn was rolled back before this left", "b"]);
   });
 
-  it("does not let a later segment's rollback drop an earlier one's outputs", () => {
-    const { gate, seen, output } = createGate();
-    gate.sendWithSegment(output("a"));
-    gate.segmentEnded();
-    gate.transactionOpened();
-    gate.transactionRolledBack();
-    expect(seen).toEqual(["a"]);
+  it("holds answers that only read while a commit they may have seen is unsynced", async () => {
+    const { left, disk, send, commit } = open();
+    commit("write");
+    send("read");
+    expect(left).toEqual([]);
+    await disk.begun(1);
+    disk.syncs[0]?.succeed();
+    await settle();
+    expect(left).toEqual(["write", "read"]);
   });
 
-  it("does not count a sync that began before the commit", async () => {
-    const { gate, seen, syncs, output } = createGate();
-    gate.transactionOpened();
-    gate.transactionCommitted();
-    gate.send(output("first"));
+  it("does not count a sync that had begun before a commit", async () => {
+    const { left, disk, commit } = open();
+    commit("one");
+    await disk.begun(1);
+    commit("two");
+    disk.syncs[0]?.succeed();
+    await disk.begun(2);
+    expect(left).toEqual(["one"]);
+    disk.syncs[1]?.succeed();
     await settle();
-    gate.transactionOpened();
-    gate.transactionCommitted();
-    gate.send(output("second"));
-    syncs[0]?.end();
-    await settle();
-    expect(seen).toEqual(["first"]);
-    syncs[1]?.end();
-    await settle();
-    expect(seen).toEqual(["first", "second"]);
+    expect(left).toEqual(["one", "two"]);
   });
 
   it("covers all commits that came before a sync with that one", async () => {
-    const { gate, seen, syncs, output } = createGate();
-    for (let i = 0; i < 50; i++) {
-      gate.transactionOpened();
-      gate.send(output(String(i)));
-      gate.transactionCommitted();
-    }
+    const { left, disk, commit, idleCount } = open();
+    for (let i = 0; i < 50; i++) commit(String(i));
+    await disk.begun(1);
+    disk.syncs[0]?.succeed();
     await settle();
-    syncs[0]?.end();
-    await settle();
-    expect(seen).toHaveLength(50);
-    expect(syncs).toHaveLength(1);
-    expect(gate.isIdle).toBe(true);
+    expect(left).toHaveLength(50);
+    expect(disk.syncs).toHaveLength(1);
+    expect(idleCount()).toBe(1);
   });
 
-  it("holds an answer that only read, when a commit before it is not synced", async () => {
-    const { gate, seen, syncs, output } = createGate();
-    gate.transactionOpened();
-    gate.transactionCommitted();
-    gate.send(output("read"));
+  it("lets nothing out after a failed sync, ever", async () => {
+    const { left, disk, commit, send, gate } = open();
+    commit("one");
+    await disk.begun(1);
+    disk.syncs[0]?.fail();
     await settle();
-    expect(seen).toEqual([]);
-    syncs[0]?.end();
-    await settle();
-    expect(seen).toEqual(["read"]);
+    send("two");
+    await expect(gate.pass()).rejects.toThrow("broken disk");
+    expect(left).toEqual(["no one", "two: broken disk"]);
   });
 
-  it("lets nothing out after a failed sync", async () => {
-    const { gate, seen, syncs, output } = createGate();
-    gate.transactionOpened();
-    gate.transactionCommitted();
-    gate.send(output("a"));
-    await settle();
-    syncs[0]?.fail(new Error("disk"));
-    await settle();
-    gate.send(output("b"));
-    gate.sendWithSegment(output("c"));
-    await settle();
-    expect(seen).toEqual(["a dropped: Error", "b dropped: Error", "c dropped: Error"]);
+  describe("with outputs of an agent's code", () => {
+    const say = ({ gate, left }: ReturnType<typeof open>, name: string) =>
+      gate.sendWithSegment({ release: () => left.push(name), drop: () => left.push(`no ${name}`) });
+
+    it("lets those of a segment that writes nothing leave when the segment ends, and is idle then", async () => {
+      const opened = open();
+      say(opened, "a");
+      expect([opened.left, opened.gate.isIdle]).toEqual([[], false]);
+      await settle();
+      expect([opened.left, opened.gate.isIdle, opened.idleCount()]).toEqual([["a"], true, 1]);
+    });
+
+    it("holds those from before the first write of a segment until that write is synced", async () => {
+      const opened = open();
+      say(opened, "before");
+      opened.commit("after");
+      await opened.disk.begun(1);
+      expect(opened.left).toEqual([]);
+      opened.disk.syncs[0]?.succeed();
+      await settle();
+      expect(opened.left).toEqual(["before", "after"]);
+    });
+
+    it("drops those from before a write that is rolled back", () => {
+      const opened = open();
+      say(opened, "a");
+      opened.gate.transactionOpened();
+      opened.gate.transactionRolledBack();
+      expect(opened.left).toEqual(["no a"]);
+    });
+
+    it("does not let a later segment's rollback drop those of an earlier one", () => {
+      const opened = open();
+      say(opened, "a");
+      opened.gate.segmentEnded();
+      opened.gate.transactionOpened();
+      opened.gate.transactionRolledBack();
+      expect(opened.left).toEqual(["a"]);
+    });
   });
 });

@@ -109,7 +109,9 @@ export class OutputGate {
     // As for transactions: a tick queued from a microtask runs when no microtask is left.
     queueMicrotask(() =>
       process.nextTick(() => {
-        if (this.#segment === segment) this.segmentEnded();
+        if (this.#segment !== segment) return;
+        this.segmentEnded();
+        if (this.isIdle) this.#onIdle();
       }),
     );
   }

@@ -45,6 +45,8 @@ export class SqliteDatabase implements Database {
     writer.exec("BEGIN IMMEDIATE; PRAGMA user_version = 1; COMMIT;");
     syncFolder(dirname(path));
     const walSync = await WalSync.open(path, onSyncFailure);
+    // A process that was killed may have left commits unsynced, and reads wait for no sync.
+    await walSync.sync();
     const reader = SqliteConnection.open(path, { readOnly: true });
     reader.exec(`PRAGMA cache_size = -${CACHE_KIB};`);
     return new SqliteDatabase(writer, reader, walSync);

@@ -37,6 +37,12 @@ export class ResourceCache {
     if (generation === this.#generation && !this.#writing.has(key)) this.#entries.set(key, resource);
   }
 
+  /** Forgets everything. */
+  clear(): void {
+    this.#generation += 1;
+    this.#entries.clear();
+  }
+
   /** Call before the commit of changes to these keys … */
   beginWrite(keys: readonly string[]): void {
     this.#generation += 1;

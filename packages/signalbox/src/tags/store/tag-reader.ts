@@ -1,4 +1,5 @@
 /** Reads of resources and their tags: one, a page of those that match, and what other areas ask (`TagLookup`). */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { matchesTags, parseCanonicalTags, parseTagFilters } from "@signalbox/protocol";
 import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
@@ -108,6 +109,7 @@ export class TagReader implements TagLookup {
       const last = numbers.at(-1);
       if (numbers.length < SWEEP || last === undefined) return;
       after = last;
+      await nextTurn();
     }
   }
 

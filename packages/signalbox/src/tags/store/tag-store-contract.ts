@@ -25,6 +25,8 @@ export interface ContractEngine {
   open(): Promise<Database>;
   /** Random data sets of the property; fewer on an engine where each costs a database. */
   readonly runs: number;
+  /** Resources of the large data set (twice as many in all); enough to make some values frequent. */
+  readonly resources: number;
 }
 
 interface Store {
@@ -37,6 +39,8 @@ interface Store {
 }
 
 const A = "acct";
+/** Thousands of evaluations on a real database, on a machine that may be busy. */
+const PROPERTY_TIMEOUT_MS = 180_000;
 
 function buildStore(database: Database, bitmapMinUses?: number): Store {
   const clock = { time: 1_000_000 };
@@ -135,11 +139,12 @@ export function describeTagStore(name: string, engine: ContractEngine): void {
           });
           await fc.assert(property, { numRuns: engine.runs });
         }, bitmapMinUses),
+      PROPERTY_TIMEOUT_MS,
     );
 
     it("keeps sets right when values become frequent, shrink again and are spread over several chunks", () =>
       withStore(async (store) => {
-        const count = 5000;
+        const count = engine.resources;
         const model = new Map<string, Record<string, string>>();
         const load = Array.from({ length: count }, (_, i) => write(`r${i}`, sampleTags(i, 1)));
         await store.writer.load(A, load);

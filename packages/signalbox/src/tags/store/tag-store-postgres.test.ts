@@ -13,6 +13,7 @@ afterAll(() => server.drop());
 
 describeTagStore("PostgreSQL", {
   runs: 20,
+  resources: 1200,
   async open() {
     const database = await PostgresDatabase.open(server.url, (error) => {
       throw error;

@@ -12,6 +12,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describeTagStore("SQLite", {
   runs: 700,
+  resources: 5000,
   async open() {
     const database = await SqliteDatabase.open(join(folder, `${count++}.db`), (error) => {
       throw error;

@@ -69,7 +69,7 @@ export class TagWriter {
       budgetMs: Number.POSITIVE_INFINITY,
       bitmapMinUses: this.#options.bitmapMinUses ?? BITMAP_MIN_USES,
     };
-    return this.#database.transaction(async (tx) => {
+    const count = await this.#database.transaction(async (tx) => {
       let loaded = 0;
       for (const batch of inBatches(writes, LOAD_BATCH)) {
         const { outcomes } = await writeBatch(tx, accountNo, batch, options);
@@ -77,6 +77,8 @@ export class TagWriter {
       }
       return loaded;
     });
+    this.#options.cache.clear();
+    return count;
   }
 }
 

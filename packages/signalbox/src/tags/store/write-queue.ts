@@ -7,6 +7,7 @@
  * 3. At most two batches of an account are under way: while one waits for the disk, the next one runs, and what arrives meanwhile
  *    becomes the one after that.
  */
+import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
 import { BITMAP_MIN_USES } from "./index-delta.ts";
@@ -19,6 +20,9 @@ const MAX_BATCH = 64;
 /** How long one batch may hold the event loop before it leaves the rest to the next. */
 const BATCH_BUDGET_MS = 10;
 const MAX_UNDER_WAY = 2;
+/** Writes of one account that may wait: some ten seconds of work. More are refused, so that nobody waits for ever. */
+const MAX_PENDING = 20_000;
+const RETRY_AFTER_SECONDS = "5";
 
 interface Pending {
   readonly write: TagWrite;
@@ -53,12 +57,16 @@ export class WriteQueue {
     this.#options = options;
   }
 
+  /** Throws `overloaded` when too many writes wait already. */
   submit(accountNo: number, write: TagWrite): Promise<WriteOutcome> {
     return new Promise((resolve, reject) => {
       let queue = this.#queues.get(accountNo);
       if (queue === undefined) {
         queue = { accountNo, pending: [], underWay: 0 };
         this.#queues.set(accountNo, queue);
+      }
+      if (queue.pending.length >= MAX_PENDING) {
+        throw new SignalboxError("overloaded", { headers: { "retry-after": RETRY_AFTER_SECONDS } });
       }
       queue.pending.push({ write, resolve, reject });
       this.#advance(queue);

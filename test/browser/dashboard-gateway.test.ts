@@ -1,0 +1,163 @@
+/** The gateway pages, and the setup order of the contract (section 3.1) clicked through and proven with a real client. */
+import OpenAI from "openai";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { openDashboard, settled } from "./support/dashboard.ts";
+import { launchBrowser } from "./support/launch-browser.ts";
+
+let server: TestServer;
+let browser: Browser;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  browser = await launchBrowser();
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+function client(gateway: string, token?: string): OpenAI {
+  return new OpenAI({
+    apiKey: "not-needed",
+    baseURL: `${server.url}/v1/default/${gateway}/echo`,
+    maxRetries: 0,
+    ...(token === undefined ? {} : { defaultHeaders: { "gw-aig-authorization": `Bearer ${token}` } }),
+  });
+}
+
+const ask = (openai: OpenAI, content = "Hello") =>
+  openai.chat.completions.create({ model: "echo", messages: [{ role: "user", content }] });
+
+it("walks the setup order: a client without the token is accepted before and refused after", async () => {
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/gateways");
+  await page.getByRole("button", { name: "Create gateway" }).click();
+  await page.getByRole("dialog").getByLabel("Name").fill("shop");
+  await page.getByRole("dialog").getByRole("button", { name: "Create gateway" }).click();
+
+  // (1) The gateway's settings.
+  await page.getByRole("heading", { level: 1, name: "shop" }).waitFor();
+  await page.getByText("Unauthenticated").first().waitFor();
+  await ask(client("shop"));
+
+  // (2) A token with the Run permission, shown once.
+  await page.getByRole("button", { name: "Create authentication token" }).click();
+  const token = (await page.getByTestId("new-token").textContent()) ?? "";
+
+  // (3) Clients send it: the snippets have it filled in.
+  const code = page.getByRole("region", { name: "Client code" });
+  expect(await code.textContent()).toContain(`gw-aig-authorization: Bearer ${token}`);
+  expect(await code.textContent()).toContain(`${server.url}/v1/default/shop/echo/chat/completions`);
+  for (const tab of ["OpenAI SDK, TypeScript", "OpenAI SDK, Python", "Anthropic SDK"]) {
+    await page.getByRole("tab", { name: tab }).click();
+    expect(await code.textContent()).toContain(token);
+  }
+
+  // (4) The switch.
+  const toggle = page.getByRole("switch", { name: "Authenticated Gateway" });
+  await toggle.click();
+  await page.getByText("On: a call without a valid gateway token is refused").waitFor();
+  await page.getByText("Authenticated", { exact: true }).waitFor();
+
+  await expect(ask(client("shop"))).rejects.toMatchObject({ status: 401 });
+  const answer = await ask(client("shop", token), "Still here");
+  expect(answer.choices[0]?.message.content).toContain("Still here");
+
+  // And back.
+  await toggle.click();
+  await page.getByText("Off: anyone who reaches this address").waitFor();
+  await ask(client("shop"));
+  await page.reload();
+  await settled(page);
+  expect(await page.content()).not.toContain(token);
+  await close();
+});
+
+it("shows a call in the log as it happens, and its streamed answer assembled", async () => {
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/gateways/default/logs");
+  await page.getByText("No calls yet").waitFor();
+  const stream = await client("default").chat.completions.create(
+    { model: "echo", stream: true, messages: [{ role: "user", content: "One two three" }] },
+    { headers: { "gw-aig-metadata": '{"user":"ada"}' } },
+  );
+  for await (const chunk of stream) void chunk;
+  // No reload: the table is live.
+  const row = page.getByRole("row", { name: /echo/ });
+  await row.waitFor();
+  await row.getByRole("link").click();
+  await page.getByRole("heading", { level: 1, name: "Call" }).waitFor();
+  const response = page.getByRole("region", { name: "Response", exact: true });
+  await response.getByText("One two three").waitFor();
+  await response.getByText(/Assembled from \d+ events/).waitFor();
+  await page.getByRole("region", { name: "Request", exact: true }).getByText("One two three").waitFor();
+  const facts = page.getByRole("region", { name: "Figures" });
+  expect(await facts.textContent()).toMatch(/Tokens in\d+.*Duration.*Metadata: userada/);
+  await response.getByRole("tab", { name: "Raw" }).click();
+  expect(await response.getByRole("region").textContent()).toContain("chat.completion.chunk");
+  await close();
+});
+
+it("filters and searches the log", async () => {
+  await ask(client("default"), "plain");
+  await fetch(`${server.url}/v1/default/default/echo/chat/completions`, { method: "POST", body: "not json" });
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/gateways/default/logs");
+  const rows = page.getByRole("region", { name: "Calls" }).locator("tbody tr");
+  const total = await rows.count();
+  await page.getByLabel("Search metadata").fill("ada");
+  await expect.poll(() => rows.count()).toBe(1);
+  await page.getByLabel("Search metadata").fill("");
+  await expect.poll(() => rows.count()).toBe(total);
+  await page.getByLabel("Model").fill("no-such-model");
+  await page.getByText("No call matches").waitFor();
+  await page.getByLabel("Model").fill("ech");
+  await page.getByLabel("Outcome").selectOption("success");
+  await expect.poll(() => rows.count()).toBeGreaterThan(0);
+  expect(new URL(page.url()).searchParams.get("outcome")).toBe("success");
+  await close();
+});
+
+it("draws usage over time by provider and model, and sums it up by tag", async () => {
+  await server.api("PUT", "/accounts/default/tags", {
+    resource_type: "ai_gateway",
+    resource_id: "default",
+    tags: { team: "platform" },
+  });
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/gateways/default/analytics");
+  for (const title of ["Calls", "Errors", "Tokens", "Cost", "Latency, 95th percentile"])
+    await page.getByRole("img", { name: title, exact: true }).waitFor();
+  const calls = page.locator("figure").filter({ has: page.getByRole("heading", { name: "Calls" }) });
+  expect(await calls.locator("rect.series-1").count()).toBeGreaterThan(0);
+  await calls.getByText("Figures").click();
+  expect(await calls.locator("tbody td").last().textContent()).toMatch(/^\d+$/);
+  await page.getByLabel("Split by").selectOption("model");
+  await expect.poll(() => new URL(page.url()).searchParams.get("by")).toBe("model");
+
+  await open("/usage");
+  const byTag = page.getByRole("region", { name: "Usage by tag" });
+  expect(await byTag.getByRole("row", { name: /platform/ }).textContent()).toMatch(/platform\d/);
+  await close();
+});
+
+it("saves the behaviour of a gateway and deletes one", async () => {
+  const { page, open, close } = await openDashboard(browser, server);
+  await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "temporary" });
+  await open("/gateways/temporary");
+  await page.getByLabel("Rate limit (calls)").fill("3");
+  await page.getByRole("button", { name: "Save" }).click();
+  await expect
+    .poll(
+      async () => (await server.api("GET", "/accounts/default/ai-gateway/gateways/temporary")).body.result,
+    )
+    .toMatchObject({ rate_limiting_limit: 3, rate_limiting_interval: 60 });
+  await page.getByRole("button", { name: "Delete gateway" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("heading", { level: 1, name: "Gateways" }).waitFor();
+  await settled(page);
+  expect(await page.getByRole("link", { name: "temporary" }).count()).toBe(0);
+  await close();
+});

@@ -1,0 +1,135 @@
+/** The first minute: the link from the terminal, the three cards, logging in with a token, and logging out. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { openDashboard } from "./support/dashboard.ts";
+import { launchBrowser, openPage } from "./support/launch-browser.ts";
+
+let server: TestServer;
+let browser: Browser;
+
+beforeAll(async () => {
+  server = await startTestServer({ environment: { WEBHOOK_SECRET: "a-secret-for-the-test" } });
+  browser = await launchBrowser();
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+it("opens the overview from the login link and keeps no credential in the address or in any storage", async () => {
+  const { page, close } = await openDashboard(browser, server);
+  expect(new URL(page.url()).pathname).toBe("/dashboard/accounts/default");
+  expect(page.url()).not.toContain("code");
+  const stored = await page.evaluate<string>(
+    "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])",
+  );
+  expect(JSON.parse(stored)).toEqual([{}, {}, ""]);
+  await close();
+});
+
+it("shows three cards whose first commands work as pasted", async () => {
+  const { page, close } = await openDashboard(browser, server, {
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  const cards = page.locator(".card");
+  expect(await cards.getByRole("heading").allTextContents()).toEqual([
+    "Gateway",
+    "Agents and webhooks",
+    "Tags",
+  ]);
+  for (const title of ["Gateway", "Agents and webhooks", "Tags"]) {
+    const card = cards.filter({ has: page.getByRole("heading", { name: title, exact: true }) });
+    const blocks = await card.locator(".code-block").all();
+    expect(blocks.length).toBeGreaterThan(0);
+    for (const block of blocks) {
+      await block.getByRole("button", { name: "Copy" }).click();
+      await block.getByRole("button", { name: "Copied" }).waitFor();
+      const command = await page.evaluate<string>("navigator.clipboard.readText()");
+      const { stdout } = await promisify(execFile)("bash", ["-c", `set -o pipefail; ${command}`], {
+        env: {
+          ...process.env,
+          SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN,
+          WEBHOOK_SECRET: "a-secret-for-the-test",
+        },
+      });
+      expect(stdout, command).toMatch(/"success":true|"choices"|"status":"processed"/);
+      expect(stdout).not.toContain('"success":false');
+    }
+  }
+  await close();
+});
+
+it("says that a used link is used, and lets a pasted token in", async () => {
+  const link = server.service.createLoginLink();
+  await fetch(link, { redirect: "manual" });
+  const { page, problems, close } = await openPage(browser);
+  await page.goto(link);
+  await page.getByText("was used before or has expired").waitFor();
+  await page.getByLabel("Token").fill(await server.token(["tags.read"]));
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  const navigation = page.getByRole("navigation", { name: "Main" });
+  // Only what the token may see.
+  expect(await navigation.getByRole("link").allTextContents()).toEqual(["Overview", "Tags"]);
+  expect(problems).toEqual([]);
+  await close();
+});
+
+it("refuses a wrong token with a reason", async () => {
+  const { page, close } = await openPage(browser);
+  await page.goto(`${server.url}/dashboard/`);
+  await page.getByLabel("Token").fill("sbx_not-a-token");
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("alert").filter({ hasText: "unknown, expired or revoked" }).waitFor();
+  await close();
+});
+
+it("logs out here, in other tabs and on the server", async () => {
+  const { page, close } = await openDashboard(browser, server);
+  const other = await page.context().newPage();
+  await other.goto(`${server.url}/dashboard/`);
+  await other.getByRole("heading", { name: "Overview" }).waitFor();
+  const [cookie] = await page.context().cookies();
+  expect(cookie).toMatchObject({ httpOnly: true, sameSite: "Strict" });
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByRole("heading", { name: "Log in" }).waitFor();
+  await other.getByRole("heading", { name: "Log in" }).waitFor();
+  expect(await page.context().cookies()).toEqual([]);
+  const replay = await fetch(`${server.url}/accounts`, {
+    headers: { cookie: `${cookie?.name ?? ""}=${cookie?.value ?? ""}` },
+  });
+  expect(replay.status).toBe(401);
+  await close();
+});
+
+it("asks for a login when the session ends under an open page", async () => {
+  const made = await server.api("POST", "/accounts/default/tokens", {
+    name: "short-lived",
+    permissions: ["tokens.edit"],
+  });
+  const { page, close } = await openPage(browser);
+  await page.goto(`${server.url}/dashboard/`);
+  await page.getByLabel("Token").fill(made.body.result.token as string);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  await server.api("DELETE", `/accounts/default/tokens/${made.body.result.id as string}`);
+  await page.getByRole("link", { name: "Tokens" }).click();
+  await page.getByRole("heading", { name: "Log in" }).waitFor();
+  await close();
+});
+
+it("remembers the chosen theme over reloads", async () => {
+  const { page, close } = await openDashboard(browser, server, { colorScheme: "light" });
+  const background = () => page.evaluate<string>("getComputedStyle(document.body).backgroundColor");
+  const light = await background();
+  await page.getByLabel("Theme").selectOption("dark");
+  const dark = await background();
+  expect(dark).not.toBe(light);
+  await page.reload();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  expect(await background()).toBe(dark);
+  await close();
+});

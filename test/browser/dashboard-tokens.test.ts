@@ -1,0 +1,47 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { openDashboard } from "./support/dashboard.ts";
+import { launchBrowser } from "./support/launch-browser.ts";
+
+let server: TestServer;
+let browser: Browser;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  browser = await launchBrowser();
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+it("creates a token that is shown once and works, lists it, and revokes it at once", async () => {
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/tokens");
+  await page.getByText("No tokens yet").waitFor();
+  await page.getByRole("button", { name: "Create token" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("ci-deploys");
+  await dialog.getByRole("checkbox", { name: /tags\.read/ }).check();
+  await dialog.getByLabel("Expires").selectOption("30");
+  await dialog.getByRole("button", { name: "Create token" }).click();
+  const text = (await dialog.getByTestId("new-token").textContent()) ?? "";
+  expect((await server.api("GET", "/accounts/default/tags/keys", undefined, text)).status).toBe(200);
+  await dialog.getByRole("button", { name: "I have stored it" }).click();
+
+  await page.reload();
+  const row = page.getByRole("row", { name: /ci-deploys/ });
+  await row.waitFor();
+  expect(await row.textContent()).toContain(`…${text.slice(-4)}`);
+  expect(await row.textContent()).toContain("tags.read");
+  // Created with thirty days to go, a moment ago; used a moment ago.
+  expect(await row.textContent()).toMatch(/in (29|30) d/);
+  expect(await page.content()).not.toContain(text);
+
+  await row.getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+  await page.getByText("No tokens yet").waitFor();
+  expect((await server.api("GET", "/accounts/default/tags/keys", undefined, text)).status).toBe(401);
+  await close();
+});
