@@ -43,6 +43,8 @@ const CALL_METRICS: readonly Metric[] = [
   { name: "calls", unit: "1/s", better: "higher" },
   { name: "p50", unit: "ms", better: "lower" },
   { name: "p99", unit: "ms", better: "lower" },
+  // What a busy machine disturbs least.
+  { name: "CPU", unit: "µs a call", better: "lower" },
 ];
 
 /** A server under test; one is kept for the whole run, and each memory figure gets a fresh one. */
@@ -65,15 +67,15 @@ function contender(name: string, start: () => Promise<AgentServer>): Contender {
       const measure = async (scenario: string, round: number): Promise<Sample> => {
         switch (scenario) {
           case READ_ONE:
-            return calls(one, "get");
+            return calls(server, one, "get");
           case WRITE_ONE:
-            return calls(one, "increment");
+            return calls(server, one, "increment");
           case READ_MANY:
-            return calls(many, "get");
+            return calls(server, many, "get");
           case WRITE_MANY:
-            return calls(many, "increment");
+            return calls(server, many, "increment");
           case FIRST_TOUCH:
-            return firstTouches(server.port, round);
+            return firstTouches(server, round);
           case BROADCAST:
             return broadcast(server.port);
           case LATENCY:
@@ -102,28 +104,35 @@ function contender(name: string, start: () => Promise<AgentServer>): Contender {
   };
 }
 
-async function calls(sockets: readonly LeanSocket[], method: string): Promise<Sample> {
+async function calls(server: AgentServer, sockets: readonly LeanSocket[], method: string): Promise<Sample> {
   // Brings those that sleep back into memory, and both sides' code up to speed.
   await callOnceEach({ sockets, callers: CALLERS, method });
-  const { perSecond, p50Ms, p99Ms } = await callMethods({
+  const cpuBefore = server.cpuMs();
+  const { requests, perSecond, p50Ms, p99Ms } = await callMethods({
     sockets,
     callers: CALLERS,
     method,
     durationMs: CALL_MS,
   });
-  return { calls: perSecond, p50: p50Ms, p99: p99Ms };
+  return { calls: perSecond, p50: p50Ms, p99: p99Ms, ...cpuOf(server, cpuBefore, requests) };
 }
 
-async function firstTouches(port: number, round: number): Promise<Sample> {
-  const { perSecond, p50Ms, p99Ms, unexpected } = await runLoad({
-    port,
+async function firstTouches(server: AgentServer, round: number): Promise<Sample> {
+  const cpuBefore = server.cpuMs();
+  const { requests, perSecond, p50Ms, p99Ms, unexpected } = await runLoad({
+    port: server.port,
     connections: CALLERS,
     durationMs: CALL_MS,
     maxRequests: MAX_FIRST_TOUCHES,
     request: (sequence) => buildRequest("POST", pathOf(`first-${round}-${sequence}`)),
   });
   if (unexpected > 0) throw new Error(`${unexpected} first touches failed`);
-  return { touches: perSecond, p50: p50Ms, p99: p99Ms };
+  return { touches: perSecond, p50: p50Ms, p99: p99Ms, ...cpuOf(server, cpuBefore, requests) };
+}
+
+function cpuOf(server: AgentServer, before: number | null, count: number): { CPU?: number } {
+  const after = server.cpuMs();
+  return before === null || after === null ? {} : { CPU: ((after - before) * 1000) / count };
 }
 
 /** One caller changes the state again and again, each time after every listener has seen the last change. */
@@ -298,6 +307,7 @@ export const workload: Workload = {
         { name: "touches", unit: "1/s", better: "higher" },
         { name: "p50", unit: "ms", better: "lower" },
         { name: "p99", unit: "ms", better: "lower" },
+        { name: "CPU", unit: "µs a touch", better: "lower" },
       ],
     },
     {

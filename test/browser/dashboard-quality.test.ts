@@ -1,12 +1,10 @@
 /** What holds for every page: usable with a keyboard and a screen reader, in light and dark, on a phone, and quiet. */
-import { createRequire } from "node:module";
+import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { openDashboard, settled } from "./support/dashboard.ts";
 import { launchBrowser, openPage } from "./support/launch-browser.ts";
-
-const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 let server: TestServer;
 let browser: Browser;
@@ -80,9 +78,8 @@ interface Violation {
 /** Everything axe calls serious or critical, as readable lines. */
 async function seriousViolations(page: Page, options: object = {}): Promise<string[]> {
   if (!(await page.evaluate<boolean>("'axe' in globalThis"))) {
-    const { readFile } = await import("node:fs/promises");
     // Through the debugger: the page's own policy rightly refuses a foreign script tag.
-    await page.evaluate(await readFile(AXE, "utf8"));
+    await page.evaluate(axe.source);
   }
   const violations = await page.evaluate<Violation[]>(
     `axe.run(${JSON.stringify(options)}).then(({ violations }) => violations)`,

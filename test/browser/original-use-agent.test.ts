@@ -1,8 +1,11 @@
 /** `useAgent` of the public package, unmodified, in a real browser against a real server. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEST_AGENTS } from "../support/agents.ts";
+import { startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 import { type BuiltPage, buildPage } from "./support/built-page.ts";
 import { launchBrowser, openPage } from "./support/launch-browser.ts";
@@ -12,7 +15,7 @@ let built: BuiltPage;
 let browser: Browser;
 beforeAll(async () => {
   server = await startTestServer({ file: { agents: { modules: [TEST_AGENTS] } } });
-  built = await buildPage(join(import.meta.dirname, "pages/use-agent"));
+  built = await buildPage(join(import.meta.dirname, "original-use-agent-page"));
   browser = await launchBrowser();
 });
 afterAll(async () => {
@@ -21,9 +24,9 @@ afterAll(async () => {
   await server.stop();
 });
 
-const open = async (name: string) => {
+const open = async (name: string, token = ROOT_TOKEN, url = server.url) => {
   const watched = await openPage(browser);
-  const query = new URLSearchParams({ name, host: new URL(server.url).host, token: ROOT_TOKEN });
+  const query = new URLSearchParams({ name, host: new URL(url).host, token });
   await watched.page.goto(`${built.url}?${query.toString()}`);
   return watched;
 };
@@ -45,5 +48,45 @@ describe("useAgent", () => {
     );
     expect(real).toEqual([]);
     await Promise.all([one.close(), two.close()]);
+  });
+
+  it("learns who it is connected to, streams results, and sees the message of an error", async () => {
+    const { page, problems, close } = await open("streams");
+    await page.waitForSelector("#identity:text-is('counter/streams')");
+    await page.click("#stream");
+    await page.waitForSelector("#result:text-is('0,1,2 done')");
+    await page.click("#fail");
+    await page.waitForSelector("#result:text-is('failed at once')");
+    expect(problems.filter((problem) => !problem.includes("WebSocket is closed before"))).toEqual([]);
+    await close();
+  });
+
+  it("that may only read is refused a new state and gets the real one back", async () => {
+    const { page, close } = await open("read-only", await server.token(["agents.read"]));
+    await page.waitForSelector("#state:text-is('{\"count\":0}')");
+    await page.click("#set");
+    await page.waitForSelector("#refusal:text-is('Connection is readonly')");
+    await page.waitForSelector("#state:text-is('{\"count\":0}')");
+    await close();
+  });
+
+  it("comes back after the server was killed and started again, with the state and working calls", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "signalbox-hook-"));
+    const args = ["--data-dir", dataDir, "--agents", TEST_AGENTS];
+    const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
+    const first = await startServerProcess(args, { env });
+    const { page, close } = await open("restart", ROOT_TOKEN, first.url);
+    await page.waitForSelector("#state:text-is('{\"count\":0}')");
+    await page.click("#call");
+    await page.waitForSelector("#result:text-is('2')");
+    await first.end("SIGKILL");
+    const second = await startServerProcess(["--port", new URL(first.url).port, ...args], { env });
+    // A call made while the socket is down is sent when it is up again.
+    await page.click("#call");
+    await page.waitForSelector("#result:text-is('4')");
+    await page.waitForSelector("#state:text-is('{\"count\":4}')");
+    await close();
+    await second.end("SIGTERM");
+    await rm(dataDir, { recursive: true, force: true });
   });
 });

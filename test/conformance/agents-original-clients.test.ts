@@ -130,6 +130,57 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
   });
 });
 
+// 0.3.2 has neither identity nor stub.
+describe.each(VERSIONS.slice(0, 2))("AgentClient %s, beyond the oldest", (version, Client) => {
+  it.each(["plain", "two words", "ünïcode/with%2Fslash"])(
+    "is ready with the identity it asked for: %s",
+    async (name) => {
+      const identities = new Calls<string>();
+      const changes = new Calls<string>();
+      const client = new Client<Counting>({
+        agent: "Counter",
+        name: encodeURIComponent(`${name} ${version}`),
+        host: hostOf(server.url),
+        query: { token: ROOT_TOKEN },
+        onIdentity: (identified, agent) => identities.push(`${agent} ${identified}`),
+        onIdentityChange: (before) => changes.push(before),
+      });
+      await client.ready;
+      expect(identities.all).toEqual([`counter ${name} ${version}`]);
+      expect(client.identified).toBe(true);
+      expect(changes.all).toEqual([]);
+      client.close();
+    },
+  );
+
+  it("calls methods through its stub and learns why a state was refused", async () => {
+    const refusals = new Calls<string>();
+    const client = new Client<Counting>({
+      agent: "Counter",
+      name: `stub-${version}`,
+      host: hostOf(server.url),
+      query: { token: ROOT_TOKEN },
+      onStateUpdateError: refusals.push,
+    });
+    const { stub } = client as unknown as { stub: { increment(by: number): Promise<number> } };
+    expect(await stub.increment(4)).toBe(4);
+    client.close();
+
+    const reader = new Client<Counting>({
+      agent: "Counter",
+      name: `stub-${version}`,
+      host: hostOf(server.url),
+      query: { token: await server.token(["agents.read"]) },
+      onStateUpdateError: refusals.push,
+    });
+    await reader.ready;
+    reader.setState({ count: 1 });
+    expect(await refusals.until(() => true)).toBe("Connection is readonly");
+    await expect(reader.call("increment", [1])).rejects.toThrow("readonly");
+    reader.close();
+  });
+});
+
 describe("clients that may not connect", () => {
   it("learn that it is final and do not try again", async () => {
     const errors = new Calls<unknown>();

@@ -301,9 +301,11 @@ export class Instance implements TurnOwner {
   #onTurnEnd(turn: Turn, error: unknown): void {
     const { metrics, clock } = this.environment;
     const durationMs = performance.now() - turn.startedAt;
-    this.lastActiveAt = clock.now();
     metrics.turns.inc({ kind: turn.kind, outcome: error === null ? "ok" : "error" });
     metrics.turnDurations.observe({ kind: turn.kind }, durationMs / 1000);
+    // Whoever watches an instance must not fill its history with their own looking, nor keep it awake.
+    if (turn.kind === "look" && error === null) return;
+    this.lastActiveAt = clock.now();
     const detail = { kind: turn.kind, label: turn.label, ms: Math.round(durationMs * 100) / 100 };
     if (error === null) {
       this.activity.record("turn", this.lastActiveAt, detail);
