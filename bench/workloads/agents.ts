@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { startWorkerd } from "../rivals/workerd.ts";
 import { encodeText, LeanSocket } from "../support/lean-socket.ts";
 import { buildRequest, percentile, runLoad } from "../support/load.ts";
@@ -16,7 +17,7 @@ import { type ServerOnCore, startOnCore } from "../support/server-on-core.ts";
 import type { Contender, Metric, RunningContender, Sample, Workload } from "../support/workload.ts";
 
 const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
-const AGENTS = join(import.meta.dirname, "../support/counter-agent.ts");
+const AGENTS = fileURLToPath(new URL("../support/counter-agent.ts", import.meta.url));
 
 const CALLERS = 64;
 const INSTANCES = 1000;

@@ -13,12 +13,12 @@ import { ROOT_TOKEN } from "../support/test-server.ts";
 const CUTS = 8;
 const MAX_LOAD_MS = 1500;
 
-function createServer(random: Random, forgetsSyncs = false): CuttableServer {
+function createServer(random: Random, forgets?: "files" | "folders"): CuttableServer {
   return new CuttableServer({
     args: ["--config", LEDGER_CONFIG],
     env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
     random,
-    forgetsSyncs,
+    ...(forgets === undefined ? {} : { forgets }),
   });
 }
 
@@ -87,27 +87,31 @@ describe("when the power goes", { timeout: 300_000 }, () => {
     expect(models.map((model) => model.known[0])).not.toContain(0);
   });
 
-  it("this test would notice a server that does not wait for the disk", async () => {
-    const random = createRandom(1);
-    const server = createServer(random, true);
-    const models = newModels();
-    const findLoss = async (): Promise<unknown> => {
-      for (let cut = 0; cut < CUTS; cut++) {
-        const url = await server.start();
-        try {
-          await auditLedgers({ url, token: ROOT_TOKEN }, models);
-        } catch (error) {
-          return error;
+  it.each(["files", "folders"] as const)(
+    "a server that does not sync its %s is found out",
+    async (forgets) => {
+      const random = createRandom(1);
+      const server = createServer(random, forgets);
+      const models = newModels();
+      const findLoss = async (): Promise<unknown> => {
+        for (let cut = 0; cut < CUTS; cut++) {
+          const url = await server.start();
+          try {
+            await auditLedgers({ url, token: ROOT_TOKEN }, models);
+          } catch (error) {
+            return error;
+          }
+          await loadUntil(url, models, random, () => server.cutPower());
         }
-        await loadUntil(url, models, random, () => server.cutPower());
+        return null;
+      };
+      try {
+        await server.prepare();
+        // What is found first depends on chance: effects that are gone, rows that do not fit the state, a file that is damaged.
+        expect(await findLoss()).toBeInstanceOf(Error);
+      } finally {
+        await server.remove();
       }
-      return null;
-    };
-    try {
-      await server.prepare();
-      expect(String(await findLoss())).toContain("is lost, although somebody was told of it");
-    } finally {
-      await server.remove();
-    }
-  });
+    },
+  );
 });

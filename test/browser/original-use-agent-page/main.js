@@ -25,7 +25,7 @@ function Counter() {
   const stream = async () => {
     const chunks = [];
     const done = await agent.call("stream", [3], { stream: { onChunk: (chunk) => chunks.push(chunk) } });
-    setResult(`${chunks.join()} ${done}`);
+    setResult([chunks.join(), done].join(" "));
   };
   const fail = () => agent.stub.syncFail().catch((error) => setResult(error.message));
   return h(

@@ -1,10 +1,14 @@
-/** Loaded after `record-syncs.ts`: a process whose syncs return at once and do nothing, as if the server did not wait for the disk. */
+/**
+ * Loaded after `record-syncs.ts`: a process whose syncs of files (or of folders, by `POWER_CUT_FORGET`) return at once and do nothing, as if the
+ * server did not wait for the disk.
+ */
 import fs from "node:fs";
 import { isMainThread } from "node:worker_threads";
 
 if (isMainThread) {
   const handle = await fs.promises.open(process.execPath, "r");
-  const prototype = Object.getPrototypeOf(handle) as { datasync: () => Promise<void> };
+  const prototype = Object.getPrototypeOf(handle) as Record<string, () => Promise<void>>;
   await handle.close();
-  prototype.datasync = () => Promise.resolve();
+  // The server syncs folders with `sync` and everything else with `datasync`.
+  prototype[process.env["POWER_CUT_FORGET"] === "folders" ? "sync" : "datasync"] = () => Promise.resolve();
 }

@@ -13,8 +13,8 @@ export interface CuttableOptions {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly random: () => number;
-  /** The server's syncs do nothing: what a server that speaks too early would look like. */
-  readonly forgetsSyncs?: boolean;
+  /** The server's syncs of these do nothing: what a server that speaks too early would look like. */
+  readonly forgets?: "files" | "folders";
 }
 
 export class CuttableServer {
@@ -29,13 +29,14 @@ export class CuttableServer {
 
   /** Starts the server on what the disk holds; after `kill` also on what the dead process had not synced yet. */
   async start(): Promise<string> {
-    const imports = [RECORD_SYNCS, ...(this.#options.forgetsSyncs === true ? [FORGET_SYNCS] : [])];
+    const imports = [RECORD_SYNCS, ...(this.#options.forgets === undefined ? [] : [FORGET_SYNCS])];
     this.#server = await startServerProcess([...this.#options.args, "--data-dir", this.#dataDir], {
       env: {
         ...this.#options.env,
         NODE_OPTIONS: imports.map((file) => `--import=${file}`).join(" "),
         POWER_CUT_ROOT: this.#dataDir,
         POWER_CUT_JOURNAL: `${this.#dataDir}.journal`,
+        POWER_CUT_FORGET: this.#options.forgets ?? "",
       },
     });
     return this.#server.url;
