@@ -1,4 +1,5 @@
 /** What holds for every page: usable with a keyboard and a screen reader, in light and dark, on a phone, and quiet. */
+import { join } from "node:path";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -69,6 +70,12 @@ const PAGES: readonly (() => string)[] = [
   () => "/no-such-page",
 ];
 
+const PICTURES = join(import.meta.dirname, "../../test-results/dashboard");
+
+function pictureName(path: string): string {
+  return path === "" ? "overview" : path.slice(1).replaceAll("/", "-");
+}
+
 interface Violation {
   readonly id: string;
   readonly impact: string;
@@ -99,6 +106,8 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
       const rules = colorScheme === "dark" ? { runOnly: ["color-contrast"] } : {};
       const violations = await seriousViolations(page, rules);
       if (violations.length > 0) found[path()] = violations;
+      // For people who want to look; the folder is not kept.
+      await page.screenshot({ path: join(PICTURES, colorScheme, `${pictureName(path())}.png`) });
     }
     expect(found).toEqual({});
     await close();

@@ -47,7 +47,9 @@ export function clearCookie(request: IncomingMessage): string {
 
 /** Only ever used to be stricter or to write a link, so a client that lies about it harms nobody. */
 export function isForwardedHttps(request: IncomingMessage): boolean {
-  return request.headers["x-forwarded-proto"] === "https";
+  // Each proxy appends; the first entry is what the browser spoke.
+  const forwarded = request.headers["x-forwarded-proto"];
+  return typeof forwarded === "string" && forwarded.split(",")[0]?.trim() === "https";
 }
 
 /** Throws `forbidden` unless the request comes from a page of this server. */
