@@ -89,9 +89,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const dataFolder = DataFolder.open(options.config.dataDir);
     closers.push(() => dataFolder.close());
     const config =
-      options.makesWebhookSecret === true
-        ? withWebhookSecret(options.config, dataFolder, logger)
-        : options.config;
+      options.makesWebhookSecret === true ? withWebhookSecret(options.config, dataFolder) : options.config;
     const database = await openDatabase(config, dataFolder, options.onFatal);
     closers.push(() => database.close());
     await migrate(database);
@@ -180,6 +178,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const address = await listener.listen(config.host, config.port);
     const url = `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
     dataFolder.announce({ url, pid: process.pid });
+    if (config.webhookSecretFile !== undefined) {
+      logger.info(
+        { file: config.webhookSecretFile },
+        `${WEBHOOK_SECRET} is not set: generic webhooks are verified with the secret in this file`,
+      );
+    }
 
     let stopped: Promise<void> | undefined;
     return {
@@ -207,14 +211,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 const WEBHOOK_SECRET = "WEBHOOK_SECRET";
 
 /** The settings with a secret for generic webhooks: the environment's, else one that is made once and kept in the data folder. */
-function withWebhookSecret(config: Config, dataFolder: DataFolder, logger: Logger): Config {
+function withWebhookSecret(config: Config, dataFolder: DataFolder): Config {
   if (config.environment[WEBHOOK_SECRET]) return config;
   const file = dataFolder.file("webhook-secret");
   const { text } = openSecretFile(file, () => randomBytes(32).toString("hex"));
-  logger.info(
-    { file },
-    `${WEBHOOK_SECRET} is not set: generic webhooks are verified with the secret in the data folder`,
-  );
   return {
     ...config,
     environment: { ...config.environment, [WEBHOOK_SECRET]: text },
