@@ -59,7 +59,7 @@ module.exports = {
     {
       name: "areas-use-route-types-of-http",
       severity: "error",
-      from: { path: `${SRC}/(${AREAS.join("|")}|accounts)/`, pathNot: "\\.test\\.ts$" },
+      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|dashboard)/`, pathNot: "\\.test\\.ts$" },
       to: { path: area("http"), pathNot: HTTP_TYPES },
     },
     {
@@ -91,6 +91,13 @@ module.exports = {
       severity: "error",
       from: { path: "^packages/client/src/(?!react/)", pathNot: "\\.test\\.ts$" },
       to: { path: "node_modules/(@types/)?react|^packages/client/src/react/" },
+    },
+    {
+      name: "dashboard-is-a-client",
+      comment: "The page knows the service as any client does.",
+      severity: "error",
+      from: { path: "^packages/dashboard/src" },
+      to: { path: "^packages/(?!dashboard|client|protocol)" },
     },
     { name: "no-unresolved", severity: "error", from: {}, to: { couldNotResolve: true } },
   ],

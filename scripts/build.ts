@@ -13,6 +13,12 @@ const PUBLISHED = ["protocol", "signalbox", "client"];
 
 for (const name of PUBLISHED) build(join(ROOT, "packages", name));
 
+// The service finds the page beside its own compiled files.
+run(process.execPath, [join(ROOT, "scripts/build-dashboard.ts"), "--if-stale"]);
+cpSync(join(ROOT, "packages/dashboard/dist"), join(ROOT, "packages/signalbox/dist/src/dashboard-app"), {
+  recursive: true,
+});
+
 function build(folder: string): void {
   const out = join(folder, "dist");
   rmSync(out, { recursive: true, force: true });

@@ -79,12 +79,12 @@ function contender(name: string, start: (providerPort: number) => Promise<Target
           const cpuBefore = target.process?.cpuMs() ?? null;
           switch (scenario) {
             case ONE: {
-              const { perSecond, p50Ms, p99Ms } = await load(json, 1, 2000);
+              const { perSecond, p50Ms, p99Ms } = await load(json, 1, 1500);
               return { requests: perSecond, p50: p50Ms, p99: p99Ms };
             }
             case MANY:
             case STREAM: {
-              const result = await load(scenario === MANY ? json : stream, 32, 2500);
+              const result = await load(scenario === MANY ? json : stream, 32, 1500);
               const cpuMs = (target.process?.cpuMs() ?? 0) - (cpuBefore ?? 0);
               return {
                 requests: result.perSecond,
@@ -94,7 +94,7 @@ function contender(name: string, start: (providerPort: number) => Promise<Target
               };
             }
             case MEMORY: {
-              if (!name.startsWith("signalbox") || round > 0) return null;
+              if (name !== "signalbox" || round > 0) return null;
               const megabytes = () => (target.process?.residentBytes() ?? 0) / 1024 / 1024;
               await load(json, 32, 60_000, 100_000);
               const first = megabytes();

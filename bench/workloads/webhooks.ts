@@ -181,7 +181,7 @@ const signalbox: Contender = {
   async start() {
     const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-webhooks-"));
     const config = join(folder, "signalbox.config.json");
-    writeFileSync(config, JSON.stringify({ agents: { access: "public" } }));
+    writeFileSync(config, JSON.stringify({ agents: { access: "public", maxActiveInstances: 5000 } }));
     const server = await startOnCore(
       [
         process.execPath,

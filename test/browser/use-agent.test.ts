@@ -1,7 +1,8 @@
 /** The hook in a real browser, in React's Strict Mode, against a server that counts sockets. */
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { eventually } from "../../packages/client/test/eventually.ts";
 import { type FrameServer, greet, startFrameServer } from "../../packages/client/test/frame-server.ts";
 import { type BuiltPage, buildPage } from "./support/built-page.ts";
 import { launchBrowser, openPage, type WatchedPage } from "./support/launch-browser.ts";
@@ -75,7 +76,7 @@ describe("useAgent in Strict Mode", () => {
     await page.click("#add");
     await textOf("#answer", "42");
     await page.click("#set");
-    await vi.waitFor(async () => expect(await logOf(page)).toContain("refused: Connection is readonly"));
+    await eventually(async () => expect(await logOf(page)).toContain("refused: Connection is readonly"));
     await textOf("#count", "0");
     expect(await logOf(page)).toContain("round 0: client 100");
   });
@@ -85,7 +86,7 @@ describe("useAgent in Strict Mode", () => {
     server.onConnect = (socket) => greet(socket, { count: 22 });
     await page.click("#other");
     await textOf("#count", "22");
-    await vi.waitFor(() => expect(openSockets()).toHaveLength(1));
+    await eventually(() => expect(openSockets()).toHaveLength(1));
     expect(server.sockets.map(({ request }) => request.url?.split("?")[0])).toEqual([
       "/agents/counter/one",
       "/agents/counter/two",
@@ -96,7 +97,7 @@ describe("useAgent in Strict Mode", () => {
     const page = await visit();
     await page.click("#enabled");
     await textOf("#status", "closed");
-    await vi.waitFor(() => expect(openSockets()).toHaveLength(0));
+    await eventually(() => expect(openSockets()).toHaveLength(0));
     await page.click("#enabled");
     await textOf("#status", "open");
     expect(server.sockets).toHaveLength(2);
@@ -106,7 +107,7 @@ describe("useAgent in Strict Mode", () => {
     const page = await visit();
     for (let round = 0; round < 3; round++) {
       await page.click("#mounted");
-      await vi.waitFor(() => expect(openSockets()).toHaveLength(0));
+      await eventually(() => expect(openSockets()).toHaveLength(0));
       await page.click("#mounted");
       await textOf("#status", "open");
     }

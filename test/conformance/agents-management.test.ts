@@ -99,6 +99,18 @@ describe("instances", () => {
     expect(body.result.map((instance: { name: string }) => instance.name)).toEqual(["tagged"]);
   });
 
+  it("do not count it as activity when somebody only looks", async () => {
+    await call("counter/watched/rpc/increment");
+    const read = (path = "") => server.api("GET", `${BASE}/counter/instances/watched${path}`);
+    const { last_active_at } = (await read()).body.result;
+    for (const path of ["", "/queue", "/schedules", "/dead-letters"]) await read(path);
+    const { body } = await read("/events");
+    const kinds = body.result.map(({ detail }: { detail: { kind?: string } }) => detail.kind);
+    expect(kinds).toContain("rpc");
+    expect(kinds).not.toContain("look");
+    expect((await read()).body.result.last_active_at).toBe(last_active_at);
+  });
+
   it("show state, counts and activity, in memory and asleep", async () => {
     await call("counter/shown/rpc/increment", 4);
     const read = async () => (await server.api("GET", `${BASE}/counter/instances/shown`)).body.result;

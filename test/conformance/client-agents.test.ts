@@ -2,8 +2,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type AgentConnection, SignalboxClient } from "@signalbox/client";
+import { eventually } from "../../packages/client/test/eventually.ts";
 import type { Chatty, Counter } from "../fixtures/test-agents.ts";
 import { TEST_AGENTS } from "../support/agents.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -28,8 +29,6 @@ function counter(name: string, token: string | undefined = ROOT_TOKEN): AgentCon
   connections.push(connection);
   return connection.open();
 }
-
-const eventually = (check: () => void) => vi.waitFor(check, { timeout: 20_000 });
 
 describe("state", () => {
   it("is known when the connection is ready, and follows what methods and other clients do", async () => {

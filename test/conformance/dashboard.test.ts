@@ -1,8 +1,13 @@
 /** The dashboard's door over plain HTTP: sessions, login links, the checks on cookies, and how its files are served. */
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { runCliProcess, spawnCli } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
@@ -82,6 +87,29 @@ describe("a login link", () => {
     expect((await server.api("POST", "/login-links", undefined, token)).status).toBe(403);
     const cookie = await logIn();
     expect((await raw("POST", "/login-links", { cookie, ...origin() })).status).toBe(403);
+  });
+});
+
+describe("the command line", () => {
+  it("prints a login link at the start, and another on request", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "signalbox-link-"));
+    const idle = await runCliProcess(["login-link", "--data-dir", dataDir]);
+    expect(idle.code).toBe(2);
+    expect(idle.stderr).toContain("no server runs on");
+    const child = spawnCli(["serve", "--port", "0", "--data-dir", dataDir, "--log-level", "error"]);
+    let output = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+    await expect.poll(() => output).toMatch(/\/dashboard\/login\?code=[\w-]{43}\n/);
+    const printed = /http:\S+login\?code=\S+/.exec(output)?.[0] ?? "";
+    const asked = await runCliProcess(["login-link", "--data-dir", dataDir]);
+    expect(asked.stderr).toBe("");
+    for (const link of [printed, asked.stdout.trim()]) {
+      const answer = await fetch(link, { redirect: "manual" });
+      expect(answer.headers.get("location")).toBe("/dashboard/");
+    }
+    child.kill("SIGTERM");
+    await once(child, "exit");
+    await rm(dataDir, { recursive: true, force: true });
   });
 });
 
@@ -165,10 +193,19 @@ describe("a session", () => {
     expect((await accounts({ cookie, authorization: "Bearer wrong" })).status).toBe(401);
   });
 
+  it("gives way to newer ones of the same token, never to those of others", async () => {
+    const root = await logIn();
+    const token = await server.token(["tags.read"]);
+    const first = await logIn(token);
+    for (let i = 0; i < 49; i++) await logIn(token);
+    expect((await accounts({ cookie: first })).status).toBe(200);
+    const newest = await logIn(token);
+    expect((await accounts({ cookie: first })).status).toBe(401);
+    expect((await accounts({ cookie: newest })).status).toBe(200);
+    expect((await accounts({ cookie: root })).status).toBe(200);
+  });
+
   it("survives a restart, and only its hash is stored", async () => {
-    const { mkdtemp, readFile, rm } = await import("node:fs/promises");
-    const { tmpdir } = await import("node:os");
-    const { join } = await import("node:path");
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-sessions-"));
     const before = await startTestServer({ dataDir });
     const login = await fetch(`${before.url}/dashboard/session`, {
@@ -210,7 +247,7 @@ describe("a request with the session's cookie", () => {
     ["a page of the same site without an origin", { "sec-fetch-site": "same-site" }],
   ])("may change nothing from %s", async (_, headers) => {
     const cookie = await logIn();
-    const answer = await change({ cookie, ...headers } as Record<string, string>);
+    const answer = await change({ cookie, ...headers });
     expect(answer.status).toBe(403);
     expect(JSON.parse(answer.body).errors[0].code).toBe(10003);
   });
@@ -240,7 +277,7 @@ describe("a request with the session's cookie", () => {
           headers: { cookie, ...headers },
         });
         socket.once("message", (text) => {
-          resolve((JSON.parse(String(text)) as { type: string }).type);
+          resolve((JSON.parse((text as Buffer).toString()) as { type: string }).type);
           socket.close();
         });
         socket.once("close", resolve);

@@ -55,6 +55,7 @@ it("serves, with a configuration file that uses the package's own types", async 
   const [line] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
   const { url } = JSON.parse(line) as { url: string };
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  expect(await (await fetch(`${url}/dashboard/`)).text()).toContain("<title>Signalbox</title>");
   const exit = once(child, "exit");
   child.kill("SIGTERM");
   expect((await exit)[0]).toBe(0);

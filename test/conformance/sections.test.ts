@@ -24,6 +24,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "agents: live state and the wire protocol": ["agents-live", "agents-original-clients", "client-agents"],
   "agents: queue and schedules": ["agents-work"],
   "agents: management": ["agents-management"],
+  "agents: subscriptions to tag changes": ["agents-tag-changes"],
   "tags: reading, setting and deleting, error codes and limits": ["tags-writing"],
   "tags: filters and lists": ["tags-listing"],
   "tags: the public SDK and the command line": ["tags-clients", "tags-command-line"],

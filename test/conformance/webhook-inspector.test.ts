@@ -1,4 +1,6 @@
 /** The inspector: what came, what became of it, and replay, through the management interface and the command line. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCli } from "../../packages/signalbox/src/cli/main.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -165,6 +167,22 @@ describe("deliveries", () => {
   it("are counted for Prometheus", async () => {
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
     expect(metrics).toMatch(/signalbox_webhook_deliveries_total\{source="generic",status="accepted"\} \d+/);
+  });
+});
+
+describe("the first command shown at the start", () => {
+  it("works as pasted into a shell that has the secret", async () => {
+    const command =
+      server.service.firstCommands.find(({ title }) => title.includes("webhook"))?.command ?? "exit 1";
+    const env = { ...process.env, WEBHOOK_SECRET: SECRET };
+    const { stdout } = await promisify(execFile)("sh", ["-c", command], { env });
+    expect(stdout).toBe('{"status":"processed"}');
+  });
+
+  it("is not shown while there is no secret to sign with", async () => {
+    const bare = await startTestServer();
+    expect(bare.service.firstCommands.filter(({ title }) => title.includes("signed webhook"))).toEqual([]);
+    await bare.stop();
   });
 });
 

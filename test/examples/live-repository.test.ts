@@ -58,7 +58,7 @@ describe("the live repository page", () => {
     expect(await deliver(serviceUrl, "another secret", { type: "issues", payload })).toBe(401);
     for (const { page, problems, close } of watched) {
       const panel = page.getByLabel("Test/Own-Repo");
-      await panel.getByText("1 events").waitFor();
+      await panel.getByText("1 event", { exact: true }).waitFor();
       await panel.getByText("A very particular title").waitFor();
       expect(await panel.locator("li").count()).toBe(1);
       expect(problems).toEqual([]);

@@ -12,7 +12,7 @@ export function RepositoryPanel({ repository }: { repository: string }) {
       <h2>{repository}</h2>
       <p className="status" data-status={status}>
         {status === "open"
-          ? `${state?.eventCount ?? 0} events`
+          ? countText(state?.eventCount ?? 0)
           : `${status}${error ? `: ${error.message}` : ""}`}
       </p>
       <p className="types">
@@ -40,4 +40,8 @@ export function RepositoryPanel({ repository }: { repository: string }) {
 /** Signalbox names a repository's instance by its full name, lower-cased, with `-` for `/`. */
 function instanceName(repository: string): string {
   return repository.toLowerCase().replace("/", "-");
+}
+
+function countText(count: number): string {
+  return `${count} ${count === 1 ? "event" : "events"}`;
 }

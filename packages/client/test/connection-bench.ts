@@ -1,7 +1,8 @@
 /** What the tests of a connection share: a scripted server, connections that are closed afterwards, and answers. */
 import type { ClientFrame, RpcRequestFrame } from "@signalbox/protocol";
-import { afterEach, beforeEach, expect, vi } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import { AgentConnection, type AgentConnectionOptions } from "../src/agent/agent-connection.ts";
+import { eventually } from "./eventually.ts";
 import { type FrameServer, type FrameSocket, startFrameServer } from "./frame-server.ts";
 
 export interface Counter {
@@ -48,7 +49,7 @@ export function useConnectionBench(): ConnectionBench {
 }
 
 export const statusIs = (connection: AgentConnection<Counter>, status: string) =>
-  vi.waitFor(() => expect(connection.status).toBe(status), { timeout: 10_000 });
+  eventually(() => expect(connection.status).toBe(status));
 
 export function answer(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
   const { id } = frame as RpcRequestFrame;

@@ -14,6 +14,8 @@ export interface FrameSocket {
   close(code: number, reason?: string): void;
   /** Cuts the connection without a closing handshake. */
   cut(): void;
+  /** Reads nothing more from the network. */
+  pause(): void;
   readonly isOpen: boolean;
 }
 
@@ -67,6 +69,7 @@ function wrap(ws: WebSocket, request: IncomingMessage): FrameSocket {
     sendText: (text) => ws.send(text),
     close: (code, reason) => ws.close(code, reason),
     cut: () => ws.terminate(),
+    pause: () => ws.pause(),
     get isOpen() {
       return ws.readyState === ws.OPEN;
     },

@@ -225,6 +225,7 @@ function createAreas(parts: AreaParts): AreaModule[] {
     outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
     builtInAgents: [WebhookAgent],
     tags: tags.lookup,
+    tagFeed: tags.feed,
   });
   const webhooks = createWebhooksArea({ ...parts, agents: agents.door, tags: tags.lookup });
   return [createGatewayArea({ ...parts, tags: tags.lookup }), agents, webhooks, tags];

@@ -5,7 +5,7 @@ import { useAgent } from "@signalbox/client/react";
 
 interface Counter {
   state: { count: number };
-  add(by: number): Promise<number>;
+  increment(by: number): Promise<number>;
 }
 
 const query = new URLSearchParams(location.search);
@@ -31,7 +31,7 @@ function Panel({ name, isEnabled, round }: { name: string; isEnabled: boolean; r
       <p id="status">{agent.status}</p>
       <p id="count">{agent.state?.count ?? "unknown"}</p>
       <p id="answer">{answer}</p>
-      <button id="add" onClick={() => void agent.stub.add(1).then((sum) => setAnswer(String(sum)))}>
+      <button id="add" onClick={() => void agent.stub.increment(1).then((sum) => setAnswer(String(sum)))}>
         add
       </button>
       <button id="set" onClick={() => agent.setState({ count: 100 })}>
@@ -43,7 +43,7 @@ function Panel({ name, isEnabled, round }: { name: string; isEnabled: boolean; r
 
 function Page() {
   const [round, setRound] = useState(0);
-  const [name, setName] = useState("one");
+  const [name, setName] = useState(query.get("name") ?? "one");
   const [isEnabled, setEnabled] = useState(true);
   const [isMounted, setMounted] = useState(true);
   return (

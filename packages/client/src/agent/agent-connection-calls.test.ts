@@ -1,5 +1,6 @@
 import type { ClientFrame, RpcRequestFrame } from "@signalbox/protocol";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
+import { eventually } from "../../test/eventually.ts";
 import { answer, piece, useConnectionBench } from "../../test/connection-bench.ts";
 import type { FrameSocket } from "../../test/frame-server.ts";
 import { AgentError } from "./agent-error.ts";
@@ -20,7 +21,7 @@ describe("state", () => {
     connection.setState({ count: 1 });
     expect(connection.state).toEqual({ count: 1 });
     expect(seen).toEqual([[{ count: 1 }, "client"]]);
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(bench.received("cf_agent_state")).toEqual([{ type: "cf_agent_state", state: { count: 1 } }]),
     );
   });
@@ -33,7 +34,7 @@ describe("state", () => {
     const errors: string[] = [];
     connection.on("stateError", (message) => errors.push(message));
     connection.setState({ count: 1 });
-    await vi.waitFor(() => expect(errors).toEqual(["Connection is readonly"]));
+    await eventually(() => expect(errors).toEqual(["Connection is readonly"]));
     expect(connection.state).toEqual({ count: 0 });
   });
 
@@ -51,8 +52,8 @@ describe("state", () => {
     connection.on("stateError", (message) => errors.push(message));
     connection.setState({ count: -1 });
     connection.setState({ count: 2 });
-    await vi.waitFor(() => expect(errors).toHaveLength(1));
-    await vi.waitFor(() => expect(connection.state).toEqual({ count: 2 }));
+    await eventually(() => expect(errors).toHaveLength(1));
+    await eventually(() => expect(connection.state).toEqual({ count: 2 }));
   });
 
   it("sends a change made offline after the server told its state, and still shows the change", async () => {
@@ -62,7 +63,7 @@ describe("state", () => {
     expect(connection.state).toEqual({ count: 2 });
     await connection.open().ready();
     expect(connection.state).toEqual({ count: 2 });
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(bench.received("cf_agent_state")).toEqual([{ type: "cf_agent_state", state: { count: 2 } }]),
     );
   });
@@ -122,7 +123,7 @@ describe("calls", () => {
     );
     await connection.open().ready();
     connection.send('{"type":"marker"}');
-    await vi.waitFor(() => expect(bench.received("marker")).toHaveLength(1));
+    await eventually(() => expect(bench.received("marker")).toHaveLength(1));
     expect(bench.received("rpc")).toEqual([]);
   });
 
@@ -131,7 +132,7 @@ describe("calls", () => {
     await connection.open().ready();
     const sent = connection.call("add", [1]);
     sent.catch(() => {});
-    await vi.waitFor(() => expect(bench.received("rpc")).toHaveLength(1));
+    await eventually(() => expect(bench.received("rpc")).toHaveLength(1));
     bench.server.sockets[0]?.cut();
     await expect(sent).rejects.toMatchObject({ reason: "closed" });
     const waiting = connection.call("add", [2]);

@@ -1,4 +1,6 @@
-import { describe, expect, it, vi } from "vitest";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { describe, expect, it } from "vitest";
+import { eventually } from "../../test/eventually.ts";
 import { answer, statusIs, useConnectionBench } from "../../test/connection-bench.ts";
 import { greet, startFrameServer } from "../../test/frame-server.ts";
 import { AgentConnection } from "./agent-connection.ts";
@@ -35,7 +37,7 @@ describe("connecting", () => {
     const connection = bench.connect({ token: async () => `token-${++number}` });
     await connection.open().ready();
     bench.server.sockets[0]?.cut();
-    await vi.waitFor(() => expect(bench.server.sockets).toHaveLength(2));
+    await eventually(() => expect(bench.server.sockets).toHaveLength(2));
     expect(bench.server.sockets.map(({ request }) => request.headers.authorization)).toEqual([
       "Bearer token-1",
       "Bearer token-2",
@@ -69,19 +71,19 @@ describe("connecting", () => {
     expect(() => new AgentConnection({ agent: "Counter" }).open()).toThrow("url is required");
   });
 
-  it("gives an attempt up that does not open in time", async () => {
-    const opened: string[] = [];
-    const connection = bench.connect({
-      connectTimeoutMs: 10,
-      openSocket: (url) => {
-        opened.push(url.href);
-        // Listens but never answers the handshake within the limit: a socket that stays connecting.
-        return { readyState: 0, bufferedAmount: 0, send() {}, close() {}, addEventListener() {} };
-      },
-    });
+  it("gives an attempt up that does not open in time, and tries again", async () => {
+    // Takes the connection and never says a word.
+    const attempts: Socket[] = [];
+    const mute = createServer((socket) => void attempts.push(socket));
+    await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(mute.address() as AddressInfo).port}`;
+    const connection = bench.connect({ url, connectTimeoutMs: 50 });
     connection.open();
-    await vi.waitFor(() => expect(opened.length).toBeGreaterThan(2));
-    expect(connection.snapshot.error?.message).toContain("no connection within 10 ms");
+    await eventually(() => expect(attempts.length).toBeGreaterThan(2));
+    expect(connection.snapshot.error?.message).toContain("no connection within 50 ms");
+    connection.close();
+    for (const socket of attempts) socket.destroy();
+    await new Promise((resolve) => mute.close(resolve));
   });
 
   it("is usable after a pause when the server never introduces itself", async () => {
@@ -105,7 +107,7 @@ describe("coming back", () => {
     bench.server.onConnect = (socket) => greet(socket, { count: 5 });
     bench.server.onFrame = (socket, frame) => answer(socket, frame, 6);
     bench.server.sockets[0]?.cut();
-    await vi.waitFor(() => expect(connection.state).toEqual({ count: 5 }));
+    await eventually(() => expect(connection.state).toEqual({ count: 5 }));
     expect(await connection.stub.add(1)).toBe(6);
     const ids = bench.server.sockets.map(({ request }) =>
       new URL(request.url ?? "", bench.server.url).searchParams.get("_pk"),
@@ -117,7 +119,7 @@ describe("coming back", () => {
     const connection = bench.connect();
     await connection.open().ready();
     bench.server.sockets[0]?.close(code);
-    await vi.waitFor(() => expect(bench.server.sockets).toHaveLength(2));
+    await eventually(() => expect(bench.server.sockets).toHaveLength(2));
     await connection.ready();
   });
 
@@ -195,7 +197,7 @@ describe("what waits while offline", () => {
     expect(() => connection.setState({ count: 2 })).toThrow(AgentError);
     expect(connection.state).toEqual({ count: 1 });
     await connection.open().ready();
-    await vi.waitFor(() => expect(bench.server.sockets[0]?.received).toHaveLength(2));
+    await eventually(() => expect(bench.server.sockets[0]?.received).toHaveLength(2));
     expect(bench.server.sockets[0]?.received.map(({ type }) => type)).toEqual(["cf_agent_state", "marker"]);
   });
 
@@ -212,6 +214,19 @@ describe("what waits while offline", () => {
   });
 });
 
+describe("a network that is slower than this side", () => {
+  it("makes further sending fail clearly instead of filling the memory", async () => {
+    const connection = bench.connect();
+    await connection.open().ready();
+    bench.server.sockets[0]?.pause();
+    const fill = () => {
+      for (let n = 0; n < 500; n++) connection.send("x".repeat(1_000_000));
+    };
+    expect(fill).toThrow("the network has not taken");
+    await expect(connection.call("add", [1], { timeoutMs: 50 })).rejects.toBeInstanceOf(AgentError);
+  });
+});
+
 describe("listeners", () => {
   it("hear the agent's own messages as text and can be removed", async () => {
     const connection = bench.connect();
@@ -219,11 +234,11 @@ describe("listeners", () => {
     const stop = connection.on("message", (text) => heard.push(text));
     await connection.open().ready();
     bench.server.sockets[0]?.sendText('{"type":"chat","text":"hi"}');
-    await vi.waitFor(() => expect(heard).toEqual(['{"type":"chat","text":"hi"}']));
+    await eventually(() => expect(heard).toEqual(['{"type":"chat","text":"hi"}']));
     stop();
     bench.server.sockets[0]?.sendText("again");
     bench.server.sockets[0]?.send({ type: "cf_agent_state", state: { count: 9 } });
-    await vi.waitFor(() => expect(connection.state).toEqual({ count: 9 }));
+    await eventually(() => expect(connection.state).toEqual({ count: 9 }));
     expect(heard).toHaveLength(1);
   });
 });

@@ -252,11 +252,9 @@ export class AgentConnection<Agent = unknown> implements Disposable {
     if (this.status === "closed")
       throw this.#snapshot.error ?? new AgentError("final", "the connection is closed");
     const maxCharacters = this.#options.outbox?.maxCharacters ?? DEFAULT_OUTBOX_BOUND.maxCharacters;
-    if (this.#link.backlog > 0 && this.#link.backlog + entry.text.length > maxCharacters) {
-      throw new AgentError(
-        "buffer_full",
-        `the network is slower than this side sends (${this.#link.backlog} bytes wait)`,
-      );
+    const { backlog } = this.#link;
+    if (backlog > 0 && backlog + entry.text.length > maxCharacters) {
+      throw new AgentError("buffer_full", `the network has not taken the last ${backlog} bytes yet`);
     }
     if (this.status === "open" && this.#link.send(entry.text)) entry.onSent?.();
     else this.#outbox.add(entry);

@@ -45,10 +45,14 @@ export type StreamName<Agent> =
 
 type IsStreaming<Method extends AnyFunction> =
   Parameters<Method> extends [infer First, ...unknown[]]
-    ? [First] extends [StreamArgument]
-      ? true
-      : false
+    ? IsAny<First> extends true
+      ? false
+      : [First] extends [StreamArgument]
+        ? true
+        : false
     : false;
+
+type IsAny<Type> = 0 extends 1 & Type ? true : false;
 
 export type ArgumentsOf<Agent, Name> = Name extends keyof Agent
   ? Agent[Name] extends AnyFunction

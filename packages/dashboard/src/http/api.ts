@@ -69,11 +69,6 @@ export async function send(path: string, { method = "GET", body, signal, headers
   }
 }
 
-/** A path from parts: each is encoded, so that any name is safe. */
-export function pathOf(...parts: readonly string[]): string {
-  return `/${parts.map(encodeURIComponent).join("/")}`;
-}
-
 /** `path?query` without the empty ones; an array repeats its name. */
 export function withQuery(
   path: string,

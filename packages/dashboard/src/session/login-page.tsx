@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { Button } from "../components/button.tsx";
 import { ErrorNotice } from "../components/error-notice.tsx";
+import { Field } from "../components/field.tsx";
 import { useAction } from "../http/use-action.ts";
 import { usePageLocation } from "../routing/location.ts";
 import { Logo } from "../shell/logo.tsx";
@@ -25,8 +26,10 @@ export function LoginPage({ onLogin }: { readonly onLogin: (session: Session) =>
           </p>
         )}
         <form onSubmit={submit} className="stack">
-          <label className="field">
-            <span className="field-label">Token</span>
+          <Field
+            label="Token"
+            hint="The root token, or a token of your account. It is exchanged for a session cookie and not kept in this page."
+          >
             <input
               type="password"
               name="token"
@@ -38,11 +41,7 @@ export function LoginPage({ onLogin }: { readonly onLogin: (session: Session) =>
               onChange={(event) => setToken(event.target.value)}
               placeholder="sbx_…"
             />
-            <span className="field-hint">
-              The root token, or a token of your account. It is exchanged for a session cookie and not kept in
-              this page.
-            </span>
-          </label>
+          </Field>
           {login.error !== null && <ErrorNotice error={login.error} />}
           <Button kind="primary" type="submit" isBusy={login.isBusy}>
             Log in

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { Button } from "../components/button.tsx";
+import { Field } from "../components/field.tsx";
 import { useAction } from "../http/use-action.ts";
 import { navigate } from "../routing/location.ts";
 import { logOut, useScope } from "../session/session.ts";
@@ -14,8 +15,7 @@ export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
   });
   return (
     <div className="session-menu">
-      <label className="field">
-        <span className="field-label">Account</span>
+      <Field label="Account">
         <select
           value={accountId}
           onChange={(event) => navigate(`/accounts/${encodeURIComponent(event.target.value)}`)}
@@ -29,9 +29,8 @@ export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
             <option value={accountId}>{accountId}</option>
           )}
         </select>
-      </label>
-      <label className="field">
-        <span className="field-label">Theme</span>
+      </Field>
+      <Field label="Theme">
         <select
           value={theme}
           onChange={(event) => {
@@ -44,7 +43,7 @@ export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
           <option value="light">Light</option>
           <option value="dark">Dark</option>
         </select>
-      </label>
+      </Field>
       <p className="muted small session-who">
         {session.is_root ? "Root token" : `Token “${session.token_name ?? ""}”`} · v{session.version}
       </p>

@@ -6,7 +6,7 @@
  *    request, so a revoked or expired token ends its sessions with the next request.
  * 2. Only the SHA-256 of a cookie is kept, in memory and in the database, so a stolen database opens no session.
  * 3. A login code works once, within ten minutes of its making, and lives in memory only.
- * 4. Sessions and codes are bounded in number; the oldest gives way.
+ * 4. Sessions (of one credential, and in all) and codes are bounded in number; the oldest gives way.
  *
  * Sessions are stored because a restart must not log people out of a page that is watching an agent; they are few, so all of them are
  * in memory and a request costs no I/O.
@@ -22,7 +22,9 @@ import type { Tokens } from "./tokens.ts";
 export const SESSION_LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 /** Long enough to find the terminal's link and open it. */
 export const LOGIN_CODE_LIFETIME_MS = 10 * 60 * 1000;
-const MAX_SESSIONS = 1000;
+/** Of one credential, so that nobody can push out other people's sessions by logging in again and again. */
+const MAX_SESSIONS_EACH = 50;
+const MAX_SESSIONS = 5000;
 const MAX_LOGIN_CODES = 32;
 
 interface Session {
@@ -74,7 +76,7 @@ export class Sessions {
       createdAt: now,
       expiresAt: now + SESSION_LIFETIME_MS,
     };
-    await this.#makeRoom();
+    await this.#makeRoom(session.token?.id ?? null);
     await this.#database.run(
       sql`INSERT INTO dashboard_session (hash, token_id, account_id, created_at, expires_at)
           VALUES (${session.hash}, ${session.token?.id ?? null}, ${session.token?.accountId ?? null},
@@ -120,8 +122,11 @@ export class Sessions {
     return expiresAt !== undefined && expiresAt > this.#clock.now();
   }
 
-  async #makeRoom(): Promise<void> {
+  async #makeRoom(tokenId: string | null): Promise<void> {
     const now = this.#clock.now();
+    const own = [...this.#byHash.values()].filter((session) => (session.token?.id ?? null) === tokenId);
+    const [oldestOwn] = own;
+    if (own.length >= MAX_SESSIONS_EACH && oldestOwn !== undefined) await this.#remove(oldestOwn.hash);
     for (const session of this.#byHash.values()) {
       if (session.expiresAt > now && this.#byHash.size < MAX_SESSIONS) break;
       await this.#remove(session.hash);

@@ -48,6 +48,7 @@ async function openArea(): Promise<void> {
     registry: new Registry(),
     outgoing: new OutgoingWebhooks({ allowPrivateHosts: false, clock: systemClock }),
     builtInAgents: [],
+    tagFeed: { newestPosition: async () => 0, follow: async function* () {} },
   });
   await area.start?.();
 }

@@ -3,12 +3,13 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
 import type { Authenticator } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
-import type { Config } from "../config/index.ts";
+import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
 import type { Database } from "../storage/ports/database.ts";
 import type { InstanceStore } from "../storage/ports/instance-store.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
+import type { TagFeed } from "../storage/ports/tag-feed.ts";
 import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { AGENTS_ACCOUNT } from "./doors/access.ts";
@@ -28,6 +29,7 @@ import { loadAgents } from "./modules/load-agent-modules.ts";
 import { callMethod } from "./instance/method-call.ts";
 import { agentRoutes } from "./management/routes.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
+import { TagSubscriptions } from "./subscriptions/tag-subscriptions.ts";
 import type { TurnOwner } from "./turns/turn.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
 
@@ -44,6 +46,7 @@ export interface AgentsParts {
   /** Agents that need no module. */
   readonly builtInAgents: readonly AgentClass[];
   readonly tags?: TagLookup | undefined;
+  readonly tagFeed: TagFeed;
 }
 
 export interface AgentsArea extends AreaModule {
@@ -95,6 +98,20 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     maxMessageBytes: settings.maxMessageBytes,
   };
   const webSockets = new WebSocketDoor(doorOptions, hub, parts.logger);
+  const door: AgentsDoor = {
+    hasAgent: (agent) => definitions.has(agent),
+    async deliver(target, event) {
+      const definition = definitions.get(target.agent);
+      if (definition === undefined) throw new SignalboxError("agent_not_found");
+      return deliver(directory.get(definition, checkInstanceName(target.name)), event);
+    },
+  };
+  const tagSubscriptions = new TagSubscriptions({
+    ...parts,
+    door,
+    feed: parts.tagFeed,
+    subscriptions: settings.tagChanges,
+  });
   return {
     mounts: [
       {
@@ -114,24 +131,21 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       store: parts.instanceStore,
       tags: parts.tags,
     }),
-    door: {
-      hasAgent: (agent) => definitions.has(agent),
-      async deliver(target, event) {
-        const definition = definitions.get(target.agent);
-        if (definition === undefined) throw new SignalboxError("agent_not_found");
-        return deliver(directory.get(definition, checkInstanceName(target.name)), event);
-      },
-    },
+    door,
     async start() {
       const loaded = await loadAgents(parts.builtInAgents, settings.modules, parts.config.workingFolder);
       for (const [kebab, definition] of loaded) definitions.set(kebab, definition);
+      const unknown = settings.tagChanges.find(({ agent }) => !definitions.has(agent));
+      if (unknown !== undefined)
+        throw new ConfigError(`agents.tagChanges: no agent is called "${unknown.agent}"`);
       hub.start();
       await directory.start();
+      tagSubscriptions.start();
     },
     firstCommands: (url, tokenExpression) => [
       {
-        title: "See the agents and the methods they offer",
-        command: `curl -s -H "Authorization: Bearer ${tokenExpression}" ${url}/accounts/${AGENTS_ACCOUNT}/agents`,
+        title: "Ask the agent of the entity my-device for its latest events",
+        command: `curl -s -X POST -H "Authorization: Bearer ${tokenExpression}" ${url}/agents/webhook-agent/my-device/rpc/getEvents -d '[]'`,
       },
     ],
     async drain() {
@@ -140,6 +154,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       streams.close();
     },
     async stop() {
+      await tagSubscriptions.stop();
       await directory.stop();
       await catalog.close();
     },

@@ -40,5 +40,15 @@ export const agentsConfig = z
       .default(kibibytes(4 * 1024)),
     /** How often connections are pinged; one that does not answer until the next ping is cut. Default 30 s. */
     pingIntervalMs: z.int().min(50).default(30_000),
+    /** Instances that get every change of an account's tags as an event. `agent` is the class's kebab-case name. Default none. */
+    tagChanges: z
+      .array(
+        z.strictObject({
+          agent: z.string().min(1),
+          name: z.string().min(1).default("default"),
+          account: z.string().min(1).default("default"),
+        }),
+      )
+      .default([]),
   })
   .prefault({});

@@ -60,15 +60,16 @@ export function insertEvent(sql: SqlTag, event: WebhookEvent): void {
 }
 
 /**
- * Keeps the newest `keep` events, and of those none from before `oldest`. Counting first and then deleting from the index's end costs a
- * sixth of `… NOT IN (the newest 100)`, which sorts the whole table with each event.
+ * Keeps the newest `keep` events. Deleting the surplus from the index's far end costs a sixth of the usual `… NOT IN (the newest 100)`,
+ * which sorts the whole table with each event.
  */
-export function pruneEvents(sql: SqlTag, keep: number, oldest: string): void {
+export function pruneByCount(sql: SqlTag, keep: number): void {
+  sql`DELETE FROM events WHERE rowid IN
+    (SELECT rowid FROM events ORDER BY timestamp LIMIT max(0, (SELECT count(*) FROM events) - ${keep}))`;
+}
+
+export function pruneByAge(sql: SqlTag, oldest: string): void {
   sql`DELETE FROM events WHERE timestamp < ${oldest}`;
-  const [row] = sql`SELECT count(*) AS total FROM events` as { total: number }[];
-  const surplus = (row?.total ?? 0) - keep;
-  if (surplus > 0)
-    sql`DELETE FROM events WHERE rowid IN (SELECT rowid FROM events ORDER BY timestamp LIMIT ${surplus})`;
 }
 
 const OPENING_BRACE = 0x7b;

@@ -22,7 +22,7 @@ describe("sources from configuration and environment", () => {
       {
         sources: {
           "my-git": { scheme: "github", agent: "repo-agent" },
-          github: { secretVariable: "HOOK", toleranceSeconds: 10 },
+          stripe: { secretVariable: "HOOK", toleranceSeconds: 10 },
         },
       },
       { MY_GIT_WEBHOOK_SECRET: "x", HOOK: "y" },
@@ -32,7 +32,7 @@ describe("sources from configuration and environment", () => {
       secretVariable: "MY_GIT_WEBHOOK_SECRET",
     });
     expect(sources.get("my-git")?.keys).toHaveLength(1);
-    expect(sources.get("github")).toMatchObject({
+    expect(sources.get("stripe")).toMatchObject({
       secretVariable: "HOOK",
       agent: "webhook-agent",
       windowMs: 10_000,
@@ -54,6 +54,11 @@ describe("sources from configuration and environment", () => {
       /unknown key "webhooks\.sources\.github\.agnet", did you mean "agent"/,
     ],
     [{ sources: { "Bad Name": { scheme: "github" } } }, {}, /webhooks\.sources/],
+    [
+      { sources: { github: { toleranceSeconds: 10 } } },
+      {},
+      /webhooks\.sources\.github\.toleranceSeconds.*signs no time/,
+    ],
     [{ maxBodyBytes: 0 }, {}, /webhooks\.maxBodyBytes/],
     [{ publicUrl: "ftp://x" }, {}, /webhooks\.publicUrl/],
   ])("refuse %j with one line that names the key", (webhooks, environment, message) => {

@@ -46,7 +46,13 @@ function createSource(name: string, config: WebhookSourceConfig, environment: En
   const { kind, scheme } = resolveScheme(name, config.scheme);
   const secretVariable = config.secretVariable ?? defaultVariable(name);
   const secrets = readSecrets(environment, secretVariable);
-  const windowSeconds = config.toleranceSeconds ?? kind.windowSeconds ?? scheme.windowSeconds ?? 0;
+  const ownWindow = (scheme === kind.scheme ? kind.windowSeconds : undefined) ?? scheme.windowSeconds;
+  if (config.toleranceSeconds !== undefined && ownWindow === null) {
+    throw new ConfigError(
+      `webhooks.sources.${name}.toleranceSeconds: expected nothing, since this scheme signs no time, found ${config.toleranceSeconds}`,
+    );
+  }
+  const windowSeconds = config.toleranceSeconds ?? ownWindow ?? 0;
   return {
     name,
     kind,

@@ -17,7 +17,14 @@ import {
   RECEIVE_EVENT,
   type WebhookEvent,
 } from "../agents/index.ts";
-import { createEventTable, type EventRow, insertEvent, pruneEvents, type SqlTag } from "./event-table.ts";
+import {
+  createEventTable,
+  type EventRow,
+  insertEvent,
+  pruneByAge,
+  pruneByCount,
+  type SqlTag,
+} from "./event-table.ts";
 import { answerDirectDelivery } from "./direct-delivery.ts";
 
 /** What clients see of the newest event. */
@@ -47,6 +54,8 @@ export interface Retention {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+/** Days pass slowly: looking for events that have become too old once a minute is often enough. */
+const AGE_CHECK_MS = 60_000;
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
 
@@ -61,7 +70,9 @@ export class WebhookAgent<
   override initialState = { lastEvent: null, eventCount: 0 } as WebhookAgentState as State;
 
   readonly #host: AgentHost;
+  readonly #sql: SqlTag = (parts, ...values) => this.sql(parts, ...values);
   #hasTable = false;
+  #prunedAt = 0;
 
   constructor(host: AgentHost, env?: Env) {
     super(host, env);
@@ -110,10 +121,14 @@ export class WebhookAgent<
 
   #keep(event: WebhookEvent): void {
     this.#requireTable();
-    const sql: SqlTag = (parts, ...values) => this.sql(parts, ...values);
     const { events, days } = (this.constructor as typeof WebhookAgent).retention;
-    insertEvent(sql, event);
-    pruneEvents(sql, events, new Date(Date.parse(event.timestamp) - days * DAY_MS).toISOString());
+    insertEvent(this.#sql, event);
+    pruneByCount(this.#sql, events);
+    const now = Date.parse(event.timestamp);
+    if (Math.abs(now - this.#prunedAt) >= AGE_CHECK_MS) {
+      pruneByAge(this.#sql, new Date(now - days * DAY_MS).toISOString());
+      this.#prunedAt = now;
+    }
     const { id, source, type, action, title, description, url, actor, timestamp } = event;
     const lastEvent: LastEvent = { id, source, type, action, title, description, url, actor, timestamp };
     this.setState({ ...this.state, lastEvent, eventCount: (this.state.eventCount ?? 0) + 1 });
@@ -122,7 +137,7 @@ export class WebhookAgent<
   /** Here and not only in `onStart`: a subclass that has its own and forgets ours must not fail on its first event. */
   #requireTable(): void {
     if (this.#hasTable) return;
-    createEventTable((parts, ...values) => this.sql(parts, ...values));
+    createEventTable(this.#sql);
     this.#hasTable = true;
   }
 }

@@ -1,6 +1,7 @@
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { Field } from "../../components/field.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
@@ -26,15 +27,14 @@ export function InstancesPage({ agent }: { readonly agent: string }) {
         One instance for each entity, made by its first event or connection.
       </PageHeader>
       <div className="filters">
-        <label className="field">
-          <span className="field-label">Search</span>
+        <Field label="Search">
           <input
             type="search"
             value={search}
             placeholder="part of the name"
             onChange={({ target }) => setSearch(target.value)}
           />
-        </label>
+        </Field>
       </div>
       <ResourceView of={instances}>
         {(rows) =>

@@ -2,6 +2,7 @@ import { type FormEvent, useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
+import { Field } from "../../components/field.tsx";
 import { ask } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { navigate } from "../../routing/location.ts";
@@ -22,8 +23,10 @@ export function CreateGatewayDialog({ onClose }: { readonly onClose: () => void 
   return (
     <Dialog title="Create gateway" onClose={onClose}>
       <form onSubmit={submit} className="stack">
-        <label className="field">
-          <span className="field-label">Name</span>
+        <Field
+          label="Name"
+          hint="Part of the address clients use; 1 to 64 letters, digits, _ or -. It cannot be changed later."
+        >
           <input
             required
             maxLength={64}
@@ -33,10 +36,7 @@ export function CreateGatewayDialog({ onClose }: { readonly onClose: () => void 
             onChange={(event) => setId(event.target.value)}
             placeholder="chat-app"
           />
-          <span className="field-hint">
-            Part of the address clients use; 1 to 64 letters, digits, _ or -. It cannot be changed later.
-          </span>
-        </label>
+        </Field>
         {create.error !== null && <ErrorNotice error={create.error} />}
         <div className="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { Field } from "../../components/field.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
@@ -43,15 +44,14 @@ export function GatewaysPage() {
       </PageHeader>
       <GatewaysTabs current="gateways" />
       <div className="filters">
-        <label className="field">
-          <span className="field-label">Search</span>
+        <Field label="Search">
           <input
             type="search"
             value={search}
             onChange={(event) => setSearch(event.target.value)}
             placeholder="part of the name"
           />
-        </label>
+        </Field>
       </div>
       <ResourceView of={gateways}>
         {(rows) =>

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { Field } from "../../components/field.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { count } from "../../format/number.ts";
@@ -29,10 +30,9 @@ export function KeysPage() {
       <PageHeader title="Tags">The words in use, and how often. Choose one to see its resources.</PageHeader>
       <TagsTabs current="keys" />
       <div className="filters">
-        <label className="field">
-          <span className="field-label">Key begins with</span>
+        <Field label="Key begins with">
           <input type="search" value={prefix} onChange={({ target }) => setPrefix(target.value)} />
-        </label>
+        </Field>
       </div>
       <ResourceView of={keys}>
         {(rows) =>

@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
+import { Field } from "../../components/field.tsx";
 import { navigate } from "../../routing/location.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { TypeSelect } from "./type-select.tsx";
@@ -18,13 +19,12 @@ export function NewResourceDialog({ onClose }: { readonly onClose: () => void })
     <Dialog title="Tag a resource" onClose={onClose}>
       <form onSubmit={submit} className="stack">
         <TypeSelect value={type} onChange={setType} />
-        <label className="field">
-          <span className="field-label">Id</span>
+        <Field
+          label="Id"
+          hint="A gateway's name, a token's id, or for an agent its class and instance: webhook-agent/my-repo."
+        >
           <input required value={id} onChange={({ target }) => setId(target.value)} placeholder="default" />
-          <span className="field-hint">
-            A gateway's name, a token's id, or for an agent its class and instance: webhook-agent/my-repo.
-          </span>
-        </label>
+        </Field>
         <div className="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit">

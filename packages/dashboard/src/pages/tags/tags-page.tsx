@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { Field } from "../../components/field.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { withQuery } from "../../http/api.ts";
@@ -59,10 +60,9 @@ export function TagsPage() {
           onChange={(next) => setFilterText(next.length === 0 ? "" : JSON.stringify(next))}
         />
         <TypeSelect value={type} onChange={setType} isOptional />
-        <label className="field">
-          <span className="field-label">Name contains</span>
+        <Field label="Name contains">
           <input type="search" value={name} onChange={({ target }) => setName(target.value)} />
-        </label>
+        </Field>
       </div>
       <ResourceView of={resources}>
         {(rows) =>

@@ -1,4 +1,5 @@
 import { TAG_RESOURCE_TYPES } from "@signalbox/protocol";
+import { Field } from "../../components/field.tsx";
 
 /** Signalbox's own types first: they are what most people look for. */
 const OWN = ["ai_gateway", "agent", "webhook_source", "api_token", "account"];
@@ -12,8 +13,7 @@ interface TypeSelectProps {
 
 export function TypeSelect({ value, onChange, isOptional = false }: TypeSelectProps) {
   return (
-    <label className="field">
-      <span className="field-label">Type</span>
+    <Field label="Type">
       <select value={value} onChange={({ target }) => onChange(target.value)}>
         {isOptional && <option value="">Any</option>}
         <optgroup label="Signalbox">
@@ -27,6 +27,6 @@ export function TypeSelect({ value, onChange, isOptional = false }: TypeSelectPr
           ))}
         </optgroup>
       </select>
-    </label>
+    </Field>
   );
 }

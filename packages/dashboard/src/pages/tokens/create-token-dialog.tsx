@@ -3,6 +3,7 @@ import { PERMISSIONS, type Permission } from "@signalbox/protocol";
 import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
+import { Field } from "../../components/field.tsx";
 import { ask } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useAccountPaths, useScope } from "../../session/session.ts";
@@ -68,8 +69,7 @@ export function CreateTokenDialog({
   return (
     <Dialog title="Create token" onClose={onClose}>
       <form onSubmit={submit} className="stack">
-        <label className="field">
-          <span className="field-label">Name</span>
+        <Field label="Name" hint="Who or what will use it.">
           <input
             required
             maxLength={256}
@@ -77,8 +77,7 @@ export function CreateTokenDialog({
             onChange={(event) => setName(event.target.value)}
             placeholder="ci-deploys"
           />
-          <span className="field-hint">Who or what will use it.</span>
-        </label>
+        </Field>
         <fieldset className="fieldset">
           <legend className="field-label">Permissions</legend>
           <div className="checks">

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { Field } from "../../components/field.tsx";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -14,8 +15,7 @@ const CHOICES = [
 export function ExpiryField({ onChange }: { readonly onChange: (at: string | null) => void }) {
   const [days, setDays] = useState("");
   return (
-    <label className="field">
-      <span className="field-label">Expires</span>
+    <Field label="Expires">
       <select
         value={days}
         onChange={({ target }) => {
@@ -31,6 +31,6 @@ export function ExpiryField({ onChange }: { readonly onChange: (at: string | nul
           </option>
         ))}
       </select>
-    </label>
+    </Field>
   );
 }

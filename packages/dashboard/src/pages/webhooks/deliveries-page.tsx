@@ -1,5 +1,6 @@
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { Field } from "../../components/field.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { withQuery } from "../../http/api.ts";
@@ -28,17 +29,15 @@ export function DeliveriesPage() {
       </PageHeader>
       <WebhooksTabs current="deliveries" />
       <div className="filters">
-        <label className="field">
-          <span className="field-label">Source</span>
+        <Field label="Source">
           <input
             type="search"
             value={source}
             placeholder="github"
             onChange={({ target }) => setSource(target.value)}
           />
-        </label>
-        <label className="field">
-          <span className="field-label">Outcome</span>
+        </Field>
+        <Field label="Outcome">
           <select value={status} onChange={({ target }) => setStatus(target.value)}>
             <option value="">Any</option>
             <option value="accepted">Accepted</option>
@@ -46,16 +45,15 @@ export function DeliveriesPage() {
             <option value="rejected">Rejected</option>
             <option value="failed">Failed</option>
           </select>
-        </label>
-        <label className="field">
-          <span className="field-label">Event type</span>
+        </Field>
+        <Field label="Event type">
           <input
             type="search"
             value={type}
             placeholder="push"
             onChange={({ target }) => setType(target.value)}
           />
-        </label>
+        </Field>
       </div>
       <ResourceView of={deliveries}>
         {(rows) =>

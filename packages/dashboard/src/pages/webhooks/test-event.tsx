@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
+import { Field } from "../../components/field.tsx";
 import { ask } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useAccountPaths, useMay } from "../../session/session.ts";
@@ -39,11 +40,9 @@ export function TestEvent({ source, onSent }: { readonly source: Source; readonl
         verified, routed and handled like any other.
       </p>
       <form onSubmit={submit} className="stack">
-        <label className="field">
-          <span className="field-label">Entity</span>
+        <Field label="Entity" hint="Whom the event is about: a repository, a customer, a device.">
           <input required maxLength={512} value={entity} onChange={({ target }) => setEntity(target.value)} />
-          <span className="field-hint">Whom the event is about: a repository, a customer, a device.</span>
-        </label>
+        </Field>
         <div>
           <Button
             type="submit"

@@ -100,7 +100,7 @@ export class Directory {
     for (;;) {
       const instance = this.#instances.get(key);
       if (instance !== undefined)
-        return instance.run({ kind: "manage", label, body: () => work(instance.parts) });
+        return instance.run({ kind: "look", label, body: () => work(instance.parts) });
       const leaving = this.#leaving.get(key);
       if (leaving === undefined) break;
       await leaving;

@@ -155,11 +155,24 @@ export class InstanceCatalog {
       .transaction(async (tx) => {
         for (const change of changes) await apply(tx, change);
       })
+      .catch((error: unknown) => {
+        this.#putBack(changes);
+        throw error;
+      })
       .finally(() => {
         if (this.#flushing === flushing) this.#flushing = null;
       });
     this.#flushing = flushing;
     return flushing;
+  }
+
+  /** What could not be written is written with the next flush, less what has changed again meanwhile. */
+  #putBack(changes: readonly Change[]): void {
+    for (const change of changes) {
+      const newer = this.#changes.get(keyOf(change.ref));
+      this.#changes.set(keyOf(change.ref), { ...change, ...newer });
+    }
+    this.#flushSoon();
   }
 
   #flushSoon(): void {

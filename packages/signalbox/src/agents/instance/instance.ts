@@ -153,7 +153,7 @@ export class Instance implements TurnOwner {
       await predecessor;
       const entry = await environment.catalog.find(ref).catch(failInternally);
       database = await environment.store.open(ref).catch(failInternally);
-      if (entry === undefined) this.#indexed = environment.catalog.register(ref, this.lastActiveAt);
+      if (entry === undefined) this.#awaitIndex(environment.catalog.register(ref, this.lastActiveAt));
       this.#indexedDueAt = entry?.nextDueAt ?? null;
       await this.#open(database);
       environment.metrics.starts.inc({ outcome: database.isNew ? "new" : "woken" });
@@ -198,12 +198,17 @@ export class Instance implements TurnOwner {
         const startedAt = performance.now();
         const indexed = this.#indexed;
         this.#indexed = null;
-        await (indexed === null ? database.sync() : Promise.all([database.sync(), indexed]));
+        try {
+          await (indexed === null ? database.sync() : Promise.all([database.sync(), indexed]));
+        } catch (error) {
+          this.#startAgain(error);
+          throw error;
+        }
         metrics.syncDurations.observe((performance.now() - startedAt) / 1000);
       },
       () => this.#checkIdle(),
     );
-    const transactions = new Transactions(database, gate, (error) => this.#onCommitFailure(error));
+    const transactions = new Transactions(database, gate, (error) => this.#startAgain(error));
     const state = new InstanceState(database, transactions, limits.maxStateBytes);
     const changed = () => pump.changed();
     const deadLetters = new DeadLetters(database, transactions, clock, changed);
@@ -285,9 +290,16 @@ export class Instance implements TurnOwner {
     // Work put in the queue from now on is due at once, so "now" keeps the entry right until the instance leaves memory.
     const dueAt = Math.min(at, this.environment.clock.now());
     this.#indexedDueAt = dueAt;
-    const write = this.environment.catalog.setDue(this.ref, dueAt);
+    this.#awaitIndex(this.environment.catalog.setDue(this.ref, dueAt));
+  }
+
+  /** The next sync, and with it every acknowledgement from now on, waits for the write. */
+  #awaitIndex(write: Promise<void>): void {
+    // Whoever syncs next learns of a failure; until then nobody may be listening.
+    write.catch(() => undefined);
     const before = this.#indexed;
     this.#indexed = before === null ? write : Promise.all([before, write]).then(() => undefined);
+    this.#indexed.catch(() => undefined);
   }
 
   #onBuried(kind: "queue" | "schedule", callback: string, error: unknown): void {
@@ -301,9 +313,11 @@ export class Instance implements TurnOwner {
   #onTurnEnd(turn: Turn, error: unknown): void {
     const { metrics, clock } = this.environment;
     const durationMs = performance.now() - turn.startedAt;
-    this.lastActiveAt = clock.now();
     metrics.turns.inc({ kind: turn.kind, outcome: error === null ? "ok" : "error" });
     metrics.turnDurations.observe({ kind: turn.kind }, durationMs / 1000);
+    // Whoever watches an instance must not fill its history with their own looking, nor keep it awake.
+    if (turn.kind === "look" && error === null) return;
+    this.lastActiveAt = clock.now();
     const detail = { kind: turn.kind, label: turn.label, ms: Math.round(durationMs * 100) / 100 };
     if (error === null) {
       this.activity.record("turn", this.lastActiveAt, detail);
@@ -333,10 +347,17 @@ export class Instance implements TurnOwner {
     this.#tellAgent(error);
   }
 
-  /** The disk is full or broken for this file: what memory holds can no longer be trusted, so the instance starts again from disk. */
-  #onCommitFailure(error: Error): void {
+  /**
+   * A commit failed, or a sync, or the catalog's entry: what memory holds, or what was promised, can no longer be trusted. The instance
+   * leaves and the next event starts it from what is stored.
+   */
+  #startAgain(error: unknown): void {
     this.#logError(error, "the instance's storage failed; it starts again from what is stored");
-    setImmediate(() => void this.end(new SignalboxError("overloaded", { message: error.message })));
+    const reason = new SignalboxError("overloaded", {
+      message: "The instance's storage failed",
+      cause: error,
+    });
+    setImmediate(() => void this.end(reason));
   }
 
   #checkIdle(): void {

@@ -18,7 +18,9 @@ export type TurnKind =
   | "queue"
   | "schedule"
   | "hook"
-  | "manage";
+  | "manage"
+  /** Management reads something: no work of the instance's own, so it counts as no activity. */
+  | "look";
 
 export type TurnPhase = "waiting" | "running" | "done" | "failed" | "cut";
 

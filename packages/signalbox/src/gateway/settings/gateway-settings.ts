@@ -92,7 +92,7 @@ function isOff(value: unknown, values: readonly unknown[]): boolean {
 }
 
 const unsupported = {
-  byok_only: z.boolean().optional(),
+  byok_only: off(false),
   dlp: off(null),
   guardrails: off(null),
   log_classification: off(false),

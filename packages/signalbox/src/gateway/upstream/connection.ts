@@ -254,7 +254,7 @@ export class Connection {
 
 /**
  * Reads of all connections go into one buffer: it is emptied before the next read begins, since what is passed on is copied. Node
- * would allocate 64 KiB for each read and then shrink it, which cost more time and far more resident memory.
+ * would allocate 64 KiB for each read and then shrink it.
  */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 

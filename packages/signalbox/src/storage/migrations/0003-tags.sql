@@ -82,7 +82,8 @@ CREATE TABLE tag_posting (
   PRIMARY KEY (account_no, key_no, value_no, resource_no)
 ) WITHOUT ROWID;
 
--- Sets of resources of frequent values, and (value_no 0) of frequent keys, in chunks of 65,536 resource numbers.
+-- Sets of resources of frequent values, and (value_no 0) of frequent keys, in chunks of 16,384 resource numbers.
+-- Clustered by row id and not by its key: SQLite then keeps a whole chunk in one page.
 CREATE TABLE tag_bitmap (
   account_no BIGINT NOT NULL,
   key_no     BIGINT NOT NULL,
@@ -90,7 +91,7 @@ CREATE TABLE tag_bitmap (
   chunk_no   BIGINT NOT NULL,
   bits       BLOB NOT NULL,
   PRIMARY KEY (account_no, key_no, value_no, chunk_no)
-) WITHOUT ROWID;
+);
 
 -- History of each resource and change feed of the account in one. Tags are null where there were none.
 CREATE TABLE tag_change (

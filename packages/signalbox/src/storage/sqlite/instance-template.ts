@@ -9,10 +9,10 @@ import { SqliteConnection } from "./connection.ts";
 const SCHEMA_VERSION = 1;
 
 /**
- * Small pages: an instance is a few rows, and a page is what a change costs in the write-ahead log. With the nine trees below an
- * empty instance takes 18 KiB.
+ * Small pages: an instance is a few rows, and a page is what a change costs in the log and what each open database caches. Against 4 KiB
+ * an empty instance takes 10 instead of 40 KiB on disk and some 40 KiB less memory; very large tables are a level deeper.
  */
-const PAGE_BYTES = 2048;
+const PAGE_BYTES = 1024;
 
 const SCHEMA = `
   CREATE TABLE _signalbox_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -1,14 +1,17 @@
 /**
- * A set of 16-bit numbers, the building block of large sets: a sorted `Uint16Array` while small, 65,536 bits in a `Uint32Array` when
- * not. Null is the empty set. Sets are never changed in place; functions return new ones (or one of their arguments).
+ * A set of numbers below 16,384, the building block of large sets: a sorted `Uint16Array` while small, 16,384 bits in a `Uint32Array`
+ * when not. Null is the empty set. Sets are never changed in place; functions return new ones (or one of their arguments).
  *
- * On disk a chunk is its array's bytes, little-endian; 8,192 bytes are the bits, anything shorter is the sorted numbers.
+ * On disk a chunk is its array's bytes, little-endian; 2,048 bytes are the bits, anything shorter is the sorted numbers.
  */
 
 export type Chunk = Uint16Array | Uint32Array;
 
-/** Numbers in a chunk: also the distance between the first resource numbers of neighbouring chunks. */
-export const CHUNK_SPAN = 65_536;
+/**
+ * Numbers in a chunk: also the distance between the first resource numbers of neighbouring chunks. Its bits fit into half a page of
+ * SQLite, so that changing one writes one page; a chunk four times as large writes three and is read hardly faster.
+ */
+export const CHUNK_SPAN = 16_384;
 const WORDS = CHUNK_SPAN / 32;
 const BITMAP_BYTES = CHUNK_SPAN / 8;
 /** From here on bits take less room than numbers. */

@@ -39,6 +39,8 @@ interface Store {
 }
 
 const A = "acct";
+/** Thousands of evaluations on a real database, on a machine that may be busy. */
+const PROPERTY_TIMEOUT_MS = 180_000;
 
 function buildStore(database: Database, bitmapMinUses?: number): Store {
   const clock = { time: 1_000_000 };
@@ -137,6 +139,7 @@ export function describeTagStore(name: string, engine: ContractEngine): void {
           });
           await fc.assert(property, { numRuns: engine.runs });
         }, bitmapMinUses),
+      PROPERTY_TIMEOUT_MS,
     );
 
     it("keeps sets right when values become frequent, shrink again and are spread over several chunks", () =>

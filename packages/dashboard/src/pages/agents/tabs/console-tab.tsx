@@ -3,6 +3,7 @@ import { type FormEvent, useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { CodeBlock } from "../../../components/code-block.tsx";
 import { EmptyState } from "../../../components/empty-state.tsx";
+import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { read } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
@@ -73,8 +74,7 @@ function Console({ agent, name, methods }: ConsoleProps) {
         <ConnectionBadge status={status} />
       </div>
       <form onSubmit={submit} className="stack">
-        <label className="field">
-          <span className="field-label">Method</span>
+        <Field label="Method" hint={method?.description}>
           <select value={chosen} onChange={({ target }) => setChosen(target.value)}>
             {methods.map((one) => (
               <option key={one.name} value={one.name}>
@@ -83,17 +83,15 @@ function Console({ agent, name, methods }: ConsoleProps) {
               </option>
             ))}
           </select>
-          {method?.description != null && <span className="field-hint">{method.description}</span>}
-        </label>
-        <label className="field">
-          <span className="field-label">Arguments, a JSON list</span>
+        </Field>
+        <Field label="Arguments, a JSON list">
           <textarea
             value={args}
             spellCheck={false}
             rows={3}
             onChange={({ target }) => setArgs(target.value)}
           />
-        </label>
+        </Field>
         <div>
           <Button type="submit" kind="primary" isBusy={run.isBusy} disabled={!mayEdit || status !== "open"}>
             Call

@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { Field } from "../../../components/field.tsx";
 import { Table } from "../../../components/table.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
@@ -33,15 +34,14 @@ export function SqlTab({ path }: { readonly path: string }) {
           Reads a copy of the instance's database: nothing can be changed, and at most 1,000 rows come back.
         </p>
         <form onSubmit={submit} className="stack">
-          <label className="field">
-            <span className="field-label">Statement</span>
+          <Field label="Statement">
             <textarea
               value={sql}
               rows={4}
               spellCheck={false}
               onChange={({ target }) => setSql(target.value)}
             />
-          </label>
+          </Field>
           <div className="row">
             <Button
               type="submit"

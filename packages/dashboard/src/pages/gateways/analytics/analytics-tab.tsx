@@ -2,6 +2,7 @@ import { useState } from "react";
 import { TimeChart } from "../../../components/chart/time-chart.tsx";
 import { EmptyState } from "../../../components/empty-state.tsx";
 import { Facts } from "../../../components/facts.tsx";
+import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { count, duration, money, share } from "../../../format/number.ts";
 import { read, withQuery } from "../../../http/api.ts";
@@ -51,8 +52,7 @@ export function AnalyticsTab({ gatewayId }: { readonly gatewayId: string | null 
   return (
     <div className="stack">
       <div className="filters">
-        <label className="field">
-          <span className="field-label">Time</span>
+        <Field label="Time">
           <select value={range.name} onChange={({ target }) => setRange(target.value)}>
             {RANGES.map(({ name, title }) => (
               <option key={name} value={name}>
@@ -60,14 +60,13 @@ export function AnalyticsTab({ gatewayId }: { readonly gatewayId: string | null 
               </option>
             ))}
           </select>
-        </label>
-        <label className="field">
-          <span className="field-label">Split by</span>
+        </Field>
+        <Field label="Split by">
           <select value={breakdown} onChange={({ target }) => setBy(target.value)}>
             <option value="provider">Provider</option>
             <option value="model">Model</option>
           </select>
-        </label>
+        </Field>
       </div>
       <ResourceView of={usage}>
         {(value) =>

@@ -1,4 +1,5 @@
 import { EmptyState } from "../../../components/empty-state.tsx";
+import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { Table } from "../../../components/table.tsx";
 import { count, duration, money, share } from "../../../format/number.ts";
@@ -33,14 +34,13 @@ export function UsageByTag() {
           ) : (
             <>
               <div className="filters">
-                <label className="field">
-                  <span className="field-label">Tag</span>
+                <Field label="Tag">
                   <select value={key ?? ""} onChange={({ target }) => choose(target.value)}>
                     {all.map((one) => (
                       <option key={one}>{one}</option>
                     ))}
                   </select>
-                </label>
+                </Field>
               </div>
               <ResourceView of={usage}>
                 {(rows) => (

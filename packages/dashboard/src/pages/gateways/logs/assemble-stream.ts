@@ -61,7 +61,7 @@ function addOpenAiChunk(draft: Draft, event: Json): void {
     draft.reasoning += text(delta["reasoning_content"]) + text(delta["reasoning"]);
     for (const call of objects(delta["tool_calls"])) {
       const part = object(call["function"]);
-      addTool(draft, `openai-${String(call["index"] ?? 0)}`, text(part["name"]), text(part["arguments"]));
+      addTool(draft, `openai-${JSON.stringify(call["index"])}`, text(part["name"]), text(part["arguments"]));
     }
     if (typeof choice["finish_reason"] === "string") draft.finishReason = choice["finish_reason"];
   }
@@ -92,7 +92,7 @@ function addOpenAiResponse(draft: Draft, event: Json): void {
 }
 
 function addAnthropic(draft: Draft, event: Json): void {
-  const key = `anthropic-${String(event["index"] ?? 0)}`;
+  const key = `anthropic-${JSON.stringify(event["index"])}`;
   if (event["type"] === "content_block_start") {
     const block = object(event["content_block"]);
     if (block["type"] === "tool_use") addTool(draft, key, text(block["name"]), "");

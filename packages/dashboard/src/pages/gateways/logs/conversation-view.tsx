@@ -88,11 +88,15 @@ function answerTurns(json: string): Turn[] {
 function turnsOf(value: unknown): Turn[] {
   return list(value)
     .map((message) => ({
-      role: String(message["role"] ?? message["type"] ?? "assistant"),
+      role: roleOf(message["role"] ?? message["type"]),
       text:
         textOf(message["content"] ?? message["parts"] ?? message["text"]) + toolText(message["tool_calls"]),
     }))
     .filter(({ text }) => text !== "");
+}
+
+function roleOf(value: unknown): string {
+  return typeof value === "string" ? value : "assistant";
 }
 
 function textOf(content: unknown): string {

@@ -1,3 +1,4 @@
+import { Field } from "../../../components/field.tsx";
 import { type LogFilterState, TIMES } from "./use-log-filters.ts";
 
 interface LogFiltersProps {
@@ -14,23 +15,21 @@ export function LogFilters({ filters, isLive, onLive, onChange }: LogFiltersProp
     set(value);
   };
   const text = (title: string, [value, set]: LogFilterState["model"], placeholder: string) => (
-    <label className="field">
-      <span className="field-label">{title}</span>
+    <Field label={title}>
       <input
         type="search"
         value={value}
         placeholder={placeholder}
         onChange={({ target }) => changing(set)(target.value)}
       />
-    </label>
+    </Field>
   );
   const choice = (
     title: string,
     [value, set]: LogFilterState["model"],
     options: readonly (readonly [value: string, title: string])[],
   ) => (
-    <label className="field">
-      <span className="field-label">{title}</span>
+    <Field label={title}>
       <select value={value} onChange={({ target }) => changing(set)(target.value)}>
         {options.map(([option, optionTitle]) => (
           <option key={option} value={option}>
@@ -38,7 +37,7 @@ export function LogFilters({ filters, isLive, onLive, onChange }: LogFiltersProp
           </option>
         ))}
       </select>
-    </label>
+    </Field>
   );
   return (
     <div className="filters">

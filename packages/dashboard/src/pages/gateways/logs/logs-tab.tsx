@@ -78,6 +78,7 @@ export function LogsTab({ gatewayId }: { readonly gatewayId: string }) {
                   {
                     title: "Tokens",
                     align: "end",
+                    isMinor: true,
                     cell: (call) => (
                       <span className="nowrap">
                         {count(call.tokens_in)} → {count(call.tokens_out)}

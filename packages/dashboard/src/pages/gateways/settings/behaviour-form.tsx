@@ -1,6 +1,7 @@
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { Field } from "../../../components/field.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useAccountPaths, useMay } from "../../../session/session.ts";
@@ -33,7 +34,7 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
         <fieldset className="fieldset" disabled={!mayEdit}>
           <legend className="visually-hidden">Behaviour of the gateway</legend>
           <div className="form-grid">
-            <Field title="Logs">
+            <Field label="Logs">
               <select
                 value={shown.collect_logs ? "on" : "off"}
                 onChange={({ target }) => change({ collect_logs: target.value === "on" })}
@@ -77,7 +78,7 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
               onChange={(rate_limiting_interval) => change({ rate_limiting_interval })}
               placeholder="60"
             />
-            <Field title="… counted in">
+            <Field label="… counted in">
               <select
                 value={shown.rate_limiting_technique ?? "fixed"}
                 onChange={({ target }) =>
@@ -101,7 +102,7 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
               onChange={(retry_delay) => change({ retry_delay })}
               placeholder="none"
             />
-            <Field title="Delay grows">
+            <Field label="Delay grows">
               <select
                 value={shown.retry_backoff ?? "constant"}
                 onChange={({ target }) =>
@@ -132,15 +133,6 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
   );
 }
 
-function Field({ title, children }: { readonly title: string; readonly children: ReactNode }) {
-  return (
-    <label className="field">
-      <span className="field-label">{title}</span>
-      {children}
-    </label>
-  );
-}
-
 interface NumberFieldProps {
   readonly title: string;
   readonly value: number | null;
@@ -151,7 +143,7 @@ interface NumberFieldProps {
 
 function NumberField({ title, value, onChange, placeholder, max }: NumberFieldProps) {
   return (
-    <Field title={title}>
+    <Field label={title}>
       <input
         type="number"
         min={0}

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { CodeBlock } from "../../../components/code-block.tsx";
+import { Field } from "../../../components/field.tsx";
 import { Tabs } from "../../../components/tabs.tsx";
 import { useScope } from "../../../session/session.ts";
 import type { Gateway } from "../gateway.ts";
@@ -27,8 +28,7 @@ export function ClientSnippets({
       </p>
       {name !== "anthropic" && (
         <div className="filters">
-          <label className="field">
-            <span className="field-label">Provider</span>
+          <Field label="Provider">
             <select value={provider} onChange={(event) => setProvider(event.target.value)}>
               {PROVIDERS.map(({ slug, title }) => (
                 <option key={slug} value={slug}>
@@ -36,7 +36,7 @@ export function ClientSnippets({
                 </option>
               ))}
             </select>
-          </label>
+          </Field>
         </div>
       )}
       <Tabs label="Client" tabs={SNIPPETS} current={name} onChange={setName}>

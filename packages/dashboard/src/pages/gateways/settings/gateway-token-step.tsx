@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { Field } from "../../../components/field.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { Link } from "../../../routing/link.tsx";
@@ -47,15 +48,14 @@ export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTo
       {token !== null && <ShownOnce token={token} />}
       {mayEdit ? (
         <form onSubmit={submit} className="filters">
-          <label className="field">
-            <span className="field-label">Name (optional)</span>
+          <Field label="Name (optional)">
             <input
               maxLength={256}
               value={name}
               onChange={(event) => setName(event.target.value)}
               placeholder={`${gateway.id} gateway`}
             />
-          </label>
+          </Field>
           <ExpiryField onChange={setExpiresAt} />
           <Button type="submit" kind={token === null ? "primary" : "plain"} isBusy={create.isBusy}>
             {token === null ? "Create authentication token" : "Create another token"}

@@ -1,0 +1,134 @@
+/**
+ * Delivers changes of tags to the agent instances that subscribe to them (`agents.tagChanges`), as events of the source `tags`.
+ *
+ * Invariants:
+ * 1. Changes reach an instance in the order they were made, one after another.
+ * 2. Each has its effect once: the position is stored after the delivery, and a change delivered again after a crash between the two is
+ *    recognised by the instance's ledger.
+ * 3. A change the instance keeps refusing is given up after the last attempt, with an error in the log: one bad event must not hold up
+ *    all later ones. The first start of a subscription begins with the next change, not with history.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import { retry } from "../../core/retry.ts";
+import type { Database } from "../../storage/ports/database.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import type { TagChange, TagFeed } from "../../storage/ports/tag-feed.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { AgentsDoor } from "../agents-door.ts";
+import type { WebhookEvent } from "../webhook-event.ts";
+
+export interface TagSubscription {
+  /** Kebab-case name of the agent's class. */
+  readonly agent: string;
+  readonly name: string;
+  readonly account: string;
+}
+
+export interface TagSubscriptionParts {
+  readonly subscriptions: readonly TagSubscription[];
+  readonly feed: TagFeed;
+  readonly door: AgentsDoor;
+  readonly database: Database;
+  readonly logger: Logger;
+}
+
+const ATTEMPTS = { maxAttempts: 8, baseDelayMs: 200, maxDelayMs: 10_000 };
+
+export class TagSubscriptions {
+  readonly #parts: TagSubscriptionParts;
+  readonly #stopping = new AbortController();
+  #running: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: TagSubscriptionParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#running = Promise.all(this.#parts.subscriptions.map((subscription) => this.#run(subscription)));
+  }
+
+  /** Ends after the delivery in progress. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(subscription: TagSubscription): Promise<void> {
+    const { logger } = this.#parts;
+    while (!this.#stopping.signal.aborted) {
+      try {
+        await this.#follow(subscription, await this.#position(subscription));
+      } catch (error) {
+        if (!(error instanceof SignalboxError) || error.id !== "tags_changes_expired") {
+          logger.error({ err: error, ...subscription }, "a subscription to tag changes ended");
+          return;
+        }
+        logger.error(
+          { ...subscription },
+          "tag changes were pruned before they could be delivered; going on with new ones",
+        );
+        await this.#store(subscription, await this.#parts.feed.newestPosition(subscription.account));
+      }
+    }
+  }
+
+  async #follow(subscription: TagSubscription, from: number): Promise<void> {
+    for await (const change of this.#parts.feed.follow(subscription.account, from, this.#stopping.signal)) {
+      if (!(await this.#deliver(subscription, change))) return;
+      await this.#store(subscription, change.position);
+    }
+  }
+
+  /** False when the service stops before the change was delivered. */
+  async #deliver({ agent, name }: TagSubscription, change: TagChange): Promise<boolean> {
+    const { door, logger } = this.#parts;
+    const { signal } = this.#stopping;
+    try {
+      await retry(() => door.deliver({ agent, name }, toEvent(change)), { ...ATTEMPTS, signal });
+    } catch (error) {
+      if (signal.aborted) return false;
+      logger.error(
+        { err: error, agent, name, position: change.position },
+        "an agent refused a tag change for good",
+      );
+    }
+    return true;
+  }
+
+  async #position(subscription: TagSubscription): Promise<number> {
+    const { agent, name, account } = subscription;
+    const row = await this.#parts.database.get<{ position: number }>(
+      sql`SELECT position FROM tag_subscription WHERE agent = ${agent} AND name = ${name} AND account_id = ${account}`,
+    );
+    if (row !== undefined) return row.position;
+    const newest = await this.#parts.feed.newestPosition(account);
+    await this.#store(subscription, newest);
+    return newest;
+  }
+
+  async #store({ agent, name, account }: TagSubscription, position: number): Promise<void> {
+    await this.#parts.database.run(
+      sql`INSERT INTO tag_subscription (agent, name, account_id, position) VALUES (${agent}, ${name}, ${account}, ${position})
+          ON CONFLICT (agent, name, account_id) DO UPDATE SET position = excluded.position`,
+    );
+  }
+}
+
+function toEvent(change: TagChange): WebhookEvent {
+  const { type, id } = change.resource;
+  const body = JSON.stringify(change);
+  return {
+    id: `tags:${change.accountId}:${change.position}`,
+    source: "tags",
+    type: "tags.changed",
+    action: change.action,
+    timestamp: new Date(change.changedAt).toISOString(),
+    payload: JSON.parse(body),
+    headers: {},
+    rawBody: Buffer.from(body),
+    title: `tags of ${type} ${id}: ${change.action}`,
+    description: null,
+    url: null,
+    actor: change.actor,
+  };
+}

@@ -1,0 +1,102 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { rawSql, sql } from "../ports/sql.ts";
+import { InstanceFiles } from "./instance-files.ts";
+
+let folder: string;
+let files: InstanceFiles;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-files-"));
+  files = new InstanceFiles(join(folder, "agents"), (error) => {
+    throw error;
+  });
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const REF = { agent: "a", name: "n" };
+const onDisk = async () =>
+  (await readdir(join(folder, "agents"), { recursive: true }))
+    .filter((name) => name.includes("."))
+    .toSorted();
+
+describe("an instance's file", () => {
+  it("is created once, holds what was committed, and needs no log when it is closed", async () => {
+    const first = await files.open(REF);
+    expect(first.isNew).toBe(true);
+    first.begin();
+    first.run(rawSql("CREATE TABLE t (x INTEGER)"));
+    first.run(sql`INSERT INTO t VALUES (${1})`);
+    first.commit();
+    await first.sync();
+    first.begin();
+    first.run(sql`INSERT INTO t VALUES (${2})`);
+    first.rollback();
+    await first.close();
+    expect(await onDisk()).toHaveLength(1);
+    const second = await files.open(REF);
+    expect([second.isNew, second.all(sql`SELECT x FROM t`)]).toEqual([
+      false,
+      [expect.objectContaining({ x: 1 })],
+    ]);
+    await second.close();
+  });
+
+  it("keeps what was committed but never synced over an orderly close", async () => {
+    const first = await files.open(REF);
+    first.begin();
+    first.run(rawSql("CREATE TABLE t (x INTEGER)"));
+    first.commit();
+    await first.close();
+    const second = await files.open(REF);
+    expect(second.all(rawSql("SELECT * FROM t"))).toEqual([]);
+    await second.close();
+  });
+
+  it("never meets the log of a predecessor of the same name", async () => {
+    const first = await files.open(REF);
+    await first.close();
+    const [name = ""] = await onDisk();
+    const path = join(folder, "agents", name);
+    await files.destroy(REF);
+    expect(existsSync(path)).toBe(false);
+    await writeFile(`${path}-wal`, "left over");
+    expect(existsSync(dirname(path))).toBe(true);
+    const second = await files.open(REF);
+    expect(second.get(sql`SELECT count(*) AS n FROM _signalbox_meta`)).toMatchObject({ n: 0 });
+    await second.close();
+  });
+
+  it("is held by one opener at a time", async () => {
+    const first = await files.open(REF);
+    await expect(files.open(REF)).rejects.toThrow("database is locked");
+    await first.close();
+  });
+
+  it("of a newer version is refused and not touched", async () => {
+    const first = await files.open(REF);
+    first.run(rawSql("PRAGMA user_version = 999"));
+    await first.close();
+    await expect(files.open(REF)).rejects.toThrow("has schema 999");
+  });
+
+  it("can be copied while it is open, and the copy queried", async () => {
+    const database = await files.open(REF);
+    database.begin();
+    database.run(rawSql("CREATE TABLE t (x INTEGER)"));
+    database.run(sql`INSERT INTO t VALUES (${41})`);
+    database.commit();
+    const result = await files.queryReadOnly(database.snapshot(), "SELECT x + 1 AS y FROM t", {
+      maxRows: 10,
+      timeoutMs: 20_000,
+    });
+    expect(result).toEqual({ rows: [{ y: 42 }], isCut: false });
+    await database.close();
+  });
+
+  it("removing what is not there is no error", async () => {
+    await expect(files.destroy({ agent: "a", name: "never" })).resolves.toBeUndefined();
+  });
+});

@@ -1,0 +1,224 @@
+/** Agents and webhooks in the dashboard: from a test event to live state in two browsers, over a restart, and every tab of an instance. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startTestServer, type TestServer, type TestServerOptions } from "../support/test-server.ts";
+import { openDashboard } from "./support/dashboard.ts";
+import { launchBrowser } from "./support/launch-browser.ts";
+
+const OPTIONS: TestServerOptions = {
+  environment: { GITHUB_WEBHOOK_SECRET: "a-secret-for-the-test" },
+  file: {
+    agents: { modules: [join(import.meta.dirname, "../fixtures/work-agents.ts")] },
+  },
+};
+
+let server: TestServer;
+let browser: Browser;
+
+beforeAll(async () => {
+  server = await startTestServer(OPTIONS);
+  browser = await launchBrowser();
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+const sendEvent = async (to: TestServer, entity: string) => {
+  const { body } = await to.api("POST", "/accounts/default/webhooks/sources/github/test", { entity });
+  expect(body.result.status).toBe(200);
+};
+
+const eventCount = async (page: Page) =>
+  Number(/"eventCount": (\d+)/.exec((await page.getByTestId("live-state").textContent()) ?? "")?.[1]);
+
+it("sends a test event from a source's page and finds the delivery and its instance", async () => {
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/webhooks");
+  await page.getByRole("link", { name: "github" }).click();
+  await page.getByRole("region", { name: "Address of the source" }).waitFor();
+  expect(await page.getByRole("region", { name: "Address of the source" }).textContent()).toBe(
+    `${server.url}/webhooks/github`,
+  );
+  await page.getByLabel("Entity").fill("acme/first");
+  await page.getByRole("button", { name: "Send test event" }).click();
+  await page.getByTestId("test-answer").filter({ hasText: "Answered 200" }).waitFor();
+  await page.getByRole("link", { name: "acme-first" }).click();
+  await page.getByRole("heading", { level: 1, name: "acme-first" }).waitFor();
+  await page.getByTestId("live-state").waitFor();
+  expect(await eventCount(page)).toBe(1);
+  await close();
+});
+
+it("says what to set for a source without a secret", async () => {
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/webhooks/sources/stripe");
+  await page
+    .getByText("Without a secret there is nothing to sign with: set STRIPE_WEBHOOK_SECRET first.")
+    .waitFor();
+  expect(await page.getByRole("button", { name: "Send test event" }).isDisabled()).toBe(true);
+  await close();
+});
+
+it("lists refused deliveries with the reason, and hands an accepted one over again", async () => {
+  await sendEvent(server, "acme/replayed");
+  await fetch(`${server.url}/webhooks/github`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-hub-signature-256": `sha256=${"0".repeat(64)}` },
+    body: "{}",
+  });
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/webhooks/deliveries");
+  await page.getByRole("row", { name: /rejected the signature is wrong/ }).waitFor();
+  await page.getByLabel("Outcome").selectOption("accepted");
+  const row = page.getByRole("row", { name: /acme-replayed/ });
+  await row.getByRole("link").first().click();
+  await page.getByRole("region", { name: "Body" }).filter({ hasText: "acme/replayed" }).first().waitFor();
+  await page.getByRole("button", { name: "Hand to the agent again" }).click();
+  await page.getByText("Handled once more.").waitFor();
+  await close();
+});
+
+it("shows the same live state in two browsers at once, as it changes", async () => {
+  await sendEvent(server, "acme/live");
+  const first = await openDashboard(browser, server);
+  const second = await openDashboard(browser, server);
+  for (const { open, page } of [first, second]) {
+    await open("/agents/webhook-agent/acme-live");
+    await page.getByText("live", { exact: true }).waitFor();
+    await page.getByTestId("live-state").waitFor();
+    expect(await eventCount(page)).toBe(1);
+  }
+  await sendEvent(server, "acme/live");
+  await sendEvent(server, "acme/live");
+  for (const { page } of [first, second]) {
+    await expect.poll(() => eventCount(page)).toBe(3);
+    await page.getByText("2 changes since you opened this").waitFor();
+  }
+  await first.close();
+  await second.close();
+});
+
+it("goes on with the live state after a restart of the server, still logged in", async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "signalbox-restart-"));
+  const before = await startTestServer({ ...OPTIONS, dataDir });
+  await sendEvent(before, "acme/restarted");
+  const { page, open, close } = await openDashboard(browser, before, {
+    // While nobody listens, the browser reports each attempt; that is not the page's error.
+    expectedProblems:
+      /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|WebSocket connection to/,
+  });
+  await open("/agents/webhook-agent/acme-restarted");
+  await page.getByText("live", { exact: true }).waitFor();
+  await before.stop();
+  await page.getByText("live", { exact: true }).waitFor({ state: "detached" });
+  const after = await startTestServer({ ...OPTIONS, dataDir, port: Number(new URL(before.url).port) });
+  await page.getByText("live", { exact: true }).waitFor();
+  await sendEvent(after, "acme/restarted");
+  await expect.poll(() => eventCount(page)).toBe(2);
+  await close();
+  await after.stop();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+it("finds instances by a part of their name", async () => {
+  await sendEvent(server, "acme/needle");
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/agents");
+  await page.getByRole("link", { name: "WebhookAgent" }).click();
+  await page.getByLabel("Search").fill("need");
+  await page.getByRole("link", { name: "acme-needle" }).waitFor();
+  await expect
+    .poll(() => page.getByRole("region", { name: "Instances" }).locator("tbody tr").count())
+    .toBe(1);
+  await page.getByLabel("Search").fill("haystack");
+  await page.getByText("No instance matches").waitFor();
+  await close();
+});
+
+it("calls methods in the console, and shows queue, dead letters with replay, schedules, connections, events and SQL", async () => {
+  // An instance is made by whoever connects first; here a plain call through the console of another page would do the same.
+  const { WebSocket } = await import("ws");
+  const socket = new WebSocket(
+    `${server.url.replace("http", "ws")}/agents/worker/bench?token=root-token-of-the-test-server`,
+  );
+  await new Promise((resolve) => socket.once("message", resolve));
+
+  // The refused DELETE at the end is answered 400, which the browser writes to its console.
+  const { page, open, close } = await openDashboard(browser, server, { expectedProblems: /status of 400/ });
+  await open("/agents/worker/bench/console");
+  await page.getByText("live", { exact: true }).waitFor();
+  const call = async (method: string, args: unknown[]) => {
+    await page.getByLabel("Method").selectOption(method);
+    await page.getByLabel("Arguments").fill(JSON.stringify(args));
+    await page.getByRole("button", { name: "Call" }).click();
+    await page.getByTestId("call-result").waitFor();
+  };
+  await call("enqueue", [["fine", "fail-always"], { retry: { maxAttempts: 1 } }]);
+  await call("plan", [3600, "later"]);
+  await call("done", []);
+  await page.getByLabel("Arguments").fill("nonsense");
+  await page.getByRole("button", { name: "Call" }).click();
+  await page.getByRole("alert").filter({ hasText: "not valid JSON" }).waitFor();
+
+  await page.getByRole("link", { name: "Connections" }).click();
+  await page
+    .getByRole("row", { name: /watch and change/ })
+    .first()
+    .waitFor();
+  socket.close();
+
+  await page.getByRole("link", { name: /Schedules \(1\)/ }).click();
+  await page.getByRole("row", { name: /tick/ }).waitFor();
+
+  await page.getByRole("link", { name: /Dead letters \(1\)/ }).click();
+  await page.getByRole("row", { name: /cannot do fail-always/ }).waitFor();
+  const letters = async () =>
+    (await server.api("GET", "/accounts/default/agents/worker/instances/bench/dead-letters")).body.result as {
+      id: string;
+    }[];
+  const [first] = await letters();
+  await page.getByRole("button", { name: "Replay", exact: true }).click();
+  // It fails again and comes back as a new dead letter.
+  await expect.poll(async () => (await letters()).map(({ id }) => id === first?.id)).toEqual([false]);
+  await expect
+    .poll(
+      async () =>
+        (await server.api("GET", "/accounts/default/agents/worker/instances/bench/dead-letters")).body.result
+          .length as number,
+    )
+    .toBe(1);
+  await page.reload();
+  await page.getByRole("button", { name: "Discard" }).click();
+  await page.getByText("No dead letters").waitFor();
+
+  await page.getByRole("link", { name: /Queue \(0\)/ }).click();
+  await page.getByText("The queue is empty").waitFor();
+
+  await page.getByRole("link", { name: "Events" }).click();
+  await page.getByRole("region", { name: "Events" }).getByText("turn").first().waitFor();
+
+  await page.getByRole("link", { name: "SQL" }).click();
+  await page.getByLabel("Statement").fill("SELECT what FROM done ORDER BY id");
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("region", { name: "Rows" }).getByText("fine#1").waitFor();
+  await page.getByLabel("Statement").fill("DELETE FROM done");
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("alert").waitFor();
+  await close();
+});
+
+it("destroys an instance after asking", async () => {
+  await sendEvent(server, "acme/doomed");
+  const { page, open, close } = await openDashboard(browser, server, { expectedProblems: /WebSocket|404/ });
+  await open("/agents/webhook-agent/acme-doomed/queue");
+  await page.getByRole("button", { name: "Destroy" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Destroy" }).click();
+  await page.getByRole("heading", { level: 1, name: "webhook-agent" }).waitFor();
+  const { status } = await server.api("GET", "/accounts/default/agents/webhook-agent/instances/acme-doomed");
+  expect(status).toBe(404);
+  await close();
+});

@@ -1,0 +1,200 @@
+/** What holds for every page: usable with a keyboard and a screen reader, in light and dark, on a phone, and quiet. */
+import axe from "axe-core";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { openDashboard, settled } from "./support/dashboard.ts";
+import { launchBrowser, openPage } from "./support/launch-browser.ts";
+
+let server: TestServer;
+let browser: Browser;
+let callId = "";
+let deliveryId = "";
+
+beforeAll(async () => {
+  server = await startTestServer({ environment: { GITHUB_WEBHOOK_SECRET: "a-secret-for-the-test" } });
+  browser = await launchBrowser();
+  for (const stream of [true, false]) {
+    const answer = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "gw-aig-metadata": '{"user":"ada"}' },
+      body: JSON.stringify({ model: "echo", stream, messages: [{ role: "user", content: "Hello" }] }),
+    });
+    await answer.text();
+  }
+  await server.token(["tags.read", "gateway.run"]);
+  await server.api("PUT", "/accounts/default/tags", {
+    resource_type: "ai_gateway",
+    resource_id: "default",
+    tags: { env: "dev", team: "platform" },
+  });
+  await server.api("POST", "/accounts/default/webhooks/sources/github/test", { entity: "acme/widgets" });
+  callId = (await server.api("GET", "/accounts/default/ai-gateway/gateways/default/logs")).body.result[0].id;
+  deliveryId = (await server.api("GET", "/accounts/default/webhooks/deliveries")).body.result[0].id;
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+const instance = "/agents/webhook-agent/acme-widgets";
+const PAGES: readonly (() => string)[] = [
+  () => "",
+  () => "/gateways",
+  () => "/usage",
+  () => "/gateways/default",
+  () => "/gateways/default/logs",
+  () => `/gateways/default/logs/${callId}`,
+  () => "/gateways/default/analytics",
+  () => "/agents",
+  () => "/agents/webhook-agent",
+  () => instance,
+  () => `${instance}/events`,
+  () => `${instance}/queue`,
+  () => `${instance}/dead-letters`,
+  () => `${instance}/schedules`,
+  () => `${instance}/connections`,
+  () => `${instance}/console`,
+  () => `${instance}/sql`,
+  () => "/webhooks",
+  () => "/webhooks/sources/github",
+  () => "/webhooks/sources/stripe",
+  () => "/webhooks/deliveries",
+  () => `/webhooks/deliveries/${deliveryId}`,
+  () => "/tags",
+  () => "/tags/keys",
+  () => "/tags/changes",
+  () => "/tags/resources/ai_gateway/default",
+  () => "/tokens",
+  () => "/no-such-page",
+];
+
+interface Violation {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+/** Everything axe calls serious or critical, as readable lines. */
+async function seriousViolations(page: Page, options: object = {}): Promise<string[]> {
+  if (!(await page.evaluate<boolean>("'axe' in globalThis"))) {
+    // Through the debugger: the page's own policy rightly refuses a foreign script tag.
+    await page.evaluate(axe.source);
+  }
+  const violations = await page.evaluate<Violation[]>(
+    `axe.run(${JSON.stringify(options)}).then(({ violations }) => violations)`,
+  );
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
+}
+
+describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
+  it("axe finds nothing serious on any page", async () => {
+    const { page, open, close } = await openDashboard(browser, server, { colorScheme });
+    const found: Record<string, string[]> = {};
+    for (const path of PAGES) {
+      await open(path());
+      // Colours are all that differs.
+      const rules = colorScheme === "dark" ? { runOnly: ["color-contrast"] } : {};
+      const violations = await seriousViolations(page, rules);
+      if (violations.length > 0) found[path()] = violations;
+    }
+    expect(found).toEqual({});
+    await close();
+  }, 180_000);
+
+  it("axe finds nothing serious in dialogs and on the login page", async () => {
+    const { page, open, close } = await openDashboard(browser, server, { colorScheme });
+    await open("/tokens");
+    await page.getByRole("button", { name: "Create token" }).click();
+    expect(await seriousViolations(page)).toEqual([]);
+    await open("/tags/resources/ai_gateway/default");
+    await page.getByRole("button", { name: "Edit tags" }).click();
+    await page.getByRole("combobox", { name: "Value" }).first().fill("prod");
+    await page.getByRole("button", { name: "Preview" }).click();
+    await page.getByText("What will change").waitFor();
+    expect(await seriousViolations(page)).toEqual([]);
+    await close();
+    const login = await openPage(browser, { colorScheme });
+    await login.page.goto(`${server.url}/dashboard/login?expired`);
+    await login.page.getByRole("heading", { name: "Log in" }).waitFor();
+    expect(await seriousViolations(login.page)).toEqual([]);
+    await login.close();
+  });
+});
+
+it("fits a phone: no page is wider than the screen, and the menu opens and closes", async () => {
+  const { page, open, close } = await openDashboard(browser, server, {
+    viewport: { width: 375, height: 800 },
+    hasTouch: true,
+  });
+  const tooWide: string[] = [];
+  for (const path of PAGES) {
+    await open(path());
+    const width = await page.evaluate<number>("document.documentElement.scrollWidth");
+    if (width > 375) tooWide.push(`${path()}: ${width}`);
+  }
+  expect(tooWide).toEqual([]);
+  await page.getByRole("button", { name: "Menu" }).click();
+  await page.getByRole("link", { name: "Tags" }).click();
+  await page.getByRole("heading", { level: 1, name: "Tags" }).waitFor();
+  await page.getByRole("link", { name: "Gateways" }).waitFor({ state: "hidden" });
+  await close();
+}, 180_000);
+
+it("can be used with the keyboard alone: skip link, dialog with Escape, focus back where it was", async () => {
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/tokens");
+  await page.keyboard.press("Tab");
+  const focused = () => page.evaluate<string>("document.activeElement?.textContent ?? ''");
+  expect(await focused()).toBe("Skip to content");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  expect(await focused()).toBe("Create token");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(await focused()).toBe("Create token");
+  await close();
+});
+
+it("shows the frame and what it has while slow figures are still on their way", async () => {
+  const { page, close } = await openDashboard(browser, server);
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route("**/ai-gateway/usage?*", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.getByRole("link", { name: "Gateways" }).click();
+  await page.getByRole("region", { name: "Gateways" }).getByRole("link", { name: "default" }).waitFor();
+  release();
+  await close();
+});
+
+it("says what to do when the server fails, and recovers on request", async () => {
+  const { page, close } = await openDashboard(browser, server, { expectedProblems: /status of 500/ });
+  let isBroken = true;
+  await page.route("**/accounts/default/tokens", async (route) => {
+    if (!isBroken) return route.continue();
+    return route.fulfill({
+      status: 500,
+      json: {
+        success: false,
+        errors: [{ code: 1000, message: "Internal error" }],
+        messages: [],
+        result: null,
+      },
+    });
+  });
+  await page.getByRole("link", { name: "Tokens" }).click();
+  const alert = page.getByRole("alert");
+  await alert.filter({ hasText: "Internal error (code 1000)" }).waitFor();
+  isBroken = false;
+  await alert.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("region", { name: "Tokens" }).waitFor();
+  await settled(page);
+  await close();
+});

@@ -1,0 +1,64 @@
+/** The hook in real browsers against a real service: two of them at once, and a service that is killed and returns. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { TEST_AGENTS } from "../support/agents.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { ROOT_TOKEN } from "../support/test-server.ts";
+import { type BuiltPage, buildPage } from "./support/built-page.ts";
+import { launchBrowser, openPage } from "./support/launch-browser.ts";
+
+let browser: Browser;
+let built: BuiltPage;
+let folder: string;
+let server: ServerProcess;
+
+const start = (port: string): Promise<ServerProcess> =>
+  startServerProcess(["--data-dir", folder, "--agents", TEST_AGENTS, "--port", port], {
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
+  });
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-hook-"));
+  [browser, built, server] = await Promise.all([
+    launchBrowser(),
+    buildPage(join(import.meta.dirname, "use-agent-page")),
+    start("0"),
+  ]);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await built?.close();
+  await server?.end("SIGTERM");
+  await rm(folder, { recursive: true, force: true });
+});
+
+const shows = (page: Page, selector: string, text: string) =>
+  page.locator(selector, { hasText: new RegExp(`^${text}$`) }).waitFor();
+
+it("two browsers show one instance's state live, also after the service was killed and started again", async () => {
+  const watched = await Promise.all([openPage(browser), openPage(browser)]);
+  const query = new URLSearchParams({ server: server.url, token: ROOT_TOKEN, name: "shared" });
+  const pages = watched.map(({ page }) => page);
+  const [first, second] = pages as [Page, Page];
+  for (const page of pages) {
+    await page.goto(`${built.url}?${query.toString()}`);
+    await shows(page, "#count", "0");
+  }
+  await first.click("#add");
+  for (const page of pages) await shows(page, "#count", "1");
+  await second.click("#set");
+  for (const page of pages) await shows(page, "#count", "100");
+  expect(watched.flatMap(({ problems }) => problems)).toEqual([]);
+
+  await server.end("SIGKILL");
+  for (const page of pages) await page.locator("#status", { hasText: /waiting|connecting/ }).waitFor();
+  server = await start(new URL(server.url).port);
+  for (const page of pages) await shows(page, "#status", "open");
+  await first.click("#add");
+  for (const page of pages) await shows(page, "#count", "101");
+  await Promise.all(watched.map(({ close }) => close()));
+});
