@@ -38,7 +38,8 @@ let time: number | null = null;
 const environment = {
   GITHUB_WEBHOOK_SECRET: "screenshots",
   STRIPE_WEBHOOK_SECRET: "whsec_screenshots",
-  WEBHOOK_SECRET: "screenshots",
+  // Commands then name the variable instead of a path of this machine.
+  SIGNALBOX_ROOT_TOKEN: "root-token-of-the-screenshots",
 };
 const config = await loadConfig({ port: process.env["PORT"] ?? "8787", dataDir }, environment, dataDir);
 const providers = { openai: { baseUrl: upstream.url }, mistral: { baseUrl: upstream.url } };

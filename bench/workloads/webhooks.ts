@@ -95,7 +95,6 @@ function measureOn(target: Target): RunningContender {
   const one = templateOf("bench/one");
   const refused = templateOf("bench/one", "not the secret");
   const warm = Array.from({ length: WARM_ENTITIES }, (_, i) => templateOf(`bench/warm-${i}`));
-  let isWarm = false;
   const load = async (
     request: (sequence: number) => Buffer,
     options: { maxRequests?: number; status?: number } = {},
@@ -117,8 +116,8 @@ function measureOn(target: Target): RunningContender {
     [ONE]: () => load(() => requestOf(one)),
     async [WARM]() {
       const next = (sequence: number) => requestOf(warm[sequence % WARM_ENTITIES] ?? one);
-      if (!isWarm) await runLoad({ ...SLOW, port: target.port, maxRequests: WARM_ENTITIES, request: next });
-      isWarm = true;
+      // Both sides put instances to sleep that had nothing to do for a while, so they are woken before each measurement.
+      await runLoad({ ...SLOW, port: target.port, maxRequests: WARM_ENTITIES, request: next });
       return load(next);
     },
     [NEW]: (round) =>

@@ -1,6 +1,7 @@
 /** Starting, stopping and configuring the real process. */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -60,6 +61,23 @@ describe("the first start", () => {
     second.kill("SIGTERM");
     await once(second, "exit");
     expect(again).not.toContain(token);
+  });
+
+  it("prints commands that work as pasted: a gateway call, a webhook, a tag", async () => {
+    const child = spawnCli(["serve", "--port", "0", "--data-dir", join(folder, "data")], { cwd: folder });
+    let text = "";
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    await expect.poll(() => text).toContain("\n  curl -s -X PUT");
+    const commands = text.split("\n").filter((line) => /^ {2}(curl|body=)/.test(line));
+    expect(commands.length).toBeGreaterThanOrEqual(3);
+    for (const command of commands) {
+      const { stdout, status } = spawnSync("bash", ["-c", command], { encoding: "utf8" });
+      expect([command, status]).toEqual([command, 0]);
+      expect(stdout, command).not.toContain('"success":false');
+      expect(stdout, command).toMatch(/chat\.completion|"status":"processed"|"success":true/);
+    }
+    child.kill("SIGTERM");
+    await once(child, "exit");
   });
 
   it("takes the root token from the environment and then writes none", async () => {

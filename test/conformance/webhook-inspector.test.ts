@@ -14,7 +14,7 @@ let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
     environment: { WEBHOOK_SECRET: SECRET, GITHUB_WEBHOOK_SECRET: SECRET },
-    file: { webhooks: { keepDeliveries: 20 } },
+    file: { webhooks: { keepDeliveries: 20, maxBodyBytes: 64 * 1024 } },
   });
 });
 
@@ -120,6 +120,12 @@ describe("deliveries", () => {
     expect((await list("?delivery_id=d-2")).length).toBe(1);
     expect((await server.api("GET", `${DELIVERIES}?status=nonsense`)).status).toBe(400);
     expect((await server.api("GET", "/accounts/other/webhooks/deliveries")).body.result).toEqual([]);
+  });
+
+  it("are listed although their bodies never came whole", async () => {
+    const answer = await post(`${server.url}/webhooks/github`, "x".repeat(70_000), {});
+    expect(answer.status).toBe(413);
+    expect((await list("?limit=1"))[0]).toMatchObject({ status: "rejected", reason: "body_too_large" });
   });
 
   it("are paged by cursor, newest first, and followed by `after`, oldest first", async () => {

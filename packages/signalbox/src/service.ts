@@ -4,12 +4,14 @@
  * Start: data folder → database and schema → accounts and tokens → areas → listener.
  * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → database → data folder.
  */
+import { randomBytes } from "node:crypto";
 import type { Registry } from "prom-client";
 import {
   Accounts,
   accountRoutes,
   Authenticator,
   openRootToken,
+  openSecretFile,
   type RootToken,
   Sessions,
   Tokens,
@@ -41,6 +43,11 @@ export interface ServiceOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock?: Clock;
+  /**
+   * Makes a secret for generic webhooks, in the data folder, when the environment gives none; so that the first webhook of a newcomer works.
+   * Default: such webhooks are refused.
+   */
+  readonly makesWebhookSecret?: boolean;
   /** Ends the process when storage can no longer be trusted; tests replace it. */
   readonly onFatal: (error: Error) => void;
 }
@@ -75,12 +82,16 @@ export interface Service {
 const DEFAULT_ACCOUNT = "default";
 
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { config, logger } = options;
+  const { logger } = options;
   const clock = options.clock ?? systemClock;
   const closers: (() => void | Promise<void>)[] = [];
   try {
-    const dataFolder = DataFolder.open(config.dataDir);
+    const dataFolder = DataFolder.open(options.config.dataDir);
     closers.push(() => dataFolder.close());
+    const config =
+      options.makesWebhookSecret === true
+        ? withWebhookSecret(options.config, dataFolder, logger)
+        : options.config;
     const database = await openDatabase(config, dataFolder, options.onFatal);
     closers.push(() => database.close());
     await migrate(database);
@@ -117,6 +128,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const registry = createRegistry();
     const areas = createAreas({
       ...options,
+      config,
       clock,
       database,
       dataFolder,
@@ -190,6 +202,24 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await closeAll(closers);
     throw error;
   }
+}
+
+const WEBHOOK_SECRET = "WEBHOOK_SECRET";
+
+/** The settings with a secret for generic webhooks: the environment's, else one that is made once and kept in the data folder. */
+function withWebhookSecret(config: Config, dataFolder: DataFolder, logger: Logger): Config {
+  if (config.environment[WEBHOOK_SECRET]) return config;
+  const file = dataFolder.file("webhook-secret");
+  const { text } = openSecretFile(file, () => randomBytes(32).toString("hex"));
+  logger.info(
+    { file },
+    `${WEBHOOK_SECRET} is not set: generic webhooks are verified with the secret in the data folder`,
+  );
+  return {
+    ...config,
+    environment: { ...config.environment, [WEBHOOK_SECRET]: text },
+    webhookSecretFile: file,
+  };
 }
 
 function openDatabase(

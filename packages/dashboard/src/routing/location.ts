@@ -15,7 +15,11 @@ export function navigate(to: string, { replace = false }: { replace?: boolean } 
   const url = hrefOf(to);
   if (url === location.pathname + location.search) return;
   if (replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
+  else {
+    history.pushState(null, "", url);
+    // As a page load would; "back" restores the old place by itself.
+    scrollTo(0, 0);
+  }
   dispatchEvent(new Event(MOVED));
 }
 

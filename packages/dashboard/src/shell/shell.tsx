@@ -1,5 +1,5 @@
 /** The frame around every page: navigation, account, theme, logout, and the page that the address names. */
-import { Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { ErrorBoundary } from "../components/error-boundary.tsx";
 import { Loading } from "../components/loading.tsx";
 import { ScopeContext, type Session } from "../session/session.ts";
@@ -20,6 +20,7 @@ export function Shell({ session, accountId, page, onLogout }: ShellProps) {
   const [isOpen, setOpen] = useState(false);
   const address = page.join("/");
   useEffect(() => setOpen(false), [address]);
+  useFocusOnArrival(`${accountId}/${page[0] ?? ""}`);
   return (
     <ScopeContext value={{ session, accountId }}>
       <a className="skip-link" href="#content">
@@ -55,4 +56,14 @@ export function Shell({ session, accountId, page, onLogout }: ShellProps) {
       </div>
     </ScopeContext>
   );
+}
+
+/** A new page is announced and read from its beginning, as after a page load; the first one is left to the browser. */
+function useFocusOnArrival(area: string): void {
+  const last = useRef(area);
+  useEffect(() => {
+    if (last.current === area) return;
+    last.current = area;
+    document.getElementById("content")?.focus();
+  }, [area]);
 }

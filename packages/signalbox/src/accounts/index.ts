@@ -1,7 +1,8 @@
-export { type Account, Accounts } from "./account.ts";
+export { Accounts } from "./account.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";
 export { isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
+export { openSecretFile } from "./secret-file.ts";
 export { accountRoutes, showToken } from "./routes.ts";
 export {
   clearCookie,
@@ -12,5 +13,4 @@ export {
   setCookie,
 } from "./session-cookie.ts";
 export { SESSION_LIFETIME_MS, Sessions } from "./sessions.ts";
-export type { Token } from "./token.ts";
 export { Tokens } from "./tokens.ts";

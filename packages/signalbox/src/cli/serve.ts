@@ -19,6 +19,7 @@ export const serve: Command = {
     const service = await startService({
       config,
       logger,
+      makesWebhookSecret: true,
       // Nothing may be answered from storage that lost writes; a supervisor restarts us from what is really on disk.
       onFatal: (error) => {
         logger.fatal({ err: error }, "stopping at once");

@@ -20,6 +20,8 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Webhook secrets, provider keys and whatever agents read; never logged. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Where the generic webhooks' secret is kept when it was made by us and is not in the real environment. */
+  readonly webhookSecretFile?: string;
   readonly file: ConfigFile;
   readonly filePath: string | null;
   readonly workingFolder: string;

@@ -1,5 +1,5 @@
 export { Dispatcher } from "./dispatch.ts";
-export { Listener, type ListenerLimits } from "./listener.ts";
+export { Listener } from "./listener.ts";
 export { createManagement } from "./management.ts";
 export { buildOpenApi } from "./openapi.ts";
 export { createOperations } from "./operations.ts";

@@ -18,6 +18,9 @@ export type DeliveryReason =
   | "missing_entity"
   | "entity_mismatch"
   | "unsupported_media_type"
+  | "body_too_large"
+  | "body_timeout"
+  | "body_broke_off"
   | "handler_failed"
   | "overloaded";
 

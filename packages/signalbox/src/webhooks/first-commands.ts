@@ -2,9 +2,13 @@ import type { FirstCommand } from "../area-module.ts";
 import type { Source } from "./source.ts";
 
 /** A signed delivery with nothing but a shell, curl and openssl; shown once there is a secret to sign with. */
-export function firstCommands(url: string, generic: Source): readonly FirstCommand[] {
+export function firstCommands(
+  url: string,
+  generic: Source,
+  secretFile: string | undefined,
+): readonly FirstCommand[] {
   if (generic.keys.length === 0) return [];
-  const secret = `\${${generic.secretVariable}%%,*}`;
+  const secret = secretFile === undefined ? `\${${generic.secretVariable}%%,*}` : `$(cat '${secretFile}')`;
   const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "${secret}" -r | cut -d' ' -f1)`;
   return [
     {

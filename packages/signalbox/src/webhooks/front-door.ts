@@ -41,9 +41,7 @@ async function handle(
 ): Promise<void> {
   if (request.method !== "POST")
     throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
-  refuseDeclaredSize(request, parts.config.maxBodyBytes);
-  const route = findRoute(parts, context.segments);
-  const body = await readDeliveryBody(request, parts.config, parts.admission);
+  const { route, body } = await arrive(parts, request, context.segments);
   try {
     const arrived: ArrivedDelivery = {
       ...route,
@@ -54,6 +52,24 @@ async function handle(
     send(response, await parts.intake.receive(arrived));
   } finally {
     parts.admission.releaseBytes(body.length);
+  }
+}
+
+/** Size, source, body; what fails here is told to the inspector as far as its source is known, and to nobody else. */
+async function arrive(
+  parts: FrontDoorParts,
+  request: IncomingMessage,
+  segments: readonly string[],
+): Promise<{ route: Destination; body: Buffer }> {
+  let route: Destination | undefined;
+  try {
+    refuseDeclaredSize(request, parts.config.maxBodyBytes);
+    route = findRoute(parts, segments);
+    return { route, body: await readDeliveryBody(request, parts.config, parts.admission) };
+  } catch (error) {
+    const { source } = route ?? { source: parts.sources.get(segments[1] ?? "") };
+    if (source !== undefined) parts.intake.recordUnread(source, request.headers, error);
+    throw error;
   }
 }
 

@@ -8,14 +8,14 @@
  * 3. A genuine delivery that cannot be taken now is refused with a status that makes its provider try again.
  */
 import type { IncomingHttpHeaders } from "node:http";
-import { SignalboxError } from "@signalbox/protocol";
+import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
 import { renderError } from "../http/render-error.ts";
 import { type Admission, overloaded } from "./admission.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
-import type { DeliveryRecord } from "./delivery-record.ts";
+import type { DeliveryReason, DeliveryRecord } from "./delivery-record.ts";
 import type { EntityClaims } from "./entity-claims.ts";
 import { toInstanceName } from "./instance-name.ts";
 import { parsePayload } from "./parse-payload.ts";
@@ -102,6 +102,23 @@ export class Intake {
       );
       throw withRetryAfter(error);
     }
+  }
+
+  /** A delivery whose body never came whole. It is unverified, so it counts as rejected whatever the cause, and stays off the disk. */
+  recordUnread(source: Source, headers: IncomingHttpHeaders, error: unknown): void {
+    const reason = error instanceof SignalboxError ? UNREAD_REASONS[error.id] : undefined;
+    if (reason === undefined) return;
+    const arrived = { source, urlEntity: null, hasEntityRule: false, headers, body: NO_BODY, urls: () => [] };
+    const trace: Trace = { event: null, instance: "" };
+    const status = error instanceof SignalboxError ? error.status : 500;
+    this.#record(
+      arrived,
+      this.#parts.clock.now(),
+      performance.now(),
+      trace,
+      { status: "rejected", reason },
+      status,
+    );
   }
 
   /** Hands a stored delivery to its instance again. `isRepeat` gives it an id of its own, so that the ledger lets it pass. */
@@ -210,6 +227,14 @@ interface Trace {
 type Result = Pick<DeliveryRecord, "status" | "reason">;
 
 const NO_HEADERS = {};
+const NO_BODY = Buffer.alloc(0);
+
+const UNREAD_REASONS: Readonly<Partial<Record<ErrorName, DeliveryReason>>> = {
+  body_too_large: "body_too_large",
+  request_timeout: "body_timeout",
+  malformed_http: "body_broke_off",
+  overloaded: "overloaded",
+};
 
 function verifySignature(arrived: ArrivedDelivery, now: number): SignatureProblem | null {
   const { source } = arrived;

@@ -54,8 +54,6 @@ export interface Retention {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Days pass slowly: looking for events that have become too old once a minute is often enough. */
-const AGE_CHECK_MS = 60_000;
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
 
@@ -72,7 +70,6 @@ export class WebhookAgent<
   readonly #host: AgentHost;
   readonly #sql: SqlTag = (parts, ...values) => this.sql(parts, ...values);
   #hasTable = false;
-  #prunedAt = 0;
 
   constructor(host: AgentHost, env?: Env) {
     super(host, env);
@@ -124,11 +121,7 @@ export class WebhookAgent<
     const { events, days } = (this.constructor as typeof WebhookAgent).retention;
     insertEvent(this.#sql, event);
     pruneByCount(this.#sql, events);
-    const now = Date.parse(event.timestamp);
-    if (Math.abs(now - this.#prunedAt) >= AGE_CHECK_MS) {
-      pruneByAge(this.#sql, new Date(now - days * DAY_MS).toISOString());
-      this.#prunedAt = now;
-    }
+    pruneByAge(this.#sql, new Date(Date.parse(event.timestamp) - days * DAY_MS).toISOString());
     const { id, source, type, action, title, description, url, actor, timestamp } = event;
     const lastEvent: LastEvent = { id, source, type, action, title, description, url, actor, timestamp };
     this.setState({ ...this.state, lastEvent, eventCount: (this.state.eventCount ?? 0) + 1 });

@@ -51,7 +51,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     // Agents are known by now: a delivery must not be the one to find out that its agent is misspelt.
     start: async () => requireAgents(sources, agents),
     stop: () => log.close(),
-    firstCommands: (url) => firstCommands(url, generic),
+    firstCommands: (url) => firstCommands(url, generic, parts.config.webhookSecretFile),
   };
 }
 

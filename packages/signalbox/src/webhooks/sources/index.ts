@@ -27,4 +27,4 @@ export const SOURCE_KINDS: readonly SourceKind[] = [
 ];
 
 export { findFirst, parseRule, type Rule } from "./rule.ts";
-export type { Handshake, SourceKind, VerifiedDelivery } from "./source-kind.ts";
+export type { SourceKind, VerifiedDelivery } from "./source-kind.ts";

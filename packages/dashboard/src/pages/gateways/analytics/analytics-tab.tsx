@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { TimeChart } from "../../../components/chart/time-chart.tsx";
 import { EmptyState } from "../../../components/empty-state.tsx";
 import { Facts } from "../../../components/facts.tsx";
@@ -28,8 +28,7 @@ export function AnalyticsTab({ gatewayId }: { readonly gatewayId: string | null 
   const [by, setBy] = useQueryValue("by", "provider");
   const breakdown = by === "model" ? "model" : "provider";
   const range = RANGES.find(({ name }) => name === rangeName) ?? RANGES[0];
-  // Taken once a range is chosen: a span that moves with every render would never be the same key twice.
-  const [end] = useState(() => Math.ceil(Date.now() / HOUR_MS) * HOUR_MS);
+  const end = useEndOfHour();
   const span: Span = { from: end - range.hours * HOUR_MS, to: end, step: range.step };
   const query = {
     gateway_id: gatewayId,
@@ -155,4 +154,18 @@ function UsageCharts({ rows, total, span, breakdown }: UsageChartsProps) {
       </div>
     </>
   );
+}
+
+/** The end of the current hour: whole hours, so that the span is the same over renders, and it moves on under a page left open. */
+function useEndOfHour(): number {
+  const [end, setEnd] = useState(endOfHour);
+  useEffect(() => {
+    const timer = setInterval(() => setEnd(endOfHour()), 60_000);
+    return () => clearInterval(timer);
+  }, []);
+  return end;
+}
+
+function endOfHour(): number {
+  return Math.ceil(Date.now() / HOUR_MS) * HOUR_MS;
 }

@@ -1,0 +1,39 @@
+import { expect, it } from "vitest";
+import { pointSeries, sumSeries, timesOf } from "./to-series.ts";
+import type { Usage } from "./usage.ts";
+
+const HOUR_MS = 3_600_000;
+const FROM = Date.parse("2026-06-01T10:00:00Z");
+const SPAN = { from: FROM, to: FROM + 3 * HOUR_MS, step: "hour" } as const;
+
+const row = (hour: number, provider: string, calls: number, p95: number | null = null): Usage => ({
+  hour: new Date(FROM + hour * HOUR_MS).toISOString(),
+  provider,
+  calls,
+  errors: 0,
+  cached: 0,
+  tokens_in: 0,
+  tokens_out: 0,
+  cost: 0,
+  duration_avg: null,
+  duration_p50: null,
+  duration_p95: p95,
+  duration_p99: null,
+});
+
+it("has every hour of the span, quiet ones included", () => {
+  expect(timesOf(SPAN)).toEqual([FROM, FROM + HOUR_MS, FROM + 2 * HOUR_MS]);
+});
+
+it("orders series by their calls and sums up those beyond five as other", () => {
+  const rows = ["a", "b", "c", "d", "e", "f", "g"].map((name, i) => row(i % 3, name, 10 - i));
+  const series = sumSeries(rows, "provider", timesOf(SPAN), ({ calls }) => calls);
+  expect(series.map(({ name }) => name)).toEqual(["a", "b", "c", "d", "e", "other"]);
+  expect(series[0]?.values).toEqual([10, 0, 0]);
+  expect(series[5]?.values).toEqual([4, 0, 5]);
+});
+
+it("leaves gaps where figures do not add up and nothing happened", () => {
+  const series = pointSeries([row(1, "a", 1, 250)], "provider", timesOf(SPAN), (one) => one.duration_p95);
+  expect(series).toEqual([{ name: "a", values: [null, 250, null] }]);
+});
