@@ -32,32 +32,33 @@ it(
     let told = 0;
     let kills = 0;
     let standby = new StandbyServer(options);
+    let current = standby;
     try {
       while (kills < KILLS) {
-        const process = standby;
+        current = standby;
         standby = new StandbyServer(options);
         kills += 1;
         if (random() < 0.1) {
           // Killed while it starts: before, during or just after it opens its files.
-          process.startOnly();
+          current.startOnly();
           await sleep(random() * 300);
-          await process.kill();
+          await current.kill();
           continue;
         }
-        const server = { ...(await process.start()), token: ROOT_TOKEN };
+        const server = { ...(await current.start()), token: ROOT_TOKEN };
         await auditLedgers(server, models).catch((error: unknown) => {
           throw new Error(`after kill ${kills} (seed ${seed})`, { cause: error });
         });
         const load = loadLedgers(server, models, random);
         await sleep(random() * EARLY_MS * (random() < 0.5 ? 1 : 5));
-        await process.kill();
+        await current.kill();
         await load;
         told += models.reduce((sum, model) => sum + model.toldCount, 0);
       }
       const last = await standby.start();
       await auditLedgers({ ...last, token: ROOT_TOKEN }, models);
     } finally {
-      await standby.kill();
+      await Promise.all([current.kill(), standby.kill()]);
       await rm(dataDir, { recursive: true, force: true });
     }
     // A run in which nobody was told anything proves nothing.
