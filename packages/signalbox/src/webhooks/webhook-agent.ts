@@ -82,7 +82,8 @@ export class WebhookAgent<
   /** The newest events first. */
   getEvents(limit: number = DEFAULT_LIMIT): EventRow[] {
     this.#requireTable();
-    return this.sql<EventRow>`SELECT * FROM events ORDER BY timestamp DESC, rowid DESC LIMIT ${boundedLimit(limit)}`;
+    return this
+      .sql<EventRow>`SELECT * FROM events ORDER BY timestamp DESC, rowid DESC LIMIT ${boundedLimit(limit)}`;
   }
 
   /** The newest events of one type first. */
