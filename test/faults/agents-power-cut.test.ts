@@ -95,8 +95,9 @@ describe("when the power goes", { timeout: 300_000 }, () => {
       const models = newModels();
       const findLoss = async (): Promise<unknown> => {
         for (let cut = 0; cut < CUTS; cut++) {
-          const url = await server.start();
+          let url: string;
           try {
+            url = await server.start();
             await auditLedgers({ url, token: ROOT_TOKEN }, models);
           } catch (error) {
             return error;
@@ -107,7 +108,8 @@ describe("when the power goes", { timeout: 300_000 }, () => {
       };
       try {
         await server.prepare();
-        // What is found first depends on chance: effects that are gone, rows that do not fit the state, a file that is damaged.
+        // What is found first depends on chance: effects that are gone, rows that do not fit the state, a file that is damaged, a
+        // journal that the server refuses.
         expect(await findLoss()).toBeInstanceOf(Error);
       } finally {
         await server.remove();

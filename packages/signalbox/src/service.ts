@@ -27,11 +27,12 @@ import { OutgoingWebhooks } from "./outgoing/index.ts";
 import { migrate } from "./storage/migrate.ts";
 import type { CallLog } from "./storage/ports/call-log.ts";
 import type { Database } from "./storage/ports/database.ts";
+import type { InstanceStore } from "./storage/ports/instance-store.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
 import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { SqliteCallLog } from "./storage/sqlite/call-log/sqlite-call-log.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
-import { InstanceFiles } from "./storage/sqlite/instance-files.ts";
+import { InstanceFiles } from "./storage/sqlite/instances/instance-files.ts";
 import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
 import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
@@ -64,6 +65,7 @@ export interface AreaParts {
   readonly authenticator: Authenticator;
   readonly resourceEvents: ResourceEvents;
   readonly callLog: CallLog;
+  readonly instanceStore: InstanceStore;
   readonly registry: Registry;
   readonly onFatal: (error: Error) => void;
 }
@@ -122,6 +124,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
     const callLog = await openCallLog(config, dataFolder, clock, options);
     closers.push(() => callLog.close());
+    const instanceStore = openInstanceStore(config, dataFolder, options);
+    closers.push(() => instanceStore.close());
 
     const registry = createRegistry();
     const areas = createAreas({
@@ -135,6 +139,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       authenticator,
       resourceEvents,
       callLog,
+      instanceStore,
       registry,
     });
     areas.push(
@@ -247,11 +252,22 @@ function openCallLog(
   });
 }
 
+function openInstanceStore(
+  config: Config,
+  dataFolder: DataFolder,
+  { logger, onFatal }: ServiceOptions,
+): InstanceStore {
+  return new InstanceFiles(dataFolder.file("agents"), {
+    segmentBytes: config.file.agents.journalFileBytes,
+    onFailure: onFatal,
+    onStall: (error) => logger.error({ err: error }, "the disk is full: agents wait until there is room"),
+  });
+}
+
 function createAreas(parts: AreaParts): AreaModule[] {
   const tags = createTagsArea(parts);
   const agents = createAgentsArea({
     ...parts,
-    instanceStore: new InstanceFiles(parts.dataFolder.file("agents"), parts.onFatal),
     outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
     builtInAgents: [WebhookAgent],
     tags: tags.lookup,

@@ -57,10 +57,10 @@ class Rebuild {
       if (now?.isDirectory() === true) {
         if (path === "" && name !== "agents") this.#copy(name);
         else if (synced?.id === id || this.#flip()) this.folder(join(path, name));
-      } else if (name.endsWith("-wal") && names.has(name.slice(0, -"-wal".length))) {
+      } else if (path === "" && isControlPlane(name)) {
+        this.#controlPlane(name);
+      } else if (path === "" && isControlPlane(name.slice(0, -"-wal".length))) {
         // Comes with its database.
-      } else if (name.endsWith(".db")) {
-        this.#database(join(path, name), { main: synced?.id, log: durable?.get(`${name}-wal`)?.id });
       } else {
         const found = this.#choose(join(path, name), synced?.id);
         if (found !== null) this.#write(join(path, name), this.#mix(this.#durable(found.id), found.content));
@@ -68,39 +68,15 @@ class Rebuild {
     }
   }
 
-  #database(
-    path: string,
-    synced: { readonly main: FileId | undefined; readonly log: FileId | undefined },
-  ): void {
-    const currentMain = this.#current(path);
-    const currentLog = this.#current(`${path}-wal`);
-    if (isControlPlane(path)) {
-      // (c): there is no telling what SQLite synced when it closed or started a log, so it is believed to have done what it should.
-      if (currentMain !== null) this.#log(path, currentMain, currentLog);
-      return;
-    }
-    const main = this.#choose(path, synced.main);
+  /** (c): there is no telling what SQLite synced when it closed or started a log, so it is believed to have done what it should. */
+  #controlPlane(path: string): void {
+    const main = this.#current(path);
     if (main === null) return;
-    const log = this.#choose(`${path}-wal`, synced.log);
-    if (main.id === currentMain?.id && (log === null || log.id === currentLog?.id))
-      this.#log(path, main, log);
-    else {
-      // A name that was removed, or replaced, but not for the disk.
-      this.#write(path, this.#mix(this.#durable(main.id), main.content));
-      if (log !== null) this.#write(`${path}-wal`, this.#durable(log.id));
-    }
-  }
-
-  /** A main file and its log as the process left them in memory. */
-  #log(path: string, main: Found, log: Found | null): void {
-    const mainOnDisk = this.#durable(main.id);
+    const log = this.#current(`${path}-wal`);
     const logOnDisk = log === null ? undefined : this.#disk.files.get(log.id);
-    if (log === null) {
-      this.#write(path, isControlPlane(path) ? main.content : this.#mix(mainOnDisk, main.content));
-    } else if (
-      generationOf(logOnDisk) === generationOf(log.content) ||
-      (generationOf(logOnDisk) === null && !isControlPlane(path))
-    ) {
+    const mainOnDisk = this.#durable(main.id);
+    if (log === null) this.#write(path, main.content);
+    else if (generationOf(logOnDisk) === generationOf(log.content)) {
       // (a): a checkpoint that was begun found the whole log synced.
       const hasCheckpointBegun = generationOf(logOnDisk) !== null && !mainOnDisk.equals(main.content);
       this.#write(path, this.#mix(mainOnDisk, main.content));

@@ -6,20 +6,19 @@
  *
  * 1. Those our process asks for through `node:fs` (`FileHandle.datasync`, `sync`, and the functions of the same meaning). What a file held
  *    when the sync *started* is on the disk once the sync has *ended*; the record is written before the caller learns of the end, so whatever
- *    the server says after it can rely on it. Names, removals and renames are on the disk when their folder was synced.
- * 2. Those SQLite does by itself, deep inside a statement where nobody can watch. They follow rules (seen with a system-call trace, and
- *    written down in SQLite's sources), for `synchronous=NORMAL`, WAL mode and one connection with exclusive locking:
+ *    the server says after it can rely on it. Names, removals and renames are on the disk when their folder was synced. Instances' databases
+ *    and logs are files like any other: SQLite never syncs them by itself (`synchronous=OFF`).
+ * 2. Those SQLite does by itself for the control plane's database, deep inside a statement where nobody can watch. They follow rules (seen
+ *    with a system-call trace, and written down in SQLite's sources), for `synchronous=NORMAL` and WAL mode:
  *    a. A checkpoint syncs the log, writes pages into the main file, syncs the main file. It covers the whole log, since nobody else reads.
  *       No other thing writes the main file.
  *    b. After a checkpoint the next commit starts the log over: it writes a header with new salts and syncs it before the first frame.
- *    c. The control plane's database is in this mode from its first commit to its end: SQLite syncs a new log's header and folder with the first
- *       frame, and the main file when it closes. Instances' databases are not: their first commit and their close sync nothing by themselves,
- *       and the process has to do it (kind 1).
+ *    c. SQLite syncs a new log's header and folder with the first frame, and the main file when it closes.
  *    JavaScript never sees SQLite half-way through a statement, so whenever this file looks at a log, what the main file holds is on the disk (a);
  *    if that changed since the last look and the log has not started over, so is the whole log (a); if it has, its header is (b).
  *
- * What it assumes: these databases are used on the main thread; there is at most one checkpoint between two looks, which holds for transactions
- * far smaller than a checkpoint's 1000 pages. Databases of other threads (the call log) are not part of it and survive as they are.
+ * What it assumes: that database is written on the main thread; there is at most one checkpoint between two looks, which holds for transactions
+ * far smaller than a checkpoint's pages. Databases of other threads (the call log) are not part of it and survive as they are.
  *
  * The disk is taken to hold everything that is in the data folder when the process starts; unless the journal has begun already: then an
  * earlier process was killed, and what it left behind unsynced is unsynced still.
@@ -96,7 +95,7 @@ function look(database: string, logFd: number): { log: FileId; content: Buffer }
     }
   }
   const hasStartedOver = main.log === log && main.generation !== null && main.generation !== generation;
-  if (hasFrames(content) && (hasStartedOver || (!wasSameLog && isControlPlane(relative(ROOT, database))))) {
+  if (hasFrames(content) && (hasStartedOver || !wasSameLog)) {
     const size = Math.max(WAL_HEADER_BYTES, durable.get(log)?.length ?? 0);
     patchFile(log, { offset: 0, size, bytes: content.subarray(0, WAL_HEADER_BYTES) });
   }
@@ -137,7 +136,7 @@ function beginSync(path: string | undefined, fd: number): (() => void) | null {
     const entries = listFolder(path);
     return () => recordFolder(path, entries, number);
   }
-  if (path.endsWith("-wal")) {
+  if (isControlPlaneLog(path)) {
     const number = looks;
     const { log, content } = look(path.slice(0, -"-wal".length), fd);
     return () => recordFile(log, content, number);
@@ -148,19 +147,16 @@ function beginSync(path: string | undefined, fd: number): (() => void) | null {
   return () => recordFile(idOf(stats), content, number);
 }
 
-/** A log that is opened for syncing, or a database about to be removed: a look that no sync follows. */
+/** The control plane's log is opened for syncing: a look that no sync follows. */
 function lookAt(path: string): void {
-  if (!isInside(path) || !original.existsSync(path)) return;
-  if (path.endsWith("-wal")) {
-    const database = path.slice(0, -"-wal".length);
-    if (!original.existsSync(database)) return;
-    const fd = original.openSync(path, "r");
-    look(database, fd);
-    original.closeSync(fd);
-  } else if (path.endsWith(".db")) {
-    const main = watch(path);
-    recordFile(main.id, readWhole(main.fd), looks++);
-  }
+  if (!isControlPlaneLog(path) || !original.existsSync(path)) return;
+  const fd = original.openSync(path, "r");
+  look(path.slice(0, -"-wal".length), fd);
+  original.closeSync(fd);
+}
+
+function isControlPlaneLog(path: string): boolean {
+  return path.endsWith("-wal") && isControlPlane(relative(ROOT, path.slice(0, -"-wal".length)));
 }
 
 function wrapPromise<Args extends unknown[], Result>(
@@ -182,15 +178,9 @@ async function watchNodeFs(): Promise<void> {
   wrapPromise<[string, ...unknown[]], object>(fs.promises, "open", async (open, _self, args) => {
     const handle = await open(...args);
     paths.set(handle, args[0]);
-    if (args[0].endsWith("-wal")) lookAt(args[0]);
+    lookAt(args[0]);
     return handle;
   });
-  for (const name of ["rm", "unlink"]) {
-    wrapPromise<[string, ...unknown[]], void>(fs.promises, name, (remove, _self, args) => {
-      lookAt(args[0]);
-      return remove(...args);
-    });
-  }
 
   const probe = await fs.promises.open(ROOT, "r");
   const handlePrototype = Object.getPrototypeOf(probe) as object;
@@ -225,12 +215,6 @@ async function watchNodeFs(): Promise<void> {
       });
     };
     fs[name] = wrapped as (typeof fs)[typeof name];
-  }
-  for (const name of ["rmSync", "unlinkSync"] as const) {
-    fs[name] = ((path: string, ...rest: []) => {
-      lookAt(path);
-      return original[name](path, ...rest);
-    }) as typeof fs.rmSync & typeof fs.unlinkSync;
   }
   syncBuiltinESMExports();
 }

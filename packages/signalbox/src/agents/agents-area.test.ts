@@ -13,7 +13,7 @@ import { Secret } from "../core/secret.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
 import { migrate } from "../storage/migrate.ts";
 import { ResourceEvents } from "../storage/ports/resource-events.ts";
-import { InstanceFiles } from "../storage/sqlite/instance-files.ts";
+import { InstanceFiles } from "../storage/sqlite/instances/instance-files.ts";
 import { SqliteDatabase } from "../storage/sqlite/sqlite-database.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { type AgentsArea, createAgentsArea } from "./index.ts";
@@ -37,7 +37,11 @@ async function openArea(): Promise<void> {
     logger: createLogger({ level: "silent", isPretty: false }),
     clock: systemClock,
     database,
-    instanceStore: new InstanceFiles(join(folder, "agents"), fail),
+    instanceStore: new InstanceFiles(join(folder, "agents"), {
+      segmentBytes: 2 ** 20,
+      onFailure: fail,
+      onStall: fail,
+    }),
     authenticator: new Authenticator({
       rootToken: new Secret("root"),
       tokens,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
 import { rawSql, sql } from "../../storage/ports/sql.ts";
-import { InstanceFiles } from "../../storage/sqlite/instance-files.ts";
+import { InstanceFiles } from "../../storage/sqlite/instances/instance-files.ts";
 import { Mailbox } from "./mailbox.ts";
 import { OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";
@@ -49,7 +49,14 @@ const wait = (ms = 5) => new Promise((resolve) => setTimeout(resolve, ms));
 beforeEach(async () => {
   ends.length = 0;
   folder = await mkdtemp(join(tmpdir(), "signalbox-mailbox-"));
-  database = await new InstanceFiles(join(folder, "agents"), fail).open({ agent: "test", name: "x" });
+  database = await new InstanceFiles(join(folder, "agents"), {
+    segmentBytes: 2 ** 20,
+    onFailure: fail,
+    onStall: fail,
+  }).open({
+    agent: "test",
+    name: "x",
+  });
   database.run(rawSql("CREATE TABLE note (text TEXT UNIQUE)"));
 });
 afterEach(async () => {

@@ -27,6 +27,8 @@ export interface InstanceStore {
    * writes or looks outside, or that takes too long.
    */
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult>;
+  /** Lets go of everything; all instances are closed by then. */
+  close(): Promise<void>;
 }
 
 export interface QueryLimits {

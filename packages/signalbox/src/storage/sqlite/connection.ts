@@ -93,9 +93,13 @@ export class SqliteConnection {
     this.#database.deserialize(bytes);
   }
 
+  get isInTransaction(): boolean {
+    return this.#database.isTransaction;
+  }
+
   /** Ends a failed transaction; SQLite has already ended it by itself after some errors (disk full, I/O). */
   rollback(): void {
-    if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+    if (this.isInTransaction) this.#database.exec("ROLLBACK");
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 /** The process behind `read-only-query.ts`: one copy of a database, one statement, one answer. */
-import { SqliteConnection } from "./connection.ts";
+import { SqliteConnection } from "../connection.ts";
 import type { QueryAnswer, QueryOrder } from "./read-only-query.ts";
 import { mayRead } from "./statement-guard.ts";
 

@@ -4,7 +4,7 @@
  *
  * `PRAGMA user_version` numbers the schema; an older instance is brought forward when it is opened.
  */
-import { SqliteConnection } from "./connection.ts";
+import { SqliteConnection } from "../connection.ts";
 
 const SCHEMA_VERSION = 1;
 

@@ -6,7 +6,7 @@
  * only describe the schema), loading extensions, and writing to or hanging triggers on the runtime's tables (`_signalbox_…`).
  * Reading the runtime's tables is allowed.
  */
-import { type Authorizer, SQLITE_ACTIONS as A } from "./connection.ts";
+import { type Authorizer, SQLITE_ACTIONS as A } from "../connection.ts";
 
 /** Names of the runtime's own tables begin with this. */
 const RESERVED_PREFIX = "_signalbox_";

@@ -3,23 +3,29 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { rawSql, sql } from "../ports/sql.ts";
+import { rawSql, sql } from "../../ports/sql.ts";
 import { InstanceFiles } from "./instance-files.ts";
 
 let folder: string;
 let files: InstanceFiles;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "signalbox-files-"));
-  files = new InstanceFiles(join(folder, "agents"), (error) => {
-    throw error;
+  files = new InstanceFiles(join(folder, "agents"), {
+    segmentBytes: 2 ** 20,
+    onFailure: fail,
+    onStall: fail,
   });
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
+function fail(error: Error): never {
+  throw error;
+}
+
 const REF = { agent: "a", name: "n" };
 const onDisk = async () =>
   (await readdir(join(folder, "agents"), { recursive: true }))
-    .filter((name) => name.includes("."))
+    .filter((name) => name.includes(".db"))
     .toSorted();
 
 describe("an instance's file", () => {

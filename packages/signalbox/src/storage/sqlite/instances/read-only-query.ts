@@ -3,7 +3,7 @@
  * takes too long it is killed. (A thread would not do: nothing ends a thread that is inside SQLite.)
  */
 import { fork } from "node:child_process";
-import { type QueryLimits, type QueryResult, SqlError } from "../ports/instance-store.ts";
+import { type QueryLimits, type QueryResult, SqlError } from "../../ports/instance-store.ts";
 
 export interface QueryOrder {
   readonly snapshot: Uint8Array;

@@ -1,0 +1,299 @@
+/**
+ * One instance's SQLite file, open: WAL, exclusive locking. SQLite itself never syncs; `sync` hands what was committed to the journal.
+ *
+ * Invariants (beside those of the port):
+ * 1. The log is copied into the main file (*folded*) only when all of it is durable in the journal: a replay writes what the journal has over the
+ *    main file, and must not meet anything newer there.
+ * 2. Agents' statements are compiled and run under the guard; the runtime's own are not.
+ * 3. A log that a killed process left behind, and the journal knows nothing of, is made durable before anything reads it.
+ * 4. Descriptors of the main file are closed after SQLite has closed it: closing any of them drops SQLite's locks.
+ */
+import { closeSync, fdatasync, openSync, statSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+import { type AgentStatement, type InstanceDatabase, SqlError } from "../../ports/instance-store.ts";
+import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
+import { type PreparedStatement, SqliteConnection } from "../connection.ts";
+import type { FolderSync } from "./folder-sync.ts";
+import { checkSchema } from "./instance-template.ts";
+import type { Journal } from "./journal/journal.ts";
+import { WalTail } from "./journal/wal-frames.ts";
+import { StatementGuard } from "./statement-guard.ts";
+
+const BEGIN = rawSql("BEGIN IMMEDIATE");
+const COMMIT = rawSql("COMMIT");
+
+/** Exclusive: no other process or connection gets in, and SQLite needs no shared-memory file. The page cache is bounded to 256 KiB. */
+const SETTINGS = `PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;
+  PRAGMA cache_size = -256; PRAGMA temp_store = MEMORY;`;
+/** Copies the log into the main file and empties it. */
+const FOLD = rawSql("PRAGMA wal_checkpoint(TRUNCATE)");
+/** A webhook of 4 KB writes dozens of pages of 1 KiB: a log folded at a few hundred would cost a busy instance much of its rate. */
+const FOLD_BYTES = 8 * 1024 * 1024;
+
+/** Texts of an agent's statements that are kept compiled; more than any sensible agent has. */
+const STATEMENT_CACHE_SIZE = 64;
+
+/** Where an instance's files are, and what the journal calls it. */
+export interface InstancePlace {
+  readonly path: string;
+  /** 40 hexadecimal digits. */
+  readonly id: string;
+  /** The id's bytes. */
+  readonly key: Buffer;
+}
+
+/** What a database shares with the others. */
+export interface InstanceDatabaseParts {
+  readonly journal: Journal;
+  readonly folderSync: FolderSync;
+  readonly onClose: () => void;
+}
+
+const datasync = promisify(fdatasync);
+const nextLoop = promisify(setImmediate);
+
+export class SqliteInstanceDatabase implements InstanceDatabase {
+  readonly isNew: boolean;
+  readonly #place: InstancePlace;
+  readonly #connection: SqliteConnection;
+  readonly #guard = new StatementGuard();
+  readonly #journal: Journal;
+  readonly #onClose: () => void;
+  readonly #tail: WalTail;
+  readonly #byParts = new WeakMap<readonly string[], AgentStatement>();
+  readonly #byText = new Map<string, AgentStatement>();
+  /** The last record handed to the journal, and whether it is durable. */
+  #journalled: Promise<void> = Promise.resolve();
+  #isJournalled = true;
+  /** Of the main file; closed after SQLite's own. */
+  readonly #descriptors: number[] = [];
+  #settling: Promise<void> = Promise.resolve();
+  #closed: Promise<void> | null = null;
+
+  private constructor(
+    place: InstancePlace,
+    isNew: boolean,
+    connection: SqliteConnection,
+    { journal, onClose }: InstanceDatabaseParts,
+  ) {
+    this.#place = place;
+    this.isNew = isNew;
+    this.#connection = connection;
+    this.#journal = journal;
+    this.#onClose = onClose;
+    this.#tail = new WalTail(place.path);
+    connection.setAuthorizer(this.#guard.authorize);
+  }
+
+  static async open(
+    place: InstancePlace,
+    isNew: boolean,
+    parts: InstanceDatabaseParts,
+  ): Promise<SqliteInstanceDatabase> {
+    const hasLeftLog = !isNew && (await syncLeftLog(place.path, parts.folderSync));
+    const connection = SqliteConnection.open(place.path, { busyTimeoutMs: 0 });
+    try {
+      // In exclusive mode SQLite creates the log with its first look at the database, that is here.
+      connection.exec(SETTINGS);
+      checkSchema(connection);
+      const database = new SqliteInstanceDatabase(place, isNew, connection, parts);
+      if (hasLeftLog) await database.#foldLeftLog();
+      return database;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
+  all<Row>(query: SqlQuery): Row[] {
+    return this.#connection.all<Row>(query);
+  }
+
+  get<Row>(query: SqlQuery): Row | undefined {
+    return this.#connection.get<Row>(query);
+  }
+
+  run(query: SqlQuery): { changes: number } {
+    return this.#connection.run(query);
+  }
+
+  agentStatement(parts: readonly string[]): AgentStatement {
+    const known = this.#byParts.get(parts);
+    if (known !== undefined) return known;
+    const text = parts.join("?");
+    let statement = this.#byText.get(text);
+    if (statement === undefined) {
+      statement = this.#compile(text);
+      this.#byText.set(text, statement);
+      if (this.#byText.size > STATEMENT_CACHE_SIZE) {
+        const oldest = this.#byText.keys().next();
+        if (!oldest.done) this.#byText.delete(oldest.value);
+      }
+    }
+    if (Object.isFrozen(parts)) this.#byParts.set(parts, statement);
+    return statement;
+  }
+
+  begin(): void {
+    this.#connection.run(BEGIN);
+  }
+
+  commit(): void {
+    this.#connection.run(COMMIT);
+  }
+
+  rollback(): void {
+    this.#connection.rollback();
+  }
+
+  sync(): Promise<void> {
+    this.#journalTail();
+    return this.#journalled;
+  }
+
+  /** Resolves with true when everything committed by now is on the disk in the main file; with false when the instance was closed first. */
+  async settle(): Promise<boolean> {
+    do {
+      await this.sync();
+      await nextLoop();
+      if (this.#closed !== null) return false;
+    } while (!this.#fold());
+    const [descriptor = openSync(this.#place.path, "r")] = this.#descriptors;
+    this.#descriptors[0] = descriptor;
+    this.#settling = datasync(descriptor);
+    await this.#settling;
+    return true;
+  }
+
+  /** Takes over a descriptor of the main file, which must not be closed before SQLite has closed it. */
+  adopt(descriptor: number): void {
+    this.#descriptors.push(descriptor);
+  }
+
+  snapshot(): Uint8Array {
+    return this.#connection.serialize();
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    // SQLite folds the log when it closes. If the journal fails, which ends the process, it must not.
+    await this.sync();
+    await this.#settling;
+    this.#tail.close();
+    this.#byText.clear();
+    this.#connection.close();
+    for (const descriptor of this.#descriptors) closeSync(descriptor);
+    this.#onClose();
+  }
+
+  #journalTail(): void {
+    const frames = this.#tail.read();
+    if (frames.length === 0) return;
+    const { id, key } = this.#place;
+    const journalled = this.#journal.committed(id, key, this.#tail.pageBytes, frames);
+    this.#journalled = journalled;
+    this.#isJournalled = false;
+    journalled.then(
+      () => {
+        if (this.#journalled !== journalled) return;
+        this.#isJournalled = true;
+        if (this.#tail.length > FOLD_BYTES) void nextLoop().then(() => this.#closed === null && this.#fold());
+      },
+      // Whoever waits for the sync hears of its failure.
+      () => undefined,
+    );
+  }
+
+  /**
+   * Copies the log into the main file. False when that was not possible, and another try will be: it needs the start of a callback of the event
+   * loop, where no transaction is open.
+   */
+  #fold(): boolean {
+    if (this.#connection.isInTransaction) return false;
+    // An instance that never rests would never be durable to its last commit, so the last ones are synced right here.
+    this.#journalTail();
+    if (!this.#isJournalled && !this.#journal.flushNow()) return false;
+    if (this.#tail.length === 0) return true;
+    const outcome = this.#connection.get<{ busy: number }>(FOLD);
+    if (outcome?.busy !== 0) return false;
+    this.#tail.startOver();
+    return true;
+  }
+
+  /** The journal does not have what is in the log, which is synced: the main file has to be, before the log is emptied. */
+  async #foldLeftLog(): Promise<void> {
+    this.#connection.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    const descriptor = openSync(this.#place.path, "r");
+    this.adopt(descriptor);
+    await datasync(descriptor);
+    this.#connection.get(FOLD);
+  }
+
+  #compile(text: string): AgentStatement {
+    const { statement, isWrite } = this.#prepare(text);
+    if (hasStatement(text.slice(statement.text.length))) return this.#script(text);
+    return {
+      isWrite,
+      all: (values) => this.#explained(text, () => this.#guard.run(() => statement.all(values))),
+    };
+  }
+
+  /**
+   * Several statements in one text run in order, and the last one's rows count. Each is compiled only when those before it have run,
+   * since it may need a table they create; so none of them is kept, and the script counts as a write.
+   */
+  #script(text: string): AgentStatement {
+    return {
+      isWrite: true,
+      all: (values) => {
+        if (values.length > 0)
+          throw new SqlError("several statements in one text cannot take values; run them one by one", text);
+        let rows: Record<string, SqlValue>[] = [];
+        for (let rest = text; hasStatement(rest);) {
+          const { statement } = this.#prepare(rest);
+          rows = this.#explained(rest, () => this.#guard.run(() => statement.all([])));
+          rest = rest.slice(statement.text.length);
+        }
+        return rows;
+      },
+    };
+  }
+
+  #prepare(text: string): { statement: PreparedStatement; isWrite: boolean } {
+    return this.#explained(text, () => this.#guard.compile(() => this.#connection.prepare(text)));
+  }
+
+  #explained<T>(text: string, work: () => T): T {
+    try {
+      return work();
+    } catch (cause) {
+      const message = this.#guard.refusal ?? (cause instanceof Error ? cause.message : String(cause));
+      throw new SqlError(message, text.trim(), cause);
+    }
+  }
+}
+
+/** True when text holds more than blanks, comments and semicolons. */
+function hasStatement(text: string): boolean {
+  return text.replaceAll(/--[^\n]*|\/\*[\s\S]*?\*\/|[\s;]+/g, "") !== "";
+}
+
+/** Makes a log that a killed process left behind durable, name and content; false if there is none. */
+async function syncLeftLog(path: string, folderSync: FolderSync): Promise<boolean> {
+  const log = `${path}-wal`;
+  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0) return false;
+  const file = await open(log, "r+");
+  try {
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  await folderSync.sync(dirname(path));
+  return true;
+}

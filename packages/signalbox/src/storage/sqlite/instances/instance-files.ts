@@ -1,0 +1,158 @@
+/**
+ * Instances' databases as files of the data folder: `agents/<2 digits>/<hash>.db`, named by a hash of agent and name, so that no name
+ * a client can think of is ever part of a path, and names that differ only in case stay apart on every file system. `agents/journal` makes
+ * what they commit durable.
+ *
+ * Invariants:
+ * 1. A database file is created only when the journal has it down: a file that a power cut left incomplete is in the journal, whole.
+ * 2. Before an instance is created, a log left over under its name is removed: SQLite would replay it into the new file.
+ * 3. `destroy` is called on closed instances, whose log SQLite has folded in, and is in the journal before the file goes.
+ */
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, fdatasync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import type {
+  InstanceDatabase,
+  InstanceRef,
+  InstanceStore,
+  QueryLimits,
+  QueryResult,
+} from "../../ports/instance-store.ts";
+import { FolderSync } from "./folder-sync.ts";
+import { type InstancePlace, SqliteInstanceDatabase } from "./instance-database.ts";
+import { instanceTemplate } from "./instance-template.ts";
+import { Journal } from "./journal/journal.ts";
+import { queryInProcess } from "./read-only-query.ts";
+
+/** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
+const FOLDERS = 256;
+const FAN_OUT_DIGITS = 2;
+/** 160 bits of SHA-256: two names on one file are out of the question. */
+const ID_BYTES = 20;
+
+export interface InstanceFilesOptions {
+  /** Must end the process: after a failed sync no commit can be trusted. */
+  readonly onFailure: (error: Error) => void;
+  /** The disk is full: instances wait with what they have to say. */
+  readonly onStall: (error: Error) => void;
+  /** Size at which the journal begins another file. */
+  readonly segmentBytes: number;
+}
+
+export class InstanceFiles implements InstanceStore {
+  readonly #root: string;
+  readonly #folderSync: FolderSync;
+  readonly #journal: Journal;
+  readonly #open = new Map<string, SqliteInstanceDatabase>();
+  /** Instances whose name in its folder may not be on the disk yet. */
+  readonly #unsyncedNames: Set<string>;
+  #foldersMade: Promise<void> | undefined;
+
+  /** Brings every instance up to what the journal says first. */
+  constructor(root: string, { onFailure, onStall, segmentBytes }: InstanceFilesOptions) {
+    this.#root = root;
+    this.#folderSync = new FolderSync(onFailure);
+    const { journal, replayed } = Journal.open({
+      folder: join(root, "journal"),
+      folderSync: this.#folderSync,
+      template: instanceTemplate(),
+      pathOf: (id) => this.#pathOf(id),
+      settle: (id) => this.#settle(id),
+      onFailure,
+      onStall,
+      segmentBytes,
+    });
+    this.#journal = journal;
+    this.#unsyncedNames = new Set(replayed);
+  }
+
+  async open(ref: InstanceRef): Promise<InstanceDatabase> {
+    const place = this.#placeOf(ref);
+    const isNew = !existsSync(place.path);
+    if (isNew) await this.#create(place);
+    const database = await SqliteInstanceDatabase.open(place, isNew, {
+      journal: this.#journal,
+      folderSync: this.#folderSync,
+      onClose: () => this.#open.delete(place.id),
+    });
+    this.#open.set(place.id, database);
+    return database;
+  }
+
+  async destroy(ref: InstanceRef): Promise<void> {
+    const { id, key, path } = this.#placeOf(ref);
+    if (!existsSync(path)) return;
+    await this.#journal.destroyed(id, key);
+    rmSync(path, { force: true });
+    await this.#folderSync.sync(dirname(path));
+  }
+
+  close(): Promise<void> {
+    return this.#journal.close();
+  }
+
+  queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
+    return queryInProcess(snapshot, text, limits);
+  }
+
+  #placeOf({ agent, name }: InstanceRef): InstancePlace {
+    const key = createHash("sha256").update(`${agent}\0${name}`).digest().subarray(0, ID_BYTES);
+    const id = key.toString("hex");
+    return { key, id, path: this.#pathOf(id) };
+  }
+
+  #pathOf(id: string): string {
+    return join(this.#root, id.slice(0, FAN_OUT_DIGITS), `${id}.db`);
+  }
+
+  /** Small calls on names are made directly: each is quicker than a trip to the thread pool. */
+  async #create({ id, key, path }: InstancePlace): Promise<void> {
+    this.#foldersMade ??= this.#makeFolders();
+    await this.#foldersMade;
+    await this.#journal.created(id, key);
+    this.#unsyncedNames.add(id);
+    rmSync(`${path}-wal`, { force: true });
+    const file = openSync(path, "w", 0o600);
+    try {
+      writeSync(file, instanceTemplate());
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  async #makeFolders(): Promise<void> {
+    for (let i = 0; i < FOLDERS; i++) {
+      const name = i.toString(16).padStart(FAN_OUT_DIGITS, "0");
+      mkdirSync(join(this.#root, name), { recursive: true, mode: 0o700 });
+    }
+    await this.#folderSync.sync(this.#root);
+    await this.#folderSync.sync(dirname(this.#root));
+  }
+
+  /** Resolves when the disk has in the instance's own file all that it has committed by now. */
+  async #settle(id: string): Promise<void> {
+    const database = this.#open.get(id);
+    if (database === undefined) await this.#syncClosed(id);
+    else if (!(await database.settle())) {
+      await database.close();
+      await this.#syncClosed(id);
+    }
+    if (!this.#unsyncedNames.has(id)) return;
+    await this.#folderSync.sync(dirname(this.#pathOf(id)));
+    this.#unsyncedNames.delete(id);
+  }
+
+  async #syncClosed(id: string): Promise<void> {
+    const path = this.#pathOf(id);
+    if (!existsSync(path)) return;
+    const descriptor = openSync(path, "r");
+    await datasync(descriptor);
+    // Whoever opened the instance meanwhile must not lose SQLite's locks.
+    const database = this.#open.get(id);
+    if (database === undefined) closeSync(descriptor);
+    else database.adopt(descriptor);
+  }
+}
+
+const datasync = promisify(fdatasync);

@@ -1,0 +1,263 @@
+/**
+ * Makes the commits of all instances durable with one sync: their frames are appended to one file, instead of syncing a file each. What an
+ * instance's own files hold need not be on the disk until the journal drops it.
+ *
+ * The journal is a row of segments. Records go to the newest; when that is full, the next one follows, and once everything the full one tells of
+ * is on the disk in the instances' own files (it is *settled*), it is removed.
+ *
+ * Invariants:
+ * 1. A promise resolves only after a sync that covers its record, in a segment whose name is synced. Records of one instance are written in
+ *    the order they came; one sync serves all that came while the one before it ran.
+ * 2. A segment is removed only after `settle` has resolved for each instance named in it: then the instance's file on the disk is as of some moment
+ *    after its last record here, and what came later is in later segments. Oldest first, and the removal is synced before the next one goes.
+ * 3. A segment gets its first record only when all of the one before it is synced, so only the newest can end in half a record.
+ * 4. A full disk delays records and loses none: they are written again at the same place until there is room. Any other failure is
+ *    final: `onFailure` ends the process, and nothing resolves any more.
+ */
+import { fdatasync, fdatasyncSync, mkdirSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { syncFolder } from "../../sync-folder.ts";
+import type { FolderSync } from "../folder-sync.ts";
+import { RECORD_KINDS, RecordBuffer, type RecordKind } from "./record.ts";
+import { Replay } from "./replay.ts";
+import { findSegments, readSegment, Segment } from "./segment.ts";
+
+/** Segments that may wait to be settled; while there are more, the newest grows past its size. (Waiting would lock up: settling appends.) */
+const MAX_UNSETTLED = 3;
+/** Instances settled at the same time; each occupies a thread of the pool while it syncs. */
+const SETTLED_AT_ONCE = 4;
+const BUFFER_BYTES = 256 * 1024;
+const FULL_DISK_RETRY_MS = 250;
+
+export interface JournalOptions {
+  readonly folder: string;
+  readonly folderSync: FolderSync;
+  /** What instances are created as from now on. */
+  readonly template: Uint8Array;
+  readonly pathOf: (id: string) => string;
+  /** Resolves when everything the instance has committed by now is on the disk in its own file, or it has none any more. */
+  readonly settle: (id: string) => Promise<void>;
+  /** Must end the process. */
+  readonly onFailure: (error: Error) => void;
+  /** The disk is full and records wait; called once each time that begins. */
+  readonly onStall: (error: Error) => void;
+  /** A segment of this size is followed by the next. */
+  readonly segmentBytes: number;
+}
+
+/** Records that are written and synced together. */
+interface Batch {
+  readonly records: RecordBuffer;
+  readonly ids: Set<string>;
+  readonly done: PromiseWithResolvers<void>;
+}
+
+/** What is left to settle: a full segment, or one of an earlier process. */
+interface Unsettled {
+  readonly path: string;
+  readonly touched: ReadonlySet<string>;
+}
+
+const datasync = promisify(fdatasync);
+const NO_BYTES = Buffer.alloc(0);
+
+export class Journal {
+  readonly #options: JournalOptions;
+  #segment: Segment | null = null;
+  #lastNumber: number;
+  #pending: Batch | null = null;
+  #spare: RecordBuffer | null = null;
+  #flushing: Promise<void> | null = null;
+  /** A batch waits for room on the disk: nothing may be written past it. */
+  #isStalled = false;
+  /** Settles one segment after the other. */
+  #settling: Promise<void> = Promise.resolve();
+  #unsettledCount = 0;
+  #failure: Error | null = null;
+
+  private constructor(options: JournalOptions, lastNumber: number) {
+    this.#options = options;
+    this.#lastNumber = lastNumber;
+  }
+
+  /** Replays what an earlier process left behind. `replayed` are the instances whose files, and names, are not yet synced. */
+  static open(options: JournalOptions): { journal: Journal; replayed: ReadonlySet<string> } {
+    mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+    for (const parent of [dirname(options.folder), dirname(dirname(options.folder))]) syncFolder(parent);
+    const found = findSegments(options.folder);
+    const replay = new Replay(options.pathOf);
+    found.forEach((segment, i) => replay.addSegment(readSegment(segment, i === found.length - 1)));
+    const replayed = replay.finish();
+    const journal = new Journal(options, found.at(-1)?.number ?? 0);
+    // The first one stays until every replayed instance is settled; then nothing of the others is needed.
+    found.forEach(({ path }, i) => journal.#settleLater({ path, touched: i === 0 ? replayed : new Set() }));
+    return { journal, replayed };
+  }
+
+  created(id: string, key: Buffer): Promise<void> {
+    return this.#append(RECORD_KINDS.created, id, key, 0, NO_BYTES);
+  }
+
+  destroyed(id: string, key: Buffer): Promise<void> {
+    return this.#append(RECORD_KINDS.destroyed, id, key, 0, NO_BYTES);
+  }
+
+  /** `key` is the id's bytes. The frames are copied before this returns. */
+  committed(id: string, key: Buffer, pageBytes: number, frames: Buffer): Promise<void> {
+    return this.#append(RECORD_KINDS.frames, id, key, pageBytes, frames);
+  }
+
+  /** Writes and syncs what is pending without giving the event loop back; false if that cannot be done right now. */
+  flushNow(): boolean {
+    const segment = this.#segment;
+    if (segment?.isNameSynced !== true || this.#isStalled || this.#failure !== null) return false;
+    const batch = this.#pending;
+    try {
+      if (batch !== null) this.#write(segment, batch);
+      fdatasyncSync(segment.fd);
+    } catch (error) {
+      if (!isFullDisk(error)) this.#fail(error);
+      return false;
+    }
+    if (batch === null) return true;
+    this.#pending = null;
+    batch.done.resolve();
+    return true;
+  }
+
+  /** Settles and removes everything. Nothing may be appended any more. */
+  async close(): Promise<void> {
+    while (this.#flushing !== null) await this.#flushing;
+    if (this.#failure !== null) return;
+    this.#endSegment();
+    await this.#settling;
+  }
+
+  #append(kind: RecordKind, id: string, key: Buffer, pageBytes: number, payload: Buffer): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    this.#pending ??= this.#newBatch();
+    this.#pending.records.add(kind, key, pageBytes, payload);
+    this.#pending.ids.add(id);
+    // After the other instances whose turns have ended meanwhile: they share the sync.
+    this.#flushing ??= new Promise((resolve) => setImmediate(() => resolve(this.#flush())));
+    return this.#pending.done.promise;
+  }
+
+  #newBatch(): Batch {
+    const done = Promise.withResolvers<void>();
+    // Whoever waits hears of a failure; that nobody does must not end the process in a second way.
+    done.promise.catch(() => undefined);
+    const records = this.#spare ?? new RecordBuffer(BUFFER_BYTES);
+    this.#spare = null;
+    records.clear(BUFFER_BYTES);
+    return { records, ids: new Set(), done };
+  }
+
+  async #flush(): Promise<void> {
+    let batch: Batch | null = null;
+    try {
+      while (this.#pending !== null) {
+        const segment = await this.#segmentWithRoom();
+        batch = this.#pending;
+        // `flushNow` may have been quicker.
+        if (batch === null) break;
+        this.#pending = null;
+        await this.#whenDiskHasRoom(() => this.#write(segment, batch as Batch));
+        await this.#sync(segment);
+        batch.done.resolve();
+        this.#spare = batch.records;
+      }
+    } catch (error) {
+      this.#fail(error, batch);
+    }
+    this.#flushing = null;
+  }
+
+  #write(segment: Segment, { records, ids }: Batch): void {
+    segment.append(records.bytes);
+    for (const id of ids) segment.touched.add(id);
+  }
+
+  async #sync(segment: Segment): Promise<void> {
+    if (segment.isNameSynced) return datasync(segment.fd);
+    await Promise.all([datasync(segment.fd), this.#options.folderSync.sync(this.#options.folder)]);
+    segment.isNameSynced = true;
+  }
+
+  async #segmentWithRoom(): Promise<Segment> {
+    const isFull = this.#segment !== null && this.#segment.length >= this.#options.segmentBytes;
+    if (isFull && this.#unsettledCount < MAX_UNSETTLED) this.#endSegment();
+    if (this.#segment !== null) return this.#segment;
+    const { folder, template } = this.#options;
+    this.#lastNumber += 1;
+    const segment = await this.#whenDiskHasRoom(() => Segment.create(folder, this.#lastNumber, template));
+    this.#segment = segment;
+    return segment;
+  }
+
+  async #whenDiskHasRoom<T>(write: () => T): Promise<T> {
+    for (;;) {
+      try {
+        const result = write();
+        this.#isStalled = false;
+        return result;
+      } catch (error) {
+        if (!isFullDisk(error)) throw error;
+        if (!this.#isStalled) this.#options.onStall(error);
+        this.#isStalled = true;
+        await sleep(FULL_DISK_RETRY_MS);
+      }
+    }
+  }
+
+  /** Everything in the segment is synced; the next record starts another one. */
+  #endSegment(): void {
+    const segment = this.#segment;
+    if (segment === null) return;
+    this.#segment = null;
+    segment.close();
+    this.#settleLater(segment);
+  }
+
+  #settleLater(segment: Unsettled): void {
+    this.#unsettledCount += 1;
+    this.#settling = this.#settling.then(() => this.#settle(segment));
+  }
+
+  async #settle({ path, touched }: Unsettled): Promise<void> {
+    const { settle, folder, folderSync } = this.#options;
+    const rest = touched.values();
+    const settleRest = async () => {
+      for (const id of rest) if (this.#failure === null) await settle(id);
+    };
+    try {
+      await Promise.all(Array.from({ length: SETTLED_AT_ONCE }, settleRest));
+      if (this.#failure !== null) return;
+      rmSync(path);
+      await folderSync.sync(folder);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#unsettledCount -= 1;
+  }
+
+  #fail(cause: unknown, batch: Batch | null = null): void {
+    if (this.#failure !== null) return;
+    this.#failure = new Error(
+      "the journal of the agents' instances failed; what was not acknowledged may be lost",
+      {
+        cause,
+      },
+    );
+    for (const waiting of [batch, this.#pending]) waiting?.done.reject(this.#failure);
+    this.#pending = null;
+    this.#options.onFailure(this.#failure);
+  }
+}
+
+function isFullDisk(error: unknown): error is Error {
+  const code = (error as NodeJS.ErrnoException).code;
+  return code === "ENOSPC" || code === "EDQUOT";
+}

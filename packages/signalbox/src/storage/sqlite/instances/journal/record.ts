@@ -1,0 +1,97 @@
+/**
+ * What the journal's segments consist of.
+ *
+ *   length of the payload (4 bytes) · CRC-32 of everything after it (4) · kind (1) · reserved (1) · page size / 256 (2)
+ *   · the instance's id (20) · payload
+ *
+ * Numbers are little endian, except those inside frames, which are SQLite's. A record that is cut off or whose checksum is wrong is where
+ * the segment ends: the process or the power went while it was written, so nobody was told of it.
+ */
+import { crc32 } from "node:zlib";
+
+export const RECORD_KINDS = {
+  /** Bytes that an instance starts as; those created by later records of the segment start as these. */
+  template: 0,
+  created: 1,
+  /** Whole transactions as frames of SQLite's log: page number, size of the database after a commit, 16 more bytes, the page. */
+  frames: 2,
+  destroyed: 3,
+} as const;
+
+export type RecordKind = (typeof RECORD_KINDS)[keyof typeof RECORD_KINDS];
+
+export interface JournalRecord {
+  readonly kind: RecordKind;
+  /** 40 hexadecimal digits. */
+  readonly id: string;
+  readonly pageBytes: number;
+  readonly payload: Buffer;
+}
+
+/** The id of records that concern no instance. */
+export const NO_ID: Buffer = Buffer.alloc(20);
+
+const RECORD_HEAD_BYTES = 32;
+const CHECKED_FROM = 8;
+const PAGE_UNIT = 256;
+
+/** Records put together for one write; the buffer grows as needed and is used again. */
+export class RecordBuffer {
+  #bytes: Buffer;
+  #length = 0;
+
+  constructor(capacity: number) {
+    this.#bytes = Buffer.allocUnsafeSlow(capacity);
+  }
+
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** Empties it; a buffer that one large record has blown up is given back. */
+  clear(capacity: number): void {
+    this.#length = 0;
+    if (this.#bytes.length > capacity) this.#bytes = Buffer.allocUnsafeSlow(capacity);
+  }
+
+  add(kind: RecordKind, id: Uint8Array, pageBytes: number, payload: Uint8Array): void {
+    const start = this.#length;
+    const end = start + RECORD_HEAD_BYTES + payload.length;
+    this.#reserve(end);
+    const bytes = this.#bytes;
+    bytes.writeUInt32LE(payload.length, start);
+    bytes[start + 8] = kind;
+    bytes[start + 9] = 0;
+    bytes.writeUInt16LE(pageBytes / PAGE_UNIT, start + 10);
+    bytes.set(id, start + 12);
+    bytes.set(payload, start + RECORD_HEAD_BYTES);
+    bytes.writeUInt32LE(crc32(bytes.subarray(start + CHECKED_FROM, end)), start + 4);
+    this.#length = end;
+  }
+
+  #reserve(length: number): void {
+    if (length <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(length, this.#bytes.length * 2));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}
+
+/** The records of a segment's bytes, and where the last whole one ends. */
+export function readRecords(bytes: Buffer): { records: JournalRecord[]; end: number } {
+  const records: JournalRecord[] = [];
+  let at = 0;
+  while (at + RECORD_HEAD_BYTES <= bytes.length) {
+    const end = at + RECORD_HEAD_BYTES + bytes.readUInt32LE(at);
+    if (end > bytes.length) break;
+    if (crc32(bytes.subarray(at + CHECKED_FROM, end)) !== bytes.readUInt32LE(at + 4)) break;
+    records.push({
+      kind: bytes[at + 8] as RecordKind,
+      pageBytes: bytes.readUInt16LE(at + 10) * PAGE_UNIT,
+      id: bytes.toString("hex", at + 12, at + RECORD_HEAD_BYTES),
+      payload: bytes.subarray(at + RECORD_HEAD_BYTES, end),
+    });
+    at = end;
+  }
+  return { records, end: at };
+}

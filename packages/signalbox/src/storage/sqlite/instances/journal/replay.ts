@@ -1,0 +1,103 @@
+/**
+ * Brings instances' files up to what the journal says, after a process ended without doing so: writes the journalled pages into them, in order.
+ *
+ * Why that is enough: a file on the disk holds its state as of some moment after which the journal has everything (see `journal.ts`, invariant 2),
+ * plus any part of what was written since. Every page written since is in the journal, so the last version of each of them, and the last
+ * size, make the file whole, whatever the disk kept. Doing it twice changes nothing.
+ *
+ * The log beside a file that is replayed is removed: its frames are in the journal, or nobody was told of them.
+ */
+import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+import { RECORD_KINDS, type JournalRecord } from "./record.ts";
+import { eachPage } from "./wal-frames.ts";
+
+/** What the records of one segment make of one instance's file. */
+interface Redo {
+  /** What the file starts from: these bytes, or, if null, the file as it is. */
+  readonly template: Buffer | null;
+  readonly isDestroyed: boolean;
+  readonly pages: Map<number, Buffer>;
+  pageBytes: number;
+  databasePages: number;
+}
+
+export class Replay {
+  readonly #pathOf: (id: string) => string;
+  readonly #touched = new Set<string>();
+  /** Created, but without a commit so far. */
+  readonly #unheardOf = new Set<string>();
+
+  constructor(pathOf: (id: string) => string) {
+    this.#pathOf = pathOf;
+  }
+
+  /** Segment by segment, so that no more than one is held in memory. Nothing is synced. */
+  addSegment(records: readonly JournalRecord[]): void {
+    const instances = new Map<string, Redo>();
+    let template: Buffer | null = null;
+    for (const record of records) {
+      if (record.kind === RECORD_KINDS.template) template = record.payload;
+      else if (record.kind === RECORD_KINDS.frames) this.#addFrames(instances, record);
+      else {
+        const isDestroyed = record.kind === RECORD_KINDS.destroyed;
+        instances.set(record.id, newRedo(isDestroyed ? null : template, isDestroyed));
+        if (isDestroyed) this.#unheardOf.delete(record.id);
+        else this.#unheardOf.add(record.id);
+      }
+    }
+    for (const [id, redo] of instances) {
+      this.#touched.add(id);
+      apply(this.#pathOf(id), redo);
+    }
+  }
+
+  /** Returns the ids of all instances whose files were written or removed. */
+  finish(): ReadonlySet<string> {
+    // An instance that never committed anything has told nobody that it exists.
+    for (const id of this.#unheardOf) remove(this.#pathOf(id));
+    return this.#touched;
+  }
+
+  #addFrames(instances: Map<string, Redo>, { id, payload, pageBytes }: JournalRecord): void {
+    let redo = instances.get(id);
+    if (redo === undefined) {
+      redo = newRedo(null, false);
+      instances.set(id, redo);
+    }
+    const { pages } = redo;
+    redo.pageBytes = pageBytes;
+    redo.databasePages = eachPage(payload, pageBytes, (page, content) => pages.set(page, content));
+    this.#unheardOf.delete(id);
+  }
+}
+
+function newRedo(template: Buffer | null, isDestroyed: boolean): Redo {
+  return { template, isDestroyed, pages: new Map(), pageBytes: 0, databasePages: 0 };
+}
+
+function apply(path: string, redo: Redo): void {
+  if (redo.isDestroyed) remove(path);
+  // A file that is gone was removed by hand, or destroyed by a record that a settled segment took with it.
+  else if (redo.template !== null || existsSync(path)) write(path, redo);
+}
+
+function remove(path: string): void {
+  rmSync(path, { force: true });
+  rmSync(`${path}-wal`, { force: true });
+}
+
+function write(path: string, { template, pages, pageBytes, databasePages }: Redo): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const file = openSync(path, template === null ? "r+" : "w", 0o600);
+  try {
+    if (template !== null) writeSync(file, template, 0, template.length, 0);
+    for (const [page, content] of pages) {
+      if (page <= databasePages) writeSync(file, content, 0, pageBytes, (page - 1) * pageBytes);
+    }
+    if (databasePages > 0) ftruncateSync(file, databasePages * pageBytes);
+  } finally {
+    closeSync(file);
+  }
+  rmSync(`${path}-wal`, { force: true });
+}
