@@ -5,30 +5,30 @@
  * 1. The log is copied into the main file (*folded*) only when all of it is durable in the journal: a replay writes what the journal has over the
  *    main file, and must not meet anything newer there.
  * 2. Agents' statements are compiled and run under the guard; the runtime's own are not.
- * 3. A log that a killed process left behind, and the journal knows nothing of, is made durable before anything reads it.
- * 4. Descriptors of the main file are closed after SQLite has closed it: closing any of them drops SQLite's locks.
+ * 3. Descriptors of the main file are closed after SQLite has closed it: closing any of them drops SQLite's locks.
  */
-import { closeSync, fdatasync, openSync, statSync } from "node:fs";
-import { open } from "node:fs/promises";
-import { dirname } from "node:path";
+import { closeSync, fdatasync, openSync } from "node:fs";
 import { promisify } from "node:util";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../../ports/instance-store.ts";
 import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
 import { type PreparedStatement, SqliteConnection } from "../connection.ts";
-import type { FolderSync } from "./folder-sync.ts";
 import { checkSchema } from "./instance-template.ts";
 import type { Journal } from "./journal/journal.ts";
 import { WalTail } from "./journal/wal-frames.ts";
+import type { LogFile, LogFiles } from "./log-files.ts";
 import { StatementGuard } from "./statement-guard.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
 
-/** Exclusive: no other process or connection gets in, and SQLite needs no shared-memory file. The page cache is bounded to 256 KiB. */
+/**
+ * Exclusive: no other process or connection gets in, and SQLite needs no shared-memory file. The page cache is bounded to 256 KiB; it begins at
+ * two pages, because SQLite reserves room for twenty at once for any that may hold more.
+ */
 const SETTINGS = `PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;
-  PRAGMA cache_size = -256; PRAGMA temp_store = MEMORY;`;
-/** Copies the log into the main file and empties it. */
-const FOLD = rawSql("PRAGMA wal_checkpoint(TRUNCATE)");
+  PRAGMA cache_size = 2; PRAGMA shrink_memory; PRAGMA temp_store = MEMORY; PRAGMA user_version; PRAGMA cache_size = -256;`;
+/** Copies the log into the main file; the next commit starts the log over. */
+const FOLD = rawSql("PRAGMA wal_checkpoint(PASSIVE)");
 /** A webhook of 4 KB writes dozens of pages of 1 KiB: a log folded at a few hundred would cost a busy instance much of its rate. */
 const FOLD_BYTES = 8 * 1024 * 1024;
 
@@ -47,7 +47,7 @@ export interface InstancePlace {
 /** What a database shares with the others. */
 export interface InstanceDatabaseParts {
   readonly journal: Journal;
-  readonly folderSync: FolderSync;
+  readonly logs: LogFiles;
   readonly onClose: () => void;
 }
 
@@ -60,7 +60,9 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   readonly #connection: SqliteConnection;
   readonly #guard = new StatementGuard();
   readonly #journal: Journal;
+  readonly #logs: LogFiles;
   readonly #onClose: () => void;
+  readonly #log: LogFile;
   readonly #tail: WalTail;
   readonly #byParts = new WeakMap<readonly string[], AgentStatement>();
   readonly #byText = new Map<string, AgentStatement>();
@@ -76,33 +78,33 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     place: InstancePlace,
     isNew: boolean,
     connection: SqliteConnection,
-    { journal, onClose }: InstanceDatabaseParts,
+    log: LogFile,
+    { journal, logs, onClose }: InstanceDatabaseParts,
   ) {
     this.#place = place;
     this.isNew = isNew;
     this.#connection = connection;
     this.#journal = journal;
+    this.#logs = logs;
     this.#onClose = onClose;
-    this.#tail = new WalTail(place.path);
+    this.#log = log;
+    this.#tail = new WalTail(log.fd);
     connection.setAuthorizer(this.#guard.authorize);
   }
 
-  static async open(
-    place: InstancePlace,
-    isNew: boolean,
-    parts: InstanceDatabaseParts,
-  ): Promise<SqliteInstanceDatabase> {
-    const hasLeftLog = !isNew && (await syncLeftLog(place.path, parts.folderSync));
-    const connection = SqliteConnection.open(place.path, { busyTimeoutMs: 0 });
+  static open(place: InstancePlace, isNew: boolean, parts: InstanceDatabaseParts): SqliteInstanceDatabase {
+    const { logs } = parts;
+    const log = logs.lay(place.path);
+    let connection: SqliteConnection | undefined;
     try {
-      // In exclusive mode SQLite creates the log with its first look at the database, that is here.
+      connection = SqliteConnection.open(place.path, { busyTimeoutMs: 0 });
       connection.exec(SETTINGS);
       checkSchema(connection);
-      const database = new SqliteInstanceDatabase(place, isNew, connection, parts);
-      if (hasLeftLog) await database.#foldLeftLog();
-      return database;
+      return new SqliteInstanceDatabase(place, isNew, connection, log, parts);
     } catch (error) {
-      connection.close();
+      logs.putAside(place.path, log);
+      connection?.close();
+      logs.giveBack(log, Number.POSITIVE_INFINITY);
       throw error;
     }
   }
@@ -185,9 +187,10 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     // SQLite folds the log when it closes. If the journal fails, which ends the process, it must not.
     await this.sync();
     await this.#settling;
-    this.#tail.close();
     this.#byText.clear();
+    this.#logs.putAside(this.#place.path, this.#log);
     this.#connection.close();
+    this.#logs.giveBack(this.#log, this.#tail.extent);
     for (const descriptor of this.#descriptors) closeSync(descriptor);
     this.#onClose();
   }
@@ -220,19 +223,10 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     this.#journalTail();
     if (!this.#isJournalled && !this.#journal.flushNow()) return false;
     if (this.#tail.length === 0) return true;
-    const outcome = this.#connection.get<{ busy: number }>(FOLD);
-    if (outcome?.busy !== 0) return false;
+    const outcome = this.#connection.get<{ log: number; checkpointed: number }>(FOLD);
+    if (outcome?.log !== outcome?.checkpointed) return false;
     this.#tail.startOver();
     return true;
-  }
-
-  /** The journal does not have what is in the log, which is synced: the main file has to be, before the log is emptied. */
-  async #foldLeftLog(): Promise<void> {
-    this.#connection.exec("PRAGMA wal_checkpoint(PASSIVE)");
-    const descriptor = openSync(this.#place.path, "r");
-    this.adopt(descriptor);
-    await datasync(descriptor);
-    this.#connection.get(FOLD);
   }
 
   #compile(text: string): AgentStatement {
@@ -282,18 +276,4 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
 /** True when text holds more than blanks, comments and semicolons. */
 function hasStatement(text: string): boolean {
   return text.replaceAll(/--[^\n]*|\/\*[\s\S]*?\*\/|[\s;]+/g, "") !== "";
-}
-
-/** Makes a log that a killed process left behind durable, name and content; false if there is none. */
-async function syncLeftLog(path: string, folderSync: FolderSync): Promise<boolean> {
-  const log = `${path}-wal`;
-  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0) return false;
-  const file = await open(log, "r+");
-  try {
-    await file.datasync();
-  } finally {
-    await file.close();
-  }
-  await folderSync.sync(dirname(path));
-  return true;
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rawSql, sql } from "../../ports/sql.ts";
 import { InstanceFiles } from "./instance-files.ts";
@@ -61,23 +61,36 @@ describe("an instance's file", () => {
     await second.close();
   });
 
-  it("never meets the log of a predecessor of the same name", async () => {
+  it("never meets the log that a killed process left, its own or a predecessor's", async () => {
     const first = await files.open(REF);
     await first.close();
     const [name = ""] = await onDisk();
     const path = join(folder, "agents", name);
-    await files.destroy(REF);
-    expect(existsSync(path)).toBe(false);
     await writeFile(`${path}-wal`, "left over");
-    expect(existsSync(dirname(path))).toBe(true);
-    const second = await files.open(REF);
+    const next = new InstanceFiles(join(folder, "agents"), {
+      segmentBytes: 2 ** 20,
+      onFailure: fail,
+      onStall: fail,
+    });
+    expect(existsSync(`${path}-wal`)).toBe(false);
+    const second = await next.open(REF);
     expect(second.get(sql`SELECT count(*) AS n FROM _signalbox_meta`)).toMatchObject({ n: 0 });
     await second.close();
+    await next.close();
+  });
+
+  it("that another program writes to is left alone", async () => {
+    const first = await files.open(REF);
+    await first.close();
+    const [name = ""] = await onDisk();
+    await writeFile(join(folder, "agents", `${name}-wal`), "of another program");
+    await expect(files.open(REF)).rejects.toThrow("another program");
+    expect(await readFile(join(folder, "agents", `${name}-wal`), "utf8")).toBe("of another program");
   });
 
   it("is held by one opener at a time", async () => {
     const first = await files.open(REF);
-    await expect(files.open(REF)).rejects.toThrow("database is locked");
+    await expect(files.open(REF)).rejects.toThrow("is open already");
     await first.close();
   });
 

@@ -5,8 +5,7 @@
  *
  * Invariants:
  * 1. A database file is created only when the journal has it down: a file that a power cut left incomplete is in the journal, whole.
- * 2. Before an instance is created, a log left over under its name is removed: SQLite would replay it into the new file.
- * 3. `destroy` is called on closed instances, whose log SQLite has folded in, and is in the journal before the file goes.
+ * 2. `destroy` is called on closed instances, whose log SQLite has folded in, and is in the journal before the file goes.
  */
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, fdatasync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
@@ -23,6 +22,7 @@ import { FolderSync } from "./folder-sync.ts";
 import { type InstancePlace, SqliteInstanceDatabase } from "./instance-database.ts";
 import { instanceTemplate } from "./instance-template.ts";
 import { Journal } from "./journal/journal.ts";
+import { LogFiles } from "./log-files.ts";
 import { queryInProcess } from "./read-only-query.ts";
 
 /** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
@@ -44,7 +44,9 @@ export class InstanceFiles implements InstanceStore {
   readonly #root: string;
   readonly #folderSync: FolderSync;
   readonly #journal: Journal;
-  readonly #open = new Map<string, SqliteInstanceDatabase>();
+  readonly #logs: LogFiles;
+  /** Null while it is being opened. */
+  readonly #open = new Map<string, SqliteInstanceDatabase | null>();
   /** Instances whose name in its folder may not be on the disk yet. */
   readonly #unsyncedNames: Set<string>;
   #foldersMade: Promise<void> | undefined;
@@ -64,20 +66,26 @@ export class InstanceFiles implements InstanceStore {
       segmentBytes,
     });
     this.#journal = journal;
+    this.#logs = new LogFiles(root);
     this.#unsyncedNames = new Set(replayed);
   }
 
   async open(ref: InstanceRef): Promise<InstanceDatabase> {
     const place = this.#placeOf(ref);
-    const isNew = !existsSync(place.path);
-    if (isNew) await this.#create(place);
-    const database = await SqliteInstanceDatabase.open(place, isNew, {
-      journal: this.#journal,
-      folderSync: this.#folderSync,
-      onClose: () => this.#open.delete(place.id),
-    });
-    this.#open.set(place.id, database);
-    return database;
+    const { id, path } = place;
+    if (this.#open.has(id)) throw new Error("the instance's database is open already");
+    this.#open.set(id, null);
+    try {
+      const isNew = !existsSync(path);
+      if (isNew) await this.#create(place);
+      const parts = { journal: this.#journal, logs: this.#logs, onClose: () => this.#open.delete(id) };
+      const database = SqliteInstanceDatabase.open(place, isNew, parts);
+      this.#open.set(id, database);
+      return database;
+    } catch (error) {
+      this.#open.delete(id);
+      throw error;
+    }
   }
 
   async destroy(ref: InstanceRef): Promise<void> {
@@ -88,8 +96,9 @@ export class InstanceFiles implements InstanceStore {
     await this.#folderSync.sync(dirname(path));
   }
 
-  close(): Promise<void> {
-    return this.#journal.close();
+  async close(): Promise<void> {
+    await this.#journal.close();
+    this.#logs.close();
   }
 
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
@@ -112,7 +121,6 @@ export class InstanceFiles implements InstanceStore {
     await this.#foldersMade;
     await this.#journal.created(id, key);
     this.#unsyncedNames.add(id);
-    rmSync(`${path}-wal`, { force: true });
     const file = openSync(path, "w", 0o600);
     try {
       writeSync(file, instanceTemplate());
@@ -132,8 +140,8 @@ export class InstanceFiles implements InstanceStore {
 
   /** Resolves when the disk has in the instance's own file all that it has committed by now. */
   async #settle(id: string): Promise<void> {
-    const database = this.#open.get(id);
-    if (database === undefined) await this.#syncClosed(id);
+    const database = this.#open.get(id) ?? null;
+    if (database === null) await this.#syncClosed(id);
     else if (!(await database.settle())) {
       await database.close();
       await this.#syncClosed(id);
@@ -149,8 +157,8 @@ export class InstanceFiles implements InstanceStore {
     const descriptor = openSync(path, "r");
     await datasync(descriptor);
     // Whoever opened the instance meanwhile must not lose SQLite's locks.
-    const database = this.#open.get(id);
-    if (database === undefined) closeSync(descriptor);
+    const database = this.#open.get(id) ?? null;
+    if (database === null) closeSync(descriptor);
     else database.adopt(descriptor);
   }
 }

@@ -4,8 +4,6 @@
  * Why that is enough: a file on the disk holds its state as of some moment after which the journal has everything (see `journal.ts`, invariant 2),
  * plus any part of what was written since. Every page written since is in the journal, so the last version of each of them, and the last
  * size, make the file whole, whatever the disk kept. Doing it twice changes nothing.
- *
- * The log beside a file that is replayed is removed: its frames are in the journal, or nobody was told of them.
  */
 import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -84,7 +82,6 @@ function apply(path: string, redo: Redo): void {
 
 function remove(path: string): void {
   rmSync(path, { force: true });
-  rmSync(`${path}-wal`, { force: true });
 }
 
 function write(path: string, { template, pages, pageBytes, databasePages }: Redo): void {
@@ -99,5 +96,4 @@ function write(path: string, { template, pages, pageBytes, databasePages }: Redo
   } finally {
     closeSync(file);
   }
-  rmSync(`${path}-wal`, { force: true });
 }

@@ -3,29 +3,32 @@
  * two salts, then frames of 24 bytes and a page. A frame belongs to the log's current run if it carries the header's salts, and ends a
  * transaction if the size of the database stands in it.
  */
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { readSync } from "node:fs";
 
-const HEADER_BYTES = 32;
+export const WAL_HEADER_BYTES = 32;
 const HEADER_PAGE_SIZE = 8;
 const HEADER_SALTS = 16;
-export const FRAME_HEAD_BYTES = 24;
+const FRAME_HEAD_BYTES = 24;
 const FRAME_DATABASE_PAGES = 4;
 const FRAME_SALTS = 8;
 
-/** Frames are read through one buffer, for one instance at a time; what does not fit gets one of its own. */
-const scratch = Buffer.allocUnsafeSlow(64 * 1024);
+/** Frames are read through one buffer, for one instance at a time: as much as most transactions have, since older frames may follow. */
+const scratch = Buffer.allocUnsafeSlow(16 * 1024);
+
+const NOTHING = Buffer.alloc(0);
 
 /** Follows the log of one open database and hands out each committed frame once. */
 export class WalTail {
-  readonly #path: string;
-  #fd = -1;
+  readonly #fd: number;
   /** Where the next unread frame starts; 0 until the header was read. */
   #position = 0;
+  #extent = 0;
   #salts: readonly [number, number] = [0, 0];
   #pageBytes = 0;
 
-  constructor(databasePath: string) {
-    this.#path = `${databasePath}-wal`;
+  /** `fd` is the log's; it stays the caller's. */
+  constructor(fd: number) {
+    this.#fd = fd;
   }
 
   get pageBytes(): number {
@@ -37,54 +40,60 @@ export class WalTail {
     return this.#position;
   }
 
+  /** The most that `length` ever was. */
+  get extent(): number {
+    return Math.max(this.#extent, this.#position);
+  }
+
   /**
    * The frames of all transactions committed since the last call; empty if there are none. The bytes are good until any tail is read again.
    * Must not be called inside a transaction.
    */
   read(): Buffer {
-    if (this.#fd === -1) this.#fd = openSync(this.#path, "r");
-    if (this.#position === 0) this.#readHeader();
-    if (this.#position === 0) return scratch.subarray(0, 0);
-    const bytes = this.#readRest();
-    const frameBytes = FRAME_HEAD_BYTES + this.#pageBytes;
-    let end = 0;
-    for (let at = 0; at + frameBytes <= bytes.length; at += frameBytes) {
-      if (bytes.readUInt32BE(at + FRAME_SALTS) !== this.#salts[0]) break;
-      if (bytes.readUInt32BE(at + FRAME_SALTS + 4) !== this.#salts[1]) break;
-      if (bytes.readUInt32BE(at + FRAME_DATABASE_PAGES) !== 0) end = at + frameBytes;
+    if (this.#position === 0 && !this.#readHeader()) return NOTHING;
+    let buffer = scratch;
+    for (;;) {
+      const length = readSync(this.#fd, buffer, 0, buffer.length, this.#position);
+      const { committed, own } = this.#measure(buffer, length);
+      const frameBytes = FRAME_HEAD_BYTES + this.#pageBytes;
+      if (length < buffer.length || own + frameBytes <= length) {
+        this.#position += committed;
+        return buffer.subarray(0, committed);
+      }
+      buffer = Buffer.allocUnsafeSlow(buffer.length * 8);
     }
-    this.#position += end;
-    return bytes.subarray(0, end);
   }
 
-  /** The log was emptied: the next transaction starts it over, with new salts. */
+  /** The whole log was copied into the database: the next transaction starts it over, with new salts. */
   startOver(): void {
+    this.#extent = this.extent;
     this.#position = 0;
   }
 
-  close(): void {
-    if (this.#fd !== -1) closeSync(this.#fd);
-    this.#fd = -1;
-  }
-
-  #readHeader(): void {
-    if (readSync(this.#fd, scratch, 0, HEADER_BYTES, 0) < HEADER_BYTES) return;
-    this.#salts = [scratch.readUInt32BE(HEADER_SALTS), scratch.readUInt32BE(HEADER_SALTS + 4)];
-    this.#pageBytes = scratch.readUInt32BE(HEADER_PAGE_SIZE);
-    this.#position = HEADER_BYTES;
-  }
-
-  #readRest(): Buffer {
-    const count = readSync(this.#fd, scratch, 0, scratch.length, this.#position);
-    if (count < scratch.length) return scratch.subarray(0, count);
-    const rest = Buffer.allocUnsafeSlow(fstatSync(this.#fd).size - this.#position);
-    let length = 0;
-    while (length < rest.length) {
-      const more = readSync(this.#fd, rest, length, rest.length - length, this.#position + length);
-      if (more === 0) break;
-      length += more;
+  /** How many bytes are whole transactions, and how many are frames of the log's current run. */
+  #measure(bytes: Buffer, length: number): { committed: number; own: number } {
+    const frameBytes = FRAME_HEAD_BYTES + this.#pageBytes;
+    let committed = 0;
+    let at = 0;
+    for (; at + frameBytes <= length; at += frameBytes) {
+      if (bytes.readUInt32BE(at + FRAME_SALTS) !== this.#salts[0]) break;
+      if (bytes.readUInt32BE(at + FRAME_SALTS + 4) !== this.#salts[1]) break;
+      if (bytes.readUInt32BE(at + FRAME_DATABASE_PAGES) !== 0) committed = at + frameBytes;
     }
-    return rest.subarray(0, length);
+    return { committed, own: at };
+  }
+
+  /** False if no transaction has started the log (over) yet. */
+  #readHeader(): boolean {
+    if (readSync(this.#fd, scratch, 0, WAL_HEADER_BYTES, 0) < WAL_HEADER_BYTES) return false;
+    const first = scratch.readUInt32BE(HEADER_SALTS);
+    const second = scratch.readUInt32BE(HEADER_SALTS + 4);
+    this.#pageBytes = scratch.readUInt32BE(HEADER_PAGE_SIZE);
+    // Without a header there is no page size.
+    if (this.#pageBytes === 0 || (first === this.#salts[0] && second === this.#salts[1])) return false;
+    this.#salts = [first, second];
+    this.#position = WAL_HEADER_BYTES;
+    return true;
   }
 }
 
