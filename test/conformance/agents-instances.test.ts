@@ -111,7 +111,11 @@ describe("names", () => {
     const listed = new Set(body.result.map((instance: { name: string }) => instance.name));
     expect(hostile.filter((name) => !listed.has(name))).toEqual([]);
     const files = await readdir(join(server.dataDir, "agents"), { recursive: true });
-    expect(files.filter((file) => !/^[0-9a-f]{2}(\/[0-9a-f]{40}\.db(-wal)?)?$/.test(file))).toEqual([]);
+    expect(
+      files.filter(
+        (file) => !/^(journal|logs|[0-9a-f]{2})(\/([0-9a-f]{40}\.db(-wal)?|\d+(\.log)?))?$/.test(file),
+      ),
+    ).toEqual([]);
   });
 
   it.each([

@@ -99,6 +99,16 @@ async function call(find: FindInstance, connection: LiveConnection, frame: RpcRe
   const check = () => {
     if (connection.isReadonly) throw new SignalboxError("agent_readonly");
   };
+  let isTold = false;
+  const tell = (error: unknown, result: string | undefined) => {
+    isTold = true;
+    if (error !== null) tellFailure(connection, id, error);
+    else {
+      const resultPart = result === undefined ? "" : `,"result":${result}`;
+      const text = `{"type":"rpc","id":${JSON.stringify(id)},"success":true${resultPart},"done":true}`;
+      connection.write(toFrame(text));
+    }
+  };
   try {
     const instance = find();
     const { streaming } = findCallable(instance.definition, method);
@@ -118,15 +128,14 @@ async function call(find: FindInstance, connection: LiveConnection, frame: RpcRe
       await streamMethod(instance, method, args, emit, check);
       return;
     }
-    const result = await callMethod(instance, method, args, { check });
-    // The turn's outcome has passed the gate.
-    const resultPart = result === undefined ? "" : `,"result":${result}`;
-    connection.write(
-      toFrame(`{"type":"rpc","id":${JSON.stringify(id)},"success":true${resultPart},"done":true}`),
-    );
+    await callMethod(instance, method, args, { check, tell });
   } catch (error) {
-    sendNow(connection, { type: "rpc", id, success: false, error: publicMessage(error) });
+    if (!isTold) tellFailure(connection, id, error);
   }
+}
+
+function tellFailure(connection: LiveConnection, id: string, error: unknown): void {
+  sendNow(connection, { type: "rpc", id, success: false, error: publicMessage(error) });
 }
 
 /** A client's state is taken as a whole or refused; after a refusal the client gets the state that really is, to drop its own. */

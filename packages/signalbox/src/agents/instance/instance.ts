@@ -174,7 +174,7 @@ export class Instance implements TurnOwner {
 
   /** Finishes the running turn, if any, refuses the rest with `reason`, and leaves memory. */
   async end(reason: unknown): Promise<void> {
-    this.#mailbox.close(reason);
+    this.#mailbox.close(() => reason);
     await this.#started;
     if (this.#phase.kind === "active") {
       const { pump, gate, database } = this.#phase.parts;
@@ -370,7 +370,7 @@ export class Instance implements TurnOwner {
     this.#left = closed.then(() => {
       this.#phase = { kind: "gone" };
     });
-    this.#mailbox.close(reason ?? new SignalboxError("stopping"));
+    this.#mailbox.close(() => reason ?? new SignalboxError("stopping"));
     this.#events.onLeave(this, this.#left, this.#nextDueAt);
   }
 

@@ -20,6 +20,8 @@ export interface CallOptions {
   readonly callers?: readonly string[];
   /** Throws to refuse the call when its turn has come. */
   readonly check?: () => void;
+  /** Called with the outcome, the result as JSON, in its place among the instance's outputs. */
+  readonly tell?: (error: unknown, result: string | undefined) => void;
 }
 
 /** Runs a method as a turn. What it returns is serialised inside the turn: a result that is no JSON fails it. */
@@ -29,10 +31,11 @@ export function callMethod(
   args: readonly unknown[],
   options: CallOptions = {},
 ): Promise<string | undefined> {
-  return instance.run({
+  return instance.run<string | undefined>({
     kind: "rpc",
     label: method,
     ...(options.callers === undefined ? {} : { callers: options.callers }),
+    tell: options.tell,
     body: () => {
       options.check?.();
       const result = invoke(instance, method, args);

@@ -143,6 +143,30 @@ describe("turns", () => {
     expect(await seen).toBe(false);
   });
 
+  it("tell of their outcome before anything a later turn sends", async () => {
+    const { mailbox, gate, write } = await openMailbox();
+    const seen: string[] = [];
+    const turn = (name: string, fails: boolean) =>
+      mailbox.run<void>({
+        kind: "rpc",
+        label: name,
+        tell: (error) => seen.push(`${name} ${error === null ? "is done" : "failed"}`),
+        body: () => {
+          write(name);
+          gate.sendWithSegment({ release: () => seen.push(`broadcast of ${name}`), drop: () => undefined });
+          if (fails) throw new Error("on purpose");
+        },
+      });
+    await Promise.allSettled([turn("first", false), turn("second", true), turn("third", false)]);
+    expect(seen).toEqual([
+      "broadcast of first",
+      "first is done",
+      "second failed",
+      "broadcast of third",
+      "third is done",
+    ]);
+  });
+
   it("are bounded in number", async () => {
     const { run } = await openMailbox();
     const all = Array.from({ length: 10 }, (_, i) => run(String(i), () => wait(1)));

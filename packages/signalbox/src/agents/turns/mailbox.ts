@@ -42,7 +42,8 @@ export class Mailbox {
   #isDraining = false;
   /** False until the first turn has succeeded. */
   #isOpen = false;
-  #closed: unknown = null;
+  /** Makes the error that turns are refused with; most mailboxes close without anybody asking, and a stack trace takes its time. */
+  #closed: (() => unknown) | null = null;
   #quiet: (() => void)[] = [];
 
   constructor(options: MailboxOptions) {
@@ -62,7 +63,7 @@ export class Mailbox {
   run<T>(spec: TurnSpec<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed !== null) {
-        reject(this.#closed);
+        reject(this.#closed());
         return;
       }
       if (this.waitingCount >= this.#options.maxWaiting && spec.isGated !== false) {
@@ -98,12 +99,12 @@ export class Mailbox {
   }
 
   /** Refuses every waiting and later turn; the one that runs goes on. */
-  close(error: unknown): void {
-    this.#closed = error;
+  close(reason: () => unknown): void {
+    this.#closed = reason;
     const waiting = this.#waiting.slice(this.#head);
     this.#waiting = [];
     this.#head = 0;
-    for (const turn of waiting) turn.reject(error);
+    for (const turn of waiting) turn.reject(reason());
   }
 
   /** Resolves when no turn runs. */
@@ -202,7 +203,11 @@ export class Mailbox {
     turn.phase = hasFailed ? "failed" : "done";
     this.#running -= 1;
     if (hasFailed) turn.afterFailure?.(error);
-    const release = hasFailed ? () => turn.reject(error) : () => turn.resolve(outcome);
+    const release = () => {
+      turn.tell?.(hasFailed ? error : null, hasFailed ? undefined : outcome);
+      if (hasFailed) turn.reject(error);
+      else turn.resolve(outcome);
+    };
     if (turn.isGated) (this.#gate as OutputGate).send({ release, drop: turn.reject });
     else release();
     this.#options.onEnd(turn, hasFailed ? error : null);

@@ -91,9 +91,11 @@ export class Transactions {
     if (this.#isOpen && this.#owner === turn) this.#rollback();
   }
 
-  /** Commits what the running code has open, now. */
+  /** Commits what the running code has open, so that it stays even if the process ends at once. */
   commitNow(): void {
-    if (this.#isOpen && this.#owner === currentTurn()) this.#commit();
+    if (!this.#isOpen || this.#owner !== currentTurn()) return;
+    this.#commit();
+    this.#database.secure();
   }
 
   /** Ends whatever is open before the database closes. */

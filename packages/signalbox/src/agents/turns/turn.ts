@@ -32,6 +32,8 @@ export interface TurnSpec<T> {
   /** Instances that wait for this turn. */
   readonly callers?: readonly string[];
   readonly afterFailure?: (error: unknown) => void;
+  /** Called with the outcome as it passes the gate, so that what it sends keeps its place among the instance's outputs. */
+  readonly tell?: ((error: unknown, value: T | undefined) => void) | undefined;
   readonly isGated?: boolean;
 }
 
@@ -59,6 +61,7 @@ export class Turn<T = unknown> {
   readonly body: () => T | Promise<T>;
   /** Writes, in a transaction of their own, that record the failure of a turn that was rolled back. */
   readonly afterFailure: ((error: unknown) => void) | null;
+  readonly tell: ((error: unknown, value: T | undefined) => void) | null;
   /** True when the outcome goes to the caller through the gate; false for the runtime's own work, which tells nobody. */
   readonly isGated: boolean;
   readonly resolve: (value: T) => void;
@@ -85,6 +88,7 @@ export class Turn<T = unknown> {
     this.label = spec.label;
     this.body = spec.body;
     this.afterFailure = spec.afterFailure ?? null;
+    this.tell = spec.tell ?? null;
     this.isGated = spec.isGated ?? true;
     this.chain = chain;
     this.resolve = resolve;

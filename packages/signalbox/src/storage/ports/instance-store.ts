@@ -62,6 +62,8 @@ export interface InstanceDatabase {
   /** Ends a transaction without a trace; no error when none is open. */
   rollback(): void;
 
+  /** From here on what was committed survives the end of the process, if not of the machine. */
+  secure(): void;
   sync(): Promise<void>;
   /** The whole database as one file's bytes, as of now. */
   snapshot(): Uint8Array;

@@ -150,6 +150,11 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     this.#connection.rollback();
   }
 
+  secure(): void {
+    this.#journalTail();
+    this.#journal.writeNow();
+  }
+
   sync(): Promise<void> {
     this.#journalTail();
     return this.#journalled;

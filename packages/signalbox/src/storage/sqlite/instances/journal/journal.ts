@@ -68,8 +68,11 @@ export class Journal {
   #segment: Segment | null = null;
   #lastNumber: number;
   #pending: Batch | null = null;
+  /** Written to the segment, but not yet synced. */
+  #unsynced: Batch[] = [];
   #spare: RecordBuffer | null = null;
   #flushing: Promise<void> | null = null;
+  #syncing: readonly Batch[] = [];
   /** A batch waits for room on the disk: nothing may be written past it. */
   #isStalled = false;
   /** Settles one segment after the other. */
@@ -109,21 +112,32 @@ export class Journal {
     return this.#append(RECORD_KINDS.frames, id, key, pageBytes, frames);
   }
 
+  /**
+   * Writes what is pending at once, so that it survives the end of the process; the machine's, too, only when its promise resolves. A disk that is
+   * full makes it wait as usual.
+   */
+  writeNow(): void {
+    if (this.#pending === null || this.#isStalled || this.#failure !== null) return;
+    try {
+      this.#segment ??= this.#nextSegment();
+      this.#writePending(this.#segment);
+    } catch (error) {
+      if (!isFullDisk(error)) this.#fail(error);
+    }
+  }
+
   /** Writes and syncs what is pending without giving the event loop back; false if that cannot be done right now. */
   flushNow(): boolean {
     const segment = this.#segment;
     if (segment?.isNameSynced !== true || this.#isStalled || this.#failure !== null) return false;
-    const batch = this.#pending;
     try {
-      if (batch !== null) this.#write(segment, batch);
+      this.#writePending(segment);
       fdatasyncSync(segment.fd);
     } catch (error) {
       if (!isFullDisk(error)) this.#fail(error);
       return false;
     }
-    if (batch === null) return true;
-    this.#pending = null;
-    batch.done.resolve();
+    this.#release(this.#unsynced.splice(0));
     return true;
   }
 
@@ -156,28 +170,36 @@ export class Journal {
   }
 
   async #flush(): Promise<void> {
-    let batch: Batch | null = null;
     try {
-      while (this.#pending !== null) {
+      while (this.#pending !== null || this.#unsynced.length > 0) {
         const segment = await this.#segmentWithRoom();
-        batch = this.#pending;
-        // `flushNow` may have been quicker.
-        if (batch === null) break;
-        this.#pending = null;
-        await this.#whenDiskHasRoom(() => this.#write(segment, batch as Batch));
+        await this.#whenDiskHasRoom(() => this.#writePending(segment));
+        const batches = this.#unsynced.splice(0);
+        this.#syncing = batches;
         await this.#sync(segment);
-        batch.done.resolve();
-        this.#spare = batch.records;
+        this.#release(batches);
       }
     } catch (error) {
-      this.#fail(error, batch);
+      this.#fail(error);
     }
     this.#flushing = null;
   }
 
-  #write(segment: Segment, { records, ids }: Batch): void {
-    segment.append(records.bytes);
-    for (const id of ids) segment.touched.add(id);
+  /** Throws, with everything as it was, when the disk does not take it. */
+  #writePending(segment: Segment): void {
+    const batch = this.#pending;
+    if (batch === null) return;
+    segment.append(batch.records.bytes);
+    for (const id of batch.ids) segment.touched.add(id);
+    this.#pending = null;
+    this.#unsynced.push(batch);
+  }
+
+  #release(batches: readonly Batch[]): void {
+    for (const { done, records } of batches) {
+      done.resolve();
+      this.#spare = records;
+    }
   }
 
   async #sync(segment: Segment): Promise<void> {
@@ -188,13 +210,16 @@ export class Journal {
 
   async #segmentWithRoom(): Promise<Segment> {
     const isFull = this.#segment !== null && this.#segment.length >= this.#options.segmentBytes;
-    if (isFull && this.#unsettledCount < MAX_UNSETTLED) this.#endSegment();
-    if (this.#segment !== null) return this.#segment;
+    const canEnd = this.#unsynced.length === 0 && this.#unsettledCount < MAX_UNSETTLED;
+    if (isFull && canEnd) this.#endSegment();
+    this.#segment ??= await this.#whenDiskHasRoom(() => this.#segment ?? this.#nextSegment());
+    return this.#segment;
+  }
+
+  #nextSegment(): Segment {
     const { folder, template } = this.#options;
     this.#lastNumber += 1;
-    const segment = await this.#whenDiskHasRoom(() => Segment.create(folder, this.#lastNumber, template));
-    this.#segment = segment;
-    return segment;
+    return Segment.create(folder, this.#lastNumber, template);
   }
 
   async #whenDiskHasRoom<T>(write: () => T): Promise<T> {
@@ -243,17 +268,18 @@ export class Journal {
     this.#unsettledCount -= 1;
   }
 
-  #fail(cause: unknown, batch: Batch | null = null): void {
+  #fail(cause: unknown): void {
     if (this.#failure !== null) return;
-    this.#failure = new Error(
+    const failure = new Error(
       "the journal of the agents' instances failed; what was not acknowledged may be lost",
-      {
-        cause,
-      },
+      { cause },
     );
-    for (const waiting of [batch, this.#pending]) waiting?.done.reject(this.#failure);
+    this.#failure = failure;
+    for (const batch of [...this.#syncing, ...this.#unsynced]) batch.done.reject(failure);
+    this.#pending?.done.reject(failure);
+    this.#unsynced = [];
     this.#pending = null;
-    this.#options.onFailure(this.#failure);
+    this.#options.onFailure(failure);
   }
 }
 
