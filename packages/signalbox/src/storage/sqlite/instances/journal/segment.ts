@@ -6,6 +6,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  rmSync,
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
@@ -36,7 +37,9 @@ export class Segment {
     try {
       segment.append(records.bytes);
     } catch (error) {
+      // Half a segment that is followed by another would be taken for damage.
       closeSync(segment.fd);
+      rmSync(path, { force: true });
       throw error;
     }
     return segment;
