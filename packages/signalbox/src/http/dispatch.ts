@@ -18,7 +18,7 @@ import {
 } from "./render-error.ts";
 import { RequestContext } from "./request-context.ts";
 import { decodeSegment, splitTarget } from "./request-target.ts";
-import type { ListenerState, TrackedResponse } from "./tracked-response.ts";
+import { type ListenerState, type TrackedResponse, Tracking } from "./tracked-response.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
 
@@ -33,9 +33,11 @@ export class Dispatcher {
   constructor(areas: readonly Area[], metrics: HttpMetrics, logger: Logger) {
     this.#logger = logger;
     this.#measure = function measure(this: TrackedResponse) {
+      if (this.tracking === undefined) return;
+      const { area, startedAt } = this.tracking;
+      const seconds = (performance.now() - startedAt) / 1000;
       // The parser lets through only methods it knows, so the label has few values.
-      const seconds = (performance.now() - this.startedAt) / 1000;
-      metrics.requests.observe(this.area, this.req.method ?? "", this.statusCode, seconds);
+      metrics.requests.observe(area, this.req.method ?? "", this.statusCode, seconds);
     };
     for (const area of areas) {
       for (const segment of area.segments) {
@@ -47,9 +49,8 @@ export class Dispatcher {
 
   readonly request = (request: IncomingMessage, response: TrackedResponse): void => {
     const id = this.requestId(request);
-    response.requestId = id;
-    response.listener = this.#listener;
-    response.startedAt = performance.now();
+    const tracking = new Tracking(id, this.#listener);
+    response.tracking = tracking;
     // `close` and not `finish`: a client that left early is counted too. One shared listener, no closure per request.
     response.on("close", this.#measure);
     let area: Area | undefined;
@@ -57,7 +58,7 @@ export class Dispatcher {
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
-      response.area = area.name;
+      tracking.area = area.name;
       const pending = area.handle(request, response, new RequestContext(id, target, request));
       if (pending instanceof Promise)
         pending.catch((error: unknown) => this.#fail(response, area, id, error));

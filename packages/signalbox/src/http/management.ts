@@ -13,6 +13,10 @@ import type { RequestContext } from "./request-context.ts";
 import type { Reply, Route, RouteRequest } from "./route.ts";
 import { RouteTree } from "./route-tree.ts";
 
+const JSON_TYPE = "application/json; charset=utf-8";
+/** Text with as many bytes as characters is the same in latin1 as in UTF-8, and node copies it several times faster. */
+const ASCII = "latin1";
+
 export interface ManagementOptions {
   readonly routes: readonly Route[];
   readonly authenticate: (request: IncomingMessage) => Principal | null;
@@ -31,13 +35,14 @@ export function createManagement(options: ManagementOptions): Area {
   };
 }
 
-async function serve(
+/** Synchronous up to the handler, and to the end where the handler is: an answer at hand pays for no promise. */
+function serve(
   tree: RouteTree,
   options: ManagementOptions,
   request: IncomingMessage,
   response: ServerResponse,
   context: RequestContext,
-): Promise<void> {
+): void | Promise<void> {
   const match = tree.match(request.method ?? "GET", withoutPrefix(context.segments));
   if (match === undefined) throw new SignalboxError("not_found");
   const { route, params } = match;
@@ -55,14 +60,22 @@ async function serve(
   if (route.query !== undefined) {
     routeRequest.query = parseInput(route.query, Object.fromEntries(query.parsed));
   }
-  if (route.body !== undefined) {
-    routeRequest.body = parseInput(route.body, await readJson(request, context, maxBodyBytes));
-  }
-  const reply = route.handler(routeRequest);
+  const { body } = route;
   const isHead = request.method === "HEAD";
-  // Not awaited without need: a handler that has its answer at hand pays for no further turn.
-  const sent = send(response, reply instanceof Promise ? await reply : reply, isHead);
-  if (sent !== undefined) await sent;
+  if (body === undefined) return answer(response, route.handler(routeRequest), isHead);
+  return readJson(request, context, maxBodyBytes).then((input) => {
+    routeRequest.body = parseInput(body, input);
+    return answer(response, route.handler(routeRequest), isHead);
+  });
+}
+
+function answer(
+  response: ServerResponse,
+  reply: Reply | Promise<Reply>,
+  isHead: boolean,
+): void | Promise<void> {
+  if (reply instanceof Promise) return reply.then((ready) => send(response, ready, isHead));
+  return send(response, reply, isHead);
 }
 
 function withoutPrefix(segments: readonly string[]): readonly string[] {
@@ -122,7 +135,7 @@ function parseInput(schema: ZodType, input: unknown): unknown {
 }
 
 /** Writes the answer; a promise only for a stream, which takes its time. */
-function send(response: ServerResponse, reply: Reply, isHead: boolean): Promise<void> | undefined {
+function send(response: ServerResponse, reply: Reply, isHead: boolean): void | Promise<void> {
   const status = reply.status ?? 200;
   if (reply.raw !== undefined && typeof reply.raw.body === "object" && !Buffer.isBuffer(reply.raw.body)) {
     response.writeHead(status, { ...reply.headers, "content-type": reply.raw.contentType });
@@ -131,16 +144,17 @@ function send(response: ServerResponse, reply: Reply, isHead: boolean): Promise<
   if (status === 204) {
     response.writeHead(204, reply.headers);
     response.end();
-    return undefined;
+    return;
   }
   const body = reply.raw === undefined ? envelope(reply) : (reply.raw.body as string | Buffer);
-  response.writeHead(status, {
-    ...reply.headers,
-    "content-type": reply.raw?.contentType ?? "application/json; charset=utf-8",
-    "content-length": Buffer.byteLength(body),
-  });
-  response.end(isHead ? undefined : body);
-  return undefined;
+  const length = Buffer.byteLength(body);
+  // A list of names and values: node reads it faster than an object.
+  const headers = ["content-type", reply.raw?.contentType ?? JSON_TYPE, "content-length", String(length)];
+  for (const name in reply.headers) headers.push(name, reply.headers[name] ?? "");
+  response.writeHead(status, headers);
+  if (isHead) response.end();
+  else if (typeof body === "string" && length === body.length) response.end(body, ASCII);
+  else response.end(body);
 }
 
 async function sendStream(response: ServerResponse, body: Readable, isHead: boolean): Promise<void> {

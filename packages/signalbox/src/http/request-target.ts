@@ -32,7 +32,8 @@ export function splitTarget(target: string): RequestTarget {
 
 /** The path's segments, decoded; a trailing slash gives an empty last segment. */
 export function decodeSegments(path: string): string[] {
-  return path.slice(1).split("/").map(decodeSegment);
+  const segments = path.slice(1).split("/");
+  return path.includes("%") || path.includes("\0") ? segments.map(decodeSegment) : segments;
 }
 
 export function decodeSegment(raw: string): string {

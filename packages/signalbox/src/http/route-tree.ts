@@ -33,7 +33,8 @@ export class RouteTree {
 
   /** Undefined when no route has this path at all. */
   match(method: string, segments: readonly string[]): RouteMatch | undefined {
-    const params: Record<string, string> = Object.create(null) as Record<string, string>;
+    // Written as a literal: an object from `Object.create(null)` is a hash table, slow to make and to read.
+    const params = { __proto__: null } as unknown as Record<string, string>;
     const node = find(this.#root, segments, 0, params);
     if (node === undefined) return undefined;
     const wanted = (method === "HEAD" ? "GET" : method) as RouteMethod;

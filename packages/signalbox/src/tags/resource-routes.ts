@@ -7,8 +7,8 @@ import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/
 import { parseIfMatch } from "./etag.ts";
 import { type JsonObject, parseObject, parseResource, parseTagsPayload } from "./payload.ts";
 import type { ResourceTypes } from "./resource-types.ts";
-import { resourceJson, resourceResult, untaggedJson } from "./show-resource.ts";
-import type { ResourceKey, TaggedResource } from "./store/resource-row.ts";
+import { type ResourceText, resourceResult, resourceText, untaggedJson } from "./show-resource.ts";
+import type { ResourceKey } from "./store/resource-row.ts";
 import type { TagReader } from "./store/tag-reader.ts";
 import type { TagWrite, WriteOutcome } from "./store/tag-write.ts";
 import type { TagWriter } from "./store/tag-writer.ts";
@@ -99,7 +99,7 @@ function read(parts: ResourceRoutesParts, request: RouteRequest): Reply | Promis
     "tags_resource_required",
   );
   const known = parts.reader.peek(accountOf(request), resource);
-  return known === undefined ? readStored(parts, accountOf(request), resource) : showResource(known);
+  return known === undefined ? readStored(parts, accountOf(request), resource) : showText(known);
 }
 
 async function readStored(
@@ -107,8 +107,8 @@ async function readStored(
   accountId: string,
   resource: ResourceKey,
 ): Promise<Reply> {
-  const found = await parts.reader.find(accountId, resource);
-  if (found !== null) return showResource(found);
+  const found = await parts.reader.findText(accountId, resource);
+  if (found !== null) return showText(found);
   if (parts.missing === 200) return { resultJson: untaggedJson(resource) };
   throw new SignalboxError("tags_resource_not_found", {
     message: `resource not found: type=${resource.type} id=${resource.id}`,
@@ -170,7 +170,7 @@ export function refusal(
 function showOutcome(outcome: WriteOutcome, maxTagsPerResource: number): Reply {
   switch (outcome.kind) {
     case "stored":
-      return showResource(outcome.resource);
+      return showText(resourceText(outcome.resource));
     case "deleted":
       return { status: 204 };
     case "refused":
@@ -178,8 +178,8 @@ function showOutcome(outcome: WriteOutcome, maxTagsPerResource: number): Reply {
   }
 }
 
-function showResource(resource: TaggedResource): Reply {
-  return { resultJson: resourceJson(resource), headers: { etag: `"${resource.etag}"` } };
+function showText(text: ResourceText): Reply {
+  return { resultJson: text.json, headers: { etag: text.etag } };
 }
 
 function accountOf(request: RouteRequest): string {

@@ -16,6 +16,17 @@ export const resourceResult = z.object({
   access_application_id: z.string().optional(),
 });
 
+/** The answer to a read of one resource, in the form it leaves in. */
+export interface ResourceText {
+  readonly json: string;
+  /** Quoted, as the header has it. */
+  readonly etag: string;
+}
+
+export function resourceText(resource: TaggedResource): ResourceText {
+  return { json: resourceJson(resource), etag: `"${resource.etag}"` };
+}
+
 export function resourceJson(resource: TaggedResource): string {
   return (
     `{"type":${JSON.stringify(resource.type)},"id":${JSON.stringify(resource.id)},"name":${JSON.stringify(resource.name)},` +

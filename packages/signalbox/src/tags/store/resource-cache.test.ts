@@ -1,22 +1,13 @@
 import { expect, it } from "vitest";
+import type { ResourceText } from "../show-resource.ts";
 import { ResourceCache } from "./resource-cache.ts";
-import type { TaggedResource } from "./resource-row.ts";
 
-const resource = (tags: string): TaggedResource => ({
-  type: "worker",
-  id: "x",
-  zoneId: "",
-  parentId: "",
-  name: "x",
-  etag: "e",
-  tags,
-  updatedAt: 0,
-});
+const resource = (json: string): ResourceText => ({ json, etag: '"e"' });
 
 it("keeps what was read since the last change", () => {
   const cache = new ResourceCache();
   cache.put("k", resource("1"), cache.generation);
-  expect(cache.get("k")?.tags).toBe("1");
+  expect(cache.get("k")?.json).toBe("1");
 });
 
 it("gives nothing that is being written, and takes nothing that was read before a write ended", () => {
@@ -33,7 +24,7 @@ it("gives nothing that is being written, and takes nothing that was read before 
   cache.put("k", resource("read during"), during);
   expect(cache.get("k")).toBeUndefined();
   cache.put("k", resource("new"), cache.generation);
-  expect(cache.get("k")?.tags).toBe("new");
+  expect(cache.get("k")?.json).toBe("new");
 });
 
 it("waits for the last of several batches that write one resource", () => {
@@ -45,5 +36,5 @@ it("waits for the last of several batches that write one resource", () => {
   expect(cache.get("k")).toBeUndefined();
   cache.endWrite(["k"]);
   cache.put("k", resource("2"), cache.generation);
-  expect(cache.get("k")?.tags).toBe("2");
+  expect(cache.get("k")?.json).toBe("2");
 });

@@ -1,5 +1,5 @@
 /**
- * Resources that are read again and again, in memory. One process owns the database, so every change passes through here.
+ * Answers for resources that are read again and again, in memory. One process owns the database, so every change passes through here.
  *
  * Invariants:
  * 1. Nobody reads an older state after a newer one was visible: what a batch writes is out of the cache from before its commit until
@@ -7,17 +7,19 @@
  * 2. A row that was read before a change is never kept after it: what is put in must have been read since the last change of anything.
  */
 import { LRUCache } from "lru-cache";
-import type { ResourceKey, TaggedResource } from "./resource-row.ts";
+import type { ResourceText } from "../show-resource.ts";
+import type { ResourceKey } from "./resource-row.ts";
 
-/** Characters of cached resources, about as many bytes. */
-const MAX_CHARACTERS = 16 * 1024 * 1024;
+/** Of all answers together. */
+const MAX_BYTES = 16 * 1024 * 1024;
 /** A guess at the cost of an entry beside its texts. */
 const ENTRY_OVERHEAD = 200;
 
 export class ResourceCache {
-  readonly #entries = new LRUCache<string, TaggedResource>({
-    maxSize: MAX_CHARACTERS,
-    sizeCalculation: (resource, key) => resource.tags.length + key.length * 3 + ENTRY_OVERHEAD,
+  readonly #entries = new LRUCache<string, ResourceText>({
+    maxSize: MAX_BYTES,
+    // Counting bytes, and not characters, also makes one flat string of the parts the text was put together from.
+    sizeCalculation: (text, key) => Buffer.byteLength(text.json) + key.length + ENTRY_OVERHEAD,
   });
   /** How many batches are writing a key at the moment. */
   readonly #writing = new Map<string, number>();
@@ -28,13 +30,13 @@ export class ResourceCache {
     return this.#generation;
   }
 
-  get(key: string): TaggedResource | undefined {
+  get(key: string): ResourceText | undefined {
     return this.#entries.get(key);
   }
 
   /** Keeps what was read from the database, unless something has changed since `generation`. */
-  put(key: string, resource: TaggedResource, generation: number): void {
-    if (generation === this.#generation && !this.#writing.has(key)) this.#entries.set(key, resource);
+  put(key: string, text: ResourceText, generation: number): void {
+    if (generation === this.#generation && !this.#writing.has(key)) this.#entries.set(key, text);
   }
 
   /** Forgets everything. */

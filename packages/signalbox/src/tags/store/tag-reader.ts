@@ -4,6 +4,7 @@ import { matchesTags, parseCanonicalTags, parseTagFilters } from "@signalbox/pro
 import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
+import { type ResourceText, resourceText } from "../show-resource.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
 import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import {
@@ -37,8 +38,8 @@ export class TagReader implements TagLookup {
     this.#cache = cache;
   }
 
-  /** The resource if it is in memory; undefined says nothing. */
-  peek(accountId: string, key: ResourceKey): TaggedResource | undefined {
+  /** What `findText` finds if it is in memory; undefined says nothing. */
+  peek(accountId: string, key: ResourceKey): ResourceText | undefined {
     const accountNo = this.#accounts.known(accountId);
     return accountNo === undefined ? undefined : this.#cache.get(cacheKey(accountNo, key));
   }
@@ -46,12 +47,19 @@ export class TagReader implements TagLookup {
   /** Null when the resource has no record. */
   async find(accountId: string, key: ResourceKey): Promise<TaggedResource | null> {
     const accountNo = await this.#accounts.find(accountId);
+    return accountNo === null ? null : this.#read(accountNo, key);
+  }
+
+  /** The same as text, kept in memory for the next one who asks. */
+  async findText(accountId: string, key: ResourceKey): Promise<ResourceText | null> {
+    const accountNo = this.#accounts.known(accountId) ?? (await this.#accounts.find(accountId));
     if (accountNo === null) return null;
     const { generation } = this.#cache;
-    const row = await findResourceRow(this.#database, accountNo, key);
-    const resource = row === undefined ? null : toTaggedResource(row);
-    if (resource !== null) this.#cache.put(cacheKey(accountNo, key), resource, generation);
-    return resource;
+    const resource = await this.#read(accountNo, key);
+    if (resource === null) return null;
+    const text = resourceText(resource);
+    this.#cache.put(cacheKey(accountNo, key), text, generation);
+    return text;
   }
 
   /** Every record with this type and id, whatever zone or parent it has. */
@@ -98,6 +106,11 @@ export class TagReader implements TagLookup {
       if (value !== undefined) values.set(resource.id, value);
     }
     return values;
+  }
+
+  async #read(accountNo: number, key: ResourceKey): Promise<TaggedResource | null> {
+    const row = await findResourceRow(this.#database, accountNo, key);
+    return row === undefined ? null : toTaggedResource(row);
   }
 
   async *#sweep(accountId: string, query: ResourceQuery): AsyncGenerator<TaggedResource> {
