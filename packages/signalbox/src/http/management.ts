@@ -248,6 +248,8 @@ class ManagedRequest implements RouteRequest {
 /** The query, parsed only when it has to be. */
 class QueryText {
   readonly #text: string;
+  /** Without escapes, as most are: names and values are then found where they stand. */
+  #isPlain: boolean | undefined;
   #parsed: URLSearchParams | undefined;
 
   constructor(text: string) {
@@ -259,10 +261,10 @@ class QueryText {
     return this.#parsed;
   }
 
-  /** Reads a query without escapes, which most are, where it stands. */
   find(name: string): string | null {
     const text = this.#text;
-    if (this.#parsed !== undefined || text.includes("%") || text.includes("+")) return this.parsed.get(name);
+    this.#isPlain ??= !text.includes("%") && !text.includes("+");
+    if (!this.#isPlain) return this.parsed.get(name);
     for (let start = 0; start <= text.length;) {
       const next = text.indexOf("&", start);
       const end = next === -1 ? text.length : next;

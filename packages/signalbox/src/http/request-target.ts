@@ -32,8 +32,17 @@ export function splitTarget(target: string): RequestTarget {
 
 /** The path's segments, decoded; a trailing slash gives an empty last segment. */
 export function decodeSegments(path: string): string[] {
-  const segments = path.slice(1).split("/");
-  return path.includes("%") || path.includes("\0") ? segments.map(decodeSegment) : segments;
+  const segments: string[] = [];
+  // A loop and not `split`, which is twice as slow on a text it has not seen before, as every path of a request is.
+  for (let start = 1; ;) {
+    const end = path.indexOf("/", start);
+    if (end === -1) {
+      segments.push(decodeSegment(path.slice(start)));
+      return segments;
+    }
+    segments.push(decodeSegment(path.slice(start, end)));
+    start = end + 1;
+  }
 }
 
 export function decodeSegment(raw: string): string {

@@ -8,7 +8,6 @@ import { type ResourceText, resourceText } from "../show-resource.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
 import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import {
-  findResourceRow,
   readResourceRows,
   type ResourceKey,
   type ResourceRow,
@@ -109,8 +108,15 @@ export class TagReader implements TagLookup {
   }
 
   async #read(accountNo: number, key: ResourceKey): Promise<TaggedResource | null> {
-    const row = await findResourceRow(this.#database, accountNo, key);
-    return row === undefined ? null : toTaggedResource(row);
+    // Only what the key does not tell: every column of a row costs about as much as a page of the index.
+    const row = await this.#database.get<Pick<ResourceRow, "name" | "tags" | "etag" | "updated_at">>(
+      sql`SELECT name, tags, etag, updated_at FROM tag_resource
+          WHERE account_no = ${accountNo} AND id = ${key.id} AND type = ${key.type}
+            AND zone_id = ${key.zoneId} AND parent_id = ${key.parentId}`,
+    );
+    if (row === undefined || row.tags === null) return null;
+    const { name, tags, etag, updated_at: updatedAt } = row;
+    return { ...key, name, tags, etag, updatedAt };
   }
 
   async *#sweep(accountId: string, query: ResourceQuery): AsyncGenerator<TaggedResource> {
