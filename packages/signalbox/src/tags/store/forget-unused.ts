@@ -33,6 +33,10 @@ async function forgetValue(tx: Queryable, accountNo: number, keyNo: number, valu
   await tx.run(
     sql`DELETE FROM tag_value WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND value_no = ${valueNo}`,
   );
+  // What is left of a value that was frequent once (index-delta.ts, invariant 3).
+  await tx.run(
+    sql`DELETE FROM tag_posting WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND value_no = ${valueNo}`,
+  );
   const types = await tx.all<{ value_no: number }>(
     sql`SELECT value_no FROM tag_value WHERE account_no = ${accountNo} AND key_no = 0`,
   );

@@ -3,9 +3,13 @@
  * once however many resources touched it. That is what makes many small writes cheap together, and a load of a million as well.
  *
  * Invariants:
- * 1. After `flush` the postings, counts and bitmaps are those of the resources' tags, in the same transaction as the rows.
+ * 1. After `flush` the counts, the bitmaps, and the postings of values without bitmaps are those of the resources' tags, in the same
+ *    transaction as the rows.
  * 2. A key or value gets bitmaps when its uses reach `bitmapMinUses` and keeps them from then on: readers that have seen
  *    `has_bitmap` may rely on it without a snapshot.
+ * 3. Postings of a value with bitmaps stay as they were when it got them: written no more, which is a third of a write's pages, and not
+ *    deleted, because a reader may have seen the value without bitmaps a moment before. They go with the value itself. A key never needs
+ *    them: it has at least the uses of each of its values, so it gets its bitmaps in the same flush or earlier.
  */
 import { foldCase, type Tags } from "@signalbox/protocol";
 import type { Queryable } from "../../storage/ports/database.ts";
@@ -112,20 +116,24 @@ export class IndexDelta {
 
   async #flushValue(key: KeyEntry, value: ValueEntry): Promise<void> {
     const net = netChanges(value.changes);
-    for (const resourceNo of net.lost) {
+    const had = value.hasBitmap;
+    if (!had) await this.#writePostings(key, value, net);
+    value.uses += net.gained.length - net.lost.length;
+    value.hasBitmap ||= value.uses >= this.#bitmapMinUses;
+    if (value.hasBitmap) await writeBitmap(this.#tx, this.#accountNo, key.no, value.no, had ? net : null);
+    await this.#writeValue(key, value);
+  }
+
+  async #writePostings(key: KeyEntry, value: ValueEntry, { gained, lost }: NetChanges): Promise<void> {
+    for (const resourceNo of lost) {
       await this.#tx.run(
         sql`DELETE FROM tag_posting WHERE account_no = ${this.#accountNo} AND key_no = ${key.no}
             AND value_no = ${value.no} AND resource_no = ${resourceNo}`,
       );
     }
     const rows: SqlValue[] = [];
-    for (const resourceNo of net.gained) rows.push(this.#accountNo, key.no, value.no, resourceNo);
+    for (const resourceNo of gained) rows.push(this.#accountNo, key.no, value.no, resourceNo);
     await insertPostings.insert(this.#tx, rows);
-    const had = value.hasBitmap;
-    value.uses += net.gained.length - net.lost.length;
-    value.hasBitmap ||= value.uses >= this.#bitmapMinUses;
-    if (value.hasBitmap) await writeBitmap(this.#tx, this.#accountNo, key.no, value.no, had ? net : null);
-    await this.#writeValue(key, value);
   }
 
   async #writeKey(key: KeyEntry): Promise<void> {

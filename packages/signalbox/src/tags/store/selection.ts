@@ -3,7 +3,7 @@
  * resource number, the smallest first. Only resources that carry tags now are in the universe.
  *
  * Rows may change between two reads of one evaluation. A resource that nobody touches is in the same sets throughout (bitmaps are added
- * and kept in step, never dropped), so it is found exactly once; one that is being changed may show its old or its new side, which is
+ * and kept in step, never dropped, and postings are not taken away when they come), so it is found exactly once; one that is being changed may show its old or its new side, which is
  * why readers check the rows they return.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";

@@ -10,7 +10,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
+import { rawSql, sql } from "../../storage/ports/sql.ts";
 import { parseIfMatch } from "../etag.ts";
 import { AccountNumbers } from "./account-numbers.ts";
 import { ChangeLog } from "./change-log.ts";
@@ -257,6 +257,19 @@ export function describeTagStore(name: string, engine: ContractEngine): void {
         expect(await store.database.all(sql`SELECT 1 FROM tag_key WHERE key_no <> 0`)).toEqual([]);
         expect(await store.database.all(sql`SELECT 1 FROM tag_posting`)).toEqual([]);
       }));
+
+    it("leaves nothing of a value that was frequent once and is used no more", () =>
+      withStore(async (store) => {
+        for (let i = 0; i < 9; i++) await store.writer.write(A, write(`r${i}`, { env: "prod" }));
+        expect(await store.reader.total(A, query(["env=prod"]))).toBe(9);
+        for (let i = 0; i < 9; i++) await store.writer.write(A, write(`r${i}`, {}, { action: "delete" }));
+        expect(await store.reader.total(A, query(["env=prod"]))).toBe(0);
+        store.clock.time += 2000;
+        await store.log.prune(new AbortController().signal);
+        for (const table of ["tag_value", "tag_key", "tag_posting", "tag_bitmap"]) {
+          expect(await store.database.all(rawSql(`SELECT 1 FROM ${table} WHERE key_no <> 0`))).toEqual([]);
+        }
+      }, 3));
 
     it("hands followers every change once, in order, from a position on, and ends with the signal", () =>
       withStore(async (store) => {
