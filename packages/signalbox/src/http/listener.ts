@@ -6,9 +6,10 @@
  *   listening → draining: `drain()`; no new connections, answers carry `connection: close`, idle connections are closed.
  *   draining → closed: every connection ended, or the grace period passed and the rest are cut.
  */
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { SignalboxError } from "@signalbox/protocol";
+import { createServer } from "../core/node-http.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { rawErrorResponse } from "./render-error.ts";

@@ -3,8 +3,8 @@
  * request came through. Anything else that is thrown becomes `internal` with a fixed text: the cause goes to the log alone.
  */
 import type { ServerResponse } from "node:http";
-import { STATUS_CODES } from "node:http";
 import { ERROR_TABLE, type ErrorEntry, SignalboxError } from "@signalbox/protocol";
+import { STATUS_CODES } from "../core/node-http.ts";
 
 /** `envelope`: management, webhooks and agents. `gateway`: the data plane's body, as clients of the hosted original know it. */
 export type ErrorDialect = "envelope" | "gateway";

@@ -4,7 +4,8 @@
  * The id is added inside `writeHead`, not with `setHeader` before it: a response that has headers set takes node's slow path for
  * all of them, which cost more than everything else the dispatch does.
  */
-import { type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
+import { ServerResponse } from "../core/node-http.ts";
 
 type HeaderList = OutgoingHttpHeaders | OutgoingHttpHeader[];
 

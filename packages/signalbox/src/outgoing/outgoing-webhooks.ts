@@ -9,10 +9,11 @@
  * 4. One delivery ends within its time limit, whatever the receiver does, and at most `MAX_ANSWER_BYTES` of its answer are read.
  */
 import { type LookupAddress, lookup as systemLookup } from "node:dns";
-import { request as httpRequest, Agent as HttpAgent, type IncomingMessage } from "node:http";
+import type { Agent, IncomingMessage } from "node:http";
 import { request as httpsRequest, Agent as HttpsAgent } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import type { Clock } from "../core/clock.ts";
+import { Agent as HttpAgent, request as httpRequest } from "../core/node-http.ts";
 import { ulid } from "../core/ulid.ts";
 import { isRetryableStatus, OutgoingWebhookError } from "./outgoing-webhook-error.ts";
 import { isPrivateAddress } from "../core/private-address.ts";
@@ -54,7 +55,7 @@ export function newWebhookId(now: number): string {
 
 export class OutgoingWebhooks implements OutgoingSender {
   readonly #options: OutgoingOptions;
-  readonly #http: HttpAgent;
+  readonly #http: Agent;
   readonly #https: HttpsAgent;
 
   constructor(options: OutgoingOptions) {
