@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   runCliProcess,
@@ -38,6 +39,24 @@ async function start(args: readonly string[] = [], env: Record<string, string> =
 
 const serve = (args: readonly string[], env: Record<string, string> = {}) =>
   runCliProcess(["serve", "--port", "0", "--data-dir", join(folder, "data"), ...args], { env, cwd: folder });
+
+it("loads neither node's reader of TypeScript nor its fetch into the process that serves, not even at the first start", async () => {
+  const report = join(folder, "report.mjs");
+  writeFileSync(
+    report,
+    `import { writeSync } from "node:fs";
+     process.once("exit", () => writeSync(2, "loaded: " + process.moduleLoadList.join("\\n")));`,
+  );
+  const server = await start([], {
+    NODE_COMPILE_CACHE: join(folder, "cache"),
+    NODE_OPTIONS: `--import=${pathToFileURL(report).href}`,
+  });
+  expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+  await server.end("SIGTERM");
+  expect(server.stderr()).toContain("loaded: ");
+  expect(server.stderr()).not.toContain("amaro");
+  expect(server.stderr()).not.toContain("undici");
+});
 
 describe("the first start", () => {
   it("prints one JSON object with url and pid in --json mode once it serves", async () => {

@@ -13,6 +13,7 @@ if (major < 24) {
 process.env.UV_THREADPOOL_SIZE ??= "24";
 // Compiled modules are kept between starts, beside the package and not in a temporary folder that others may write to. Without it, most of a
 // start is reading TypeScript; where the folder cannot be written, the start is only slower.
+const main = new URL("../src/cli/main.ts", import.meta.url);
 const cache = process.env.NODE_COMPILE_CACHE ?? join(dirname(fileURLToPath(import.meta.url)), "../.cache");
 
 // A long-running server keeps far less memory with few malloc arenas and a small young generation (measured: docs/benchmarks.md), and its
@@ -23,10 +24,14 @@ if (
   process.platform !== "win32" &&
   process.env.MALLOC_ARENA_MAX === undefined
 ) {
+  if (main.pathname.endsWith(".ts")) {
+    const { warmCache } = await import("./warm-cache.js");
+    warmCache(main, cache);
+  }
   const flags = ["--max-semi-space-size=8", ...process.execArgv];
   const environment = { ...process.env, MALLOC_ARENA_MAX: "2", NODE_COMPILE_CACHE: cache };
   process.execve(process.execPath, [process.execPath, ...flags, ...process.argv.slice(1)], environment);
 }
 nodeModule.enableCompileCache(cache);
-const { runCli } = await import("../src/cli/main.ts");
+const { runCli } = await import(main.href);
 process.exitCode = await runCli(process.argv.slice(2));

@@ -29,7 +29,6 @@ import type { CallLog } from "./storage/ports/call-log.ts";
 import type { Database } from "./storage/ports/database.ts";
 import type { InstanceStore } from "./storage/ports/instance-store.ts";
 import { ResourceEvents } from "./storage/ports/resource-events.ts";
-import { PostgresDatabase } from "./storage/postgres/postgres-database.ts";
 import { SqliteCallLog } from "./storage/sqlite/call-log/sqlite-call-log.ts";
 import { DataFolder } from "./storage/sqlite/data-folder.ts";
 import { InstanceFiles } from "./storage/sqlite/instances/instance-files.ts";
@@ -227,14 +226,17 @@ function withWebhookSecret(config: Config, dataFolder: DataFolder): Config {
   };
 }
 
-function openDatabase(
+async function openDatabase(
   config: Config,
   dataFolder: DataFolder,
   onFatal: (error: Error) => void,
 ): Promise<Database> {
-  return config.databaseUrl === undefined
-    ? SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal)
-    : PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
+  if (config.databaseUrl === undefined) {
+    return SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
+  }
+  // Loaded only here: most installations never need the driver.
+  const { PostgresDatabase } = await import("./storage/postgres/postgres-database.ts");
+  return PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
 }
 
 function openCallLog(
