@@ -11,11 +11,12 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const SOURCES = ["../src", "../../protocol/src"];
 
-/** Does nothing when no source is newer than the last time, or the cache cannot be written. */
+/** Does nothing when no source is newer than the last time, or something cannot be read or written: then the server reads for itself. */
 export function warmCache(main, cache) {
-  const files = SOURCES.flatMap(listTypeScript);
   const stamp = join(cache, `warm-${process.version}`);
+  let files;
   try {
+    files = SOURCES.flatMap((folder) => listTypeScript(folder));
     const warmedAt = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs ?? 0;
     if (files.every((file) => statSync(file).mtimeMs < warmedAt)) return;
     // Before the work: what is edited meanwhile is newer, and servers that start together do not all do it.

@@ -38,6 +38,7 @@ export interface Reply {
   readonly resultJson?: string;
   readonly resultInfo?: object;
   readonly messages?: readonly string[];
+  /** Beside those of the body, its type and length, which are added. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Replaces the envelope: a stored body, a stream of events. */
   readonly raw?: { readonly contentType: string; readonly body: string | Buffer | Readable };
