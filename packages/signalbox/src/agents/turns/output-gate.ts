@@ -32,6 +32,8 @@ interface Waiting {
 }
 
 export class OutputGate {
+  /** Hands what was committed so far to whatever `sync` makes durable; a failure counts as the sync's. */
+  beforeSync: (() => void | Promise<void>) | null = null;
   readonly #sync: () => Promise<void>;
   readonly #onIdle: () => void;
   #waiting: Waiting[] = [];
@@ -42,6 +44,8 @@ export class OutputGate {
   #segment = 0;
   #committed = 0;
   #synced = 0;
+  /** What the sync in flight covers. */
+  #covering = 0;
   #isSyncing = false;
   #failure: Error | null = null;
 
@@ -53,6 +57,11 @@ export class OutputGate {
 
   get isIdle(): boolean {
     return !this.#isSyncing && this.#waiting.length === 0 && this.#held === null;
+  }
+
+  /** True when a sync is sure to begin that covers every commit so far. */
+  get isSyncDue(): boolean {
+    return this.#isSyncing && (this.#waiting.at(-1)?.after ?? 0) > this.#covering;
   }
 
   send(output: Output): void {
@@ -131,7 +140,10 @@ export class OutputGate {
   async #run(): Promise<void> {
     while (this.#waiting.length > 0) {
       const covered = this.#committed;
+      this.#covering = covered;
       try {
+        const handedOver = this.beforeSync?.();
+        if (handedOver !== undefined) await handedOver;
         await this.#sync();
       } catch (error) {
         this.#fail(error instanceof Error ? error : new Error(String(error)));

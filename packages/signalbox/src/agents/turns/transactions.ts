@@ -1,7 +1,7 @@
 /**
  * Opens and ends an instance's transactions, so that agents' code never does.
  *
- * The first write of a segment opens a transaction. A segment is what a turn does without giving the event loop back: its function
+ * The first write of a segment opens the segment's transaction. A segment is what a turn does without giving the event loop back: its function
  * up to the first await that really waits, then from each such await to the next. (An await of something that is already there does
  * not end the segment, so `await this.queue(…)` stays in one transaction with what follows.) The segment ends, and the transaction
  * commits, when the turn ends or when the queue of microtasks has run dry, whichever is first.
@@ -13,8 +13,17 @@
  * 2. A turn that throws rolls back its open transaction and nothing else.
  * 3. Participants keep in-memory copies of stored things in step: they write before a commit and revert after a rollback.
  * 4. A turn that was cut or whose earlier segment failed to commit cannot write any more.
+ *
+ * Segments that end before the next sync share one transaction of SQLite, a batch: each is a savepoint in it, and the batch is committed
+ * when the gate is about to sync, when it is full, or when the event loop comes round and no sync is due. Most of a small commit's cost is
+ * writing the same few pages to the log again; nothing is acknowledged before the sync, so nobody can tell the difference.
+ *
+ * 5. The log never holds part of a segment: a batch is committed only between segments.
+ * 6. A batch that cannot be committed takes all its segments with it, and none of their outputs leave: the gate learns of it instead of a
+ *    sync. After that nothing can be written; the instance starts again from what is stored.
  */
 import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
+import { rawSql } from "../../storage/ports/sql.ts";
 import { currentTurn } from "./current-turn.ts";
 import type { OutputGate } from "./output-gate.ts";
 import type { Turn } from "./turn.ts";
@@ -25,6 +34,13 @@ export interface Participant {
   afterCommit?(): void;
   afterRollback?(): void;
 }
+
+const SAVEPOINT = rawSql("SAVEPOINT segment");
+const RELEASE = rawSql("RELEASE segment");
+const ROLLBACK_TO = rawSql("ROLLBACK TO segment");
+
+/** Segments in a batch: nearly all there is to gain, and few enough that their pages stay in the connection's cache. */
+const MAX_SEGMENTS = 16;
 
 export class TurnCutError extends Error {
   override readonly name = "TurnCutError";
@@ -43,11 +59,17 @@ export class Transactions {
   #owner: Turn | undefined;
   /** Distinguishes the transaction a pending end-of-segment was scheduled for from later ones. */
   #number = 0;
+  /** Segments in the batch that SQLite has not committed, the open one included; 0 when there is no batch. */
+  #batched = 0;
+  #failure: Error | null = null;
+  /** Those who wait for the open segment to end and the batch to be committed. */
+  #flushing: { resolve(): void; reject(error: Error): void }[] = [];
 
   constructor(database: InstanceDatabase, gate: OutputGate, onCommitFailure: (error: Error) => void) {
     this.#database = database;
     this.#gate = gate;
     this.#onCommitFailure = onCommitFailure;
+    gate.beforeSync = () => this.#flush();
   }
 
   join(participant: Participant): void {
@@ -69,7 +91,13 @@ export class Transactions {
       if (this.#owner === turn) return;
       this.#endSegment();
     }
-    this.#database.begin();
+    if (this.#failure !== null) throw this.#failure;
+    // The first segment of a batch needs no savepoint: rolling it back is rolling back the batch.
+    if (this.#batched === 0) {
+      this.#database.begin();
+      setImmediate(() => this.#flushUnlessDue());
+    } else this.#database.run(SAVEPOINT);
+    this.#batched += 1;
     this.#isOpen = true;
     this.#owner = turn;
     this.#number += 1;
@@ -95,12 +123,18 @@ export class Transactions {
   commitNow(): void {
     if (!this.#isOpen || this.#owner !== currentTurn()) return;
     this.#commit();
+    this.#commitBatch();
     this.#database.secure();
   }
 
   /** Ends whatever is open before the database closes. */
   finish(): void {
     if (this.#isOpen) this.#endSegment();
+    try {
+      this.#commitBatch();
+    } catch {
+      // Told through onCommitFailure; nothing of the batch was acknowledged.
+    }
   }
 
   #scheduleEnd(): void {
@@ -126,24 +160,81 @@ export class Transactions {
   #commit(): void {
     try {
       for (const participant of this.#participants) participant.beforeCommit?.();
-      this.#database.commit();
+      if (this.#batched > 1) this.#database.run(RELEASE);
     } catch (cause) {
-      this.#rollback();
-      const error = new Error("the instance's storage refused the commit", { cause });
-      this.#onCommitFailure(error);
-      throw error;
+      throw this.#fail(cause);
     }
     this.#isOpen = false;
     this.#owner = undefined;
     this.#gate.transactionCommitted();
     for (const participant of this.#participants) participant.afterCommit?.();
+    // A participant may have begun the next segment.
+    if (!this.#isOpen && (this.#batched >= MAX_SEGMENTS || this.#flushing.length > 0)) this.#commitBatch();
   }
 
   #rollback(): void {
-    this.#database.rollback();
+    try {
+      if (this.#batched > 1) {
+        this.#database.run(ROLLBACK_TO);
+        this.#database.run(RELEASE);
+      } else this.#database.rollback();
+    } catch (cause) {
+      // SQLite has ended the whole transaction by itself (disk full, I/O), and with it what other turns wrote.
+      this.#fail(cause);
+      return;
+    }
+    this.#batched -= 1;
+    this.#revert();
+    if (this.#flushing.length > 0) this.#flushQuietly();
+  }
+
+  #revert(): void {
     this.#isOpen = false;
     this.#owner = undefined;
     this.#gate.transactionRolledBack();
     for (const participant of this.#participants) participant.afterRollback?.();
+  }
+
+  /** Nothing to wait for, unless a segment is open: then the batch is committed when it ends. */
+  #flush(): void | Promise<void> {
+    if (!this.#isOpen) return this.#commitBatch();
+    return new Promise((resolve, reject) => this.#flushing.push({ resolve, reject }));
+  }
+
+  /** A batch that no output waits for, say of the runtime's own work. */
+  #flushUnlessDue(): void {
+    if (!this.#isOpen && !this.#gate.isSyncDue) this.#flushQuietly();
+  }
+
+  #flushQuietly(): void {
+    try {
+      this.#commitBatch();
+    } catch {
+      // Told through onCommitFailure and, when an output asks for a sync, through the gate.
+    }
+  }
+
+  #commitBatch(): void {
+    if (this.#failure !== null) throw this.#failure;
+    if (this.#batched > 0) {
+      try {
+        this.#database.commit();
+      } catch (cause) {
+        throw this.#fail(cause);
+      }
+      this.#batched = 0;
+    }
+    for (const { resolve } of this.#flushing.splice(0)) resolve();
+  }
+
+  #fail(cause: unknown): Error {
+    const error = new Error("the instance's storage refused the commit", { cause });
+    this.#failure = error;
+    this.#batched = 0;
+    this.#database.rollback();
+    if (this.#isOpen) this.#revert();
+    for (const { reject } of this.#flushing.splice(0)) reject(error);
+    this.#onCommitFailure(error);
+    return error;
   }
 }

@@ -56,7 +56,8 @@ export function sqlList(values: readonly SqlValue[]): SqlQuery {
 
 /** Text that goes into the statement as it stands. Only for constants of the code, never for input. */
 export function rawSql(text: string): SqlQuery {
-  return new SqlQuery([text], []);
+  // Frozen as a template's array is: a constant that is kept is found again by its identity.
+  return new SqlQuery(Object.freeze([text]), []);
 }
 
 function appendToLast(parts: string[], text: string): void {
