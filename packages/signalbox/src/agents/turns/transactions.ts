@@ -20,10 +20,11 @@
  *
  * 5. The log never holds part of a segment: a batch is committed only between segments.
  * 6. A batch that cannot be committed takes all its segments with it, and none of their outputs leave: the gate learns of it instead of a
- *    sync. After that nothing can be written; the instance starts again from what is stored.
+ *    sync. After that nothing can be written; the instance starts again from what is stored. Only storage itself can fail a batch: an
+ *    agent with constraints that the commit checks (`DEFERRABLE`) gets one for each segment.
  */
 import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
-import { rawSql } from "../../storage/ports/sql.ts";
+import { rawSql, sql } from "../../storage/ports/sql.ts";
 import { currentTurn } from "./current-turn.ts";
 import type { OutputGate } from "./output-gate.ts";
 import type { Turn } from "./turn.ts";
@@ -38,6 +39,8 @@ export interface Participant {
 const SAVEPOINT = rawSql("SAVEPOINT segment");
 const RELEASE = rawSql("RELEASE segment");
 const ROLLBACK_TO = rawSql("ROLLBACK TO segment");
+const SCHEMA_VERSION = rawSql("PRAGMA schema_version");
+const DEFERRABLE = sql`SELECT 1 AS found FROM sqlite_schema WHERE sql LIKE '%deferrable%' LIMIT 1`;
 
 /** Segments in a batch: nearly all there is to gain, and few enough that their pages stay in the connection's cache. */
 const MAX_SEGMENTS = 16;
@@ -61,6 +64,11 @@ export class Transactions {
   #number = 0;
   /** Segments in the batch that SQLite has not committed, the open one included; 0 when there is no batch. */
   #batched = 0;
+  /** Of the batch's last segment. */
+  #lastOwner: Turn | undefined;
+  /** Number of the schema that `#hasDeferrable` was read from. */
+  #schema = -1;
+  #hasDeferrable = false;
   #failure: Error | null = null;
   /** Those who wait for the open segment to end and the batch to be committed. */
   #flushing: { resolve(): void; reject(error: Error): void }[] = [];
@@ -92,6 +100,7 @@ export class Transactions {
       this.#endSegment();
     }
     if (this.#failure !== null) throw this.#failure;
+    if (this.#batched > 0 && !this.#canShare()) this.#commitBatch();
     // The first segment of a batch needs no savepoint: rolling it back is rolling back the batch.
     if (this.#batched === 0) {
       this.#database.begin();
@@ -100,6 +109,7 @@ export class Transactions {
     this.#batched += 1;
     this.#isOpen = true;
     this.#owner = turn;
+    this.#lastOwner = turn;
     this.#number += 1;
     this.#gate.transactionOpened();
     if (turn?.isOnStack !== true) this.#scheduleEnd();
@@ -162,7 +172,7 @@ export class Transactions {
       for (const participant of this.#participants) participant.beforeCommit?.();
       if (this.#batched > 1) this.#database.run(RELEASE);
     } catch (cause) {
-      throw this.#fail(cause);
+      throw this.#fail(cause, this.#batched > 1);
     }
     this.#isOpen = false;
     this.#owner = undefined;
@@ -180,7 +190,7 @@ export class Transactions {
       } else this.#database.rollback();
     } catch (cause) {
       // SQLite has ended the whole transaction by itself (disk full, I/O), and with it what other turns wrote.
-      this.#fail(cause);
+      this.#fail(cause, true);
       return;
     }
     this.#batched -= 1;
@@ -201,9 +211,16 @@ export class Transactions {
     return new Promise((resolve, reject) => this.#flushing.push({ resolve, reject }));
   }
 
-  /** A batch that no output waits for, say of the runtime's own work. */
+  /** A batch that no output waits for: the runtime's own work, or a turn that is at an await. */
   #flushUnlessDue(): void {
-    if (!this.#isOpen && !this.#gate.isSyncDue) this.#flushQuietly();
+    if (this.#isOpen || this.#gate.isSyncDue) return;
+    const turn = this.#lastOwner;
+    const isAlone = this.#batched === 1;
+    try {
+      this.#commitBatch(!isAlone);
+    } catch (error) {
+      if (isAlone && turn?.phase === "running") turn.doom = error as Error;
+    }
   }
 
   #flushQuietly(): void {
@@ -214,23 +231,36 @@ export class Transactions {
     }
   }
 
-  #commitBatch(): void {
+  /** Throws when it fails; nothing can be written after that if it `isFinal`. */
+  #commitBatch(isFinal = true): void {
     if (this.#failure !== null) throw this.#failure;
     if (this.#batched > 0) {
       try {
         this.#database.commit();
       } catch (cause) {
-        throw this.#fail(cause);
+        throw this.#fail(cause, isFinal);
       }
       this.#batched = 0;
+      this.#lastOwner = undefined;
     }
     for (const { resolve } of this.#flushing.splice(0)) resolve();
   }
 
-  #fail(cause: unknown): Error {
+  /** True when a segment's commit cannot fail for what the segment wrote, so that it may share one with others. */
+  #canShare(): boolean {
+    const schema = this.#database.get<{ schema_version: number }>(SCHEMA_VERSION)?.schema_version ?? 0;
+    if (schema !== this.#schema) {
+      this.#schema = schema;
+      this.#hasDeferrable = this.#database.get(DEFERRABLE) !== undefined;
+    }
+    return !this.#hasDeferrable;
+  }
+
+  #fail(cause: unknown, isFinal: boolean): Error {
     const error = new Error("the instance's storage refused the commit", { cause });
-    this.#failure = error;
+    if (isFinal) this.#failure = error;
     this.#batched = 0;
+    this.#lastOwner = undefined;
     this.#database.rollback();
     if (this.#isOpen) this.#revert();
     for (const { reject } of this.#flushing.splice(0)) reject(error);
