@@ -1,13 +1,17 @@
 /** The agents' part of `/metrics`. */
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { DurationFigures } from "../telemetry/duration-figures.ts";
+import { createDurations, DurationsByLabel, PairCounter } from "../telemetry/plain-metrics.ts";
 
 /** Seconds; from a method that only reads to a turn that waits for others. */
 const TURN_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
 
 export interface AgentMetrics {
-  readonly turns: Counter<"kind" | "outcome">;
-  readonly turnDurations: Histogram<"kind">;
-  readonly syncDurations: Histogram;
+  /** By kind and outcome. */
+  readonly turns: PairCounter;
+  /** By kind. */
+  readonly turnDurations: DurationsByLabel;
+  readonly syncDurations: DurationFigures;
   readonly starts: Counter<"outcome">;
   readonly hibernations: Counter;
   readonly buried: Counter<"kind">;
@@ -34,25 +38,26 @@ export function createAgentMetrics(registry: Registry, levels: Levels): AgentMet
   gauge("signalbox_agent_sockets", "Open WebSocket connections.", levels.sockets);
   gauge("signalbox_agent_waiting_turns", "Events that wait in instances' mailboxes.", levels.waitingTurns);
   return {
-    turns: new Counter({
+    turns: new PairCounter(registry, {
       name: "signalbox_agent_turns_total",
       help: "Turns that ended, by kind and outcome.",
-      labelNames: ["kind", "outcome"],
-      registers,
+      labels: ["kind", "outcome"],
     }),
-    turnDurations: new Histogram({
-      name: "signalbox_agent_turn_duration_seconds",
-      help: "Time from a turn's start to its end, without the wait before and the sync after.",
-      labelNames: ["kind"],
-      buckets: TURN_BUCKETS,
-      registers,
-    }),
-    syncDurations: new Histogram({
-      name: "signalbox_agent_sync_duration_seconds",
-      help: "Time to make an instance's commits durable.",
-      buckets: TURN_BUCKETS,
-      registers,
-    }),
+    turnDurations: new DurationsByLabel(
+      registry,
+      {
+        name: "signalbox_agent_turn_duration_seconds",
+        help: "Time from a turn's start to its end, without the wait before and the sync after.",
+        label: "kind",
+      },
+      TURN_BUCKETS,
+    ),
+    syncDurations: createDurations(
+      registry,
+      "signalbox_agent_sync_duration_seconds",
+      "Time to make an instance's commits durable.",
+      TURN_BUCKETS,
+    ),
     starts: new Counter({
       name: "signalbox_agent_starts_total",
       help: "Instances brought into memory: new, woken, or failed.",

@@ -6,7 +6,7 @@ import { Counter, type MetricValue, type Registry } from "prom-client";
 import type { CallUsage } from "../storage/ports/call-log.ts";
 import { DURATION_BUCKETS } from "../telemetry/metrics.ts";
 import { PlainHistogram } from "../telemetry/plain-histogram.ts";
-import { metricReader } from "../telemetry/request-meter.ts";
+import { metricReader } from "../telemetry/plain-metrics.ts";
 import { CUSTOM_PREFIX } from "./providers/provider-directory.ts";
 
 /** Seconds of our own work: from tens of microseconds to "something is wrong". */

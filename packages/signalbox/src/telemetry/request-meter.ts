@@ -4,19 +4,21 @@
  * Plain numbers in plain maps instead of the library's own labelled counters: those hash their labels on every call, which cost
  * more than the rest of the dispatch together.
  */
-import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom-client";
+import type { MetricValue, Registry } from "prom-client";
+import { DurationFigures, type HistogramValue } from "./duration-figures.ts";
+import { metricReader } from "./plain-metrics.ts";
 
 class AreaFigures {
-  /** Status and method → count. */
+  /** Method → status → count. */
   readonly counts = new Map<string, Map<number, number>>();
-  readonly buckets: Float64Array;
-  sum = 0;
-  count = 0;
+  readonly durations: DurationFigures;
 
-  constructor(bucketCount: number) {
-    this.buckets = new Float64Array(bucketCount);
+  constructor(bounds: readonly number[]) {
+    this.durations = new DurationFigures(bounds);
   }
 }
+
+const DURATIONS = "signalbox_http_request_duration_seconds";
 
 export class RequestMeter {
   readonly #bounds: readonly number[];
@@ -33,11 +35,8 @@ export class RequestMeter {
       ),
     );
     registry.registerMetric(
-      metricReader(
-        "signalbox_http_request_duration_seconds",
-        "Time from a request's headers to the end of its answer.",
-        "histogram",
-        () => this.#readDurations(),
+      metricReader(DURATIONS, "Time from a request's headers to the end of its answer.", "histogram", () =>
+        this.#readDurations(),
       ),
     );
   }
@@ -45,7 +44,7 @@ export class RequestMeter {
   observe(area: string, method: string, status: number, seconds: number): void {
     let figures = this.#areas.get(area);
     if (figures === undefined) {
-      figures = new AreaFigures(this.#bounds.length);
+      figures = new AreaFigures(this.#bounds);
       this.#areas.set(area, figures);
     }
     let byStatus = figures.counts.get(method);
@@ -54,14 +53,7 @@ export class RequestMeter {
       figures.counts.set(method, byStatus);
     }
     byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
-    figures.count += 1;
-    figures.sum += seconds;
-    for (let i = 0; i < this.#bounds.length; i++) {
-      if (seconds <= (this.#bounds[i] ?? Infinity)) {
-        figures.buckets[i] = (figures.buckets[i] ?? 0) + 1;
-        return;
-      }
-    }
+    figures.durations.observe(seconds);
   }
 
   #readCounts(): MetricValue<string>[] {
@@ -74,38 +66,7 @@ export class RequestMeter {
     return values;
   }
 
-  #readDurations(): (MetricValue<string> & { metricName?: string })[] {
-    const name = "signalbox_http_request_duration_seconds";
-    return [...this.#areas].flatMap(([area, figures]) => {
-      let cumulative = 0;
-      const buckets = this.#bounds.map((bound, i) => {
-        cumulative += figures.buckets[i] ?? 0;
-        return { metricName: `${name}_bucket`, labels: { le: bound, area }, value: cumulative };
-      });
-      return [
-        ...buckets,
-        { metricName: `${name}_bucket`, labels: { le: "+Inf", area }, value: figures.count },
-        { metricName: `${name}_sum`, labels: { area }, value: figures.sum },
-        { metricName: `${name}_count`, labels: { area }, value: figures.count },
-      ];
-    });
+  #readDurations(): HistogramValue[] {
+    return [...this.#areas].flatMap(([area, figures]) => figures.durations.values(DURATIONS, { area }));
   }
-}
-
-/** The least a registry needs of a metric: its description and its values when asked. */
-export function metricReader(
-  name: string,
-  help: string,
-  type: "counter" | "gauge" | "histogram",
-  values: () => MetricValue<string>[],
-): Metric {
-  const metric = {
-    name,
-    get: async () =>
-      ({ name, help, type, values: values(), aggregator: "sum" }) as unknown as MetricObjectWithValues<
-        MetricValue<string>
-      >,
-    reset: () => undefined,
-  };
-  return metric as unknown as Metric;
 }

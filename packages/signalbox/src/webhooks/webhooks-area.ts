@@ -1,5 +1,5 @@
 /** Wires the webhook intake and hands it to the composition root. */
-import { Counter, Gauge, type Registry } from "prom-client";
+import { Gauge, type Registry } from "prom-client";
 import type { AgentsDoor } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
@@ -7,6 +7,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Database } from "../storage/ports/database.ts";
 import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { PairCounter } from "../telemetry/plain-metrics.ts";
 import { Admission } from "./admission.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { EntityClaims } from "./entity-claims.ts";
@@ -43,7 +44,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     log,
     clock,
     notice: new RejectionNotice(logger, clock),
-    onRecord: ({ source, status }) => deliveries.inc({ source, status }),
+    onRecord: ({ source, status }) => deliveries.add(source, status),
   });
   return {
     mounts: [createFrontDoor({ sources, generic, intake, admission, config })],
@@ -65,7 +66,7 @@ function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor)
   }
 }
 
-function createMetrics(registry: Registry, admission: Admission): Counter<"source" | "status"> {
+function createMetrics(registry: Registry, admission: Admission): PairCounter {
   const registers = [registry];
   new Gauge({
     name: "signalbox_webhook_in_flight",
@@ -83,10 +84,9 @@ function createMetrics(registry: Registry, admission: Admission): Counter<"sourc
       this.set(admission.bufferedBytes);
     },
   });
-  return new Counter({
+  return new PairCounter(registry, {
     name: "signalbox_webhook_deliveries_total",
     help: "Deliveries by source and what became of them.",
-    labelNames: ["source", "status"],
-    registers,
+    labels: ["source", "status"],
   });
 }
