@@ -12,6 +12,8 @@ export class AgentDefinition {
   /** Turns may start while others are at an await. */
   readonly isInterleaving: boolean;
   readonly sendsIdentity: boolean;
+  /** Asked with every change of a state. */
+  readonly hasStateHook: boolean;
   /** File it came from, for people; null for built-in ones. */
   readonly source: string | null;
 
@@ -22,6 +24,7 @@ export class AgentDefinition {
     this.callables = findCallables(agentClass);
     this.isInterleaving = agentClass.options?.interleave === true;
     this.sendsIdentity = agentClass.options?.sendIdentityOnConnect !== false;
+    this.hasStateHook = isOwnMethod(agentClass, "onStateChanged");
     this.source = source;
     if (!/^[a-z0-9][a-z0-9-]*$/.test(this.kebab)) {
       throw new TypeError(`the class name "${agentClass.name}" gives no name that can stand in a URL`);

@@ -19,6 +19,8 @@ export interface WebhookOptions {
 export interface AgentHost {
   readonly agent: string;
   readonly name: string;
+  /** True in the instance's first life: it has stored nothing but what it stored since. */
+  readonly isNew: boolean;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly logger: Logger;
   readonly workQueue: WorkQueue;

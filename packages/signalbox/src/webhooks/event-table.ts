@@ -20,7 +20,7 @@ export interface EventRow {
   readonly timestamp: string;
 }
 
-export type SqlTag = (parts: TemplateStringsArray, ...values: SqlParameter[]) => unknown[];
+export type SqlTag = <Row>(parts: TemplateStringsArray, ...values: SqlParameter[]) => Row[];
 
 export function createEventTable(sql: SqlTag): void {
   sql`CREATE TABLE IF NOT EXISTS events (
@@ -53,32 +53,43 @@ export function createEventTable(sql: SqlTag): void {
 
 /** An event whose id is there already (a handler's own insert, a replay of the same) is left as it is. */
 export function insertEvent(sql: SqlTag, event: WebhookEvent): void {
+  // SQLite takes the bytes as the text they are; a string would be made from them only to be turned into the same bytes again.
   sql`INSERT INTO events (id, type, action, title, description, url, actor, payload, timestamp)
     VALUES (${event.id}, ${event.type}, ${event.action}, ${event.title}, ${event.description}, ${event.url}, ${event.actor},
-            ${payloadText(event)}, ${event.timestamp})
+            CAST(${payloadText(event)} AS TEXT), ${event.timestamp})
     ON CONFLICT (id) DO NOTHING`;
 }
 
-/**
- * Keeps the newest `keep` events. Deleting the surplus from the index's far end costs a sixth of the usual `… NOT IN (the newest 100)`,
- * which sorts the whole table with each event.
- */
-export function pruneByCount(sql: SqlTag, keep: number): void {
-  sql`DELETE FROM events WHERE rowid IN
-    (SELECT rowid FROM events ORDER BY timestamp LIMIT max(0, (SELECT count(*) FROM events) - ${keep}))`;
+interface Surplus {
+  readonly count: number;
+  readonly oldest: number;
+  readonly timestamp: string;
 }
 
-export function pruneByAge(sql: SqlTag, oldest: string): void {
-  sql`DELETE FROM events WHERE timestamp < ${oldest}`;
+/**
+ * Keeps the newest `keep` events, and none before `earliest`. One look at both ends of the table tells what is to be done, which is nothing
+ * or, with a full table, to delete the one oldest row. Of events of one millisecond the one stored first is the oldest.
+ */
+export function pruneEvents(sql: SqlTag, keep: number, earliest: string): void {
+  const [found] =
+    sql<Surplus>`SELECT (SELECT count(*) FROM events) AS count, rowid AS oldest, timestamp FROM events
+    WHERE timestamp = (SELECT min(timestamp) FROM events) ORDER BY rowid LIMIT 1`;
+  if (found === undefined) return;
+  if (found.timestamp < earliest) sql`DELETE FROM events WHERE timestamp < ${earliest}`;
+  else if (found.count === keep + 1) sql`DELETE FROM events WHERE rowid = ${found.oldest}`;
+  if (found.count > keep + 1) pruneByCount(sql, keep);
+}
+
+function pruneByCount(sql: SqlTag, keep: number): void {
+  sql`DELETE FROM events WHERE rowid IN
+    (SELECT rowid FROM events ORDER BY timestamp, rowid LIMIT max(0, (SELECT count(*) FROM events) - ${keep}))`;
 }
 
 const OPENING_BRACE = 0x7b;
 const OPENING_BRACKET = 0x5b;
 
-/** The body's own text where it is JSON: writing it again would cost time and could lose digits of large numbers. */
-function payloadText({ rawBody, payload }: WebhookEvent): string {
+/** The body's own bytes where it is JSON: writing it again would cost time and could lose digits of large numbers. */
+function payloadText({ rawBody, payload }: WebhookEvent): string | Uint8Array {
   const first = rawBody[0];
-  return first === OPENING_BRACE || first === OPENING_BRACKET
-    ? Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength).toString()
-    : JSON.stringify(payload);
+  return first === OPENING_BRACE || first === OPENING_BRACKET ? rawBody : JSON.stringify(payload);
 }

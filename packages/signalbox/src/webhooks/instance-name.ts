@@ -15,8 +15,23 @@ const MAX_CHARACTERS = 256;
 /** What a forgotten value turns into on its way through a sender's string template. */
 const FORGOTTEN: ReadonlySet<string> = new Set(["undefined", "null"]);
 
+/** Plain names of the entities that sent lately: the same few hundred come again and again. Bounded, because senders choose them. */
+const plainNames = new Map<string, string | null>();
+const MAX_PLAIN_NAMES = 4096;
+
 /** Null when nothing usable is left: empty, `.`, `..`, too long, or a forgotten value spelled out. */
 export function toInstanceName(entity: string, form: EntityForm): string | null {
+  if (form !== "plain" || entity.length > MAX_CHARACTERS) return makeInstanceName(entity, form);
+  let name = plainNames.get(entity);
+  if (name === undefined) {
+    name = makeInstanceName(entity, form);
+    if (plainNames.size >= MAX_PLAIN_NAMES) plainNames.clear();
+    plainNames.set(entity, name);
+  }
+  return name;
+}
+
+function makeInstanceName(entity: string, form: EntityForm): string | null {
   const lower = normalise(entity);
   const name = form === "plain" ? toPlain(lower) : toReversible(lower);
   if (name === "" || name === "." || name === ".." || FORGOTTEN.has(name)) return null;

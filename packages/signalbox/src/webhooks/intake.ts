@@ -155,18 +155,15 @@ export class Intake {
     }
     const name = this.#instanceOf(arrived, delivery);
     trace.instance = typeof name === "string" ? name : await name;
-    const outcome = await this.#deliver(source, trace.instance, trace.event);
-    return { answer: outcome.kind === "answered" ? outcome : ANSWERS[outcome.kind], outcome: outcome.kind };
-  }
-
-  async #deliver(source: Source, name: string, event: WebhookEvent): Promise<DeliveryOutcome> {
     const { admission, agents } = this.#parts;
+    let outcome: DeliveryOutcome;
     admission.enter();
     try {
-      return await agents.deliver({ agent: source.agent, name }, event);
+      outcome = await agents.deliver({ agent: source.agent, name: trace.instance }, trace.event);
     } finally {
       admission.leave();
     }
+    return { answer: outcome.kind === "answered" ? outcome : ANSWERS[outcome.kind], outcome: outcome.kind };
   }
 
   #instanceOf(arrived: ArrivedDelivery, delivery: VerifiedDelivery): string | Promise<string> {

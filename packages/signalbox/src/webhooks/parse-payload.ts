@@ -7,6 +7,7 @@ const FORM = "application/x-www-form-urlencoded";
 const JSON_TYPE = /^(application\/([\w.+-]+\+)?json|text\/json|text\/plain)$/;
 
 export function parsePayload(kind: SourceKind, contentType: string | undefined, body: Buffer): unknown {
+  if (contentType === "application/json") return parseJson(body);
   const type = contentType?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   if (type === FORM && kind.takesForms === true) return parseForm(kind, body);
   // `curl -d` says form for whatever it posts, and some senders say nothing: the body itself decides then.

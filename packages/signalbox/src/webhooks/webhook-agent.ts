@@ -15,16 +15,10 @@ import {
   type AgentHost,
   type EventOutcome,
   RECEIVE_EVENT,
+  type SqlParameter,
   type WebhookEvent,
 } from "../agents/index.ts";
-import {
-  createEventTable,
-  type EventRow,
-  insertEvent,
-  pruneByAge,
-  pruneByCount,
-  type SqlTag,
-} from "./event-table.ts";
+import { createEventTable, type EventRow, insertEvent, pruneEvents, type SqlTag } from "./event-table.ts";
 import { answerDirectDelivery } from "./direct-delivery.ts";
 
 /** What clients see of the newest event. */
@@ -68,12 +62,25 @@ export class WebhookAgent<
   override initialState = { lastEvent: null, eventCount: 0 } as WebhookAgentState as State;
 
   readonly #host: AgentHost;
-  readonly #sql: SqlTag = (parts, ...values) => this.sql(parts, ...values);
+  readonly #sql: SqlTag = <Row>(parts: TemplateStringsArray, ...values: SqlParameter[]) =>
+    this.#host.query(parts, values) as Row[];
   #hasTable = false;
+  /** Nobody has written to the table yet. */
+  #isEmpty: boolean;
 
   constructor(host: AgentHost, env?: Env) {
     super(host, env);
     this.#host = host;
+    this.#isEmpty = host.isNew;
+  }
+
+  override sql<Row = Record<string, string | number | bigint | null | Uint8Array>>(
+    parts: TemplateStringsArray,
+    ...values: readonly SqlParameter[]
+  ): Row[] {
+    // A subclass may write to the table, too.
+    this.#isEmpty = false;
+    return super.sql<Row>(parts, ...values);
   }
 
   /** Called for every new event, once. Return "queued" after putting the work in the queue: the sender is then answered 202. */
@@ -121,11 +128,13 @@ export class WebhookAgent<
     this.#requireTable();
     const { events, days } = (this.constructor as typeof WebhookAgent).retention;
     insertEvent(this.#sql, event);
-    pruneByCount(this.#sql, events);
-    pruneByAge(this.#sql, new Date(Date.parse(event.timestamp) - days * DAY_MS).toISOString());
+    const isFirst = this.#isEmpty && events > 0;
+    this.#isEmpty = false;
+    if (!isFirst) pruneEvents(this.#sql, events, toIso(Date.parse(event.timestamp) - days * DAY_MS));
     const { id, source, type, action, title, description, url, actor, timestamp } = event;
     const lastEvent: LastEvent = { id, source, type, action, title, description, url, actor, timestamp };
-    this.setState({ ...this.state, lastEvent, eventCount: (this.state.eventCount ?? 0) + 1 });
+    const { state } = this;
+    this.setState({ ...state, lastEvent, eventCount: (state.eventCount ?? 0) + 1 });
   }
 
   /** Here and not only in `onStart`: a subclass that has its own and forgets ours must not fail on its first event. */
@@ -134,6 +143,10 @@ export class WebhookAgent<
     createEventTable(this.#sql);
     this.#hasTable = true;
   }
+}
+
+function toIso(time: number): string {
+  return new Date(time).toISOString();
 }
 
 /** Limits come from clients, so they may be anything. */

@@ -32,6 +32,7 @@ export function createHost(instance: Instance, parts: HostParts): AgentHost {
   return {
     agent: ref.agent,
     name: ref.name,
+    isNew: database.isNew,
     env: environment.variables,
     logger: environment.logger,
     workQueue: parts.workQueue,
@@ -89,7 +90,7 @@ export function writeState(
     bytes: json.length,
     source: source === "server" ? "server" : source.id,
   });
-  if (!instance.definition.hasMethod("onStateChanged")) return;
+  if (!instance.definition.hasStateHook) return;
   try {
     const pending = agent.onStateChanged(next, source);
     if (!(pending instanceof Promise)) return;
@@ -103,9 +104,16 @@ export function writeState(
 }
 
 function toSqlValue(value: unknown): SqlValue {
-  if (typeof value === "boolean") return value ? 1 : 0;
-  if (value === null || ["string", "number", "bigint"].includes(typeof value) || value instanceof Uint8Array)
-    return value as SqlValue;
+  switch (typeof value) {
+    case "string":
+    case "number":
+    case "bigint":
+      return value;
+    case "boolean":
+      return value ? 1 : 0;
+    default:
+      if (value === null || value instanceof Uint8Array) return value;
+  }
   throw new SignalboxError("agent_sql", {
     message: `SQL values are text, numbers, booleans, null or bytes, not ${value === undefined ? "undefined" : typeof value}`,
   });

@@ -28,9 +28,7 @@ export class InstanceState implements Participant {
     this.#database = database;
     this.#transactions = transactions;
     this.#maxBytes = maxBytes;
-    this.#committedJson = database.get<{ value: string }>(
-      sql`SELECT value FROM _signalbox_state WHERE id = 1`,
-    )?.value;
+    this.#committedJson = database.isNew ? undefined : readStored(database);
     this.#json = this.#committedJson;
     transactions.join(this);
   }
@@ -82,6 +80,10 @@ export class InstanceState implements Participant {
     this.#isParsed = false;
     this.#value = undefined;
   }
+}
+
+function readStored(database: InstanceDatabase): string | undefined {
+  return database.get<{ value: string }>(sql`SELECT value FROM _signalbox_state WHERE id = 1`)?.value;
 }
 
 function toStateJson(value: unknown, maxBytes: number): string {

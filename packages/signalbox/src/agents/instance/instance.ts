@@ -263,7 +263,7 @@ export class Instance implements TurnOwner {
       this.#isStarting = false;
     });
     this.activity.record("start", clock.now(), { new: database.isNew });
-    pump.start();
+    pump.start(database.isNew);
   }
 
   #callOwn(method: string, payload: unknown, about: unknown): unknown {
@@ -313,8 +313,8 @@ export class Instance implements TurnOwner {
   #onTurnEnd(turn: Turn, error: unknown): void {
     const { metrics, clock } = this.environment;
     const durationMs = performance.now() - turn.startedAt;
-    metrics.turns.inc({ kind: turn.kind, outcome: error === null ? "ok" : "error" });
-    metrics.turnDurations.observe({ kind: turn.kind }, durationMs / 1000);
+    metrics.turns.add(turn.kind, error === null ? "ok" : "error");
+    metrics.turnDurations.observe(turn.kind, durationMs / 1000);
     // Whoever watches an instance must not fill its history with their own looking, nor keep it awake.
     if (turn.kind === "look" && error === null) return;
     this.lastActiveAt = clock.now();

@@ -42,6 +42,8 @@ export class WorkPump implements Participant {
   readonly #options: WorkPumpOptions;
   readonly #running = new Set<TurnKind>();
   #isDirty = false;
+  /** Rows have ever changed in this life. */
+  #hasChanged = false;
   #isStopped = true;
   #timer: NodeJS.Timeout | undefined;
 
@@ -57,11 +59,13 @@ export class WorkPump implements Participant {
   /** Rows have changed in the open transaction. */
   readonly changed = (): void => {
     this.#isDirty = true;
+    this.#hasChanged = true;
   };
 
-  start(): void {
+  /** A new instance has no rows but those it has just made. */
+  start(isNew: boolean): void {
     this.#isStopped = false;
-    this.#refresh();
+    if (!isNew || this.#hasChanged) this.#refresh();
   }
 
   stop(): void {
