@@ -138,33 +138,40 @@ export class Intake {
     return { outcome: await this.#parts.agents.deliver(target, { ...event, id: eventId }), eventId };
   }
 
-  async #process(
-    arrived: ArrivedDelivery,
-    now: number,
-    trace: Trace,
-  ): Promise<{ answer: Answer; outcome: OutcomeKind }> {
+  /** Throws for a delivery that cannot be taken. Not `async`: see `Trace`. */
+  #process(arrived: ArrivedDelivery, now: number, trace: Trace): Processed | Promise<Processed> {
     const { source, headers, body } = arrived;
     const payload = parsePayload(source.kind, headers["content-type"], body);
     const delivery: VerifiedDelivery = { headers, payload };
     if (!isFresh(source, payload, now)) return { answer: REFUSAL, outcome: "stale" };
     const type = readType(source, delivery);
     const handshake = source.kind.handshake?.(delivery, type);
-    trace.event = readEvent(source, delivery, type, body, now);
+    const event = readEvent(source, delivery, type, body, now);
+    trace.event = { id: event.id, type, title: event.title, headers: event.headers };
     if (handshake != null) {
       return { answer: { ...handshake, contentType: JSON_TYPE }, outcome: "handshake" };
     }
     const name = this.#instanceOf(arrived, delivery);
-    trace.instance = typeof name === "string" ? name : await name;
-    const { admission, agents } = this.#parts;
-    let outcome: DeliveryOutcome;
-    admission.enter();
-    try {
-      outcome = await agents.deliver({ agent: source.agent, name: trace.instance }, trace.event);
-    } finally {
-      admission.leave();
-    }
-    return { answer: outcome.kind === "answered" ? outcome : ANSWERS[outcome.kind], outcome: outcome.kind };
+    if (typeof name !== "string") return name.then((found) => this.#deliver(source, found, event, trace));
+    return this.#deliver(source, name, event, trace);
   }
+
+  #deliver(source: Source, name: string, event: WebhookEvent, trace: Trace): Promise<Processed> {
+    trace.instance = name;
+    this.#parts.admission.enter();
+    return this.#parts.agents.deliver({ agent: source.agent, name }, event).then(this.#onEnd, this.#onFailure);
+  }
+
+  readonly #onEnd = (outcome: DeliveryOutcome): Processed => {
+    this.#parts.admission.leave();
+    const answer = outcome.kind === "answered" ? outcome : ANSWERS[outcome.kind];
+    return { answer, outcome: outcome.kind };
+  };
+
+  readonly #onFailure = (error: unknown): never => {
+    this.#parts.admission.leave();
+    throw error;
+  };
 
   #instanceOf(arrived: ArrivedDelivery, delivery: VerifiedDelivery): string | Promise<string> {
     const { source, urlEntity } = arrived;
@@ -215,10 +222,18 @@ export class Intake {
   }
 }
 
-/** Filled while a delivery is worked on, so that its record tells how far it came. */
+/**
+ * Filled while a delivery is worked on, so that its record tells how far it came. It has what the record needs and no more: a delivery waits
+ * for its sync far longer than it runs, and a parsed payload that is held meanwhile is most of what the garbage collector has to copy.
+ */
 interface Trace {
-  event: WebhookEvent | null;
+  event: Pick<WebhookEvent, "id" | "type" | "title" | "headers"> | null;
   instance: string;
+}
+
+interface Processed {
+  readonly answer: Answer;
+  readonly outcome: OutcomeKind;
 }
 
 type Result = Pick<DeliveryRecord, "status" | "reason">;

@@ -144,9 +144,11 @@ export class Mailbox {
     turn.phase = "running";
     turn.startedAt = performance.now();
     turn.isOnStack = true;
+    const body = turn.body as () => unknown;
+    turn.body = null;
     let result: unknown;
     try {
-      result = runInTurn(turn, turn.body);
+      result = runInTurn(turn, body);
     } catch (error) {
       turn.isOnStack = false;
       this.#end(turn, false, error);

@@ -58,7 +58,8 @@ export class Turn<T = unknown> {
   readonly label: string;
   /** `agent/name` of the instance, and of those that wait for this turn to end; a call back into one of them would never return. */
   readonly chain: readonly string[];
-  readonly body: () => T | Promise<T>;
+  /** Null once it runs: a turn waits for its sync, and what its function alone knows of need not. */
+  body: (() => T | Promise<T>) | null;
   /** Writes, in a transaction of their own, that record the failure of a turn that was rolled back. */
   readonly afterFailure: ((error: unknown) => void) | null;
   readonly tell: ((error: unknown, value: T | undefined) => void) | null;
