@@ -7,6 +7,7 @@
 import type { IncomingMessage } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import { type Admission, overloaded } from "./admission.ts";
+import { deadlinesOf } from "./body-deadlines.ts";
 
 export interface BodyLimits {
   readonly maxBodyBytes: number;
@@ -30,13 +31,12 @@ export function readDeliveryBody(
     const chunks: Buffer[] = [];
     let length = 0;
     let isSettled = false;
-    const timer = setTimeout(
-      () => fail(new SignalboxError("request_timeout", { headers: CLOSE })),
-      limits.bodyTimeoutMs,
-    );
+    const deadlines = deadlinesOf(limits.bodyTimeoutMs);
+    const onDue = () => fail(new SignalboxError("request_timeout", { headers: CLOSE }));
+    deadlines.add(onDue);
     const settle = () => {
       isSettled = true;
-      clearTimeout(timer);
+      deadlines.remove(onDue);
     };
     const fail = (error: unknown) => {
       if (isSettled) return;

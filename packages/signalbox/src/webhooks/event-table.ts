@@ -60,24 +60,36 @@ export function insertEvent(sql: SqlTag, event: WebhookEvent): void {
     ON CONFLICT (id) DO NOTHING`;
 }
 
-interface Surplus {
+interface Ends {
   readonly count: number;
   readonly oldest: number;
   readonly timestamp: string;
 }
 
+/** What a look at the table told. */
+export interface Room {
+  /** So many more events fit. */
+  readonly events: number;
+  /** Time of the oldest event. */
+  readonly oldest: string;
+}
+
 /**
  * Keeps the newest `keep` events, and none before `earliest`. One look at both ends of the table tells what is to be done, which is nothing
  * or, with a full table, to delete the one oldest row. Of events of one millisecond the one stored first is the oldest.
+ * Returns the room there is, or null when it would take another look to know.
  */
-export function pruneEvents(sql: SqlTag, keep: number, earliest: string): void {
+export function pruneEvents(sql: SqlTag, keep: number, earliest: string): Room | null {
   const [found] =
-    sql<Surplus>`SELECT (SELECT count(*) FROM events) AS count, rowid AS oldest, timestamp FROM events
+    sql<Ends>`SELECT (SELECT count(*) FROM events) AS count, rowid AS oldest, timestamp FROM events
     WHERE timestamp = (SELECT min(timestamp) FROM events) ORDER BY rowid LIMIT 1`;
-  if (found === undefined) return;
-  if (found.timestamp < earliest) sql`DELETE FROM events WHERE timestamp < ${earliest}`;
-  else if (found.count === keep + 1) sql`DELETE FROM events WHERE rowid = ${found.oldest}`;
-  if (found.count > keep + 1) pruneByCount(sql, keep);
+  if (found === undefined) return null;
+  const { count, oldest, timestamp } = found;
+  if (timestamp >= earliest && count <= keep) return { events: keep - count, oldest: timestamp };
+  if (timestamp < earliest) sql`DELETE FROM events WHERE timestamp < ${earliest}`;
+  else if (count === keep + 1) sql`DELETE FROM events WHERE rowid = ${oldest}`;
+  if (count > keep + 1) pruneByCount(sql, keep);
+  return null;
 }
 
 function pruneByCount(sql: SqlTag, keep: number): void {

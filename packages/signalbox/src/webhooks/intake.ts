@@ -159,7 +159,9 @@ export class Intake {
   #deliver(source: Source, name: string, event: WebhookEvent, trace: Trace): Promise<Processed> {
     trace.instance = name;
     this.#parts.admission.enter();
-    return this.#parts.agents.deliver({ agent: source.agent, name }, event).then(this.#onEnd, this.#onFailure);
+    return this.#parts.agents
+      .deliver({ agent: source.agent, name }, event)
+      .then(this.#onEnd, this.#onFailure);
   }
 
   readonly #onEnd = (outcome: DeliveryOutcome): Processed => {

@@ -65,13 +65,18 @@ export class WebhookAgent<
   readonly #sql: SqlTag = <Row>(parts: TemplateStringsArray, ...values: SqlParameter[]) =>
     this.#host.query(parts, values) as Row[];
   #hasTable = false;
-  /** Nobody has written to the table yet. */
-  #isEmpty: boolean;
+  /** So many more events are sure to fit before the table must be looked at, and until when its oldest is sure to be young enough. */
+  #room = 0;
+  #roomEndsAt = 0;
 
   constructor(host: AgentHost, env?: Env) {
     super(host, env);
     this.#host = host;
-    this.#isEmpty = host.isNew;
+    if (host.isNew) {
+      const { events } = (this.constructor as typeof WebhookAgent).retention;
+      this.#room = events;
+      this.#roomEndsAt = Number.POSITIVE_INFINITY;
+    }
   }
 
   override sql<Row = Record<string, string | number | bigint | null | Uint8Array>>(
@@ -79,7 +84,7 @@ export class WebhookAgent<
     ...values: readonly SqlParameter[]
   ): Row[] {
     // A subclass may write to the table, too.
-    this.#isEmpty = false;
+    this.#room = 0;
     return super.sql<Row>(parts, ...values);
   }
 
@@ -89,14 +94,13 @@ export class WebhookAgent<
   /** The newest events first. */
   getEvents(limit: number = DEFAULT_LIMIT): EventRow[] {
     this.#requireTable();
-    return this
-      .sql<EventRow>`SELECT * FROM events ORDER BY timestamp DESC, rowid DESC LIMIT ${boundedLimit(limit)}`;
+    return this.#sql<EventRow>`SELECT * FROM events ORDER BY timestamp DESC, rowid DESC LIMIT ${boundedLimit(limit)}`;
   }
 
   /** The newest events of one type first. */
   getEventsByType(type: string, limit: number = DEFAULT_LIMIT): EventRow[] {
     this.#requireTable();
-    return this.sql<EventRow>`SELECT * FROM events WHERE type = ${type} ORDER BY timestamp DESC, rowid DESC
+    return this.#sql<EventRow>`SELECT * FROM events WHERE type = ${type} ORDER BY timestamp DESC, rowid DESC
       LIMIT ${boundedLimit(limit)}`;
   }
 
@@ -126,15 +130,24 @@ export class WebhookAgent<
 
   #keep(event: WebhookEvent): void {
     this.#requireTable();
-    const { events, days } = (this.constructor as typeof WebhookAgent).retention;
     insertEvent(this.#sql, event);
-    const isFirst = this.#isEmpty && events > 0;
-    this.#isEmpty = false;
-    if (!isFirst) pruneEvents(this.#sql, events, toIso(Date.parse(event.timestamp) - days * DAY_MS));
+    this.#makeRoom(Date.parse(event.timestamp));
     const { id, source, type, action, title, description, url, actor, timestamp } = event;
     const lastEvent: LastEvent = { id, source, type, action, title, description, url, actor, timestamp };
     const { state } = this;
     this.setState({ ...state, lastEvent, eventCount: (state.eventCount ?? 0) + 1 });
+  }
+
+  #makeRoom(now: number): void {
+    const { events, days } = (this.constructor as typeof WebhookAgent).retention;
+    if (this.#room > 0 && now < this.#roomEndsAt) {
+      this.#room -= 1;
+      this.#roomEndsAt = Math.min(this.#roomEndsAt, now + days * DAY_MS);
+      return;
+    }
+    const room = pruneEvents(this.#sql, events, new Date(now - days * DAY_MS).toISOString());
+    this.#room = room?.events ?? 0;
+    this.#roomEndsAt = room === null ? 0 : Date.parse(room.oldest) + days * DAY_MS;
   }
 
   /** Here and not only in `onStart`: a subclass that has its own and forgets ours must not fail on its first event. */
@@ -143,10 +156,6 @@ export class WebhookAgent<
     createEventTable(this.#sql);
     this.#hasTable = true;
   }
-}
-
-function toIso(time: number): string {
-  return new Date(time).toISOString();
 }
 
 /** Limits come from clients, so they may be anything. */
