@@ -72,6 +72,8 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   /** Of the main file; closed after SQLite's own. */
   readonly #descriptors: number[] = [];
   #settling: Promise<void> = Promise.resolve();
+  /** Those who wait for the open transaction to end; a busy instance has one open nearly always. */
+  #onEnd: (() => void)[] = [];
   #closed: Promise<void> | null = null;
 
   private constructor(
@@ -144,10 +146,12 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
 
   commit(): void {
     this.#connection.run(COMMIT);
+    this.#transactionEnded();
   }
 
   rollback(): void {
     this.#connection.rollback();
+    this.#transactionEnded();
   }
 
   secure(): void {
@@ -164,7 +168,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   async settle(): Promise<boolean> {
     do {
       await this.sync();
-      await nextLoop();
+      await this.#betweenTransactions();
       if (this.#closed !== null) return false;
     } while (!this.#fold());
     const [descriptor = openSync(this.#place.path, "r")] = this.#descriptors;
@@ -211,16 +215,26 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
       () => {
         if (this.#journalled !== journalled) return;
         this.#isJournalled = true;
-        if (this.#tail.length > FOLD_BYTES) void nextLoop().then(() => this.#closed === null && this.#fold());
+        if (this.#tail.length > FOLD_BYTES)
+          void this.#betweenTransactions().then(() => this.#closed === null && this.#fold());
       },
       // Whoever waits for the sync hears of its failure.
       () => undefined,
     );
   }
 
+  #betweenTransactions(): Promise<void> {
+    if (!this.#connection.isInTransaction) return nextLoop();
+    return new Promise((resolve) => this.#onEnd.push(resolve));
+  }
+
+  #transactionEnded(): void {
+    if (this.#onEnd.length > 0) for (const resolve of this.#onEnd.splice(0)) resolve();
+  }
+
   /**
-   * Copies the log into the main file. False when that was not possible, and another try will be: it needs the start of a callback of the event
-   * loop, where no transaction is open.
+   * Copies the log into the main file. False when that was not possible, and another try will be: it needs a moment where no transaction is
+   * open. Turns that end before the next sync share one, which may stay open over several rounds of the event loop.
    */
   #fold(): boolean {
     if (this.#connection.isInTransaction) return false;
