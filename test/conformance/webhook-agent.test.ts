@@ -163,6 +163,17 @@ describe("the built-in agent", () => {
     client.close();
   });
 
+  it("keeps the newest also of events of one millisecond", async () => {
+    const still = await startTestServer({ ...OPTIONS, clock: { now: () => Date.UTC(2026, 0, 1) } });
+    try {
+      for (let i = 0; i < 105; i++) await sendGeneric(still.url, "burst", { id: `e-${i}` });
+      const rows = await events("burst", 1000, still);
+      expect([rows.length, rows[0]?.id, rows[99]?.id]).toEqual([100, "e-104", "e-5"]);
+    } finally {
+      await still.stop();
+    }
+  });
+
   it("drops events older than 30 days, and forgets their ids only after that", async () => {
     let now = Date.UTC(2026, 0, 1);
     const dated = await startTestServer({ ...OPTIONS, clock: { now: () => now } });

@@ -204,6 +204,50 @@ describe("turns", () => {
   });
 });
 
+describe("turns that end before the next sync", () => {
+  function countCommits(): () => number {
+    let commits = 0;
+    const commit = database.commit.bind(database);
+    database.commit = () => {
+      commits += 1;
+      commit();
+    };
+    return () => commits;
+  }
+
+  it("share one commit, of which one that fails takes only its own part away", async () => {
+    const { run, write } = await openMailbox();
+    const commits = countCommits();
+    const results = await Promise.allSettled([
+      run("a", () => write("a")),
+      run("b", () => {
+        write("b");
+        throw new Error("on purpose");
+      }),
+      run("c", () => write("c")),
+    ]);
+    expect(results.map((result) => result.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect([notes(), commits()]).toEqual([["a", "c"], 1]);
+  });
+
+  it("do not share one when a constraint waits for the commit: the one that breaks it fails alone", async () => {
+    const { run, write } = await openMailbox();
+    database.run(rawSql("CREATE TABLE parent (id INTEGER PRIMARY KEY)"));
+    database.run(rawSql("CREATE TABLE child (p REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)"));
+    await Promise.all([run("a", () => write("a")), run("b", () => write("b"))]);
+    const results = await Promise.allSettled([
+      run("c", () => write("c")),
+      run("d", () => {
+        write("d");
+        database.run(rawSql("INSERT INTO child VALUES (1)"));
+      }),
+      run("e", () => write("e")),
+    ]);
+    expect(results.map((result) => result.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(notes()).toEqual(["a", "b", "c", "e"]);
+  });
+});
+
 describe("a commit that fails", () => {
   it("at an await fails the turn, whose later writes are refused", async () => {
     const { run, write } = await openMailbox();

@@ -170,7 +170,11 @@ export class Transactions {
   #commit(): void {
     try {
       for (const participant of this.#participants) participant.beforeCommit?.();
-      if (this.#batched > 1) this.#database.run(RELEASE);
+      if (this.#hasDeferrable) {
+        // Alone in its batch, and told at once if it fails.
+        this.#database.commit();
+        this.#batched = 0;
+      } else if (this.#batched > 1) this.#database.run(RELEASE);
     } catch (cause) {
       throw this.#fail(cause, this.#batched > 1);
     }
