@@ -6,7 +6,7 @@ class BodyDeadlines {
   readonly #timeoutMs: number;
   /** In order of arrival; the time each is due. */
   readonly #pending = new Map<() => void, number>();
-  #timer: NodeJS.Timeout | undefined;
+  #isArmed = false;
 
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs;
@@ -15,23 +15,24 @@ class BodyDeadlines {
   /** Calls `onDue` when the time is up, unless it is removed before. */
   add(onDue: () => void): void {
     this.#pending.set(onDue, performance.now() + this.#timeoutMs);
-    this.#timer ??= this.#arm(this.#timeoutMs);
+    if (!this.#isArmed) this.#arm(this.#timeoutMs);
   }
 
   remove(onDue: () => void): void {
     this.#pending.delete(onDue);
   }
 
-  #arm(ms: number): NodeJS.Timeout {
-    return setTimeout(() => this.#check(), Math.ceil(ms)).unref();
+  #arm(ms: number): void {
+    this.#isArmed = true;
+    setTimeout(() => this.#check(), Math.ceil(ms)).unref();
   }
 
   #check(): void {
-    this.#timer = undefined;
+    this.#isArmed = false;
     const now = performance.now();
     for (const [onDue, at] of this.#pending) {
       if (at > now) {
-        this.#timer = this.#arm(at - now);
+        this.#arm(at - now);
         return;
       }
       this.#pending.delete(onDue);
