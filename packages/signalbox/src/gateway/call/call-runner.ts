@@ -14,6 +14,7 @@ import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";
 import { Call, type CallOutcome, type CallStart } from "./call.ts";
 import { type CacheUse, planCacheUse, replay } from "./call-cache.ts";
 import type { CallParts } from "./call-parts.ts";
+import { RunningCalls } from "./running-calls.ts";
 import type { Step } from "./step.ts";
 
 export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus">;
@@ -37,7 +38,7 @@ const ASSUMED_OUTPUT_TOKENS = 4096;
 
 export class CallRunner {
   readonly #parts: CallRunnerParts;
-  readonly #running = new Set<Call>();
+  readonly #running = new RunningCalls();
 
   constructor(parts: CallRunnerParts) {
     this.#parts = parts;
@@ -69,7 +70,7 @@ export class CallRunner {
 
   /** Ends what still runs; after it no call writes to the log. */
   close(): void {
-    for (const call of this.#running) call.cancel();
+    this.#running.cancelAll();
   }
 
   /** From the cache, or first in line to go upstream; waits while the same request is there already. */

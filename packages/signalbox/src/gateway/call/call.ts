@@ -28,6 +28,7 @@ import type { CallParts } from "./call-parts.ts";
 import { type CallResult, isLogged, keepsPayload, toCallRecord } from "./call-record.ts";
 import { usageDialectOf } from "./request-type.ts";
 import { toClientHeaders } from "./response-headers.ts";
+import type { Running } from "./running-calls.ts";
 import { delayBefore, isRetryableStatus, type Step } from "./step.ts";
 
 /** What is known of a call when it is accepted. */
@@ -63,7 +64,8 @@ export interface CallOutcome {
 /** Not a registered status: the client closed the connection before it had an answer (nginx's number). */
 const CLIENT_CLOSED = 499;
 
-export class Call implements UpstreamHandler {
+export class Call implements UpstreamHandler, Running {
+  place = -1;
   readonly #parts: CallParts;
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;

@@ -47,7 +47,7 @@ export class RowPacker {
   #bodiesStart: number;
   #firstOfBatch = 0;
   #texts: string[] = [];
-  readonly #places = new Map<string, number>();
+  #places = new Map<string, number>();
 
   constructor(memory: SharedArrayBuffer) {
     this.memory = memory;
@@ -109,7 +109,7 @@ export class RowPacker {
     const batch = { memory: this.memory, firstRow, rows: this.#rows - firstRow, texts: this.#texts };
     this.#firstOfBatch = this.#rows;
     this.#texts = [];
-    this.#places.clear();
+    this.#places = new Map();
     return batch;
   }
 
