@@ -5,6 +5,7 @@
  * all of them, which cost more than everything else the dispatch does.
  */
 import { type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { TrackedRequest } from "./tracked-request.ts";
 
 type HeaderList = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
@@ -13,7 +14,7 @@ export interface ListenerState {
   isDraining: boolean;
 }
 
-export class TrackedResponse extends ServerResponse {
+export class TrackedResponse extends ServerResponse<TrackedRequest> {
   requestId = "";
   area = "none";
   startedAt = 0;

@@ -44,21 +44,21 @@ export class CallRunner {
     this.#parts = parts;
   }
 
-  /** Resolves once the call is under way or answered; null when the cache answered. */
-  async run(planned: PlannedCall): Promise<Call | null> {
-    const { sink, rateLimits, cache, clock } = this.#parts;
+  /** Gives the call once it is under way, or null when the cache answered; at once unless something must be waited for. */
+  run(planned: PlannedCall): Call | null | Promise<Call | null> {
+    const { sink, rateLimits, cache } = this.#parts;
     rateLimits.take(planned.gateway);
+    const use = planCacheUse(cache, planned);
+    if (use === null && sink.hasRoom) return this.#send(this.#startOf(planned, null), null, null);
+    return this.#runLater(planned, use);
+  }
+
+  async #runLater(planned: PlannedCall, use: CacheUse | null): Promise<Call | null> {
+    const { sink } = this.#parts;
     // A full log slows callers down rather than lose rows.
     if (!sink.hasRoom) await sink.whenRoom();
-    const now = clock.now();
-    const use = planCacheUse(cache, planned);
-    const start: CallStart = {
-      ...planned,
-      id: ulid(now),
-      createdAt: now,
-      cacheStatus: use === null ? null : "MISS",
-    };
-    if (use === null) return this.#send(start, null, null);
+    if (use === null) return this.#send(this.#startOf(planned, null), null, null);
+    const start = this.#startOf(planned, "MISS");
     const turn = await this.#takeTurn(use);
     const [step] = planned.steps;
     if (turn.kind === "cached" && step !== undefined) {
@@ -66,6 +66,11 @@ export class CallRunner {
       return null;
     }
     return this.#send(start, use, turn.kind === "lead" ? turn.tell : null);
+  }
+
+  #startOf(planned: PlannedCall, cacheStatus: CallStart["cacheStatus"]): CallStart {
+    const now = this.#parts.clock.now();
+    return { ...planned, id: ulid(now), createdAt: now, cacheStatus };
   }
 
   /** Ends what still runs; after it no call writes to the log. */

@@ -36,10 +36,10 @@ import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messa
 import { Questions, startWorker } from "./questions.ts";
 import { type QueuedBatch, RowQueue } from "./row-queue.ts";
 
-/** Rows are handed over together: a message of its own for each would cost more than the row. */
-const HAND_OVER_MS = 5;
+/** Rows are handed over together: a message wakes the other thread, which costs more than a dozen rows. */
+const MAX_HAND_OVER_MS = 20;
 /** So many are not left waiting for the time to pass. */
-const HAND_OVER_ROWS = 128;
+const HAND_OVER_ROWS = 512;
 const EXPIRY_INTERVAL_MS = 3_600_000;
 
 export interface SqliteCallLogOptions {
@@ -70,6 +70,7 @@ export class SqliteCallLog implements CallLog {
   readonly #clock: Clock;
   readonly #quotas = new Map<string, { gateway: GatewayRef; quota: CallQuota }>();
   readonly #expiryTimer: NodeJS.Timeout;
+  readonly #handOverMs: number;
   #writer: Worker;
   #writerQuestions: Questions;
   #reader: { worker: Worker; questions: Questions } | null = null;
@@ -87,6 +88,7 @@ export class SqliteCallLog implements CallLog {
   private constructor(options: SqliteCallLogOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
+    this.#handOverMs = Math.min(MAX_HAND_OVER_MS, Math.floor(options.flushIntervalMs / 2));
     [this.#writer, this.#writerQuestions] = this.#startWriter();
     this.#expiryTimer = setInterval(() => {
       this.expire().catch((error: unknown) => options.onError(asError(error)));
@@ -133,7 +135,7 @@ export class SqliteCallLog implements CallLog {
     if (!isUlid(call.id)) throw new TypeError(`a call's id must be a ULID, found ${call.id}`);
     this.#queue.add(call);
     if (this.#queue.added - this.#handedOver >= HAND_OVER_ROWS) this.#handOver();
-    else this.#handOverTimer ??= setTimeout(() => this.#handOver(), HAND_OVER_MS);
+    else this.#handOverTimer ??= setTimeout(() => this.#handOver(), this.#handOverMs);
   }
 
   async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
@@ -253,7 +255,8 @@ export class SqliteCallLog implements CallLog {
     const start =
       this.#options.startWriter ??
       ((options: WriterOptions) => startWorker("call-writer", import.meta.url, options));
-    const worker = start({ folder, maxBodyBytes, flushIntervalMs });
+    // The two waits of a row together are the interval that was asked for.
+    const worker = start({ folder, maxBodyBytes, flushIntervalMs: flushIntervalMs - this.#handOverMs });
     const questions = new Questions((question) => worker.postMessage(question));
     let cause: Error | undefined;
     worker.on("message", (report: WriterReport) => this.#takeReport(report));
