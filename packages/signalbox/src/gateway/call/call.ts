@@ -28,6 +28,7 @@ import type { CallParts } from "./call-parts.ts";
 import { type CallResult, isLogged, keepsPayload, toCallRecord } from "./call-record.ts";
 import { usageDialectOf } from "./request-type.ts";
 import { toClientHeaders } from "./response-headers.ts";
+import { KeptBody } from "./kept-body.ts";
 import type { Running } from "./running-calls.ts";
 import { delayBefore, isRetryableStatus, type Step } from "./step.ts";
 
@@ -70,7 +71,7 @@ export class Call implements UpstreamHandler, Running {
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;
   readonly #isLogged: boolean;
-  readonly #keepBytes: number;
+  readonly #kept: KeptBody;
   #state: "attempting" | "waiting" | "relaying" | "ended" = "attempting";
   #stepIndex = 0;
   #attempt = 1;
@@ -80,9 +81,6 @@ export class Call implements UpstreamHandler, Running {
   #tap: UsageTap | null = null;
   #firstByteMs: number | null = null;
   #responseBytes = 0;
-  #kept: Buffer[] = [];
-  #keptBytes = 0;
-  #isKeptWhole = true;
   #waitsForDrain = false;
 
   /** `cacheBytes`: how much of the response is kept beyond what the log wants; `onEnded` is told how it went, once. */
@@ -96,7 +94,7 @@ export class Call implements UpstreamHandler, Running {
     this.#start = start;
     this.#onEnded = onEnded;
     this.#isLogged = isLogged(start);
-    this.#keepBytes = Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0);
+    this.#kept = new KeptBody(Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0));
     start.response.once("close", () => this.#onClientClose());
   }
 
@@ -183,7 +181,7 @@ export class Call implements UpstreamHandler, Running {
     if (chunk.length > 0) {
       this.#responseBytes += chunk.length;
       this.#tap?.push(chunk);
-      this.#keep(chunk);
+      this.#kept.add(chunk, isLast);
     }
     if (isLast) {
       this.#end(this.#head?.status ?? 0, true);
@@ -256,15 +254,6 @@ export class Call implements UpstreamHandler, Running {
     this.#end(status, false, true);
   }
 
-  #keep(chunk: Buffer): void {
-    const room = this.#keepBytes - this.#keptBytes;
-    if (chunk.length > room) this.#isKeptWhole = false;
-    if (room <= 0) return;
-    const part = chunk.length > room ? chunk.subarray(0, room) : chunk;
-    this.#kept.push(part);
-    this.#keptBytes += part.length;
-  }
-
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
     clearTimeout(this.#timer);
@@ -275,9 +264,7 @@ export class Call implements UpstreamHandler, Running {
     const usage = tapped?.usage ?? NO_USAGE;
     const model = step.model === "" ? (tapped?.model ?? "") : step.model;
     const cost = this.#costOf(model, usage);
-    const body =
-      this.#kept.length === 1 && this.#kept[0] !== undefined ? this.#kept[0] : Buffer.concat(this.#kept);
-    this.#kept = [];
+    const body = this.#kept.take();
     parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, usage, cost, false);
     if (this.#isLogged) {
       const result: CallResult = {
@@ -303,7 +290,7 @@ export class Call implements UpstreamHandler, Running {
       head: this.#head,
       usage,
       cost,
-      body: this.#isKeptWhole && isComplete ? body : null,
+      body: this.#kept.isWhole && isComplete ? body : null,
     });
   }
 

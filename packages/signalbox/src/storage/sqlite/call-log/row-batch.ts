@@ -12,9 +12,12 @@
  */
 import type { CallRecord } from "../../ports/call-log.ts";
 
+/** Shared, or for a single large row memory of its own that is copied over: that is given back at once, not when it is collected. */
+export type RowMemory = SharedArrayBuffer | ArrayBuffer;
+
 /** Rows of one piece of memory that were handed over together. */
 export interface RowBatch {
-  readonly memory: SharedArrayBuffer;
+  readonly memory: RowMemory;
   readonly firstRow: number;
   readonly rows: number;
   readonly texts: readonly string[];
@@ -29,6 +32,11 @@ const ID_AT = NUMBERS_PER_ROW * 8;
 /** Stands for null among the numbers and for "no text" among the places in the list. */
 const NONE = Number.NaN;
 
+/** Gives memory that is not shared back; views of it are empty from then on. */
+export function releaseMemory(memory: RowMemory): void {
+  if (memory instanceof ArrayBuffer) memory.transfer(0);
+}
+
 /** Memory that a call takes, its texts aside. */
 export function packedBytes(call: CallRecord): number {
   return ROW_BYTES + bodyBytesOf(call);
@@ -40,7 +48,7 @@ export function bodyBytesOf(call: CallRecord): number {
 
 /** Packs calls into one piece of memory until it is full. */
 export class RowPacker {
-  readonly memory: SharedArrayBuffer;
+  readonly memory: RowMemory;
   readonly #numbers: Float64Array;
   readonly #bytes: Buffer;
   #rows = 0;
@@ -49,7 +57,7 @@ export class RowPacker {
   #texts: string[] = [];
   #places = new Map<string, number>();
 
-  constructor(memory: SharedArrayBuffer) {
+  constructor(memory: RowMemory) {
     this.memory = memory;
     this.#numbers = new Float64Array(memory, 0, Math.floor(memory.byteLength / 8));
     this.#bytes = Buffer.from(memory);

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { callRecord } from "../../contract/call-log-contract.ts";
-import { unpackBatch } from "./row-batch.ts";
+import { type RowMemory, unpackBatch } from "./row-batch.ts";
 import { type QueuedBatch, RowQueue } from "./row-queue.ts";
 
 /** Text of a call's body, which says which call it was. */
@@ -56,7 +56,7 @@ it("gives every call to the writer once and in order, and keeps its bytes until 
 
 it("fills a piece of memory again once its rows are stored", () => {
   const queue = new RowQueue();
-  const pieces = new Set<SharedArrayBuffer>();
+  const pieces = new Set<RowMemory>();
   for (let round = 0; round < 50; round++) {
     for (let i = 0; i < 3; i++) {
       queue.add(callRecord({ requestBody: null, responseBody: Buffer.alloc(100_000) }));

@@ -9,22 +9,22 @@
  * 3. Free memory that is kept is bounded; what a burst took beyond it goes back.
  */
 import type { CallRecord } from "../../ports/call-log.ts";
-import { bodyBytesOf, packedBytes, type RowBatch, RowPacker } from "./row-batch.ts";
+import { bodyBytesOf, packedBytes, releaseMemory, type RowBatch, RowPacker } from "./row-batch.ts";
 
 /** About a hundred calls with their bodies. */
 const PIECE_BYTES = 256 * 1024;
-/** Enough for the rows that wait for one commit at the usual sizes. */
-const MAX_FREE_PIECES = 16;
+/** Enough for the rows of two commits, so that under a steady load nothing is allocated. */
+const MAX_FREE_PIECES = 40;
 
 /** A batch with the position of its last row. */
 export interface QueuedBatch {
   readonly batch: RowBatch;
+  readonly bodyBytes: number;
   readonly upTo: number;
 }
 
 interface CountedBatch extends QueuedBatch {
   readonly piece: Piece;
-  readonly bodyBytes: number;
 }
 
 interface Piece {
@@ -35,7 +35,7 @@ interface Piece {
 
 export class RowQueue {
   readonly #free: Piece[] = [];
-  #filling = newPiece(PIECE_BYTES);
+  #filling = newPiece();
   #made: CountedBatch[] = [];
   #taken: CountedBatch[] = [];
   /** Of the last call added, and of the last one released. */
@@ -96,8 +96,7 @@ export class RowQueue {
   #startPiece(neededBytes: number): void {
     this.#endBatch();
     const last = this.#filling;
-    this.#filling =
-      neededBytes > PIECE_BYTES ? newPiece(neededBytes) : (this.#free.pop() ?? newPiece(PIECE_BYTES));
+    this.#filling = neededBytes > PIECE_BYTES ? newLargePiece(neededBytes) : (this.#free.pop() ?? newPiece());
     this.#reuseIfEmpty(last);
   }
 
@@ -112,13 +111,21 @@ export class RowQueue {
 
   #reuseIfEmpty(piece: Piece): void {
     if (piece === this.#filling || piece.batches > 0) return;
-    const isUsual = piece.packer.memory.byteLength === PIECE_BYTES;
-    if (!isUsual || this.#free.length >= MAX_FREE_PIECES) return;
-    piece.packer.clear();
-    this.#free.push(piece);
+    const { packer } = piece;
+    if (packer.memory.byteLength !== PIECE_BYTES) {
+      releaseMemory(packer.memory);
+    } else if (this.#free.length < MAX_FREE_PIECES) {
+      packer.clear();
+      this.#free.push(piece);
+    }
   }
 }
 
-function newPiece(bytes: number): Piece {
-  return { packer: new RowPacker(new SharedArrayBuffer(Math.ceil(bytes / 8) * 8)), batches: 0 };
+function newPiece(): Piece {
+  return { packer: new RowPacker(new SharedArrayBuffer(PIECE_BYTES)), batches: 0 };
+}
+
+/** For one call that fits into no usual piece. */
+function newLargePiece(bytes: number): Piece {
+  return { packer: new RowPacker(new ArrayBuffer(Math.ceil(bytes / 8) * 8)), batches: 0 };
 }

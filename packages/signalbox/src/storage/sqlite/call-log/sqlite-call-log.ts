@@ -242,8 +242,8 @@ export class SqliteCallLog implements CallLog {
     for (const queued of this.#queue.takeBatches()) this.#send(queued);
   }
 
-  #send({ batch, upTo }: QueuedBatch): void {
-    this.#post({ kind: "rows", batch, upTo });
+  #send({ batch, bodyBytes, upTo }: QueuedBatch): void {
+    this.#post({ kind: "rows", batch, bodyBytes, upTo });
   }
 
   #post(message: WriterMessage): void {
