@@ -147,10 +147,14 @@ export class Call implements UpstreamHandler, Running {
     this.#state = "relaying";
     this.#head = head;
     this.#firstByteMs = performance.now() - this.#start.startedAt;
-    const { requestType, provider } = this.#step;
+    const { requestType, provider, model } = this.#step;
     this.#tap =
       head.status < 400
-        ? this.#parts.createTap(usageDialectOf(requestType, provider.usage), contentTypeOf(head))
+        ? this.#parts.createTap(
+            usageDialectOf(requestType, provider.usage),
+            contentTypeOf(head),
+            model === "",
+          )
         : null;
     try {
       this.#start.response.writeHead(
