@@ -98,23 +98,30 @@ export class GatewayDoor implements Area {
     const headers = readCallHeaders(request.rawHeaders, request.headers.connection, provider);
     if (!hasBody(request)) {
       const running = this.#sendPlain(admitted, provider, headers, call, NO_BODY);
-      return running instanceof Promise ? running.then(ignore) : undefined;
+      if (!(running instanceof Promise)) return undefined;
+      return running.then(ignore, (error: unknown) => {
+        throw this.#refused(call, error);
+      });
     }
     return new Promise((resolve, reject) => {
       const fail = (error: unknown) => reject(this.#refused(call, error));
-      let running: Call | null | Promise<Call | null> = null;
+      let sent: Call | null = null;
       readRequestBody(request, call.context, this.#parts.bodyLimits, {
         onBody: (body) => {
           try {
-            running = this.#sendPlain(admitted, provider, headers, call, body);
-            if (running instanceof Promise) running.then(ignore).then(resolve, fail);
-            else resolve();
+            const running = this.#sendPlain(admitted, provider, headers, call, body);
+            if (running instanceof Promise) {
+              running.then((later) => (sent = later)).then(() => resolve(), fail);
+            } else {
+              sent = running;
+              resolve();
+            }
           } catch (error) {
             fail(error);
           }
         },
         onFailure: fail,
-        onTooLarge: (error) => void Promise.resolve(running).then((sent) => sent?.refuse(error)),
+        onTooLarge: (error) => sent?.refuse(error),
       });
     });
   }

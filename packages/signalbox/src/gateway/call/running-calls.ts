@@ -28,6 +28,8 @@ export class RunningCalls {
   }
 
   cancelAll(): void {
-    for (const call of [...this.#calls]) call.cancel();
+    // A copy: whoever is cancelled leaves the list.
+    const calls = this.#calls.slice();
+    for (const call of calls) call.cancel();
   }
 }
