@@ -15,7 +15,7 @@ import { releaseMemory, type RowBatch, unpackBatch } from "./row-batch.ts";
 /** Rows in one transaction; more would gain little speed and make reads wait longer. */
 const MAX_ROWS_PER_COMMIT = 1000;
 /** Bodies in one transaction: their memory is needed again soon. */
-const MAX_BYTES_PER_COMMIT = 4 * 1024 * 1024;
+const MAX_BYTES_PER_COMMIT = 2 * 1024 * 1024;
 const RETRY_MS = 1000;
 const CLOSE_ATTEMPTS = 3;
 

@@ -14,7 +14,7 @@ import { bodyBytesOf, packedBytes, releaseMemory, type RowBatch, RowPacker } fro
 /** About a hundred calls with their bodies. */
 const PIECE_BYTES = 256 * 1024;
 /** Enough for the rows of two commits, so that under a steady load nothing is allocated. */
-const MAX_FREE_PIECES = 40;
+const MAX_FREE_PIECES = 24;
 
 /** A batch with the position of its last row. */
 export interface QueuedBatch {
