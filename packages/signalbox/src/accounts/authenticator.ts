@@ -40,8 +40,9 @@ export class Authenticator {
     return text === null ? null : this.fromText(text);
   }
 
-  fromText(text: string): Principal | null {
-    const token = this.#parts.tokens.authenticate(text);
+  /** `connection` is what the text came over, where callers send the same one again and again. */
+  fromText(text: string, connection: object | null = null): Principal | null {
+    const token = this.#parts.tokens.authenticate(text, connection);
     if (token !== undefined) return { kind: "token", token };
     return this.#parts.rootToken.equals(text) ? ROOT : null;
   }

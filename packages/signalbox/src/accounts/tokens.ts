@@ -130,9 +130,9 @@ export class Tokens {
     return times;
   }
 
-  /** The live token with this text. Called on every request: no I/O. */
-  authenticate(text: string): Token | undefined {
-    return this.#index.findByText(text, this.#clock.now());
+  /** The live token with this text, said on this connection. Called on every request: no I/O. */
+  authenticate(text: string, connection: object | null = null): Token | undefined {
+    return this.#index.findByText(text, this.#clock.now(), connection);
   }
 
   async flushLastUse(): Promise<void> {

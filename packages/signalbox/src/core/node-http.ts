@@ -5,4 +5,4 @@
  */
 const http = process.getBuiltinModule("node:http");
 
-export const { Agent, createServer, request, ServerResponse, STATUS_CODES } = http;
+export const { Agent, createServer, IncomingMessage, request, ServerResponse, STATUS_CODES } = http;

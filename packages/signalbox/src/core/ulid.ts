@@ -12,12 +12,18 @@ const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 let lastTime = -1;
 const digits = new Uint8Array(RANDOM_DIGITS);
+/** Random bytes are fetched for many ids at once: a fetch costs more than making the id. */
+const random = new Uint8Array(RANDOM_DIGITS * 256);
+let randomAt = random.length;
 
 export function ulid(now: number = Date.now()): string {
   if (now > lastTime) {
     lastTime = now;
-    randomFillSync(digits);
-    for (let i = 0; i < RANDOM_DIGITS; i++) digits[i] = (digits[i] ?? 0) & 31;
+    if (randomAt === random.length) {
+      randomFillSync(random);
+      randomAt = 0;
+    }
+    for (let i = 0; i < RANDOM_DIGITS; i++) digits[i] = (random[randomAt++] ?? 0) & 31;
     // A zero first digit leaves room for 32^15 increments within one millisecond.
     digits[0] = 0;
   } else {

@@ -13,6 +13,7 @@ import { createServer } from "../core/node-http.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { rawErrorResponse } from "./render-error.ts";
+import { TrackedRequest } from "./tracked-request.ts";
 import { TrackedResponse } from "./tracked-response.ts";
 
 export interface ListenerLimits {
@@ -30,7 +31,7 @@ export interface ListenerLimits {
 const TIMEOUT_CHECK_MS = 1000;
 
 export class Listener {
-  readonly #server: Server<typeof IncomingMessage, typeof TrackedResponse>;
+  readonly #server: Server<typeof TrackedRequest, typeof TrackedResponse>;
   readonly #dispatcher: Dispatcher;
   readonly #metrics: HttpMetrics;
   #closed: Promise<void> = Promise.resolve();
@@ -39,6 +40,7 @@ export class Listener {
     this.#dispatcher = dispatcher;
     this.#metrics = metrics;
     this.#server = createServer({
+      IncomingMessage: TrackedRequest,
       ServerResponse: TrackedResponse,
       maxHeaderSize: limits.maxHeaderBytes,
       headersTimeout: limits.headerTimeoutMs,

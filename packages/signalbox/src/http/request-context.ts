@@ -4,6 +4,9 @@ import { type TraceContext, continueTrace } from "../telemetry/trace-context.ts"
 import { readBody } from "./read-body.ts";
 import type { RequestTarget } from "./request-target.ts";
 import { decodeSegments } from "./request-target.ts";
+import { type BodyReceiver, TrackedRequest } from "./tracked-request.ts";
+
+export type { BodyReceiver };
 
 export class RequestContext {
   /** Sent back as `x-request-id`. */
@@ -31,6 +34,11 @@ export class RequestContext {
   get trace(): TraceContext {
     this.#trace ??= continueTrace(this.#request.headers["traceparent"] as string | undefined);
     return this.#trace;
+  }
+
+  /** Gives a body that is small enough to the receiver without a stream between; false where that cannot be done any more. */
+  collectBody(receiver: BodyReceiver): boolean {
+    return this.#request instanceof TrackedRequest && this.#request.collect(receiver);
   }
 
   /** The whole body; throws `body_too_large` as soon as it is known to exceed `maxBytes`. */

@@ -3,9 +3,13 @@
  *
  * The id is added inside `writeHead`, not with `setHeader` before it: a response that has headers set takes node's slow path for
  * all of them, which cost more than everything else the dispatch does.
+ *
+ * An answer's last bytes leave together with what is left of its head and framing in one piece. Node would pass head, framing and body on
+ * as up to six, which its sockets gather again.
  */
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import { ServerResponse } from "../core/node-http.ts";
+import type { TrackedRequest } from "./tracked-request.ts";
 
 type HeaderList = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
@@ -27,7 +31,7 @@ export class Tracking {
   }
 }
 
-export class TrackedResponse extends ServerResponse {
+export class TrackedResponse extends ServerResponse<TrackedRequest> {
   /** One property, set by the dispatch: every further one on node's own object costs more. Missing where the dispatch is not reached. */
   declare tracking: Tracking | undefined;
 
@@ -37,6 +41,56 @@ export class TrackedResponse extends ServerResponse {
     if (typeof reason === "string") return super.writeHead(statusCode, reason, withId(headers, tracking));
     return super.writeHead(statusCode, withId(reason ?? headers, tracking));
   }
+
+  override end(...rest: unknown[]): this {
+    const [chunk] = rest;
+    const isJoined = rest.length === 1 && Buffer.isBuffer(chunk) && this.#writeJoined(chunk);
+    return super.end(...((isJoined ? [] : rest) as []));
+  }
+
+  /** Writes the last of the body; false when that is better left to node, and nothing was done. */
+  #writeJoined(chunk: Buffer): boolean {
+    const state = this as unknown as OutgoingState;
+    const { socket } = this;
+    if (
+      // An answer behind another one on its connection has no socket yet; one without body or with trailers is not what this is for.
+      socket === null ||
+      !socket.writable ||
+      this.writableEnded ||
+      typeof state._header !== "string" ||
+      !state._hasBody ||
+      state._trailer !== "" ||
+      state.outputData.length > 0 ||
+      chunk.length === 0 ||
+      chunk.length > MAX_JOINED_BYTES
+    ) {
+      return false;
+    }
+    const head = state._headerSent ? "" : state._header;
+    const before = this.chunkedEncoding ? `${head}${chunk.length.toString(16)}\r\n` : head;
+    const after = this.chunkedEncoding ? "\r\n0\r\n\r\n" : "";
+    const joined = Buffer.allocUnsafe(before.length + chunk.length + after.length);
+    joined.write(before, 0, "latin1");
+    chunk.copy(joined, before.length);
+    if (after !== "") joined.write(after, before.length + chunk.length, "latin1");
+    state._headerSent = true;
+    // Nothing is left to be framed.
+    this.chunkedEncoding = false;
+    socket.write(joined);
+    return true;
+  }
+}
+
+/** A larger body is not copied to save a few writes. */
+const MAX_JOINED_BYTES = 64 * 1024;
+
+/** What node keeps of an answer that is being sent. */
+interface OutgoingState {
+  readonly _header: string | null;
+  _headerSent: boolean;
+  readonly _hasBody: boolean;
+  readonly _trailer: string;
+  readonly outputData: readonly unknown[];
 }
 
 /** An id among the headers wins: a relayed answer keeps the one of whoever made it. */

@@ -67,7 +67,7 @@ export function gatewayHeaderName(name: string): string | null {
 export class CallOptionsReader {
   readonly #options: MutableOptions = {};
   /** Our own spelling wins over the alias, whichever comes first. */
-  readonly #own = new Set<string>();
+  readonly #own: string[] = [];
 
   /** Takes a header in lower case; unknown gateway headers are ignored, as a newer client may send them. */
   add(name: string, value: string): void {
@@ -75,8 +75,8 @@ export class CallOptionsReader {
     const read = READERS[option];
     if (read === undefined) return;
     const isOwn = name.startsWith("gw-");
-    if (!isOwn && this.#own.has(option)) return;
-    if (isOwn) this.#own.add(option);
+    if (!isOwn && this.#own.includes(option)) return;
+    if (isOwn) this.#own.push(option);
     read(this.#options, value, name);
   }
 

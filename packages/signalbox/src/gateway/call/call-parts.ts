@@ -8,7 +8,7 @@ export interface CallParts {
   readonly client: UpstreamClient;
   readonly sink: CallSink;
   readonly metrics: GatewayMetrics;
-  readonly createTap: (dialect: UsageDialect, responseContentType: string) => UsageTap;
+  readonly createTap: (dialect: UsageDialect, responseContentType: string, wantsModel: boolean) => UsageTap;
   /** US dollars; null when the price is unknown. */
   readonly costOf: (provider: string, model: string, usage: CallUsage) => number | null;
   /** How much of each body goes into the log. */

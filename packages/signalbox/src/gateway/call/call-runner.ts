@@ -14,6 +14,7 @@ import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";
 import { Call, type CallOutcome, type CallStart } from "./call.ts";
 import { type CacheUse, planCacheUse, replay } from "./call-cache.ts";
 import type { CallParts } from "./call-parts.ts";
+import { RunningCalls } from "./running-calls.ts";
 import type { Step } from "./step.ts";
 
 export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus">;
@@ -37,27 +38,27 @@ const ASSUMED_OUTPUT_TOKENS = 4096;
 
 export class CallRunner {
   readonly #parts: CallRunnerParts;
-  readonly #running = new Set<Call>();
+  readonly #running = new RunningCalls();
 
   constructor(parts: CallRunnerParts) {
     this.#parts = parts;
   }
 
-  /** Resolves once the call is under way or answered; null when the cache answered. */
-  async run(planned: PlannedCall): Promise<Call | null> {
-    const { sink, rateLimits, cache, clock } = this.#parts;
+  /** Gives the call once it is under way, or null when the cache answered; at once unless something must be waited for. */
+  run(planned: PlannedCall): Call | null | Promise<Call | null> {
+    const { sink, rateLimits, cache } = this.#parts;
     rateLimits.take(planned.gateway);
+    const use = planCacheUse(cache, planned);
+    if (use === null && sink.hasRoom) return this.#send(this.#startOf(planned, null), null, null);
+    return this.#runLater(planned, use);
+  }
+
+  async #runLater(planned: PlannedCall, use: CacheUse | null): Promise<Call | null> {
+    const { sink } = this.#parts;
     // A full log slows callers down rather than lose rows.
     if (!sink.hasRoom) await sink.whenRoom();
-    const now = clock.now();
-    const use = planCacheUse(cache, planned);
-    const start: CallStart = {
-      ...planned,
-      id: ulid(now),
-      createdAt: now,
-      cacheStatus: use === null ? null : "MISS",
-    };
-    if (use === null) return this.#send(start, null, null);
+    if (use === null) return this.#send(this.#startOf(planned, null), null, null);
+    const start = this.#startOf(planned, "MISS");
     const turn = await this.#takeTurn(use);
     const [step] = planned.steps;
     if (turn.kind === "cached" && step !== undefined) {
@@ -67,9 +68,14 @@ export class CallRunner {
     return this.#send(start, use, turn.kind === "lead" ? turn.tell : null);
   }
 
+  #startOf(planned: PlannedCall, cacheStatus: CallStart["cacheStatus"]): CallStart {
+    const now = this.#parts.clock.now();
+    return { ...planned, id: ulid(now), createdAt: now, cacheStatus };
+  }
+
   /** Ends what still runs; after it no call writes to the log. */
   close(): void {
-    for (const call of this.#running) call.cancel();
+    this.#running.cancelAll();
   }
 
   /** From the cache, or first in line to go upstream; waits while the same request is there already. */

@@ -28,6 +28,8 @@ import type { CallParts } from "./call-parts.ts";
 import { type CallResult, isLogged, keepsPayload, toCallRecord } from "./call-record.ts";
 import { usageDialectOf } from "./request-type.ts";
 import { toClientHeaders } from "./response-headers.ts";
+import { KeptBody } from "./kept-body.ts";
+import type { Running } from "./running-calls.ts";
 import { delayBefore, isRetryableStatus, type Step } from "./step.ts";
 
 /** What is known of a call when it is accepted. */
@@ -63,12 +65,13 @@ export interface CallOutcome {
 /** Not a registered status: the client closed the connection before it had an answer (nginx's number). */
 const CLIENT_CLOSED = 499;
 
-export class Call implements UpstreamHandler {
+export class Call implements UpstreamHandler, Running {
+  place = -1;
   readonly #parts: CallParts;
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;
   readonly #isLogged: boolean;
-  readonly #keepBytes: number;
+  readonly #kept: KeptBody;
   #state: "attempting" | "waiting" | "relaying" | "ended" = "attempting";
   #stepIndex = 0;
   #attempt = 1;
@@ -78,9 +81,6 @@ export class Call implements UpstreamHandler {
   #tap: UsageTap | null = null;
   #firstByteMs: number | null = null;
   #responseBytes = 0;
-  #kept: Buffer[] = [];
-  #keptBytes = 0;
-  #isKeptWhole = true;
   #waitsForDrain = false;
 
   /** `cacheBytes`: how much of the response is kept beyond what the log wants; `onEnded` is told how it went, once. */
@@ -94,7 +94,7 @@ export class Call implements UpstreamHandler {
     this.#start = start;
     this.#onEnded = onEnded;
     this.#isLogged = isLogged(start);
-    this.#keepBytes = Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0);
+    this.#kept = new KeptBody(Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0));
     start.response.once("close", () => this.#onClientClose());
   }
 
@@ -147,10 +147,14 @@ export class Call implements UpstreamHandler {
     this.#state = "relaying";
     this.#head = head;
     this.#firstByteMs = performance.now() - this.#start.startedAt;
-    const { requestType, provider } = this.#step;
+    const { requestType, provider, model } = this.#step;
     this.#tap =
       head.status < 400
-        ? this.#parts.createTap(usageDialectOf(requestType, provider.usage), contentTypeOf(head))
+        ? this.#parts.createTap(
+            usageDialectOf(requestType, provider.usage),
+            contentTypeOf(head),
+            model === "",
+          )
         : null;
     try {
       this.#start.response.writeHead(
@@ -181,7 +185,7 @@ export class Call implements UpstreamHandler {
     if (chunk.length > 0) {
       this.#responseBytes += chunk.length;
       this.#tap?.push(chunk);
-      this.#keep(chunk);
+      this.#kept.add(chunk, isLast);
     }
     if (isLast) {
       this.#end(this.#head?.status ?? 0, true);
@@ -254,15 +258,6 @@ export class Call implements UpstreamHandler {
     this.#end(status, false, true);
   }
 
-  #keep(chunk: Buffer): void {
-    const room = this.#keepBytes - this.#keptBytes;
-    if (chunk.length > room) this.#isKeptWhole = false;
-    if (room <= 0) return;
-    const part = chunk.length > room ? chunk.subarray(0, room) : chunk;
-    this.#kept.push(part);
-    this.#keptBytes += part.length;
-  }
-
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
     clearTimeout(this.#timer);
@@ -273,9 +268,7 @@ export class Call implements UpstreamHandler {
     const usage = tapped?.usage ?? NO_USAGE;
     const model = step.model === "" ? (tapped?.model ?? "") : step.model;
     const cost = this.#costOf(model, usage);
-    const body =
-      this.#kept.length === 1 && this.#kept[0] !== undefined ? this.#kept[0] : Buffer.concat(this.#kept);
-    this.#kept = [];
+    const body = this.#kept.take();
     parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, usage, cost, false);
     if (this.#isLogged) {
       const result: CallResult = {
@@ -301,7 +294,7 @@ export class Call implements UpstreamHandler {
       head: this.#head,
       usage,
       cost,
-      body: this.#isKeptWhole && isComplete ? body : null,
+      body: this.#kept.isWhole && isComplete ? body : null,
     });
   }
 

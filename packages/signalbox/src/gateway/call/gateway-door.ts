@@ -10,12 +10,13 @@ import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { GatewayMetrics } from "../metrics.ts";
+import type { Provider } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { NO_BODY, type RequestBody } from "../upstream/request-body.ts";
 import { authorise } from "./authorise.ts";
 import type { Call } from "./call.ts";
-import { readCallHeaders } from "./call-headers.ts";
+import { type CallHeaders, readCallHeaders } from "./call-headers.ts";
 import type { CallRunner } from "./call-runner.ts";
 import { type GatewayPath, parseGatewayPath } from "./gateway-path.ts";
 import { malformed } from "./inspect-body.ts";
@@ -42,6 +43,13 @@ interface Admitted {
   readonly startedAt: number;
 }
 
+/** What node:http and the listener know of a request. */
+interface OpenCall {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly context: RequestContext;
+}
+
 export class GatewayDoor implements Area {
   readonly name = "gateway";
   readonly segments = ["v1"];
@@ -52,17 +60,23 @@ export class GatewayDoor implements Area {
     this.#parts = parts;
   }
 
-  async handle(request: IncomingMessage, response: ServerResponse, context: RequestContext): Promise<void> {
+  handle(request: IncomingMessage, response: ServerResponse, context: RequestContext): void | Promise<void> {
+    const call: OpenCall = { request, response, context };
     try {
       const admitted = this.#admit(request, context);
-      await (admitted.path.provider === null
-        ? this.#serveUniversal(admitted, request, response, context)
-        : this.#servePlain(admitted, admitted.path.provider, request, response, context));
+      return admitted.path.provider === null
+        ? this.#serveUniversal(admitted, call)
+        : this.#servePlain(admitted, admitted.path.provider, call);
     } catch (error) {
-      if (error instanceof SignalboxError) this.#parts.metrics.refused(error.id);
-      if (!request.complete && !isSmall(request)) response.shouldKeepAlive = false;
-      throw error;
+      throw this.#refused(call, error);
     }
+  }
+
+  /** Notes a call that is turned away; returns the error, to be thrown on. */
+  #refused({ request, response }: OpenCall, error: unknown): unknown {
+    if (error instanceof SignalboxError) this.#parts.metrics.refused(error.id);
+    if (!request.complete && !isSmall(request)) response.shouldKeepAlive = false;
+    return error;
   }
 
   #admit(request: IncomingMessage, context: RequestContext): Admitted {
@@ -71,26 +85,54 @@ export class GatewayDoor implements Area {
     const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
     if (gateway === undefined) throw new SignalboxError("gateway_not_found");
     const tokenId = gateway.settings.authentication
-      ? authorise(this.#parts.authenticator, gateway, request.headers)
+      ? authorise(this.#parts.authenticator, gateway, request)
       : null;
     return { gateway, path, tokenId, startedAt };
   }
 
-  async #servePlain(
-    { gateway, path, tokenId, startedAt }: Admitted,
-    slug: string,
-    request: IncomingMessage,
-    response: ServerResponse,
-    context: RequestContext,
-  ): Promise<void> {
-    const { providers, bodyLimits } = this.#parts;
-    const provider = providers.find(gateway.accountId, slug);
+  /** The usual way, so there is no promise in it but the one that says how it ended. */
+  #servePlain(admitted: Admitted, slug: string, call: OpenCall): void | Promise<void> {
+    const { request } = call;
+    const provider = this.#parts.providers.find(admitted.gateway.accountId, slug);
     if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
     const headers = readCallHeaders(request.rawHeaders, request.headers.connection, provider);
-    let call: Call | null = null;
-    const body = hasBody(request)
-      ? await readRequestBody(request, bodyLimits, (error) => call?.refuse(error))
-      : NO_BODY;
+    if (!hasBody(request)) {
+      const running = this.#sendPlain(admitted, provider, headers, call, NO_BODY);
+      if (!(running instanceof Promise)) return undefined;
+      return running.then(ignore, (error: unknown) => {
+        throw this.#refused(call, error);
+      });
+    }
+    return new Promise((resolve, reject) => {
+      const fail = (error: unknown) => reject(this.#refused(call, error));
+      let sent: Call | null = null;
+      readRequestBody(request, call.context, this.#parts.bodyLimits, {
+        onBody: (body) => {
+          try {
+            const running = this.#sendPlain(admitted, provider, headers, call, body);
+            if (running instanceof Promise) {
+              running.then((later) => (sent = later)).then(() => resolve(), fail);
+            } else {
+              sent = running;
+              resolve();
+            }
+          } catch (error) {
+            fail(error);
+          }
+        },
+        onFailure: fail,
+        onTooLarge: (error) => sent?.refuse(error),
+      });
+    });
+  }
+
+  #sendPlain(
+    { gateway, path, tokenId, startedAt }: Admitted,
+    provider: Provider,
+    headers: CallHeaders,
+    { request, response, context }: OpenCall,
+    body: RequestBody,
+  ): Call | null | Promise<Call | null> {
     const step = planStep(this.#parts, {
       gateway,
       provider,
@@ -104,7 +146,7 @@ export class GatewayDoor implements Area {
       body,
       options: headers.options,
     });
-    call = await this.#parts.runner.run({
+    return this.#parts.runner.run({
       gateway,
       request,
       response,
@@ -117,34 +159,45 @@ export class GatewayDoor implements Area {
     });
   }
 
-  async #serveUniversal(
-    { gateway, tokenId, startedAt }: Admitted,
-    request: IncomingMessage,
-    response: ServerResponse,
-    context: RequestContext,
-  ): Promise<void> {
-    if (request.method !== "POST") {
-      throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
+  async #serveUniversal({ gateway, tokenId, startedAt }: Admitted, call: OpenCall): Promise<void> {
+    const { request, response, context } = call;
+    try {
+      if (request.method !== "POST") {
+        throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
+      }
+      const { options } = readCallHeaders(request.rawHeaders, undefined, NO_CREDENTIALS);
+      const steps = parseUniversalSteps(
+        await readWholeBody(call, this.#parts.bodyLimits.replayBytes),
+        gateway,
+        this.#parts,
+        options,
+        traceLine(request, context),
+      );
+      await this.#parts.runner.run({
+        gateway,
+        request,
+        response,
+        requestId: context.id,
+        options,
+        steps,
+        showsStep: true,
+        tokenId,
+        startedAt,
+      });
+    } catch (error) {
+      throw this.#refused(call, error);
     }
-    const { bodyLimits } = this.#parts;
-    const { options } = readCallHeaders(request.rawHeaders, undefined, NO_CREDENTIALS);
-    // The steps must be in memory to be tried one after the other.
-    const { replayBytes } = bodyLimits;
-    const body: RequestBody = await readRequestBody(request, { replayBytes, maxBytes: replayBytes }, ignore);
-    if (body.kind !== "whole") throw malformed("The body must be an array of steps");
-    const steps = parseUniversalSteps(body.bytes, gateway, this.#parts, options, traceLine(request, context));
-    await this.#parts.runner.run({
-      gateway,
-      request,
-      response,
-      requestId: context.id,
-      options,
-      steps,
-      showsStep: true,
-      tokenId,
-      startedAt,
-    });
   }
+}
+
+/** The steps must be in memory to be tried one after the other. */
+async function readWholeBody({ request, context }: OpenCall, maxBytes: number): Promise<Buffer> {
+  const limits = { replayBytes: maxBytes, maxBytes };
+  const body = await new Promise<RequestBody>((onBody, onFailure) => {
+    readRequestBody(request, context, limits, { onBody, onFailure, onTooLarge: ignore });
+  });
+  if (body.kind !== "whole") throw malformed("The body must be an array of steps");
+  return body.bytes;
 }
 
 const NO_CREDENTIALS = { credentialHeaders: [] };

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
+import type { RequestContext } from "../../http/request-context.ts";
 import { NO_BODY, type RequestBody } from "../upstream/request-body.ts";
 
 export interface BodyLimits {
@@ -17,44 +18,75 @@ export function hasBody(request: IncomingMessage): boolean {
   return length === undefined ? request.headers["transfer-encoding"] !== undefined : length !== "0";
 }
 
-/** `onTooLarge` is called when a streamed body without declared length exceeds the limit after this has resolved. */
+/** Told once how reading went; `onTooLarge` may come after `onBody`, for a streamed body without declared length. */
+export interface BodyHandler {
+  onBody(body: RequestBody): void;
+  onFailure(error: SignalboxError): void;
+  onTooLarge(error: SignalboxError): void;
+}
+
 export function readRequestBody(
   request: IncomingMessage,
+  context: RequestContext,
   limits: BodyLimits,
-  onTooLarge: (error: SignalboxError) => void,
-): Promise<RequestBody> {
+  handler: BodyHandler,
+): void {
   const declared = request.headers["content-length"];
   const length = declared === undefined ? null : Number(declared);
-  if (length !== null && length > limits.maxBytes) return Promise.reject(tooLarge(limits.maxBytes));
-  return new Promise((resolve, reject) => {
-    let chunks: Buffer[] = [];
-    let received = 0;
-    let isStreaming = false;
-    request.on("data", (chunk: Buffer) => {
-      received += chunk.length;
-      if (received > limits.maxBytes) {
-        request.pause();
-        const error = tooLarge(limits.maxBytes);
-        if (isStreaming) onTooLarge(error);
-        else reject(error);
-      } else if (!isStreaming) {
-        chunks.push(chunk);
-        if (received <= limits.replayBytes) return;
-        isStreaming = true;
-        request.pause();
-        resolve({ kind: "streamed", start: Buffer.concat(chunks), rest: request, length });
-        chunks = [];
-      }
+  if (length !== null && length > limits.maxBytes) {
+    handler.onFailure(tooLarge(limits.maxBytes));
+    return;
+  }
+  // A client that waits for its go-ahead gets it when the stream begins to flow.
+  const isSmall = length !== null && length <= limits.replayBytes && request.headers.expect === undefined;
+  const isCollected =
+    isSmall &&
+    context.collectBody({
+      onBody: (bytes) => handler.onBody(toBody(bytes)),
+      onBroken: () => handler.onFailure(brokenOff()),
     });
-    request.once("end", () => {
-      if (isStreaming) return;
-      const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
-      resolve(bytes.length === 0 ? NO_BODY : { kind: "whole", bytes });
-    });
-    request.once("error", () =>
-      reject(new SignalboxError("gateway_malformed_request", { message: "The request body broke off" })),
-    );
+  if (!isCollected) readStream(request, length, limits, handler);
+}
+
+function readStream(
+  request: IncomingMessage,
+  length: number | null,
+  limits: BodyLimits,
+  handler: BodyHandler,
+): void {
+  let chunks: Buffer[] = [];
+  let received = 0;
+  let isStreaming = false;
+  request.on("data", (chunk: Buffer) => {
+    received += chunk.length;
+    if (received > limits.maxBytes) {
+      request.pause();
+      const error = tooLarge(limits.maxBytes);
+      if (isStreaming) handler.onTooLarge(error);
+      else handler.onFailure(error);
+    } else if (!isStreaming) {
+      chunks.push(chunk);
+      if (received <= limits.replayBytes) return;
+      isStreaming = true;
+      request.pause();
+      handler.onBody({ kind: "streamed", start: Buffer.concat(chunks), rest: request, length });
+      chunks = [];
+    }
   });
+  request.once("end", () => {
+    if (!isStreaming) handler.onBody(toBody(Buffer.concat(chunks)));
+  });
+  request.once("error", () => {
+    if (!isStreaming) handler.onFailure(brokenOff());
+  });
+}
+
+function toBody(bytes: Buffer): RequestBody {
+  return bytes.length === 0 ? NO_BODY : { kind: "whole", bytes };
+}
+
+function brokenOff(): SignalboxError {
+  return new SignalboxError("gateway_malformed_request", { message: "The request body broke off" });
 }
 
 function tooLarge(maxBytes: number): SignalboxError {

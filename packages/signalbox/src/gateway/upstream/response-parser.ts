@@ -49,6 +49,9 @@ const CHUNK_SIZE = /^([0-9a-f]{1,13})[ \t]*(;.*)?$/i;
 /** Longest chunk-size line: no extension in use comes near. */
 const MAX_LINE_BYTES = 4096;
 const LF = 0x0a;
+const CR = 0x0d;
+/** 52 bits, what a number holds exactly. */
+const MAX_SIZE_DIGITS = 13;
 const EMPTY = Buffer.alloc(0);
 
 export class ResponseParser {
@@ -201,6 +204,11 @@ export class ResponseParser {
         if (this.#remaining === 0) this.#state = "chunk-end";
         continue;
       }
+      const after = this.#takePlainLine(data, at);
+      if (after !== -1) {
+        at = after;
+        continue;
+      }
       const end = data.indexOf(LF, at);
       const stop = end === -1 ? data.length : end + 1;
       this.#line += data.toString("latin1", at, stop);
@@ -211,6 +219,32 @@ export class ResponseParser {
     const isLast = this.#state === "done";
     if (isLast && at < data.length) this.#canReuse = false;
     if (isLast || to > from) this.#emit(from === -1 ? EMPTY : data.subarray(from, to), isLast);
+  }
+
+  /**
+   * The usual framing lines, whole and with nothing in them but what they must have: a stream of small events is framing for a fifth.
+   * Returns where the next thing begins, or -1 for a line that needs a closer look.
+   */
+  #takePlainLine(data: Buffer, start: number): number {
+    if (this.#line !== "") return -1;
+    let at = start;
+    if (this.#state === "chunk-end") {
+      if (data[at] !== CR || data[at + 1] !== LF) return -1;
+      this.#state = "chunk-size";
+      at += 2;
+    }
+    if (this.#state !== "chunk-size") return -1;
+    let size = 0;
+    const digits = at;
+    for (let digit = hexDigit(data[at]); digit !== -1; digit = hexDigit(data[++at])) size = size * 16 + digit;
+    const count = at - digits;
+    if (count === 0 || count > MAX_SIZE_DIGITS || data[at] !== CR || data[at + 1] !== LF) {
+      // The line before may have been taken.
+      return digits > start ? digits : -1;
+    }
+    this.#remaining = size;
+    this.#state = size === 0 ? "trailer" : "chunk-data";
+    return at + 2;
   }
 
   #endLine(): void {
@@ -233,6 +267,14 @@ export class ResponseParser {
       if (text === "") this.#state = "done";
     }
   }
+}
+
+/** The value of a hexadecimal digit, -1 for any other byte and past the end. */
+function hexDigit(byte: number | undefined): number {
+  if (byte === undefined) return -1;
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const letter = byte | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }
 
 interface Fields {

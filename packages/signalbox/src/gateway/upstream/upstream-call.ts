@@ -7,6 +7,7 @@
  */
 import type { Connection } from "./connection.ts";
 import type { Origin } from "./origin.ts";
+import { copyForRelay } from "./relay-memory.ts";
 import type { RequestBody } from "./request-body.ts";
 import type { ResponseEvents, ResponseHead } from "./response-parser.ts";
 import type { UpstreamFailure } from "./upstream-failure.ts";
@@ -89,7 +90,7 @@ export class UpstreamCall implements UpstreamExchange, ResponseEvents {
     if (this.#state !== "receiving") return;
     if (isLast) this.#state = "ended";
     // The chunk lies in the buffer that the next read of any connection goes into.
-    this.#handler.onBody(chunk.length === 0 ? chunk : Buffer.from(chunk), isLast);
+    this.#handler.onBody(chunk.length === 0 ? chunk : copyForRelay(chunk), isLast);
   }
 
   onReadEnd(): void {

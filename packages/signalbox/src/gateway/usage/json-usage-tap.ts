@@ -5,6 +5,7 @@
 import { NO_USAGE } from "../../storage/ports/call-log.ts";
 import { readUsage } from "./read-usage.ts";
 import { scanModel, scanUsage } from "./scan-usage.ts";
+import { readTailUsage } from "./tail-usage.ts";
 import type { TappedResponse, UsageTap } from "./usage-tap.ts";
 
 /** Parsing this much takes about a millisecond; nearly every answer that is not a batch of embeddings is smaller. */
@@ -14,9 +15,14 @@ const HEAD_BYTES = 4 * 1024;
 const TAIL_BYTES = 64 * 1024;
 
 export class JsonUsageTap implements UsageTap {
+  readonly #wantsModel: boolean;
   #chunks: Uint8Array[] = [];
   #size = 0;
   #head: Buffer | null = null;
+
+  constructor(wantsModel: boolean) {
+    this.#wantsModel = wantsModel;
+  }
 
   push(chunk: Uint8Array): void {
     this.#chunks.push(chunk);
@@ -33,6 +39,10 @@ export class JsonUsageTap implements UsageTap {
     this.#chunks = [];
     if (chunks.length === 0) return { usage: NO_USAGE, model: null };
     const bytes = asBuffer(chunks);
+    if (!this.#wantsModel && this.#head === null) {
+      const usage = readTailUsage(bytes);
+      if (usage !== null) return { usage, model: null };
+    }
     const found = this.#head === null ? parse(bytes) : scanUsage(bytes);
     // Of a body that was not parsed the head is the better witness: deeper down, `model` may belong to a tool's arguments.
     const model = (this.#head === null ? null : scanModel(this.#head)) ?? found.model;

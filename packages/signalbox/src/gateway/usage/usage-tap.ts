@@ -8,7 +8,7 @@ import type { CallUsage } from "../../storage/ports/call-log.ts";
 
 export interface TappedResponse {
   readonly usage: CallUsage;
-  /** Model as the response names it; null when it does not. */
+  /** Model as the response names it; null when it does not, or when nobody wanted to know. */
   readonly model: string | null;
 }
 

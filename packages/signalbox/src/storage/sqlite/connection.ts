@@ -83,6 +83,12 @@ export class SqliteConnection {
     };
   }
 
+  /** Compiles a statement that is run for many rows, uncached; the function returns how many rows it changed. */
+  prepareRun(text: string): (...values: SqlValue[]) => number {
+    const statement = this.#database.prepare(text);
+    return (...values) => Number(statement.run(...values).changes);
+  }
+
   /** The whole database as a file's bytes. */
   serialize(): Uint8Array {
     return this.#database.serialize();

@@ -10,10 +10,12 @@ import type { CallPatch, CallRecord, CallSelection, GatewayRef } from "../../por
 import { CallWriter } from "./call-writer.ts";
 import type { WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
 import { answerQuestion } from "./questions.ts";
-import { decodeBatch } from "./row-batch.ts";
+import { releaseMemory, type RowBatch, unpackBatch } from "./row-batch.ts";
 
 /** Rows in one transaction; more would gain little speed and make reads wait longer. */
 const MAX_ROWS_PER_COMMIT = 1000;
+/** Bodies in one transaction: their memory is needed again soon. */
+const MAX_BYTES_PER_COMMIT = 2 * 1024 * 1024;
 const RETRY_MS = 1000;
 const CLOSE_ATTEMPTS = 3;
 
@@ -22,14 +24,23 @@ const port = parentPort;
 const options = workerData as WriterOptions;
 const writer = new CallWriter(options);
 
-let waiting: CallRecord[] = [];
-/** Memory that holds the waiting rows' bodies. */
-let bodies: ArrayBuffer[] = [];
+/** Kept packed until they are written, so that what is unpacked is short-lived. */
+let waiting: RowBatch[] = [];
+let waitingRows = 0;
+let waitingBytes = 0;
 let position = 0;
 let timer: NodeJS.Timeout | undefined;
 /** The last commit failed: the timer tries again, new rows do not. */
 let isFailing = false;
 let isTrimming = false;
+
+function* unpackWaiting(): Generator<CallRecord, void> {
+  for (const batch of waiting) yield* unpackBatch(batch);
+}
+
+function isEnough(): boolean {
+  return waitingRows >= MAX_ROWS_PER_COMMIT || waitingBytes >= MAX_BYTES_PER_COMMIT;
+}
 
 function report(message: WriterReport): void {
   port.postMessage(message);
@@ -41,11 +52,11 @@ function commit(): void {
   timer = undefined;
   if (waiting.length === 0) return;
   try {
-    writer.write(waiting);
+    writer.write({ [Symbol.iterator]: unpackWaiting });
+    for (const { memory } of waiting) releaseMemory(memory);
     waiting = [];
-    // Given back now: the garbage collector sees only small objects and would let megabytes of bodies gather.
-    for (const memory of bodies) memory.transfer(0);
-    bodies = [];
+    waitingRows = 0;
+    waitingBytes = 0;
     isFailing = false;
     if (writer.trim()) void trimOn();
     report({ kind: "committed", upTo: position });
@@ -104,10 +115,11 @@ const handlers = {
 port.on("message", (message: WriterMessage) => {
   switch (message.kind) {
     case "rows":
-      waiting.push(...decodeBatch(message.batch));
-      bodies.push(message.batch.bodies.buffer);
+      waiting.push(message.batch);
+      waitingRows += message.batch.rows;
+      waitingBytes += message.bodyBytes;
       position = message.upTo;
-      if (waiting.length >= MAX_ROWS_PER_COMMIT && !isFailing) tryCommit();
+      if (isEnough() && !isFailing) tryCommit();
       else timer ??= setTimeout(tryCommit, options.flushIntervalMs);
       break;
     case "flush":

@@ -13,8 +13,15 @@ export function dayOf(time: number): Day {
   return new Date(time).toISOString().slice(0, 10);
 }
 
+let lastDay = { start: Number.NaN, name: "" };
+
 export function dayOfId(id: string): Day {
-  return dayOf(ulidTime(id));
+  const time = ulidTime(id);
+  // Rows come in order of time, so nearly all have the day of the one before.
+  if (!(time >= lastDay.start && time < lastDay.start + DAY_MS)) {
+    lastDay = { start: Math.floor(time / DAY_MS) * DAY_MS, name: dayOf(time) };
+  }
+  return lastDay.name;
 }
 
 export function startOfDay(day: Day): number {

@@ -24,9 +24,32 @@ interface Figures {
 
 export class HourlyFigures {
   readonly #byKey = new Map<string, Figures>();
+  #last: Figures | null = null;
 
   add(call: CallRecord, gateway: number): void {
+    const figures = this.#figuresOf(call, gateway);
+    figures.calls += 1;
+    figures.errors += call.success ? 0 : 1;
+    figures.cached += call.cached ? 1 : 0;
+    figures.tokensIn += call.usage.tokensIn;
+    figures.tokensOut += call.usage.tokensOut;
+    figures.tokensInCached += call.usage.tokensInCached;
+    figures.tokensOutReasoning += call.usage.tokensOutReasoning;
+    figures.cost += call.cost ?? 0;
+    figures.durationMs += call.durationMs;
+    const bucket = latencyBucket(call.durationMs);
+    figures.latency[bucket] = (figures.latency[bucket] ?? 0) + 1;
+  }
+
+  #figuresOf(call: CallRecord, gateway: number): Figures {
     const hour = Math.floor(call.createdAt / HOUR_MS) * HOUR_MS;
+    const last = this.#last;
+    const isSame =
+      last?.hour === hour &&
+      last.gateway === gateway &&
+      last.provider === call.provider &&
+      last.model === call.model;
+    if (last !== null && isSame) return last;
     const key = `${hour}\n${gateway}\n${call.provider}\n${call.model}`;
     let figures = this.#byKey.get(key);
     if (figures === undefined) {
@@ -48,17 +71,8 @@ export class HourlyFigures {
       };
       this.#byKey.set(key, figures);
     }
-    figures.calls += 1;
-    figures.errors += call.success ? 0 : 1;
-    figures.cached += call.cached ? 1 : 0;
-    figures.tokensIn += call.usage.tokensIn;
-    figures.tokensOut += call.usage.tokensOut;
-    figures.tokensInCached += call.usage.tokensInCached;
-    figures.tokensOutReasoning += call.usage.tokensOutReasoning;
-    figures.cost += call.cost ?? 0;
-    figures.durationMs += call.durationMs;
-    const bucket = latencyBucket(call.durationMs);
-    figures.latency[bucket] = (figures.latency[bucket] ?? 0) + 1;
+    this.#last = figures;
+    return figures;
   }
 
   *upserts(): Iterable<SqlQuery> {

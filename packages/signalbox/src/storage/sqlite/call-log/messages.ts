@@ -16,7 +16,7 @@ export type Answer =
 
 /** To the writer, in order. */
 export type WriterMessage =
-  | { readonly kind: "rows"; readonly batch: RowBatch; readonly upTo: number }
+  | { readonly kind: "rows"; readonly batch: RowBatch; readonly bodyBytes: number; readonly upTo: number }
   /** Someone waits for what was sent so far. */
   | { readonly kind: "flush" }
   | { readonly kind: "quota"; readonly gateway: GatewayRef; readonly quota: CallQuota | null }

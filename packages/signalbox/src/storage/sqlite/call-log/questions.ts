@@ -1,9 +1,12 @@
 /** Questions to a worker thread, and their answers. */
+import { setFlagsFromString } from "node:v8";
 import { type MessagePort, Worker } from "node:worker_threads";
 import type { Answer, Question } from "./messages.ts";
 
 /** What these threads allocate is short-lived: room for more would only make the process larger before it is cleared. */
-const YOUNG_GENERATION_MB = 4;
+const YOUNG_GENERATION_MB = 2;
+// The size that the server was started with is meant for the main thread, which has it by now; as long as it is set, threads get it too.
+setFlagsFromString("--max-semi-space-size=0");
 
 /** A worker beside the given module; source files run as TypeScript, published ones as JavaScript. */
 export function startWorker(name: string, moduleUrl: string, workerData: unknown): Worker {

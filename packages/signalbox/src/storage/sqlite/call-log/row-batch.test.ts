@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { callRecord } from "../../contract/call-log-contract.ts";
 import type { CallRecord } from "../../ports/call-log.ts";
-import { decodeBatch, encodeBatch } from "./row-batch.ts";
+import { packedBytes, RowPacker, unpackBatch } from "./row-batch.ts";
 
 const count = fc.nat();
 const textOrNull = fc.option(fc.string({ unit: "grapheme" }), { nil: null });
@@ -37,17 +37,42 @@ const record: fc.Arbitrary<CallRecord> = fc
   })
   .map((fields) => callRecord(fields));
 
-it("decodes to the records that were encoded", () => {
+function packerFor(records: readonly CallRecord[]): RowPacker {
+  const bytes = records.reduce((sum, call) => sum + packedBytes(call), 0);
+  return new RowPacker(new SharedArrayBuffer(Math.ceil(bytes / 8) * 8));
+}
+
+function unpackTaken(packer: RowPacker): CallRecord[] {
+  const batch = packer.takeBatch();
+  return batch === null ? [] : [...unpackBatch(structuredClone(batch))];
+}
+
+it("unpacks to the records that were packed, batch by batch", () => {
   fc.assert(
-    fc.property(fc.array(record, { maxLength: 5 }), (records) => {
-      expect(decodeBatch(structuredClone(encodeBatch(records)))).toEqual(records);
+    fc.property(fc.array(record, { maxLength: 5 }), fc.nat({ max: 5 }), (records, split) => {
+      const packer = packerFor(records);
+      for (const call of records.slice(0, split)) packer.add(call);
+      expect(unpackTaken(packer)).toEqual(records.slice(0, split));
+      for (const call of records.slice(split)) packer.add(call);
+      expect(unpackTaken(packer)).toEqual(records.slice(split));
     }),
   );
 });
 
-it("copies bodies, so that the caller's memory stays usable", () => {
-  const bytes = Buffer.from("still mine");
-  const batch = encodeBatch([callRecord({ requestBody: bytes })]);
-  structuredClone(batch, { transfer: [batch.bodies.buffer] });
-  expect(bytes.toString()).toBe("still mine");
+it("has room for what fits exactly, and for nothing more", () => {
+  const call = callRecord({ requestBody: Buffer.from("12345678"), responseBody: null });
+  const packer = packerFor([call]);
+  expect(packer.hasRoomFor(call)).toBe(true);
+  packer.add(call);
+  expect(packer.hasRoomFor(callRecord({ requestBody: null, responseBody: null }))).toBe(false);
+});
+
+it("copies bodies, so that the caller's memory stays its own", () => {
+  const bytes = Buffer.from("as it was");
+  const call = callRecord({ requestBody: bytes });
+  const packer = packerFor([call]);
+  packer.add(call);
+  bytes.fill("x");
+  const [unpacked] = unpackTaken(packer);
+  expect(Buffer.from(unpacked?.requestBody ?? []).toString()).toBe("as it was");
 });

@@ -1,12 +1,12 @@
 /**
  * The call log on SQLite: a bounded queue on the main thread, one thread that writes day files, one that reads them.
  *
- *   record ─► #pending ──every few ms──► writer's thread ──each flush interval──► calls-2026-11-15.db
- *                │                            │ committed
- *                └── #sent (until committed) ◄┘
+ *   record ─► #queue ──every few ms──► writer's thread ──each flush interval──► calls-2026-11-15.db
+ *                ▲                          │
+ *                └──────── committed ───────┘
  *
  * Invariants (beside those of the port):
- * 1. A row leaves `#pending` or `#sent` only when the writer said it is committed. If its thread dies, a new one gets the rows again;
+ * 1. A row leaves `#queue` only when the writer said it is committed. If its thread dies, a new one gets the rows again;
  *    rows that were committed unnoticed are recognised by their ids.
  * 2. A thread that dies twice without having committed anything ends the process through `onFatal`: the cause is not going away.
  * 3. Positions count records; a read waits until the position at its call is committed.
@@ -34,12 +34,12 @@ import type {
 import { DataFolderError } from "../../ports/data-folder-error.ts";
 import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
 import { Questions, startWorker } from "./questions.ts";
-import { bodyBytes, bodyBytesOf, encodeBatch } from "./row-batch.ts";
+import { type QueuedBatch, RowQueue } from "./row-queue.ts";
 
-/** Rows are handed over together: a message of its own for each would cost more than the row. */
-const HAND_OVER_MS = 5;
-/** Encoding this many takes about 50 µs, so no other request notices. */
-const HAND_OVER_ROWS = 128;
+/** Rows are handed over together: a message wakes the other thread, which costs more than a dozen rows. */
+const MAX_HAND_OVER_MS = 20;
+/** So many are not left waiting for the time to pass. */
+const HAND_OVER_ROWS = 512;
 const EXPIRY_INTERVAL_MS = 3_600_000;
 
 export interface SqliteCallLogOptions {
@@ -59,11 +59,6 @@ export interface SqliteCallLogOptions {
   readonly startWriter?: (options: WriterOptions) => Worker;
 }
 
-interface SentBatch {
-  readonly upTo: number;
-  readonly records: readonly CallRecord[];
-}
-
 interface PositionWaiter {
   readonly position: number;
   readonly resolve: () => void;
@@ -75,15 +70,13 @@ export class SqliteCallLog implements CallLog {
   readonly #clock: Clock;
   readonly #quotas = new Map<string, { gateway: GatewayRef; quota: CallQuota }>();
   readonly #expiryTimer: NodeJS.Timeout;
+  readonly #handOverMs: number;
   #writer: Worker;
   #writerQuestions: Questions;
   #reader: { worker: Worker; questions: Questions } | null = null;
-  #pending: CallRecord[] = [];
-  #sent: SentBatch[] = [];
-  /** Of the last record, and of the last one known to be committed. */
-  #recorded = 0;
-  #committed = 0;
-  #queuedBytes = 0;
+  readonly #queue = new RowQueue();
+  /** Position of the last row that the writer was given. */
+  #handedOver = 0;
   #handOverTimer: NodeJS.Timeout | undefined;
   #roomWaiters: (() => void)[] = [];
   #positionWaiters: PositionWaiter[] = [];
@@ -95,6 +88,7 @@ export class SqliteCallLog implements CallLog {
   private constructor(options: SqliteCallLogOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
+    this.#handOverMs = Math.min(MAX_HAND_OVER_MS, Math.floor(options.flushIntervalMs / 2));
     [this.#writer, this.#writerQuestions] = this.#startWriter();
     this.#expiryTimer = setInterval(() => {
       this.expire().catch((error: unknown) => options.onError(asError(error)));
@@ -119,13 +113,13 @@ export class SqliteCallLog implements CallLog {
 
   /** Records that are not on stable storage yet. */
   get queuedCalls(): number {
-    return this.#recorded - this.#committed;
+    return this.#queue.length;
   }
 
   get hasRoom(): boolean {
     return (
-      this.#recorded - this.#committed < this.#options.maxQueuedCalls &&
-      this.#queuedBytes < this.#options.maxQueuedBytes &&
+      this.#queue.length < this.#options.maxQueuedCalls &&
+      this.#queue.bodyBytes < this.#options.maxQueuedBytes &&
       this.#failure === null
     );
   }
@@ -139,11 +133,9 @@ export class SqliteCallLog implements CallLog {
   record(call: CallRecord): void {
     if (this.#closed !== null) throw new Error("the call log is closed");
     if (!isUlid(call.id)) throw new TypeError(`a call's id must be a ULID, found ${call.id}`);
-    this.#pending.push(call);
-    this.#recorded += 1;
-    this.#queuedBytes += bodyBytesOf(call);
-    if (this.#pending.length >= HAND_OVER_ROWS) this.#handOver();
-    else this.#handOverTimer ??= setTimeout(() => this.#handOver(), HAND_OVER_MS);
+    this.#queue.add(call);
+    if (this.#queue.added - this.#handedOver >= HAND_OVER_ROWS) this.#handOver();
+    else this.#handOverTimer ??= setTimeout(() => this.#handOver(), this.#handOverMs);
   }
 
   async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
@@ -236,29 +228,22 @@ export class SqliteCallLog implements CallLog {
   #whenCommitted(): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     if (this.#closed !== null) return Promise.reject(new Error("the call log is closed"));
-    if (this.#committed >= this.#recorded) return Promise.resolve();
+    if (this.#queue.length === 0) return Promise.resolve();
     this.#handOver();
     this.#post({ kind: "flush" });
-    const position = this.#recorded;
+    const position = this.#queue.added;
     return new Promise((resolve, reject) => this.#positionWaiters.push({ position, resolve, reject }));
   }
 
   #handOver(): void {
     clearTimeout(this.#handOverTimer);
     this.#handOverTimer = undefined;
-    if (this.#pending.length === 0) return;
-    const batch = { records: this.#pending, upTo: this.#recorded };
-    this.#pending = [];
-    this.#sent.push(batch);
-    this.#send(batch);
+    this.#handedOver = this.#queue.added;
+    for (const queued of this.#queue.takeBatches()) this.#send(queued);
   }
 
-  #send({ records, upTo }: SentBatch): void {
-    const batch = encodeBatch(records);
-    this.#writer.postMessage({ kind: "rows", batch, upTo } satisfies WriterMessage, [
-      batch.numbers.buffer,
-      batch.bodies.buffer,
-    ]);
+  #send({ batch, bodyBytes, upTo }: QueuedBatch): void {
+    this.#post({ kind: "rows", batch, bodyBytes, upTo });
   }
 
   #post(message: WriterMessage): void {
@@ -270,7 +255,8 @@ export class SqliteCallLog implements CallLog {
     const start =
       this.#options.startWriter ??
       ((options: WriterOptions) => startWorker("call-writer", import.meta.url, options));
-    const worker = start({ folder, maxBodyBytes, flushIntervalMs });
+    // The two waits of a row together are the interval that was asked for.
+    const worker = start({ folder, maxBodyBytes, flushIntervalMs: flushIntervalMs - this.#handOverMs });
     const questions = new Questions((question) => worker.postMessage(question));
     let cause: Error | undefined;
     worker.on("message", (report: WriterReport) => this.#takeReport(report));
@@ -293,15 +279,8 @@ export class SqliteCallLog implements CallLog {
   }
 
   #takeCommit(upTo: number): void {
-    this.#committed = upTo;
     this.#hasWriterCommitted = true;
-    let done = 0;
-    for (const batch of this.#sent) {
-      if (batch.upTo > upTo) break;
-      this.#queuedBytes -= bodyBytes(batch.records);
-      done += 1;
-    }
-    this.#sent = this.#sent.slice(done);
+    this.#queue.release(upTo);
     const waiters = this.#positionWaiters;
     this.#positionWaiters = waiters.filter((waiter) => waiter.position > upTo);
     for (const waiter of waiters) if (waiter.position <= upTo) waiter.resolve();
@@ -326,7 +305,7 @@ export class SqliteCallLog implements CallLog {
     this.#hasWriterCommitted = false;
     [this.#writer, this.#writerQuestions] = this.#startWriter();
     for (const { gateway, quota } of this.#quotas.values()) this.#post({ kind: "quota", gateway, quota });
-    for (const batch of this.#sent) this.#send(batch);
+    for (const queued of this.#queue.unreleased) this.#send(queued);
   }
 
   #failPositionWaiters(error: Error): void {

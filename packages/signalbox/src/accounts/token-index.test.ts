@@ -1,0 +1,53 @@
+import { generateToken } from "@signalbox/protocol";
+import { expect, it } from "vitest";
+import type { Token } from "./token.ts";
+import { hashToken, TokenIndex } from "./token-index.ts";
+
+function tokenOf(id: string, text: string, expiresAt: number | null = null): Token {
+  return {
+    id,
+    accountId: "default",
+    name: "",
+    hash: hashToken(text),
+    suffix: text.slice(-4),
+    permissions: new Set(),
+    gatewayId: null,
+    createdAt: 0,
+    expiresAt,
+  };
+}
+
+it("finds a token again on a connection that said it before, until it is removed", () => {
+  const index = new TokenIndex();
+  const text = generateToken();
+  const connection = {};
+  index.add(tokenOf("one", text));
+  expect(index.findByText(text, 1, connection)?.id).toBe("one");
+  expect(index.findByText(text, 2, connection)?.id).toBe("one");
+  expect(index.lastUse("one")).toBe(2);
+  index.remove("one");
+  expect(index.findByText(text, 3, connection)).toBeUndefined();
+});
+
+it("judges another text on the same connection by itself", () => {
+  const index = new TokenIndex();
+  const texts = [generateToken(), generateToken()];
+  const connection = {};
+  index.add(tokenOf("one", texts[0] ?? ""));
+  expect(index.findByText(texts[0] ?? "", 1, connection)?.id).toBe("one");
+  expect(index.findByText(texts[1] ?? "", 1, connection)).toBeUndefined();
+  index.add(tokenOf("two", texts[1] ?? ""));
+  expect(index.findByText(texts[1] ?? "", 1, connection)?.id).toBe("two");
+  expect(index.findByText(texts[0] ?? "", 1, connection)?.id).toBe("one");
+});
+
+it("refuses a remembered token from the moment it expires, and after everything was cleared", () => {
+  const index = new TokenIndex();
+  const text = generateToken();
+  const connection = {};
+  index.add(tokenOf("one", text, 100));
+  expect(index.findByText(text, 99, connection)?.id).toBe("one");
+  expect(index.findByText(text, 100, connection)).toBeUndefined();
+  index.clear();
+  expect(index.findByText(text, 99, connection)).toBeUndefined();
+});

@@ -1,0 +1,75 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { readUsage } from "./read-usage.ts";
+import { readTailUsage } from "./tail-usage.ts";
+
+const usage = fc.oneof(
+  fc.record({ prompt_tokens: fc.nat(), completion_tokens: fc.nat() }),
+  fc.record({ input_tokens: fc.nat(), output_tokens: fc.nat(), note: fc.string({ unit: "grapheme" }) }),
+  fc.record({ unknown: fc.nat() }),
+  fc.constant(null),
+);
+const text = fc.oneof(
+  fc.string({ unit: "grapheme" }),
+  fc.constantFrom('"usage":{"prompt_tokens":9}', '\\"usage\\":{}', "}}]", '"', "\\", "usage"),
+);
+const keys = fc.constantFrom(
+  "usage",
+  "usageMetadata",
+  "message",
+  "response",
+  "choices",
+  "model",
+  "type",
+  "x",
+);
+const { body } = fc.letrec((tie) => ({
+  body: fc
+    .array(fc.tuple(keys, tie("value")), { maxLength: 5 })
+    .map((entries) => Object.fromEntries(entries)),
+  value: fc.oneof(
+    { maxDepth: 3 },
+    usage,
+    text,
+    fc.nat(),
+    fc.array(tie("value"), { maxLength: 3 }),
+    tie("body"),
+  ),
+}));
+
+it("says nothing or what parsing the whole body says", () => {
+  let found = 0;
+  fc.assert(
+    fc.property(body, fc.constantFrom(undefined, 1, "\t"), (value, space) => {
+      const tail = readTailUsage(Buffer.from(JSON.stringify(value, null, space)));
+      if (tail === null) return;
+      found += 1;
+      expect(tail).toEqual(readUsage(value).usage);
+    }),
+    { numRuns: 4000 },
+  );
+  expect(found).toBeGreaterThan(20);
+});
+
+it.each([
+  [
+    "OpenAI chat",
+    '{"choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":3,"completion_tokens":4,"x":{"y":[1]}},"service_tier":"default"}',
+  ],
+  [
+    "pretty-printed",
+    '{\n  "content": "say \\"usage\\"",\n  "usage" : {\n    "input_tokens": 3,\n    "output_tokens": 4\n  }\n}\n',
+  ],
+])("finds the usage of %s without parsing the rest", (_, json) => {
+  expect(readTailUsage(Buffer.from(json))).toMatchObject({ tokensIn: 3, tokensOut: 4 });
+});
+
+it.each([
+  ["usage inside another member", '{"message":{"usage":{"input_tokens":3,"output_tokens":4}}}'],
+  ["usage in an array", '[{"usage":{"prompt_tokens":3}}]'],
+  ["a body that broke off", '{"choices":[],"usage":{"prompt_tokens":3},"a":"'],
+  ["two bodies", '{"usage":{"prompt_tokens":3}}{"a":1}'],
+  ["the word as a value", '{"usage":{"prompt_tokens":3},"type":"usage"}'],
+])("leaves %s to the parser", (_, json) => {
+  expect(readTailUsage(Buffer.from(json))).toBeNull();
+});
