@@ -84,23 +84,17 @@ export class CallWriter {
   readonly #days = new Map<Day, OpenDay>();
   readonly #rows = new Map<string, number>();
   readonly #quotas = new Map<string, CallQuota>();
+  #isCounted = false;
 
   constructor(options: CallWriterOptions) {
     this.#folder = options.folder;
     this.#maxBodyBytes = options.maxBodyBytes;
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
-    for (const day of listDays(options.folder)) {
-      const { connection } = this.#day(day);
-      for (const row of connection.all<{ account_id: string; gateway_id: string; rows: number }>(
-        sql`SELECT account_id, gateway_id, rows FROM gateway`,
-      )) {
-        this.#countRows({ accountId: row.account_id, gatewayId: row.gateway_id }, row.rows);
-      }
-    }
   }
 
   /** `calls` is gone through once for each day that it holds. */
   write(calls: Iterable<CallRecord>): void {
+    this.#countOnce();
     const written = new Set<Day>();
     for (let day = this.#writeDay(calls, written); day !== null; day = this.#writeDay(calls, written)) {
       written.add(day);
@@ -109,6 +103,7 @@ export class CallWriter {
 
   /** Applies deleting quotas: at most one chunk per gateway, so that the caller can let batches in between; true when more is left. */
   trim(): boolean {
+    this.#countOnce();
     let isMoreLeft = false;
     for (const [key, quota] of this.#quotas) {
       if (quota.whenFull !== "deleteOldest") continue;
@@ -183,16 +178,12 @@ export class CallWriter {
 
   /** Removes the days that ended more than `maxAgeDays` before `now`. */
   expire(now: number, maxAgeDays: number): Day[] {
+    this.#countOnce();
     const expired = listDays(this.#folder).filter(
       (day) => startOfDay(day) + DAY_MS <= now - maxAgeDays * DAY_MS,
     );
     for (const day of expired) {
-      const { connection } = this.#day(day);
-      for (const row of connection.all<{ account_id: string; gateway_id: string; rows: number }>(
-        sql`SELECT account_id, gateway_id, rows FROM gateway`,
-      )) {
-        this.#countRows({ accountId: row.account_id, gatewayId: row.gateway_id }, -row.rows);
-      }
+      this.#countDay(day, -1);
       this.#closeDay(day);
       removeDay(this.#folder, day);
     }
@@ -360,6 +351,7 @@ export class CallWriter {
     where: (gatewayKey: number) => SqlQuery,
     limit: number,
   ): number {
+    this.#countOnce();
     const connection = this.#existingDay(dayName)?.connection;
     const found = connection && findGatewayKey(connection, gateway.accountId, gateway.gatewayId);
     if (connection === undefined || found === undefined) return 0;
@@ -390,6 +382,23 @@ export class CallWriter {
       day.gatewayKeys.set(name, key);
     }
     return key;
+  }
+
+  /** Not when the thread starts: a day that cannot be opened then delays its rows, as at any other time. */
+  #countOnce(): void {
+    if (this.#isCounted) return;
+    this.#rows.clear();
+    for (const day of listDays(this.#folder)) this.#countDay(day, 1);
+    this.#isCounted = true;
+  }
+
+  #countDay(day: Day, sign: 1 | -1): void {
+    const { connection } = this.#day(day);
+    for (const row of connection.all<{ account_id: string; gateway_id: string; rows: number }>(
+      sql`SELECT account_id, gateway_id, rows FROM gateway`,
+    )) {
+      this.#countRows({ accountId: row.account_id, gatewayId: row.gateway_id }, sign * row.rows);
+    }
   }
 
   #countRows(gateway: GatewayRef, change: number): void {

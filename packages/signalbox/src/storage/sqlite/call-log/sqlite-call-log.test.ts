@@ -127,6 +127,16 @@ it("cuts texts that callers choose", async () => {
   expect([row?.model.length, row?.userAgent.length, row?.path.length]).toEqual([256, 512, 2048]);
 });
 
+it("starts no thread before there is something to do", async () => {
+  const calls = await open();
+  calls.setQuota(GATEWAY, { maxRows: 1, whenFull: "stop" });
+  await calls.expire();
+  expect(writers).toEqual([]);
+  for (let i = 0; i < 2; i++) calls.record(callRecord());
+  expect(await total(calls)).toBe(1);
+  expect(writers).toHaveLength(1);
+});
+
 it("loses and doubles nothing when the writer's thread dies", async () => {
   const calls = await open({ flushIntervalMs: 5 });
   const ids: string[] = [];
@@ -136,6 +146,7 @@ it("loses and doubles nothing when the writer's thread dies", async () => {
       ids.push(call.id);
       calls.record(call);
     }
+    await until(() => writers.length > round);
     // Somewhere between receiving, committing and telling.
     if (round % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
     await writers.at(-1)?.terminate();
@@ -154,6 +165,7 @@ it("keeps quotas over the death of the writer's thread", async () => {
   const calls = await open();
   calls.setQuota(GATEWAY, { maxRows: 2, whenFull: "stop" });
   calls.record(callRecord());
+  await until(() => writers.length === 1);
   await writers[0]?.terminate();
   await until(() => writers.length === 2);
   for (let i = 0; i < 5; i++) calls.record(callRecord());
@@ -163,6 +175,7 @@ it("keeps quotas over the death of the writer's thread", async () => {
 it("ends the process when the writer's thread dies again without having written anything", async () => {
   const calls = await open({ flushIntervalMs: 10_000 });
   calls.record(callRecord());
+  await until(() => writers.length === 1);
   await writers[0]?.terminate();
   await until(() => writers.length === 2);
   await writers[1]?.terminate();

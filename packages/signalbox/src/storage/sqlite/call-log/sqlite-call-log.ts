@@ -11,6 +11,7 @@
  * 2. A thread that dies twice without having committed anything ends the process through `onFatal`: the cause is not going away.
  * 3. Positions count records; a read waits until the position at its call is committed.
  */
+import { mkdirSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import { isUlid } from "../../../core/ulid.ts";
@@ -32,6 +33,7 @@ import type {
   UsageQuery,
 } from "../../ports/call-log.ts";
 import { DataFolderError } from "../../ports/data-folder-error.ts";
+import { listDays } from "./day-files.ts";
 import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
 import { Questions, startWorker } from "./questions.ts";
 import { type QueuedBatch, RowQueue } from "./row-queue.ts";
@@ -59,6 +61,11 @@ export interface SqliteCallLogOptions {
   readonly startWriter?: (options: WriterOptions) => Worker;
 }
 
+interface Thread {
+  readonly worker: Worker;
+  readonly questions: Questions;
+}
+
 interface PositionWaiter {
   readonly position: number;
   readonly resolve: () => void;
@@ -71,9 +78,9 @@ export class SqliteCallLog implements CallLog {
   readonly #quotas = new Map<string, { gateway: GatewayRef; quota: CallQuota }>();
   readonly #expiryTimer: NodeJS.Timeout;
   readonly #handOverMs: number;
-  #writer: Worker;
-  #writerQuestions: Questions;
-  #reader: { worker: Worker; questions: Questions } | null = null;
+  /** Started with the first thing to do, as the reader: an installation without calls pays for neither. */
+  #writer: Thread | null = null;
+  #reader: Thread | null = null;
   readonly #queue = new RowQueue();
   /** Position of the last row that the writer was given. */
   #handedOver = 0;
@@ -89,7 +96,6 @@ export class SqliteCallLog implements CallLog {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#handOverMs = Math.min(MAX_HAND_OVER_MS, Math.floor(options.flushIntervalMs / 2));
-    [this.#writer, this.#writerQuestions] = this.#startWriter();
     this.#expiryTimer = setInterval(() => {
       this.expire().catch((error: unknown) => options.onError(asError(error)));
     }, EXPIRY_INTERVAL_MS).unref();
@@ -99,12 +105,13 @@ export class SqliteCallLog implements CallLog {
   static async open(options: SqliteCallLogOptions): Promise<SqliteCallLog> {
     const log = new SqliteCallLog(options);
     try {
+      mkdirSync(options.folder, { recursive: true, mode: 0o700 });
       await log.expire();
       log.#isOpen = true;
       return log;
     } catch (cause) {
       clearInterval(log.#expiryTimer);
-      await log.#writer.terminate();
+      await log.#writer?.worker.terminate();
       throw new DataFolderError(`cannot open the call log in ${options.folder}: ${asError(cause).message}`, {
         cause,
       });
@@ -179,6 +186,7 @@ export class SqliteCallLog implements CallLog {
     if (quota === null && !this.#quotas.has(key)) return;
     if (quota === null) this.#quotas.delete(key);
     else this.#quotas.set(key, { gateway: ref(gateway), quota });
+    if (this.#writer === null && this.#queue.length === 0) return;
     this.#handOver();
     this.#post({ kind: "quota", gateway: ref(gateway), quota });
   }
@@ -190,7 +198,8 @@ export class SqliteCallLog implements CallLog {
 
   /** Removes the days past their age; also runs by itself every hour. */
   async expire(): Promise<void> {
-    await this.#writerQuestions.ask("expire", this.#clock.now(), this.#options.maxAgeDays);
+    if (this.#writer === null && listDays(this.#options.folder).length === 0) return;
+    await this.#writing.questions.ask("expire", this.#clock.now(), this.#options.maxAgeDays);
   }
 
   close(): Promise<void> {
@@ -207,9 +216,9 @@ export class SqliteCallLog implements CallLog {
     }
     try {
       if (this.#failure !== null) throw this.#failure;
-      await this.#writerQuestions.ask("close");
+      await this.#writer?.questions.ask("close");
     } finally {
-      await this.#writer.terminate();
+      await this.#writer?.worker.terminate();
     }
   }
 
@@ -221,7 +230,7 @@ export class SqliteCallLog implements CallLog {
 
   async #change<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     await this.#whenCommitted();
-    return this.#writerQuestions.ask<T>(method, ...args);
+    return this.#writing.questions.ask<T>(method, ...args);
   }
 
   /** Resolves when everything recorded before the call is committed. */
@@ -247,10 +256,14 @@ export class SqliteCallLog implements CallLog {
   }
 
   #post(message: WriterMessage): void {
-    this.#writer.postMessage(message);
+    this.#writing.worker.postMessage(message);
   }
 
-  #startWriter(): [Worker, Questions] {
+  get #writing(): Thread {
+    return (this.#writer ??= this.#startWriter());
+  }
+
+  #startWriter(): Thread {
     const { folder, maxBodyBytes, flushIntervalMs } = this.#options;
     const start =
       this.#options.startWriter ??
@@ -266,7 +279,9 @@ export class SqliteCallLog implements CallLog {
       questions.fail(cause ?? error);
       if (this.#isOpen && this.#closed === null) this.#replaceWriter(error);
     });
-    return [worker, questions];
+    for (const { gateway, quota } of this.#quotas.values())
+      worker.postMessage({ kind: "quota", gateway, quota } satisfies WriterMessage);
+    return { worker, questions };
   }
 
   #takeReport(report: WriterReport): void {
@@ -275,7 +290,7 @@ export class SqliteCallLog implements CallLog {
       const error = new Error(`calls cannot be written, trying again: ${report.message}`);
       this.#options.onError(error);
       this.#failPositionWaiters(error);
-    } else this.#writerQuestions.take(report);
+    } else this.#writer?.questions.take(report);
   }
 
   #takeCommit(upTo: number): void {
@@ -303,8 +318,7 @@ export class SqliteCallLog implements CallLog {
     }
     this.#options.onError(error);
     this.#hasWriterCommitted = false;
-    [this.#writer, this.#writerQuestions] = this.#startWriter();
-    for (const { gateway, quota } of this.#quotas.values()) this.#post({ kind: "quota", gateway, quota });
+    this.#writer = this.#startWriter();
     for (const queued of this.#queue.unreleased) this.#send(queued);
   }
 
@@ -314,8 +328,7 @@ export class SqliteCallLog implements CallLog {
     for (const waiter of waiters) waiter.reject(error);
   }
 
-  /** Started with the first question: an installation that nobody looks into does not pay for it. */
-  #startReader(): { worker: Worker; questions: Questions } {
+  #startReader(): Thread {
     const worker = startWorker("call-reader", import.meta.url, { folder: this.#options.folder });
     const questions = new Questions((question) => worker.postMessage(question));
     let cause: Error | undefined;
