@@ -13,7 +13,7 @@ import { type AgentStatement, type InstanceDatabase, SqlError } from "../../port
 import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
 import { type PreparedStatement, SqliteConnection } from "../connection.ts";
 import { checkSchema } from "./instance-template.ts";
-import type { Journal } from "./journal/journal.ts";
+import type { Entry, Journal } from "./journal/journal.ts";
 import { WalTail } from "./journal/wal-frames.ts";
 import type { LogFile, LogFiles } from "./log-files.ts";
 import { StatementGuard } from "./statement-guard.ts";
@@ -51,6 +51,7 @@ export interface InstanceDatabaseParts {
   readonly onClose: () => void;
 }
 
+const NOTHING_YET: Entry = { durable: Promise.resolve(), isDurable: true };
 const datasync = promisify(fdatasync);
 const nextLoop = promisify(setImmediate);
 
@@ -66,9 +67,8 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   readonly #tail: WalTail;
   readonly #byParts = new WeakMap<readonly string[], AgentStatement>();
   readonly #byText = new Map<string, AgentStatement>();
-  /** The last record handed to the journal, and whether it is durable. */
-  #journalled: Promise<void> = Promise.resolve();
-  #isJournalled = true;
+  /** The last record handed to the journal. */
+  #journalled: Entry = NOTHING_YET;
   /** Of the main file; closed after SQLite's own. */
   readonly #descriptors: number[] = [];
   #settling: Promise<void> = Promise.resolve();
@@ -161,7 +161,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
 
   sync(): Promise<void> {
     this.#journalTail();
-    return this.#journalled;
+    return this.#journalled.durable;
   }
 
   /** Resolves with true when everything committed by now is on the disk in the main file; with false when the instance was closed first. */
@@ -208,19 +208,19 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     const frames = this.#tail.read();
     if (frames.length === 0) return;
     const { id, key } = this.#place;
-    const journalled = this.#journal.committed(id, key, this.#tail.pageBytes, frames);
-    this.#journalled = journalled;
-    this.#isJournalled = false;
-    journalled.then(
-      () => {
-        if (this.#journalled !== journalled) return;
-        this.#isJournalled = true;
-        if (this.#tail.length > FOLD_BYTES)
-          void this.#betweenTransactions().then(() => this.#closed === null && this.#fold());
-      },
+    this.#journalled = this.#journal.committed(id, key, this.#tail.pageBytes, frames);
+    if (this.#tail.length > FOLD_BYTES) void this.#foldSoon();
+  }
+
+  async #foldSoon(): Promise<void> {
+    try {
+      await this.#journalled.durable;
+    } catch {
       // Whoever waits for the sync hears of its failure.
-      () => undefined,
-    );
+      return;
+    }
+    await this.#betweenTransactions();
+    if (this.#closed === null && this.#tail.length > FOLD_BYTES) this.#fold();
   }
 
   #betweenTransactions(): Promise<void> {
@@ -240,7 +240,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     if (this.#connection.isInTransaction) return false;
     // An instance that never rests would never be durable to its last commit, so the last ones are synced right here.
     this.#journalTail();
-    if (!this.#isJournalled && !this.#journal.flushNow()) return false;
+    if (!this.#journalled.isDurable && !this.#journal.flushNow()) return false;
     if (this.#tail.length === 0) return true;
     const outcome = this.#connection.get<{ log: number; checkpointed: number }>(FOLD);
     if (outcome?.log !== outcome?.checkpointed) return false;

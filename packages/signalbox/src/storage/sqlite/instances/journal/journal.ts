@@ -28,7 +28,7 @@ import { findSegments, readSegment, Segment } from "./segment.ts";
 const MAX_UNSETTLED = 3;
 /** Instances settled at the same time; each occupies a thread of the pool while it syncs. */
 const SETTLED_AT_ONCE = 4;
-const BUFFER_BYTES = 256 * 1024;
+const BUFFER_BYTES = 64 * 1024;
 const FULL_DISK_RETRY_MS = 250;
 
 export interface JournalOptions {
@@ -47,11 +47,29 @@ export interface JournalOptions {
   readonly segmentBytes: number;
 }
 
+/** A record that was handed over. */
+export interface Entry {
+  /** Resolves when a sync covers it. */
+  readonly durable: Promise<void>;
+  readonly isDurable: boolean;
+}
+
 /** Records that are written and synced together. */
-interface Batch {
+class Batch implements Entry {
   readonly records: RecordBuffer;
-  readonly ids: Set<string>;
-  readonly done: PromiseWithResolvers<void>;
+  readonly ids = new Set<string>();
+  readonly done = Promise.withResolvers<void>();
+  isDurable = false;
+
+  constructor(records: RecordBuffer) {
+    this.records = records;
+    // Whoever waits hears of a failure; that nobody does must not end the process in a second way.
+    this.done.promise.catch(() => undefined);
+  }
+
+  get durable(): Promise<void> {
+    return this.done.promise;
+  }
 }
 
 /** What is left to settle: a full segment, or one of an earlier process. */
@@ -61,6 +79,7 @@ interface Unsettled {
 }
 
 const datasync = promisify(fdatasync);
+const nextLoop = promisify(setImmediate);
 const NO_BYTES = Buffer.alloc(0);
 
 export class Journal {
@@ -100,15 +119,15 @@ export class Journal {
   }
 
   created(id: string, key: Buffer): Promise<void> {
-    return this.#append(RECORD_KINDS.created, id, key, 0, NO_BYTES);
+    return this.#append(RECORD_KINDS.created, id, key, 0, NO_BYTES).durable;
   }
 
   destroyed(id: string, key: Buffer): Promise<void> {
-    return this.#append(RECORD_KINDS.destroyed, id, key, 0, NO_BYTES);
+    return this.#append(RECORD_KINDS.destroyed, id, key, 0, NO_BYTES).durable;
   }
 
   /** `key` is the id's bytes. The frames are copied before this returns. */
-  committed(id: string, key: Buffer, pageBytes: number, frames: Buffer): Promise<void> {
+  committed(id: string, key: Buffer, pageBytes: number, frames: Buffer): Entry {
     return this.#append(RECORD_KINDS.frames, id, key, pageBytes, frames);
   }
 
@@ -149,24 +168,21 @@ export class Journal {
     await this.#settling;
   }
 
-  #append(kind: RecordKind, id: string, key: Buffer, pageBytes: number, payload: Buffer): Promise<void> {
-    if (this.#failure !== null) return Promise.reject(this.#failure);
+  #append(kind: RecordKind, id: string, key: Buffer, pageBytes: number, payload: Buffer): Entry {
+    if (this.#failure !== null) return failedEntry(this.#failure);
     this.#pending ??= this.#newBatch();
     this.#pending.records.add(kind, key, pageBytes, payload);
     this.#pending.ids.add(id);
     // After the other instances whose turns have ended meanwhile: they share the sync.
     this.#flushing ??= new Promise((resolve) => setImmediate(() => resolve(this.#flush())));
-    return this.#pending.done.promise;
+    return this.#pending;
   }
 
   #newBatch(): Batch {
-    const done = Promise.withResolvers<void>();
-    // Whoever waits hears of a failure; that nobody does must not end the process in a second way.
-    done.promise.catch(() => undefined);
     const records = this.#spare ?? new RecordBuffer(BUFFER_BYTES);
     this.#spare = null;
     records.clear(BUFFER_BYTES);
-    return { records, ids: new Set(), done };
+    return new Batch(records);
   }
 
   async #flush(): Promise<void> {
@@ -178,6 +194,9 @@ export class Journal {
         this.#syncing = batches;
         await this.#sync(segment);
         this.#release(batches);
+        // Events that came meanwhile are dealt with first, and share the next sync.
+        await nextLoop();
+        await nextLoop();
       }
     } catch (error) {
       this.#fail(error);
@@ -196,9 +215,10 @@ export class Journal {
   }
 
   #release(batches: readonly Batch[]): void {
-    for (const { done, records } of batches) {
-      done.resolve();
-      this.#spare = records;
+    for (const batch of batches) {
+      batch.isDurable = true;
+      batch.done.resolve();
+      this.#spare = batch.records;
     }
   }
 
@@ -281,6 +301,12 @@ export class Journal {
     this.#pending = null;
     this.#options.onFailure(failure);
   }
+}
+
+function failedEntry(failure: Error): Entry {
+  const durable = Promise.reject(failure);
+  durable.catch(() => undefined);
+  return { durable, isDurable: false };
 }
 
 function isFullDisk(error: unknown): error is Error {
