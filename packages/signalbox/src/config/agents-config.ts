@@ -31,7 +31,7 @@ export const agentsConfig = z
     journalFileBytes: z
       .int()
       .min(kibibytes(64))
-      .default(kibibytes(64 * 1024)),
+      .default(kibibytes(256 * 1024)),
     /** Bytes of an instance's state. Default 1 MiB. */
     maxStateBytes: z.int().min(kibibytes(1)).default(kibibytes(1024)),
     /** Bytes of a request's body. Default 10 MiB. */
