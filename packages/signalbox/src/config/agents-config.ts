@@ -26,7 +26,7 @@ export const agentsConfig = z
     maxActiveInstances: z.int().min(1).default(1000),
     /**
      * Size at which the journal of all instances' commits begins another file; up to four exist. Larger ones spare the disk work, smaller
-     * ones are read sooner after a crash. Default 64 MiB.
+     * ones are read sooner after a crash. Default 256 MiB.
      */
     journalFileBytes: z
       .int()
