@@ -22,7 +22,7 @@ export const agentsConfig = z
     maxWaitingTurns: z.int().min(1).default(1000),
     /** How long an instance without events stays in memory. Default 30 s. */
     idleTimeoutMs: z.int().min(50).default(30_000),
-    /** Instances in memory at once; each holds three files open. Default 1,000. */
+    /** Instances in memory at once; each holds up to four files open. Default 1,000. */
     maxActiveInstances: z.int().min(1).default(1000),
     /**
      * Size at which the journal of all instances' commits begins another file; up to four exist. Larger ones spare the disk work, smaller

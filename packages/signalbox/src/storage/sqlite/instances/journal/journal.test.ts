@@ -246,6 +246,30 @@ describe("the journal's files", () => {
     await files.close();
   });
 
+  it("are kept until there are descriptors to settle them with", async () => {
+    const files = openFiles("one", 1);
+    const database = await files.open(refOf("x"));
+    const { openSync } = fs;
+    // No test can use up the descriptors of the machine it runs on.
+    fs.openSync = ((path: string, flags: string, ...rest: []) => {
+      if (path.endsWith(".db"))
+        throw Object.assign(new Error("EMFILE: too many open files, open"), { code: "EMFILE" });
+      return openSync(path, flags, ...rest);
+    }) as typeof fs.openSync;
+    syncBuiltinESMExports();
+    try {
+      for (let i = 0; i < 20; i++) await write(database, i);
+      expect(segmentsOf("one").length).toBeGreaterThan(1);
+    } finally {
+      fs.openSync = openSync;
+      syncBuiltinESMExports();
+    }
+    await database.close();
+    await files.close();
+    expect(segmentsOf("one")).toEqual([]);
+    expect(await readOf(openFiles("one"), "x")).toHaveLength(20);
+  });
+
   it("wait for room on a full disk, and lose nothing", async () => {
     const onStall = vi.fn();
     const files = new InstanceFiles(join(folder, "one/agents"), {

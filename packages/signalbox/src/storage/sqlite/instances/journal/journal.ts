@@ -29,7 +29,8 @@ const MAX_UNSETTLED = 3;
 /** Instances settled at the same time; each occupies a thread of the pool while it syncs. */
 const SETTLED_AT_ONCE = 4;
 const BUFFER_BYTES = 64 * 1024;
-const FULL_DISK_RETRY_MS = 250;
+/** A full disk, and too many open files, are looked at again after this. */
+const RETRY_MS = 250;
 
 export interface JournalOptions {
   readonly folder: string;
@@ -252,7 +253,7 @@ export class Journal {
         if (!isFullDisk(error)) throw error;
         if (!this.#isStalled) this.#options.onStall(error);
         this.#isStalled = true;
-        await sleep(FULL_DISK_RETRY_MS);
+        await sleep(RETRY_MS);
       }
     }
   }
@@ -275,7 +276,7 @@ export class Journal {
     const { settle, folder, folderSync } = this.#options;
     const rest = touched.values();
     const settleRest = async () => {
-      for (const id of rest) if (this.#failure === null) await settle(id);
+      for (const id of rest) if (this.#failure === null) await whenFilesAreFree(() => settle(id));
     };
     try {
       await Promise.all(Array.from({ length: SETTLED_AT_ONCE }, settleRest));
@@ -300,6 +301,19 @@ export class Journal {
     this.#unsynced = [];
     this.#pending = null;
     this.#options.onFailure(failure);
+  }
+}
+
+/** Too many open files are a matter of time: instances come and go, and what is to be settled stays in the journal meanwhile. */
+async function whenFilesAreFree(work: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code;
+      if (code !== "EMFILE" && code !== "ENFILE") throw error;
+      await sleep(RETRY_MS);
+    }
   }
 }
 
