@@ -1,6 +1,6 @@
 /** The agents' part of `/metrics`. */
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { DurationFigures } from "../telemetry/duration-figures.ts";
+import type { PlainHistogram } from "../telemetry/plain-histogram.ts";
 import { createDurations, DurationsByLabel, PairCounter } from "../telemetry/plain-metrics.ts";
 
 /** Seconds; from a method that only reads to a turn that waits for others. */
@@ -11,7 +11,7 @@ export interface AgentMetrics {
   readonly turns: PairCounter;
   /** By kind. */
   readonly turnDurations: DurationsByLabel;
-  readonly syncDurations: DurationFigures;
+  readonly syncDurations: PlainHistogram;
   readonly starts: Counter<"outcome">;
   readonly hibernations: Counter;
   readonly buried: Counter<"kind">;

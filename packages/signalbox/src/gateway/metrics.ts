@@ -117,13 +117,13 @@ export class GatewayMetrics {
         firstByte,
         "Time from a call's headers to the first byte of its answer.",
         "histogram",
-        () => this.#each((provider, figures) => figures.firstByte.read(firstByte, { provider })),
+        () => this.#each((provider, figures) => figures.firstByte.values(firstByte, { provider })),
       ),
       metricReader(
         overhead,
         "Time a call spent in the gateway before it went upstream, its body's arrival included.",
         "histogram",
-        () => this.#overhead.read(overhead, {}),
+        () => this.#overhead.values(overhead, {}),
       ),
     ];
   }

@@ -1,9 +1,7 @@
 /** A histogram as plain numbers, for values that are observed on every request; Prometheus reads it when it asks. */
 import type { MetricValue } from "prom-client";
 
-interface NamedValue extends MetricValue<string> {
-  readonly metricName: string;
-}
+export type HistogramValue = MetricValue<string> & { metricName?: string };
 
 export class PlainHistogram {
   readonly #bounds: readonly number[];
@@ -11,6 +9,7 @@ export class PlainHistogram {
   #sum = 0;
   #count = 0;
 
+  /** `bounds` ascending. */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds;
     this.#buckets = new Float64Array(bounds.length);
@@ -28,7 +27,7 @@ export class PlainHistogram {
   }
 
   /** The series of one label set, cumulative as Prometheus wants them. */
-  read(name: string, labels: Record<string, string>): NamedValue[] {
+  values(name: string, labels: Readonly<Record<string, string>>): HistogramValue[] {
     let cumulative = 0;
     const buckets = this.#bounds.map((bound, i) => {
       cumulative += this.#buckets[i] ?? 0;
@@ -37,8 +36,8 @@ export class PlainHistogram {
     return [
       ...buckets,
       { metricName: `${name}_bucket`, labels: { le: "+Inf", ...labels }, value: this.#count },
-      { metricName: `${name}_sum`, labels, value: this.#sum },
-      { metricName: `${name}_count`, labels, value: this.#count },
+      { metricName: `${name}_sum`, labels: { ...labels }, value: this.#sum },
+      { metricName: `${name}_count`, labels: { ...labels }, value: this.#count },
     ];
   }
 }

@@ -3,7 +3,7 @@
  * labelled metrics hash their labels with every call.
  */
 import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom-client";
-import { DurationFigures } from "./duration-figures.ts";
+import { PlainHistogram } from "./plain-histogram.ts";
 
 /** Counts by two labels of few values each. */
 export class PairCounter {
@@ -36,7 +36,7 @@ export class PairCounter {
 /** Durations by one label of few values. */
 export class DurationsByLabel {
   readonly #bounds: readonly number[];
-  readonly #figures = new Map<string, DurationFigures>();
+  readonly #figures = new Map<string, PlainHistogram>();
 
   constructor(
     registry: Registry,
@@ -55,7 +55,7 @@ export class DurationsByLabel {
   observe(value: string, seconds: number): void {
     let figures = this.#figures.get(value);
     if (figures === undefined) {
-      figures = new DurationFigures(this.#bounds);
+      figures = new PlainHistogram(this.#bounds);
       this.#figures.set(value, figures);
     }
     figures.observe(seconds);
@@ -68,8 +68,8 @@ export function createDurations(
   name: string,
   help: string,
   bounds: readonly number[],
-): DurationFigures {
-  const figures = new DurationFigures(bounds);
+): PlainHistogram {
+  const figures = new PlainHistogram(bounds);
   registry.registerMetric(metricReader(name, help, "histogram", () => figures.values(name, {})));
   return figures;
 }

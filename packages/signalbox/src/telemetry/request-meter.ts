@@ -5,16 +5,16 @@
  * more than the rest of the dispatch together.
  */
 import type { MetricValue, Registry } from "prom-client";
-import { DurationFigures, type HistogramValue } from "./duration-figures.ts";
+import { PlainHistogram, type HistogramValue } from "./plain-histogram.ts";
 import { metricReader } from "./plain-metrics.ts";
 
 class AreaFigures {
   /** Method → status → count. */
   readonly counts = new Map<string, Map<number, number>>();
-  readonly durations: DurationFigures;
+  readonly durations: PlainHistogram;
 
   constructor(bounds: readonly number[]) {
-    this.durations = new DurationFigures(bounds);
+    this.durations = new PlainHistogram(bounds);
   }
 }
 

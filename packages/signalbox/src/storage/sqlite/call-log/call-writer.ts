@@ -9,11 +9,11 @@
  */
 import { mkdirSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
-import { constants, zstdCompressSync } from "node:zlib";
 import type { CallPatch, CallQuota, CallRecord, CallSelection, GatewayRef } from "../../ports/call-log.ts";
-import { rawSql, sql, type SqlQuery, type SqlValue, sqlList } from "../../ports/sql.ts";
+import { rawSql, sql, type SqlQuery, sqlList } from "../../ports/sql.ts";
 import type { SqliteConnection } from "../connection.ts";
 import { syncFolder } from "../sync-folder.ts";
+import { CallInserts } from "./call-inserts.ts";
 import { DAY_MS, type Day, dayOfId, dayPath, listDays, removeDay, startOfDay } from "./day-files.ts";
 import { findGatewayKey, openDayForWriting } from "./day-schema.ts";
 import { HourlyFigures } from "./hourly-figures.ts";
@@ -24,32 +24,12 @@ import { storableCall } from "./storable-call.ts";
 const MAX_OPEN_DAYS = 3;
 /** Rows deleted in one transaction: some ten milliseconds, after which waiting batches get their turn. */
 const DELETE_CHUNK = 2000;
-/** Setting up a compression takes 30 to 80 µs and memory that is collected late; for a smaller body that buys too little disk. */
-const MIN_COMPRESSED_BYTES = 2048;
-
-/** A fifth faster than the default level on a stream's 10 KB, for a few per cent more disk. */
-const COMPRESSION_LEVEL = 1;
-const MAX_CHUNK_BYTES = 64 * 1024;
-
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
 
-const CALL_COLUMNS = [
-  "seq, gateway, id, created_at, provider, model, path, method, request_type, request_content_type",
-  "response_content_type, status_code, success, duration_ms, first_byte_ms, cached, step, tokens_in, tokens_out",
-  "tokens_in_cached, tokens_in_cache_write, tokens_out_reasoning, cost, is_custom_cost, metadata, event_id",
-  "user_agent, token_id, request_bytes, response_bytes, has_request_body, has_response_body",
-  "request_body_complete, response_body_complete",
-].join(", ");
-const INSERT_CALL = `INSERT INTO call (${CALL_COLUMNS}) VALUES (${CALL_COLUMNS.replaceAll(/\w+/g, "?")})
-  ON CONFLICT (gateway, id) DO NOTHING`;
-const INSERT_BODY = "INSERT INTO body (place, is_zstd, bytes) VALUES (?, ?, ?)";
-
 interface OpenDay {
   readonly connection: SqliteConnection;
-  /** Both return how many rows they added. */
-  readonly insertCall: (...values: SqlValue[]) => number;
-  readonly insertBody: (place: number, isZstd: number, bytes: Uint8Array) => number;
+  readonly inserts: CallInserts;
   readonly gatewayKeys: Map<string, number>;
   nextSeq: number;
 }
@@ -247,7 +227,9 @@ export class CallWriter {
     const isFull =
       gateway.quota?.whenFull === "stop" && gateway.rowsBefore + gateway.rows >= gateway.quota.maxRows;
     if (!isFull) {
-      if (!this.#insert(writing.day, gateway.key, storable)) return;
+      const { day } = writing;
+      if (!day.inserts.insert(day.nextSeq, gateway.key, storable)) return;
+      day.nextSeq += 1;
       gateway.rows += 1;
     }
     writing.figures.add(storable, gateway.key);
@@ -271,64 +253,6 @@ export class CallWriter {
     }
     writing.last = gateway;
     return gateway;
-  }
-
-  /** False when the row was there already. */
-  #insert(day: OpenDay, gateway: number, call: CallRecord): boolean {
-    const seq = day.nextSeq;
-    const { usage } = call;
-    const changes = day.insertCall(
-      seq,
-      gateway,
-      call.id,
-      call.createdAt,
-      call.provider,
-      call.model,
-      call.path,
-      call.method,
-      call.requestType,
-      call.requestContentType,
-      call.responseContentType,
-      call.statusCode,
-      call.success ? 1 : 0,
-      call.durationMs,
-      call.firstByteMs,
-      call.cached ? 1 : 0,
-      call.step,
-      usage.tokensIn,
-      usage.tokensOut,
-      usage.tokensInCached,
-      usage.tokensInCacheWrite,
-      usage.tokensOutReasoning,
-      call.cost,
-      call.isCustomCost ? 1 : 0,
-      call.metadata,
-      call.eventId,
-      call.userAgent,
-      call.tokenId,
-      call.requestBytes,
-      call.responseBytes,
-      call.requestBody === null ? 0 : 1,
-      call.responseBody === null ? 0 : 1,
-      this.#isWhole(call.requestBody, call.requestBodyComplete),
-      this.#isWhole(call.responseBody, call.responseBodyComplete),
-    );
-    if (changes === 0) return false;
-    day.nextSeq += 1;
-    this.#insertBody(day, seq * 2, call.requestBody);
-    this.#insertBody(day, seq * 2 + 1, call.responseBody);
-    return true;
-  }
-
-  #insertBody(day: OpenDay, place: number, body: Uint8Array | null): void {
-    if (body === null) return;
-    const kept = body.length > this.#maxBodyBytes ? body.subarray(0, this.#maxBodyBytes) : body;
-    if (kept.length >= MIN_COMPRESSED_BYTES) day.insertBody(place, 1, compress(kept));
-    else day.insertBody(place, 0, kept);
-  }
-
-  #isWhole(body: Uint8Array | null, isComplete: boolean): number {
-    return isComplete && (body === null || body.length <= this.#maxBodyBytes) ? 1 : 0;
   }
 
   async #deleteEverywhere(gateway: GatewayRef, where: (gatewayKey: number) => SqlQuery): Promise<number> {
@@ -427,8 +351,7 @@ export class CallWriter {
     const last = connection.get<{ seq: number | null }>(sql`SELECT max(seq) AS seq FROM call`)?.seq ?? 0;
     return {
       connection,
-      insertCall: connection.prepareRun(INSERT_CALL),
-      insertBody: connection.prepareRun(INSERT_BODY),
+      inserts: new CallInserts(connection, this.#maxBodyBytes),
       gatewayKeys: new Map(),
       nextSeq: last + 1,
     };
@@ -445,14 +368,6 @@ export class CallWriter {
 }
 
 /** Told the size, zstd takes tables that fit it, and Node a piece of memory that does: the defaults take many times that for a small body. */
-function compress(bytes: Uint8Array): Buffer {
-  return zstdCompressSync(bytes, {
-    pledgedSrcSize: bytes.length,
-    chunkSize: Math.min(bytes.length, MAX_CHUNK_BYTES),
-    params: { [constants.ZSTD_c_compressionLevel]: COMPRESSION_LEVEL },
-  });
-}
-
 function transaction(connection: SqliteConnection, work: () => void): void {
   connection.run(BEGIN);
   try {
