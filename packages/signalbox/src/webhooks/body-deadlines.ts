@@ -1,25 +1,48 @@
 /**
- * Tells bodies that are still arriving when their time is up, with one timer for all of them: they have the same time, so the one that came
- * first is the next to be due. A timer for each request would cost as much as reading it.
+ * Tells bodies that are still arriving when their time is up, with one timer for all of them: a timer for each request would cost as much as
+ * reading it. It is set for the one that is due first at that moment; most are gone by then.
  */
+import { type Placed, PlaceList } from "../core/place-list.ts";
+
+export interface Deadline {
+  /** The body is here, or will never be. */
+  cancel(): void;
+}
+
+class PendingBody implements Deadline, Placed {
+  place = -1;
+  readonly dueAt: number;
+  readonly onDue: () => void;
+  readonly #pending: PlaceList<PendingBody>;
+  #isPending = true;
+
+  constructor(pending: PlaceList<PendingBody>, dueAt: number, onDue: () => void) {
+    this.#pending = pending;
+    this.dueAt = dueAt;
+    this.onDue = onDue;
+    pending.add(this);
+  }
+
+  cancel(): void {
+    if (!this.#isPending) return;
+    this.#isPending = false;
+    this.#pending.delete(this);
+  }
+}
+
 class BodyDeadlines {
   readonly #timeoutMs: number;
-  /** In order of arrival; the time each is due. */
-  readonly #pending = new Map<() => void, number>();
+  readonly #pending = new PlaceList<PendingBody>();
   #isArmed = false;
 
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Calls `onDue` when the time is up, unless it is removed before. */
-  add(onDue: () => void): void {
-    this.#pending.set(onDue, performance.now() + this.#timeoutMs);
+  /** Calls `onDue` when the time is up, unless it is cancelled before. */
+  add(onDue: () => void): Deadline {
     if (!this.#isArmed) this.#arm(this.#timeoutMs);
-  }
-
-  remove(onDue: () => void): void {
-    this.#pending.delete(onDue);
+    return new PendingBody(this.#pending, performance.now() + this.#timeoutMs, onDue);
   }
 
   #arm(ms: number): void {
@@ -30,14 +53,15 @@ class BodyDeadlines {
   #check(): void {
     this.#isArmed = false;
     const now = performance.now();
-    for (const [onDue, at] of this.#pending) {
-      if (at > now) {
-        this.#arm(at - now);
-        return;
+    let nextAt = Number.POSITIVE_INFINITY;
+    for (const body of this.#pending.all()) {
+      if (body.dueAt > now) nextAt = Math.min(nextAt, body.dueAt);
+      else {
+        body.cancel();
+        body.onDue();
       }
-      this.#pending.delete(onDue);
-      onDue();
     }
+    if (nextAt < Number.POSITIVE_INFINITY && !this.#isArmed) this.#arm(nextAt - now);
   }
 }
 

@@ -31,12 +31,12 @@ export function readDeliveryBody(
     const chunks: Buffer[] = [];
     let length = 0;
     let isSettled = false;
-    const deadlines = deadlinesOf(limits.bodyTimeoutMs);
-    const onDue = () => fail(new SignalboxError("request_timeout", { headers: CLOSE }));
-    deadlines.add(onDue);
+    const deadline = deadlinesOf(limits.bodyTimeoutMs).add(() =>
+      fail(new SignalboxError("request_timeout", { headers: CLOSE })),
+    );
     const settle = () => {
       isSettled = true;
-      deadlines.remove(onDue);
+      deadline.cancel();
     };
     const fail = (error: unknown) => {
       if (isSettled) return;

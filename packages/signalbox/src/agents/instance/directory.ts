@@ -31,6 +31,8 @@ export class Directory {
   readonly #onDestroy: (ref: InstanceRef) => Promise<void>;
   /** Least recently used first. */
   readonly #instances = new Map<string, Instance>();
+  /** The one that was asked for last: it need not be moved to the end again. */
+  #latest: Instance | null = null;
   readonly #leaving = new Map<string, Promise<void>>();
   readonly #events: InstanceEvents;
   #sweepTimer: NodeJS.Timeout | undefined;
@@ -70,8 +72,11 @@ export class Directory {
     const key = `${definition.kebab}/${name}`;
     const known = this.#instances.get(key);
     if (known !== undefined) {
-      this.#instances.delete(key);
-      this.#instances.set(key, known);
+      if (known !== this.#latest) {
+        this.#instances.delete(key);
+        this.#instances.set(key, known);
+        this.#latest = known;
+      }
       return known;
     }
     if (this.#isStopping) throw new SignalboxError("stopping", { headers: { "retry-after": "1" } });
@@ -84,6 +89,7 @@ export class Directory {
     }
     const instance = new Instance(this.#environment, this.#events, definition, name);
     this.#instances.set(key, instance);
+    this.#latest = instance;
     // The start belongs to no turn, also when another agent's call caused it.
     runOutsideTurns(() => instance.start(this.#whenRoom(key)));
     return instance;
@@ -199,6 +205,7 @@ export class Directory {
 
   #onLeave(instance: Instance, closed: Promise<void>, nextDueAt: number | null): void {
     if (this.#instances.get(instance.key) === instance) this.#instances.delete(instance.key);
+    if (this.#latest === instance) this.#latest = null;
     this.#hold(instance.key, closed);
     this.#environment.catalog.touch(instance.ref, instance.lastActiveAt);
     this.#environment.catalog.setDueLazily(instance.ref, nextDueAt);

@@ -6,6 +6,7 @@
  * about their price. A cached answer costs no money.
  */
 import type { Clock } from "../../core/clock.ts";
+import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { CallUsage } from "../../storage/ports/call-log.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
@@ -14,7 +15,6 @@ import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";
 import { Call, type CallOutcome, type CallStart } from "./call.ts";
 import { type CacheUse, planCacheUse, replay } from "./call-cache.ts";
 import type { CallParts } from "./call-parts.ts";
-import { RunningCalls } from "./running-calls.ts";
 import type { Step } from "./step.ts";
 
 export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus">;
@@ -38,7 +38,7 @@ const ASSUMED_OUTPUT_TOKENS = 4096;
 
 export class CallRunner {
   readonly #parts: CallRunnerParts;
-  readonly #running = new RunningCalls();
+  readonly #running = new PlaceList<Call>();
 
   constructor(parts: CallRunnerParts) {
     this.#parts = parts;
@@ -75,7 +75,7 @@ export class CallRunner {
 
   /** Ends what still runs; after it no call writes to the log. */
   close(): void {
-    this.#running.cancelAll();
+    for (const call of this.#running.all()) call.cancel();
   }
 
   /** From the cache, or first in line to go upstream; waits while the same request is there already. */

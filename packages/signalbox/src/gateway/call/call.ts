@@ -16,6 +16,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
+import type { Placed } from "../../core/place-list.ts";
 import { renderError, sendError } from "../../http/render-error.ts";
 import { type CallUsage, NO_USAGE } from "../../storage/ports/call-log.ts";
 import type { Gateway } from "../settings/gateway.ts";
@@ -29,7 +30,6 @@ import { type CallResult, isLogged, keepsPayload, toCallRecord } from "./call-re
 import { usageDialectOf } from "./request-type.ts";
 import { toClientHeaders } from "./response-headers.ts";
 import { KeptBody } from "./kept-body.ts";
-import type { Running } from "./running-calls.ts";
 import { delayBefore, isRetryableStatus, type Step } from "./step.ts";
 
 /** What is known of a call when it is accepted. */
@@ -65,7 +65,7 @@ export interface CallOutcome {
 /** Not a registered status: the client closed the connection before it had an answer (nginx's number). */
 const CLIENT_CLOSED = 499;
 
-export class Call implements UpstreamHandler, Running {
+export class Call implements UpstreamHandler, Placed {
   place = -1;
   readonly #parts: CallParts;
   readonly #start: CallStart;

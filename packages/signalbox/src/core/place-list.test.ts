@@ -1,11 +1,15 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { type Running, RunningCalls } from "./running-calls.ts";
+import { type Placed, PlaceList } from "./place-list.ts";
 
-it("cancels exactly the calls that were added and not deleted, also when that deletes them", () => {
+interface Running extends Placed {
+  cancel(): void;
+}
+
+it("has exactly what was added and not deleted, also when going through it deletes it", () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 20 }), { maxLength: 60 }), (picks) => {
-      const running = new RunningCalls();
+      const running = new PlaceList<Running>();
       const expected: Running[] = [];
       const cancelled = new Set<Running>();
       for (const pick of picks) {
@@ -24,7 +28,8 @@ it("cancels exactly the calls that were added and not deleted, also when that de
           if (gone !== undefined) running.delete(gone);
         }
       }
-      running.cancelAll();
+      for (const call of running.all()) call.cancel();
+      expect(running.all()).toEqual([]);
       expect(cancelled).toEqual(new Set(expected));
     }),
   );
