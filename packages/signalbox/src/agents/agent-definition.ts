@@ -2,6 +2,7 @@
 import { kebabCase } from "@signalbox/protocol";
 import type { AnyAgent, AgentClass } from "./agent.ts";
 import { AGENT_BASE, type CallableMethod, findCallables, isOwnMethod } from "./callable.ts";
+import { initialSchemaOf } from "./initial-schema.ts";
 
 export class AgentDefinition {
   readonly agentClass: AgentClass;
@@ -14,6 +15,8 @@ export class AgentDefinition {
   readonly sendsIdentity: boolean;
   /** Asked with every change of a state. */
   readonly hasStateHook: boolean;
+  /** What is in the database of a new instance beside the runtime's tables; empty for nothing. */
+  readonly initialSchema: string;
   /** File it came from, for people; null for built-in ones. */
   readonly source: string | null;
 
@@ -25,6 +28,7 @@ export class AgentDefinition {
     this.isInterleaving = agentClass.options?.interleave === true;
     this.sendsIdentity = agentClass.options?.sendIdentityOnConnect !== false;
     this.hasStateHook = isOwnMethod(agentClass, "onStateChanged");
+    this.initialSchema = initialSchemaOf(agentClass);
     this.source = source;
     if (!/^[a-z0-9][a-z0-9-]*$/.test(this.kebab)) {
       throw new TypeError(`the class name "${agentClass.name}" gives no name that can stand in a URL`);

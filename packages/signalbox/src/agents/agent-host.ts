@@ -21,6 +21,8 @@ export interface AgentHost {
   readonly name: string;
   /** True in the instance's first life: it has stored nothing but what it stored since. */
   readonly isNew: boolean;
+  /** The schema of its class that its database has started with in this life; empty if it has none, or is not new. */
+  readonly startedWith: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly logger: Logger;
   readonly workQueue: WorkQueue;

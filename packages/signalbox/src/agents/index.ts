@@ -11,6 +11,7 @@ export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
 export type { AgentsDoor, DeliveryOutcome } from "./agents-door.ts";
 export { callable, type CallableOptions } from "./callable.ts";
 export type { Connection, ConnectionContext } from "./connections/connection.ts";
+export { INITIAL_SCHEMA } from "./initial-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";
 export type { QueuedWebhookOptions } from "./work/queued-webhook.ts";
 export { RECEIVE_EVENT } from "./instance/receive-event.ts";

@@ -20,35 +20,43 @@ export interface EventRow {
   readonly timestamp: string;
 }
 
-export type SqlTag = <Row>(parts: TemplateStringsArray, ...values: SqlParameter[]) => Row[];
+export type SqlTag = <Row>(parts: readonly string[], ...values: SqlParameter[]) => Row[];
 
+const TABLE = `CREATE TABLE IF NOT EXISTS events (
+  id TEXT PRIMARY KEY,
+  type TEXT NOT NULL,
+  action TEXT,
+  title TEXT NOT NULL,
+  description TEXT,
+  url TEXT,
+  actor TEXT,
+  payload TEXT,
+  timestamp TEXT NOT NULL
+)`;
+const INDEX = "CREATE INDEX IF NOT EXISTS events_by_timestamp ON events (timestamp DESC)";
+const TRIGGER = `CREATE TRIGGER IF NOT EXISTS events_have_one_form_of_time AFTER INSERT ON events
+  WHEN NEW.timestamp NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9]Z'
+  BEGIN
+    UPDATE events SET timestamp = coalesce(
+      CASE
+        WHEN NEW.timestamp NOT GLOB '*[^0-9.]*' AND CAST(NEW.timestamp AS REAL) >= 100000000000
+          THEN strftime('%Y-%m-%dT%H:%M:%fZ', CAST(NEW.timestamp AS REAL) / 1000, 'unixepoch')
+        WHEN NEW.timestamp NOT GLOB '*[^0-9.]*'
+          THEN strftime('%Y-%m-%dT%H:%M:%fZ', CAST(NEW.timestamp AS REAL), 'unixepoch')
+        ELSE strftime('%Y-%m-%dT%H:%M:%fZ', NEW.timestamp)
+      END,
+      strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+    WHERE rowid = NEW.rowid;
+  END`;
+
+/** What new instances start with. */
+export const EVENT_SCHEMA = `${TABLE}; ${INDEX}; ${TRIGGER};`;
+
+const MISSING = [[TABLE], [INDEX], [TRIGGER]].map((parts) => Object.freeze(parts));
+
+/** For instances that have not started with the schema. */
 export function createEventTable(sql: SqlTag): void {
-  sql`CREATE TABLE IF NOT EXISTS events (
-    id TEXT PRIMARY KEY,
-    type TEXT NOT NULL,
-    action TEXT,
-    title TEXT NOT NULL,
-    description TEXT,
-    url TEXT,
-    actor TEXT,
-    payload TEXT,
-    timestamp TEXT NOT NULL
-  )`;
-  sql`CREATE INDEX IF NOT EXISTS events_by_timestamp ON events (timestamp DESC)`;
-  sql`CREATE TRIGGER IF NOT EXISTS events_have_one_form_of_time AFTER INSERT ON events
-    WHEN NEW.timestamp NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9]Z'
-    BEGIN
-      UPDATE events SET timestamp = coalesce(
-        CASE
-          WHEN NEW.timestamp NOT GLOB '*[^0-9.]*' AND CAST(NEW.timestamp AS REAL) >= 100000000000
-            THEN strftime('%Y-%m-%dT%H:%M:%fZ', CAST(NEW.timestamp AS REAL) / 1000, 'unixepoch')
-          WHEN NEW.timestamp NOT GLOB '*[^0-9.]*'
-            THEN strftime('%Y-%m-%dT%H:%M:%fZ', CAST(NEW.timestamp AS REAL), 'unixepoch')
-          ELSE strftime('%Y-%m-%dT%H:%M:%fZ', NEW.timestamp)
-        END,
-        strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
-      WHERE rowid = NEW.rowid;
-    END`;
+  for (const parts of MISSING) sql(parts);
 }
 
 /** An event whose id is there already (a handler's own insert, a replay of the same) is left as it is. */

@@ -14,11 +14,19 @@ import {
   type AgentEnvironment,
   type AgentHost,
   type EventOutcome,
+  INITIAL_SCHEMA,
   RECEIVE_EVENT,
   type SqlParameter,
   type WebhookEvent,
 } from "../agents/index.ts";
-import { createEventTable, type EventRow, insertEvent, pruneEvents, type SqlTag } from "./event-table.ts";
+import {
+  createEventTable,
+  EVENT_SCHEMA,
+  type EventRow,
+  insertEvent,
+  pruneEvents,
+  type SqlTag,
+} from "./event-table.ts";
 import { answerDirectDelivery } from "./direct-delivery.ts";
 
 /** What clients see of the newest event. */
@@ -56,15 +64,16 @@ export class WebhookAgent<
   State extends WebhookAgentState = WebhookAgentState,
 > extends Agent<Env, State> {
   static override readonly callable: readonly string[] = ["getEvents", "getEventsByType"];
+  static readonly [INITIAL_SCHEMA]: string = EVENT_SCHEMA;
   /** A subclass may keep more or less. */
   static readonly retention: Retention = { events: 100, days: 30 };
 
   override initialState = { lastEvent: null, eventCount: 0 } as WebhookAgentState as State;
 
   readonly #host: AgentHost;
-  readonly #sql: SqlTag = <Row>(parts: TemplateStringsArray, ...values: SqlParameter[]) =>
+  readonly #sql: SqlTag = <Row>(parts: readonly string[], ...values: SqlParameter[]) =>
     this.#host.query(parts, values) as Row[];
-  #hasTable = false;
+  #hasTable: boolean;
   /** So many more events are sure to fit before the table must be looked at, and until when its oldest is sure to be young enough. */
   #room = 0;
   #roomEndsAt = 0;
@@ -72,6 +81,7 @@ export class WebhookAgent<
   constructor(host: AgentHost, env?: Env) {
     super(host, env);
     this.#host = host;
+    this.#hasTable = host.startedWith === EVENT_SCHEMA;
     if (host.isNew) {
       const { events } = (this.constructor as typeof WebhookAgent).retention;
       this.#room = events;

@@ -33,6 +33,7 @@ export function createHost(instance: Instance, parts: HostParts): AgentHost {
     agent: ref.agent,
     name: ref.name,
     isNew: database.isNew,
+    startedWith: database.isNew ? definition.initialSchema : "",
     env: environment.variables,
     logger: environment.logger,
     workQueue: parts.workQueue,

@@ -147,12 +147,12 @@ export class Instance implements TurnOwner {
   }
 
   async #start(predecessor: Promise<void> | undefined): Promise<void> {
-    const { environment, ref } = this;
+    const { environment, definition, ref } = this;
     let database: InstanceDatabase | undefined;
     try {
       await predecessor;
       const entry = await environment.catalog.find(ref).catch(failInternally);
-      database = await environment.store.open(ref).catch(failInternally);
+      database = await environment.store.open(ref, definition.initialSchema).catch(failInternally);
       if (entry === undefined) this.#awaitIndex(environment.catalog.register(ref, this.lastActiveAt));
       this.#indexedDueAt = entry?.nextDueAt ?? null;
       await this.#open(database);

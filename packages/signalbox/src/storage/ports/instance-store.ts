@@ -18,8 +18,11 @@ export interface InstanceRef {
 }
 
 export interface InstanceStore {
-  /** Opens the instance's database and creates it first if there is none. */
-  open(ref: InstanceRef): Promise<InstanceDatabase>;
+  /**
+   * Opens the instance's database and creates it first if there is none: then `schema`, statements of the agent's class, has been run in it.
+   * A database that is there already is opened as it is.
+   */
+  open(ref: InstanceRef, schema?: string): Promise<InstanceDatabase>;
   /** Removes a closed instance's database; resolves when that too is durable. Removing what is not there is no error. */
   destroy(ref: InstanceRef): Promise<void>;
   /**

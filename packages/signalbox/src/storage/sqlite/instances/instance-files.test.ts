@@ -101,6 +101,30 @@ describe("an instance's file", () => {
     await expect(files.open(REF)).rejects.toThrow("has schema 999");
   });
 
+  it("starts with what its class brings, once: one that is there is opened as it is", async () => {
+    const schema = "CREATE TABLE own (x INTEGER);";
+    const first = await files.open(REF, schema);
+    first.run(sql`INSERT INTO own VALUES (${1})`);
+    await first.close();
+    const second = await files.open(REF, "CREATE TABLE later (x INTEGER);");
+    expect(second.all(sql`SELECT name FROM sqlite_schema WHERE name IN ('own', 'later')`)).toEqual([
+      expect.objectContaining({ name: "own" }),
+    ]);
+    expect(second.get(sql`SELECT x FROM own`)).toMatchObject({ x: 1 });
+    await second.close();
+    const other = await files.open({ agent: "a", name: "other" });
+    expect(other.get(sql`SELECT 1 FROM sqlite_schema WHERE name = 'own'`)).toBeUndefined();
+    await other.close();
+  });
+
+  it("is not created when what its class brings is no SQL", async () => {
+    await expect(files.open(REF, "CREATE TABEL x (y)")).rejects.toThrow("syntax error");
+    expect(await onDisk()).toEqual([]);
+    const database = await files.open(REF);
+    expect(database.isNew).toBe(true);
+    await database.close();
+  });
+
   it("can be copied while it is open, and the copy queried", async () => {
     const database = await files.open(REF);
     database.begin();

@@ -22,14 +22,13 @@ import { FolderSync } from "./folder-sync.ts";
 import { type InstancePlace, SqliteInstanceDatabase } from "./instance-database.ts";
 import { instanceTemplate } from "./instance-template.ts";
 import { Journal } from "./journal/journal.ts";
+import { ID_BYTES, type Template } from "./journal/record.ts";
 import { LogFiles } from "./log-files.ts";
 import { queryInProcess } from "./read-only-query.ts";
 
 /** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
 const FOLDERS = 256;
 const FAN_OUT_DIGITS = 2;
-/** 160 bits of SHA-256: two names on one file are out of the question. */
-const ID_BYTES = 20;
 
 export interface InstanceFilesOptions {
   /** Must end the process: after a failed sync no commit can be trusted. */
@@ -70,14 +69,14 @@ export class InstanceFiles implements InstanceStore {
     this.#unsyncedNames = new Set(replayed);
   }
 
-  async open(ref: InstanceRef): Promise<InstanceDatabase> {
+  async open(ref: InstanceRef, schema = ""): Promise<InstanceDatabase> {
     const place = this.#placeOf(ref);
     const { id, path } = place;
     if (this.#open.has(id)) throw new Error("the instance's database is open already");
     this.#open.set(id, null);
     try {
       const isNew = !existsSync(path);
-      if (isNew) await this.#create(place);
+      if (isNew) await this.#create(place, instanceTemplate(schema));
       const parts = { journal: this.#journal, logs: this.#logs, onClose: () => this.#open.delete(id) };
       const database = SqliteInstanceDatabase.open(place, isNew, parts);
       this.#open.set(id, database);
@@ -105,6 +104,7 @@ export class InstanceFiles implements InstanceStore {
     return queryInProcess(snapshot, text, limits);
   }
 
+  /** 160 bits of SHA-256: two names on one file are out of the question. */
   #placeOf({ agent, name }: InstanceRef): InstancePlace {
     const key = createHash("sha256").update(`${agent}\0${name}`).digest().subarray(0, ID_BYTES);
     const id = key.toString("hex");
@@ -116,14 +116,14 @@ export class InstanceFiles implements InstanceStore {
   }
 
   /** Small calls on names are made directly: each is quicker than a trip to the thread pool. */
-  async #create({ id, key, path }: InstancePlace): Promise<void> {
+  async #create({ id, key, path }: InstancePlace, template: Template): Promise<void> {
     this.#foldersMade ??= this.#makeFolders();
     await this.#foldersMade;
-    await this.#journal.created(id, key);
+    await this.#journal.created(id, key, template);
     this.#unsyncedNames.add(id);
     const file = openSync(path, "w", 0o600);
     try {
-      writeSync(file, instanceTemplate());
+      writeSync(file, template.bytes);
     } finally {
       closeSync(file);
     }

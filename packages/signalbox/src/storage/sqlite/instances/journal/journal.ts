@@ -20,7 +20,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { syncFolder } from "../../sync-folder.ts";
 import type { FolderSync } from "../folder-sync.ts";
-import { RECORD_KINDS, RecordBuffer, type RecordKind } from "./record.ts";
+import { RECORD_KINDS, RecordBuffer, type RecordKind, type Template } from "./record.ts";
 import { Replay } from "./replay.ts";
 import { findSegments, readSegment, Segment } from "./segment.ts";
 
@@ -35,8 +35,8 @@ const RETRY_MS = 250;
 export interface JournalOptions {
   readonly folder: string;
   readonly folderSync: FolderSync;
-  /** What instances are created as from now on. */
-  readonly template: Uint8Array;
+  /** What instances are created as, unless `created` is told of another. */
+  readonly template: Template;
   readonly pathOf: (id: string) => string;
   /** Resolves when everything the instance has committed by now is on the disk in its own file, or it has none any more. */
   readonly settle: (id: string) => Promise<void>;
@@ -59,6 +59,8 @@ export interface Entry {
 class Batch implements Entry {
   readonly records: RecordBuffer;
   readonly ids = new Set<string>();
+  /** What its records need in the segment before them, beside the default one; null for nothing. */
+  templates: Set<Template> | null = null;
   readonly done = Promise.withResolvers<void>();
   isDurable = false;
 
@@ -111,7 +113,9 @@ export class Journal {
     for (const parent of [dirname(options.folder), dirname(dirname(options.folder))]) syncFolder(parent);
     const found = findSegments(options.folder);
     const replay = new Replay(options.pathOf);
-    found.forEach((segment, i) => replay.addSegment(readSegment(segment, i === found.length - 1)));
+    found.forEach((segment, i) =>
+      replay.addSegment(segment.path, readSegment(segment, i === found.length - 1)),
+    );
     const replayed = replay.finish();
     const journal = new Journal(options, found.at(-1)?.number ?? 0);
     // The first one stays until every replayed instance is settled; then nothing of the others is needed.
@@ -119,8 +123,11 @@ export class Journal {
     return { journal, replayed };
   }
 
-  created(id: string, key: Buffer): Promise<void> {
-    return this.#append(RECORD_KINDS.created, id, key, 0, NO_BYTES).durable;
+  created(id: string, key: Buffer, template: Template): Promise<void> {
+    const isDefault = template === this.#options.template;
+    const entry = this.#append(RECORD_KINDS.created, id, key, 0, isDefault ? NO_BYTES : template.id);
+    if (!isDefault && this.#pending !== null) (this.#pending.templates ??= new Set()).add(template);
+    return entry.durable;
   }
 
   destroyed(id: string, key: Buffer): Promise<void> {
@@ -209,6 +216,7 @@ export class Journal {
   #writePending(segment: Segment): void {
     const batch = this.#pending;
     if (batch === null) return;
+    if (batch.templates !== null) for (const template of batch.templates) segment.provide(template);
     segment.append(batch.records.bytes);
     for (const id of batch.ids) segment.touched.add(id);
     this.#pending = null;

@@ -10,8 +10,9 @@
 import { crc32 } from "node:zlib";
 
 export const RECORD_KINDS = {
-  /** Bytes that an instance starts as; those created by later records of the segment start as these. */
+  /** Bytes that instances start as. The id is the template's own, and that of the default one `NO_ID`. */
   template: 0,
+  /** The payload is the id of a template that stands before it in the segment; none means the default one. */
   created: 1,
   /** Whole transactions as frames of SQLite's log: page number, size of the database after a commit, 16 more bytes, the page. */
   frames: 2,
@@ -28,8 +29,16 @@ export interface JournalRecord {
   readonly payload: Buffer;
 }
 
+export const ID_BYTES = 20;
 /** The id of records that concern no instance. */
-export const NO_ID: Buffer = Buffer.alloc(20);
+export const NO_ID: Buffer = Buffer.alloc(ID_BYTES);
+
+/** What new instances start as. */
+export interface Template {
+  /** `NO_ID` for the default one, made from the bytes for any other. */
+  readonly id: Buffer;
+  readonly bytes: Uint8Array;
+}
 
 const RECORD_HEAD_BYTES = 32;
 const CHECKED_FROM = 8;

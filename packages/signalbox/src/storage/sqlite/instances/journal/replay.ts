@@ -4,10 +4,12 @@
  * Why that is enough: a file on the disk holds its state as of some moment after which the journal has everything (see `journal.ts`, invariant 2),
  * plus any part of what was written since. Every page written since is in the journal, so the last version of each of them, and the last
  * size, make the file whole, whatever the disk kept. Doing it twice changes nothing.
+ *
+ * What a record means is never guessed: one of an unknown kind, or that names a template which the segment does not have, is damage.
  */
 import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { RECORD_KINDS, type JournalRecord } from "./record.ts";
+import { NO_ID, RECORD_KINDS, type JournalRecord } from "./record.ts";
 import { eachPage } from "./wal-frames.ts";
 
 /** What the records of one segment make of one instance's file. */
@@ -20,6 +22,8 @@ interface Redo {
   databasePages: number;
 }
 
+const DEFAULT_TEMPLATE = NO_ID.toString("hex");
+
 export class Replay {
   readonly #pathOf: (id: string) => string;
   readonly #touched = new Set<string>();
@@ -31,17 +35,35 @@ export class Replay {
   }
 
   /** Segment by segment, so that no more than one is held in memory. Nothing is synced. */
-  addSegment(records: readonly JournalRecord[]): void {
+  addSegment(path: string, records: readonly JournalRecord[]): void {
     const instances = new Map<string, Redo>();
-    let template: Buffer | null = null;
+    const templates = new Map<string, Buffer>();
     for (const record of records) {
-      if (record.kind === RECORD_KINDS.template) template = record.payload;
-      else if (record.kind === RECORD_KINDS.frames) this.#addFrames(instances, record);
-      else {
-        const isDestroyed = record.kind === RECORD_KINDS.destroyed;
-        instances.set(record.id, newRedo(isDestroyed ? null : template, isDestroyed));
-        if (isDestroyed) this.#unheardOf.delete(record.id);
-        else this.#unheardOf.add(record.id);
+      const { kind, id, payload } = record;
+      switch (kind) {
+        case RECORD_KINDS.template:
+          templates.set(id, payload);
+          break;
+        case RECORD_KINDS.created: {
+          const name = payload.length === 0 ? DEFAULT_TEMPLATE : payload.toString("hex");
+          const template = templates.get(name);
+          if (template === undefined)
+            throw new Error(
+              `${path} is damaged: the instance ${id} starts as ${name}, which it does not have`,
+            );
+          instances.set(id, newRedo(template, false));
+          this.#unheardOf.add(id);
+          break;
+        }
+        case RECORD_KINDS.frames:
+          this.#addFrames(instances, record);
+          break;
+        case RECORD_KINDS.destroyed:
+          instances.set(id, newRedo(null, true));
+          this.#unheardOf.delete(id);
+          break;
+        default:
+          throw new Error(`${path} is damaged: it has a record of the unknown kind ${String(kind)}`);
       }
     }
     for (const [id, redo] of instances) {

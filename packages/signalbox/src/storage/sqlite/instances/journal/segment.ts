@@ -1,4 +1,7 @@
-/** The files the journal consists of: `<number>.log`, each begun with the template that instances created in it start as. */
+/**
+ * The files the journal consists of: `<number>.log`. Each has the templates that instances created in it start as: the default one to begin with,
+ * any other before the first record that needs it.
+ */
 import {
   closeSync,
   fdatasyncSync,
@@ -11,7 +14,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { syncFolder } from "../../sync-folder.ts";
-import { type JournalRecord, NO_ID, RECORD_KINDS, RecordBuffer, readRecords } from "./record.ts";
+import { type JournalRecord, RECORD_KINDS, RecordBuffer, readRecords, type Template } from "./record.ts";
 
 const NAME = /^(\d+)\.log$/;
 
@@ -22,6 +25,7 @@ export class Segment {
   /** Ids of the instances that have records here. */
   readonly touched = new Set<string>();
   isNameSynced = false;
+  readonly #templates = new Set<Template>();
   #length = 0;
 
   private constructor(path: string, fd: number) {
@@ -29,13 +33,11 @@ export class Segment {
     this.fd = fd;
   }
 
-  static create(folder: string, number: number, template: Uint8Array): Segment {
+  static create(folder: string, number: number, template: Template): Segment {
     const path = join(folder, `${String(number).padStart(10, "0")}.log`);
     const segment = new Segment(path, openSync(path, "w", 0o600));
-    const records = new RecordBuffer(template.length + 64);
-    records.add(RECORD_KINDS.template, NO_ID, 0, template);
     try {
-      segment.append(records.bytes);
+      segment.provide(template);
     } catch (error) {
       // Half a segment that is followed by another would be taken for damage.
       closeSync(segment.fd);
@@ -47,6 +49,15 @@ export class Segment {
 
   get length(): number {
     return this.#length;
+  }
+
+  /** Appends the template unless it is here already. */
+  provide(template: Template): void {
+    if (this.#templates.has(template)) return;
+    const records = new RecordBuffer(template.bytes.length + 64);
+    records.add(RECORD_KINDS.template, template.id, 0, template.bytes);
+    this.append(records.bytes);
+    this.#templates.add(template);
   }
 
   /** Throws with nothing appended, as far as later appends and readers are concerned, when the disk does not take all of it. */
