@@ -33,6 +33,8 @@ export interface AgentHost {
   readState(): unknown;
   writeState(state: unknown, source: Connection | "server"): void;
   query(parts: readonly string[], values: readonly unknown[]): Record<string, unknown>[];
+  /** True when the statement may insert rows into the table (its name in small letters), or create a trigger that would. */
+  mayInsert(parts: readonly string[], table: string): boolean;
   /** Throws unless the agent has a method of that name that work can be handed to. */
   checkMethod(name: string): void;
   /** True while `onStart` runs. */

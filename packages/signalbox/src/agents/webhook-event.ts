@@ -7,7 +7,7 @@ export interface WebhookEvent {
   /** Event type, e.g. `push`, `invoice.paid`. */
   readonly type: string;
   readonly action: string | null;
-  /** ISO 8601 time of arrival. */
+  /** Time of arrival: ISO 8601, UTC, milliseconds. */
   readonly timestamp: string;
   /** Parsed JSON body, or the fields of a form body. */
   readonly payload: unknown;

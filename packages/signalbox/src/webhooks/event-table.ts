@@ -3,7 +3,8 @@
  *
  * A trigger rewrites every time that is not ISO 8601 in UTC with milliseconds, whoever wrote the row: seconds or milliseconds since the
  * epoch, or a date with an offset. Compared as they stand, `1767225600000` would sort before `2026-…` and be thrown away as ancient.
- * What is no time at all counts as now, so that nothing is deleted by mistake.
+ * What is no time at all counts as now, so that nothing is deleted by mistake. `insertEvent` needs no trigger, since events have their time in
+ * that form, so the trigger is made only for an agent that writes rows of its own: a table without it is cheaper to open and to write to.
  */
 import type { SqlParameter, WebhookEvent } from "../agents/index.ts";
 
@@ -21,6 +22,8 @@ export interface EventRow {
 }
 
 export type SqlTag = <Row>(parts: readonly string[], ...values: SqlParameter[]) => Row[];
+
+export const EVENT_TABLE = "events";
 
 const TABLE = `CREATE TABLE IF NOT EXISTS events (
   id TEXT PRIMARY KEY,
@@ -50,16 +53,31 @@ const TRIGGER = `CREATE TRIGGER IF NOT EXISTS events_have_one_form_of_time AFTER
   END`;
 
 /** What new instances start with. */
-export const EVENT_SCHEMA = `${TABLE}; ${INDEX}; ${TRIGGER};`;
+export const EVENT_SCHEMA = `${TABLE}; ${INDEX};`;
 
-const MISSING = [[TABLE], [INDEX], [TRIGGER]].map((parts) => Object.freeze(parts));
+const CREATE_TABLE = Object.freeze([TABLE]);
+const CREATE_INDEX = Object.freeze([INDEX]);
+const CREATE_TRIGGER = Object.freeze([TRIGGER]);
 
-/** For instances that have not started with the schema. */
-export function createEventTable(sql: SqlTag): void {
-  for (const parts of MISSING) sql(parts);
+/** For instances that have not started with the schema. Looks first: an instance that wakes to be read need not write. */
+export function requireEventTable(sql: SqlTag): void {
+  const [found] = sql<{ n: number }>`SELECT count(*) AS n FROM sqlite_schema
+    WHERE tbl_name = 'events' AND name IN ('events', 'events_by_timestamp')`;
+  if (found?.n === 2) return;
+  sql(CREATE_TABLE);
+  sql(CREATE_INDEX);
 }
 
-/** An event whose id is there already (a handler's own insert, a replay of the same) is left as it is. */
+/** Before each statement that may write rows of its own: SQLite knows best whether the trigger is there, also after a rollback. */
+export function requireOneFormOfTime(sql: SqlTag): void {
+  sql(CREATE_TRIGGER);
+}
+
+/**
+ * Its time must be ISO 8601 in UTC with milliseconds: nothing rewrites it.
+ *
+ * An event whose id is there already (a handler's own insert, a replay of the same) is left as it is.
+ */
 export function insertEvent(sql: SqlTag, event: WebhookEvent): void {
   // SQLite takes the bytes as the text they are; a string would be made from them only to be turned into the same bytes again.
   sql`INSERT INTO events (id, type, action, title, description, url, actor, payload, timestamp)

@@ -20,11 +20,13 @@ import {
   type WebhookEvent,
 } from "../agents/index.ts";
 import {
-  createEventTable,
   EVENT_SCHEMA,
+  EVENT_TABLE,
   type EventRow,
   insertEvent,
   pruneEvents,
+  requireEventTable,
+  requireOneFormOfTime,
   type SqlTag,
 } from "./event-table.ts";
 import { answerDirectDelivery } from "./direct-delivery.ts";
@@ -93,8 +95,12 @@ export class WebhookAgent<
     parts: TemplateStringsArray,
     ...values: readonly SqlParameter[]
   ): Row[] {
-    // A subclass may write to the table, too.
+    // A subclass may write to the table, too, and in its own way.
     this.#room = 0;
+    if (this.#host.mayInsert(parts, EVENT_TABLE)) {
+      this.#requireTable();
+      requireOneFormOfTime(this.#sql);
+    }
     return super.sql<Row>(parts, ...values);
   }
 
@@ -163,7 +169,7 @@ export class WebhookAgent<
   /** Here and not only in `onStart`: a subclass that has its own and forgets ours must not fail on its first event. */
   #requireTable(): void {
     if (this.#hasTable) return;
-    createEventTable(this.#sql);
+    requireEventTable(this.#sql);
     this.#hasTable = true;
   }
 }

@@ -47,6 +47,7 @@ export function createHost(instance: Instance, parts: HostParts): AgentHost {
       if (statement.isWrite) transactions.open();
       return statement.all(values.map(toSqlValue));
     },
+    mayInsert: (sqlParts, table) => database.agentStatement(sqlParts).mayInsert(table),
     checkMethod(name) {
       if (!definition.hasMethod(name))
         throw new TypeError(`${definition.className} has no method "${name}" of its own`);

@@ -77,6 +77,8 @@ export interface InstanceDatabase {
 export interface AgentStatement {
   /** True when running it may change the database, so that a transaction must be open. */
   readonly isWrite: boolean;
+  /** True when running it may insert rows into the table, or create a trigger that would. `table` is written in small letters. */
+  mayInsert(table: string): boolean;
   all(values: readonly SqlValue[]): Record<string, SqlValue>[];
 }
 

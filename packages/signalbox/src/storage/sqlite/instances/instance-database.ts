@@ -16,7 +16,7 @@ import { checkSchema } from "./instance-template.ts";
 import type { Entry, Journal } from "./journal/journal.ts";
 import { WalTail } from "./journal/wal-frames.ts";
 import type { LogFile, LogFiles } from "./log-files.ts";
-import { StatementGuard } from "./statement-guard.ts";
+import { type Effects, StatementGuard } from "./statement-guard.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
@@ -249,21 +249,23 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   #compile(text: string): AgentStatement {
-    const { statement, isWrite } = this.#prepare(text);
+    const { statement, effects } = this.#prepare(text);
     if (hasStatement(text.slice(statement.text.length))) return this.#script(text);
     return {
-      isWrite,
+      isWrite: effects.isWrite,
+      mayInsert: (table) => effects.createsTrigger || effects.inserts.has(table),
       all: (values) => this.#explained(text, () => this.#guard.run(() => statement.all(values))),
     };
   }
 
   /**
    * Several statements in one text run in order, and the last one's rows count. Each is compiled only when those before it have run,
-   * since it may need a table they create; so none of them is kept, and the script counts as a write.
+   * since it may need a table they create; so none of them is kept, and the script counts as a write to any table.
    */
   #script(text: string): AgentStatement {
     return {
       isWrite: true,
+      mayInsert: () => true,
       all: (values) => {
         if (values.length > 0)
           throw new SqlError("several statements in one text cannot take values; run them one by one", text);
@@ -278,7 +280,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     };
   }
 
-  #prepare(text: string): { statement: PreparedStatement; isWrite: boolean } {
+  #prepare(text: string): { statement: PreparedStatement; effects: Effects } {
     return this.#explained(text, () => this.#guard.compile(() => this.#connection.prepare(text)));
   }
 

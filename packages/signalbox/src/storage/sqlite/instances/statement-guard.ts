@@ -50,6 +50,8 @@ const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
   [A.SQLITE_REINDEX, "first"],
 ]);
 
+const TRIGGERS: ReadonlySet<number> = new Set([A.SQLITE_CREATE_TRIGGER, A.SQLITE_CREATE_TEMP_TRIGGER]);
+
 const REFUSED: ReadonlyMap<number, string> = new Map([
   [A.SQLITE_ATTACH, "attaching a file is not allowed"],
   [A.SQLITE_DETACH, "detaching a file is not allowed"],
@@ -64,10 +66,23 @@ export function mayRead(action: number, first: string | null, second: string | n
   return !(action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension");
 }
 
+/** What a statement does, as far as it matters to others. */
+export interface Effects {
+  readonly isWrite: boolean;
+  /** Tables that rows are inserted into, also by triggers, in small letters. */
+  readonly inserts: ReadonlySet<string>;
+  /** What its trigger will do is only known when the trigger is run. */
+  readonly createsTrigger: boolean;
+}
+
+const NO_TABLES: ReadonlySet<string> = new Set();
+
 export class StatementGuard {
   /** True while the runtime's own statements compile or run (SQLite compiles again after a schema change). */
   isTrusted = true;
   #isWrite = false;
+  #createsTrigger = false;
+  #inserts: Set<string> | null = null;
   #refusal: string | null = null;
 
   readonly authorize: Authorizer = (action, first, second) => {
@@ -75,6 +90,9 @@ export class StatementGuard {
     const tableSide = WRITES.get(action);
     if (tableSide !== undefined) {
       this.#isWrite = true;
+      if (action === A.SQLITE_INSERT && first !== null)
+        (this.#inserts ??= new Set()).add(first.toLowerCase());
+      else if (TRIGGERS.has(action)) this.#createsTrigger = true;
       const table = tableSide === "first" ? first : second;
       return table?.toLowerCase().startsWith(RESERVED_PREFIX) === true
         ? this.#refuse(`the table ${table} belongs to the runtime`)
@@ -91,13 +109,23 @@ export class StatementGuard {
     return true;
   };
 
-  /** Compiles one of the agent's statements and tells whether it writes. */
-  compile<T>(prepare: () => T): { statement: T; isWrite: boolean } {
+  /** Compiles one of the agent's statements and tells what it does. */
+  compile<T>(prepare: () => T): { statement: T; effects: Effects } {
     this.isTrusted = false;
     this.#isWrite = false;
+    this.#createsTrigger = false;
+    this.#inserts = null;
     this.#refusal = null;
     try {
-      return { statement: prepare(), isWrite: this.#isWrite };
+      const statement = prepare();
+      return {
+        statement,
+        effects: {
+          isWrite: this.#isWrite,
+          inserts: this.#inserts ?? NO_TABLES,
+          createsTrigger: this.#createsTrigger,
+        },
+      };
     } finally {
       this.isTrusted = true;
     }
