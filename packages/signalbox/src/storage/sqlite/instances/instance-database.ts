@@ -7,7 +7,7 @@
  * 2. Agents' statements are compiled and run under the guard; the runtime's own are not.
  * 3. Descriptors of the main file are closed after SQLite has closed it: closing any of them drops SQLite's locks.
  */
-import { closeSync, fdatasync, openSync } from "node:fs";
+import { closeSync, fchmodSync, fdatasync, openSync, rmSync, writeSync } from "node:fs";
 import { promisify } from "node:util";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../../ports/instance-store.ts";
 import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
@@ -94,19 +94,29 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     connection.setAuthorizer(this.#guard.authorize);
   }
 
-  static open(place: InstancePlace, isNew: boolean, parts: InstanceDatabaseParts): SqliteInstanceDatabase {
+  /** With bytes that a new file is to start as, there is no file yet; with null, there is one. */
+  static open(
+    place: InstancePlace,
+    template: Uint8Array | null,
+    parts: InstanceDatabaseParts,
+  ): SqliteInstanceDatabase {
     const { logs } = parts;
-    const log = logs.lay(place.path);
+    const { path } = place;
+    const isNew = template !== null;
+    const log = logs.lay(path, isNew);
     let connection: SqliteConnection | undefined;
     try {
-      connection = SqliteConnection.open(place.path, { busyTimeoutMs: 0 });
+      connection = SqliteConnection.open(path, { busyTimeoutMs: 0 });
+      if (isNew) fill(path, template);
       connection.exec(SETTINGS);
-      checkSchema(connection);
+      if (!isNew) checkSchema(connection);
       return new SqliteInstanceDatabase(place, isNew, connection, log, parts);
     } catch (error) {
-      logs.putAside(place.path, log);
+      logs.putAside(path, log);
       connection?.close();
       logs.giveBack(log, Number.POSITIVE_INFINITY);
+      // Half a file would be taken for an instance that is there.
+      if (isNew) rmSync(path, { force: true });
       throw error;
     }
   }
@@ -291,6 +301,20 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
       const message = this.#guard.refusal ?? (cause instanceof Error ? cause.message : String(cause));
       throw new SqlError(message, text.trim(), cause);
     }
+  }
+}
+
+/**
+ * Gives a file that SQLite has just created its first content, before SQLite has read or locked it. SQLite creates it, because it looks through
+ * all files that it has open for one that is there already. Small calls are made directly: each is quicker than a trip to the thread pool.
+ */
+function fill(path: string, bytes: Uint8Array): void {
+  const file = openSync(path, "r+");
+  try {
+    fchmodSync(file, 0o600);
+    if (writeSync(file, bytes) < bytes.length) throw new Error(`the disk did not take all of ${path}`);
+  } finally {
+    closeSync(file);
   }
 }
 

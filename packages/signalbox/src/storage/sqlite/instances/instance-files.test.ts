@@ -1,5 +1,6 @@
-import { existsSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import fs, { existsSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -115,6 +116,29 @@ describe("an instance's file", () => {
     const other = await files.open({ agent: "a", name: "other" });
     expect(other.get(sql`SELECT 1 FROM sqlite_schema WHERE name = 'own'`)).toBeUndefined();
     await other.close();
+  });
+
+  it("that the disk did not take is gone, and the next one who asks creates it", async () => {
+    const { writeSync } = fs;
+    // No test can fill a disk of the machine it runs on.
+    fs.writeSync = ((...args: Parameters<typeof writeSync>) => {
+      if (Buffer.from(args[1] as Uint8Array).toString("latin1", 0, 15) === "SQLite format 3")
+        throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+      return writeSync(...args);
+    }) as typeof writeSync;
+    syncBuiltinESMExports();
+    try {
+      await expect(files.open(REF)).rejects.toThrow("ENOSPC");
+    } finally {
+      fs.writeSync = writeSync;
+      syncBuiltinESMExports();
+    }
+    expect(await onDisk()).toEqual([]);
+    const database = await files.open(REF);
+    expect(database.isNew).toBe(true);
+    await database.close();
+    const [name = ""] = await onDisk();
+    expect((await stat(join(folder, "agents", name))).mode & 0o777).toBe(0o600);
   });
 
   it("is not created when what its class brings is no SQL", async () => {

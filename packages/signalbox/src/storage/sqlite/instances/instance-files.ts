@@ -8,7 +8,7 @@
  * 2. `destroy` is called on closed instances, whose log SQLite has folded in, and is in the journal before the file goes.
  */
 import { createHash } from "node:crypto";
-import { closeSync, existsSync, fdatasync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fdatasync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type {
@@ -75,10 +75,10 @@ export class InstanceFiles implements InstanceStore {
     if (this.#open.has(id)) throw new Error("the instance's database is open already");
     this.#open.set(id, null);
     try {
-      const isNew = !existsSync(path);
-      if (isNew) await this.#create(place, instanceTemplate(schema));
+      const template = existsSync(path) ? null : instanceTemplate(schema);
+      if (template !== null) await this.#announce(place, template);
       const parts = { journal: this.#journal, logs: this.#logs, onClose: () => this.#open.delete(id) };
-      const database = SqliteInstanceDatabase.open(place, isNew, parts);
+      const database = SqliteInstanceDatabase.open(place, template?.bytes ?? null, parts);
       this.#open.set(id, database);
       return database;
     } catch (error) {
@@ -115,18 +115,12 @@ export class InstanceFiles implements InstanceStore {
     return join(this.#root, id.slice(0, FAN_OUT_DIGITS), `${id}.db`);
   }
 
-  /** Small calls on names are made directly: each is quicker than a trip to the thread pool. */
-  async #create({ id, key, path }: InstancePlace, template: Template): Promise<void> {
+  /** Resolves when the instance's file may be created. */
+  async #announce({ id, key }: InstancePlace, template: Template): Promise<void> {
     this.#foldersMade ??= this.#makeFolders();
     await this.#foldersMade;
     await this.#journal.created(id, key, template);
     this.#unsyncedNames.add(id);
-    const file = openSync(path, "w", 0o600);
-    try {
-      writeSync(file, template.bytes);
-    } finally {
-      closeSync(file);
-    }
   }
 
   async #makeFolders(): Promise<void> {

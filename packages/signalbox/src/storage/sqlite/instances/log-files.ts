@@ -47,11 +47,10 @@ export class LogFiles {
     syncFolder(root);
   }
 
-  /** Gives the database an empty log before SQLite opens it. */
-  lay(databasePath: string): LogFile {
+  /** Gives the database an empty log before SQLite opens it. Nobody else can have one open that `isNew`. */
+  lay(databasePath: string, isNew: boolean): LogFile {
     const path = `${databasePath}-wal`;
-    const found = statSync(path, { throwIfNoEntry: false });
-    if (found !== undefined && found.size > 0)
+    if (!isNew && isInUse(path))
       throw new Error(`another program has written to ${databasePath} and has it open`);
     const log = this.#spares.pop();
     if (log === undefined) return { fd: openSync(path, "w+", 0o600), spare: null };
@@ -83,6 +82,10 @@ export class LogFiles {
     this.#spares = [];
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+function isInUse(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
 function removeLeftLogs(root: string): void {
