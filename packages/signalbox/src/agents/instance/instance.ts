@@ -12,7 +12,6 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { InstanceDatabase, InstanceRef } from "../../storage/ports/instance-store.ts";
-import { sql } from "../../storage/ports/sql.ts";
 import { Activity } from "./activity.ts";
 import type { AnyAgent } from "../agent.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
@@ -21,6 +20,7 @@ import { DeadLetters } from "../work/dead-letters.ts";
 import { DeliveryLedger } from "./delivery-ledger.ts";
 import { createHost } from "./instance-host.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
+import { InstanceIdentity } from "./instance-identity.ts";
 import { InstanceState } from "./instance-state.ts";
 import { Mailbox } from "../turns/mailbox.ts";
 import { OutputGate } from "../turns/output-gate.ts";
@@ -73,6 +73,8 @@ export class Instance implements TurnOwner {
   #phase: Phase = { kind: "starting" };
   #started: Promise<void> = Promise.resolve();
   #isStarting = false;
+  /** Null unless the database is new. */
+  #identity: InstanceIdentity | null = null;
   #indexed: Promise<void> | null = null;
   /** What the catalog says, or will say before anything is acknowledged, about due work. */
   #indexedDueAt: number | null = null;
@@ -227,14 +229,13 @@ export class Instance implements TurnOwner {
     });
     this.group.gate = gate;
     this.#isStarting = true;
+    if (database.isNew) {
+      this.#identity = new InstanceIdentity(database, transactions, this.ref, this.lastActiveAt);
+      // Its entry in the catalog is as good as a commit: whoever asked for the instance is answered when it is synced.
+      gate.transactionOpened();
+      gate.transactionCommitted();
+    }
     await this.#mailbox.open(gate, transactions, async () => {
-      if (database.isNew) {
-        transactions.open();
-        database.run(
-          sql`INSERT INTO _signalbox_meta (key, value) VALUES ('agent', ${this.ref.agent}), ('name', ${this.ref.name}),
-              ('created_at', ${String(this.lastActiveAt)}) ON CONFLICT (key) DO NOTHING`,
-        );
-      }
       const host = createHost(this, {
         ledger,
         state,
@@ -377,6 +378,7 @@ export class Instance implements TurnOwner {
   async #close(database: InstanceDatabase | undefined): Promise<void> {
     if (this.#phase.kind === "active") {
       this.#phase.parts.pump.stop();
+      this.#identity?.require();
       this.#phase.parts.transactions.finish();
     }
     this.group.gate = null;

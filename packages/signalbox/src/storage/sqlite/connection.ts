@@ -31,7 +31,8 @@ export interface PreparedStatement {
 
 export class SqliteConnection {
   readonly #database: DatabaseSync;
-  readonly #byParts = new WeakMap<readonly string[], StatementSync>();
+  /** By identity. A WeakMap would be one more thing to look through at each garbage collection, in each of a thousand connections. */
+  readonly #byParts = new Map<readonly string[], StatementSync>();
   readonly #byText = new Map<string, StatementSync>();
 
   private constructor(database: DatabaseSync) {
@@ -110,6 +111,7 @@ export class SqliteConnection {
 
   close(): void {
     this.#byText.clear();
+    this.#byParts.clear();
     if (this.#database.isOpen) this.#database.close();
   }
 
@@ -126,7 +128,11 @@ export class SqliteConnection {
         if (!oldest.done) this.#byText.delete(oldest.value);
       }
     }
-    if (Object.isFrozen(query.parts)) this.#byParts.set(query.parts, statement);
+    if (Object.isFrozen(query.parts)) {
+      // Few texts are not constants of the code; those must not be kept for ever.
+      if (this.#byParts.size >= STATEMENT_CACHE_SIZE) this.#byParts.clear();
+      this.#byParts.set(query.parts, statement);
+    }
     return statement;
   }
 }

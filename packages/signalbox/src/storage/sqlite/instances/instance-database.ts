@@ -65,7 +65,8 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   readonly #onClose: () => void;
   readonly #log: LogFile;
   readonly #tail: WalTail;
-  readonly #byParts = new WeakMap<readonly string[], AgentStatement>();
+  /** By identity. */
+  readonly #byParts = new Map<readonly string[], AgentStatement>();
   readonly #byText = new Map<string, AgentStatement>();
   /** The last record handed to the journal. */
   #journalled: Entry = NOTHING_YET;
@@ -146,7 +147,10 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
         if (!oldest.done) this.#byText.delete(oldest.value);
       }
     }
-    if (Object.isFrozen(parts)) this.#byParts.set(parts, statement);
+    if (Object.isFrozen(parts)) {
+      if (this.#byParts.size >= STATEMENT_CACHE_SIZE) this.#byParts.clear();
+      this.#byParts.set(parts, statement);
+    }
     return statement;
   }
 
@@ -207,6 +211,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     await this.sync();
     await this.#settling;
     this.#byText.clear();
+    this.#byParts.clear();
     this.#logs.putAside(this.#place.path, this.#log);
     this.#connection.close();
     this.#logs.giveBack(this.#log, this.#tail.extent);

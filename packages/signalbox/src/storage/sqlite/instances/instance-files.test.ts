@@ -122,7 +122,7 @@ describe("an instance's file", () => {
     const { writeSync } = fs;
     // No test can fill a disk of the machine it runs on.
     fs.writeSync = ((...args: Parameters<typeof writeSync>) => {
-      if (Buffer.from(args[1] as Uint8Array).toString("latin1", 0, 15) === "SQLite format 3")
+      if (Buffer.from(args[1] as unknown as Uint8Array).toString("latin1", 0, 15) === "SQLite format 3")
         throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
       return writeSync(...args);
     }) as typeof writeSync;
