@@ -7,9 +7,9 @@
  * 1. A database file is created only when the journal has it down: a file that a power cut left incomplete is in the journal, whole.
  * 2. `destroy` is called on closed instances, whose log SQLite has folded in, and is in the journal before the file goes.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { closeSync, existsSync, fdatasync, mkdirSync, openSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, normalize, sep } from "node:path";
 import { promisify } from "node:util";
 import type {
   InstanceDatabase,
@@ -52,7 +52,7 @@ export class InstanceFiles implements InstanceStore {
 
   /** Brings every instance up to what the journal says first. */
   constructor(root: string, { onFailure, onStall, segmentBytes }: InstanceFilesOptions) {
-    this.#root = root;
+    this.#root = normalize(root);
     this.#folderSync = new FolderSync(onFailure);
     const { journal, replayed } = Journal.open({
       folder: join(root, "journal"),
@@ -106,13 +106,13 @@ export class InstanceFiles implements InstanceStore {
 
   /** 160 bits of SHA-256: two names on one file are out of the question. */
   #placeOf({ agent, name }: InstanceRef): InstancePlace {
-    const key = createHash("sha256").update(`${agent}\0${name}`).digest().subarray(0, ID_BYTES);
+    const key = hash("sha256", `${agent}\0${name}`, "buffer").subarray(0, ID_BYTES);
     const id = key.toString("hex");
     return { key, id, path: this.#pathOf(id) };
   }
 
   #pathOf(id: string): string {
-    return join(this.#root, id.slice(0, FAN_OUT_DIGITS), `${id}.db`);
+    return `${this.#root}${sep}${id.slice(0, FAN_OUT_DIGITS)}${sep}${id}.db`;
   }
 
   /** Resolves when the instance's file may be created. */

@@ -4,7 +4,7 @@
  *
  * `PRAGMA user_version` numbers the runtime's schema; an older instance is brought forward when it is opened.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { SqliteConnection } from "../connection.ts";
 import { ID_BYTES, NO_ID, type Template } from "./journal/record.ts";
 
@@ -69,7 +69,7 @@ export function instanceTemplate(ownSchema = ""): Template {
   let template = templates.get(ownSchema);
   if (template === undefined) {
     const bytes = build(ownSchema);
-    const id = ownSchema === "" ? NO_ID : createHash("sha256").update(bytes).digest().subarray(0, ID_BYTES);
+    const id = ownSchema === "" ? NO_ID : hash("sha256", bytes, "buffer").subarray(0, ID_BYTES);
     template = { id, bytes };
     templates.set(ownSchema, template);
   }
