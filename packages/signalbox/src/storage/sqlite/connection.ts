@@ -1,10 +1,11 @@
 /**
  * The only file that knows the SQLite binding. Everything above it sees `open`, `exec`, `prepare` and `close`.
  *
- * Prepared statements are cached per connection (an uncached prepare costs about four times the query) and evicted oldest first.
+ * Prepared statements are cached per connection (an uncached prepare costs about four times the query), and not for ever.
  */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import type { SqlQuery, SqlValue } from "../ports/sql.ts";
+import { StatementCache, textOf } from "./statement-cache.ts";
 
 /** Enough for every call site of the control plane; agents run a handful of statements each. */
 const STATEMENT_CACHE_SIZE = 256;
@@ -31,9 +32,7 @@ export interface PreparedStatement {
 
 export class SqliteConnection {
   readonly #database: DatabaseSync;
-  /** By identity. A WeakMap would be one more thing to look through at each garbage collection, in each of a thousand connections. */
-  readonly #byParts = new Map<readonly string[], StatementSync>();
-  readonly #byText = new Map<string, StatementSync>();
+  readonly #statements = new StatementCache<StatementSync>(STATEMENT_CACHE_SIZE);
 
   private constructor(database: DatabaseSync) {
     this.#database = database;
@@ -110,29 +109,15 @@ export class SqliteConnection {
   }
 
   close(): void {
-    this.#byText.clear();
-    this.#byParts.clear();
+    this.#statements.clear();
     if (this.#database.isOpen) this.#database.close();
   }
 
-  #statement(query: SqlQuery): StatementSync {
-    const known = this.#byParts.get(query.parts);
+  #statement({ parts }: SqlQuery): StatementSync {
+    const known = this.#statements.get(parts);
     if (known !== undefined) return known;
-    const text = query.parts.join("?");
-    let statement = this.#byText.get(text);
-    if (statement === undefined) {
-      statement = this.#database.prepare(text);
-      this.#byText.set(text, statement);
-      if (this.#byText.size > STATEMENT_CACHE_SIZE) {
-        const oldest = this.#byText.keys().next();
-        if (!oldest.done) this.#byText.delete(oldest.value);
-      }
-    }
-    if (Object.isFrozen(query.parts)) {
-      // Few texts are not constants of the code; those must not be kept for ever.
-      if (this.#byParts.size >= STATEMENT_CACHE_SIZE) this.#byParts.clear();
-      this.#byParts.set(query.parts, statement);
-    }
+    const statement = this.#database.prepare(textOf(parts));
+    this.#statements.set(parts, statement);
     return statement;
   }
 }

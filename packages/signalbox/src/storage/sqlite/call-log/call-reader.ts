@@ -33,6 +33,7 @@ import { isEverything, ORDER_COLUMNS, whereSql } from "./selection-sql.ts";
 import { summariseDay, UsageSums } from "./usage-sums.ts";
 
 /** A month of days stays open; older ones are opened when asked for. */
+const DATA_VERSION = rawSql("PRAGMA data_version");
 const MAX_OPEN_DAYS = 32;
 const MAX_KEPT_COUNTS = 500;
 const ASC = rawSql("ASC");
@@ -243,8 +244,7 @@ function compare(a: string | number | null, b: string | number | null): number {
 }
 
 function countRows(day: OpenDay, key: number, selection: CallSelection): number {
-  const version =
-    day.connection.get<{ data_version: number }>(rawSql("PRAGMA data_version"))?.data_version ?? -1;
+  const version = day.connection.get<{ data_version: number }>(DATA_VERSION)?.data_version ?? -1;
   if (version !== day.dataVersion || day.counts.size > MAX_KEPT_COUNTS) {
     day.counts.clear();
     day.dataVersion = version;

@@ -12,6 +12,7 @@ import { promisify } from "node:util";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../../ports/instance-store.ts";
 import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
 import { type PreparedStatement, SqliteConnection } from "../connection.ts";
+import { StatementCache, textOf } from "../statement-cache.ts";
 import { checkSchema } from "./instance-template.ts";
 import type { Entry, Journal } from "./journal/journal.ts";
 import { WalTail } from "./journal/wal-frames.ts";
@@ -65,9 +66,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   readonly #onClose: () => void;
   readonly #log: LogFile;
   readonly #tail: WalTail;
-  /** By identity. */
-  readonly #byParts = new Map<readonly string[], AgentStatement>();
-  readonly #byText = new Map<string, AgentStatement>();
+  readonly #agentStatements = new StatementCache<AgentStatement>(STATEMENT_CACHE_SIZE);
   /** The last record handed to the journal. */
   #journalled: Entry = NOTHING_YET;
   /** Of the main file; closed after SQLite's own. */
@@ -135,22 +134,10 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   agentStatement(parts: readonly string[]): AgentStatement {
-    const known = this.#byParts.get(parts);
+    const known = this.#agentStatements.get(parts);
     if (known !== undefined) return known;
-    const text = parts.join("?");
-    let statement = this.#byText.get(text);
-    if (statement === undefined) {
-      statement = this.#compile(text);
-      this.#byText.set(text, statement);
-      if (this.#byText.size > STATEMENT_CACHE_SIZE) {
-        const oldest = this.#byText.keys().next();
-        if (!oldest.done) this.#byText.delete(oldest.value);
-      }
-    }
-    if (Object.isFrozen(parts)) {
-      if (this.#byParts.size >= STATEMENT_CACHE_SIZE) this.#byParts.clear();
-      this.#byParts.set(parts, statement);
-    }
+    const statement = this.#compile(textOf(parts));
+    this.#agentStatements.set(parts, statement);
     return statement;
   }
 
@@ -210,8 +197,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     // SQLite folds the log when it closes. If the journal fails, which ends the process, it must not.
     await this.sync();
     await this.#settling;
-    this.#byText.clear();
-    this.#byParts.clear();
+    this.#agentStatements.clear();
     this.#logs.putAside(this.#place.path, this.#log);
     this.#connection.close();
     this.#logs.giveBack(this.#log, this.#tail.extent);
