@@ -33,11 +33,11 @@ import { isEverything, ORDER_COLUMNS, whereSql } from "./selection-sql.ts";
 import { summariseDay, UsageSums } from "./usage-sums.ts";
 
 /** A month of days stays open; older ones are opened when asked for. */
-const DATA_VERSION = rawSql("PRAGMA data_version");
 const MAX_OPEN_DAYS = 32;
 const MAX_KEPT_COUNTS = 500;
 const ASC = rawSql("ASC");
 const DESC = rawSql("DESC");
+const DATA_VERSION = rawSql("PRAGMA data_version");
 
 interface OpenDay {
   readonly connection: SqliteConnection;
