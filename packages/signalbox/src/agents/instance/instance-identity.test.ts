@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { startTestServer } from "../../../../../test/support/test-server.ts";
+import { startServerProcess } from "../../../../../test/support/server-process.ts";
+import { ROOT_TOKEN, startTestServer } from "../../../../../test/support/test-server.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -44,6 +45,28 @@ it.each([
     for (const method of methods) await server.api("POST", `/agents/${agent}/its-name/rpc/${method}`, []);
     await server.stop();
   }
+  expectKnown(dataDir, agent);
+});
+
+it("an instance that was only read is known when its process was killed after the answer", async () => {
+  const dataDir = join(folder, "data");
+  const config = join(folder, "signalbox.config.json");
+  writeFileSync(config, JSON.stringify({ agents: { modules: [join(folder, "agents.ts")] } }));
+  const killed = await startServerProcess(["--data-dir", dataDir, "--config", config], {
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
+  });
+  const answer = await fetch(`${killed.url}/agents/thing/its-name/rpc/read`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
+  });
+  expect(answer.status).toBe(200);
+  await killed.end("SIGKILL");
+  const server = await startTestServer({ dataDir });
+  await server.stop();
+  expectKnown(dataDir, "thing");
+});
+
+function expectKnown(dataDir: string, agent: string): void {
   const [file = ""] = readdirSync(join(dataDir, "agents"), { recursive: true, encoding: "utf8" }).filter(
     (name) => name.endsWith(".db"),
   );
@@ -55,4 +78,4 @@ it.each([
     { key: "created_at", value: expect.stringMatching(/^\d{13}$/) },
     { key: "name", value: "its-name" },
   ]);
-});
+}

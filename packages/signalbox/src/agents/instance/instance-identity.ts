@@ -2,7 +2,8 @@
  * Writes down in a new instance's database whose it is: its file is named by a hash. That goes with the first transaction of the instance, since one
  * of its own would cost as much as everything else that most instances write when they are first touched.
  *
- * Invariant: whatever a database holds of an instance, it holds this as well. One that is created and never written to has it when it is closed.
+ * Invariant: whatever a database holds of an instance, it holds this as well. One whose first turn writes nothing gets it when that turn ends, and so
+ * before its answer leaves; one that has no turn, when it is closed.
  */
 import type { InstanceDatabase, InstanceRef } from "../../storage/ports/instance-store.ts";
 import { sql } from "../../storage/ports/sql.ts";
@@ -38,13 +39,14 @@ export class InstanceIdentity implements Participant {
     this.#isMissing = false;
   }
 
-  /** Before the last transaction ends. */
+  /** Writes it unless it is written, or will be with the transaction that is open. */
   require(): void {
     if (!this.#isMissing || this.#transactions.isOpen) return;
     try {
       runOutsideTurns(() => this.#transactions.open());
     } catch {
-      // Storage has failed, and has said so; nothing was acknowledged that would miss this.
+      // Storage has failed, and has said so; nothing that would miss this is acknowledged any more.
     }
+    this.#transactions.finish();
   }
 }

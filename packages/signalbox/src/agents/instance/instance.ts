@@ -231,7 +231,7 @@ export class Instance implements TurnOwner {
     this.#isStarting = true;
     if (database.isNew) {
       this.#identity = new InstanceIdentity(database, transactions, this.ref, this.lastActiveAt);
-      // Its entry in the catalog is as good as a commit: whoever asked for the instance is answered when it is synced.
+      // That it is there is as good as a commit: whoever asked for the instance is answered when that is synced.
       gate.transactionOpened();
       gate.transactionCommitted();
     }
@@ -314,6 +314,7 @@ export class Instance implements TurnOwner {
   #onTurnEnd(turn: Turn, error: unknown): void {
     const { metrics, clock } = this.environment;
     const durationMs = performance.now() - turn.startedAt;
+    if (turn.kind !== "start") this.#identity?.require();
     metrics.turns.add(turn.kind, error === null ? "ok" : "error");
     metrics.turnDurations.observe(turn.kind, durationMs / 1000);
     // Whoever watches an instance must not fill its history with their own looking, nor keep it awake.
