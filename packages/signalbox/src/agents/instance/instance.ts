@@ -318,12 +318,9 @@ export class Instance implements TurnOwner {
     // Whoever watches an instance must not fill its history with their own looking, nor keep it awake.
     if (turn.kind === "look" && error === null) return;
     this.lastActiveAt = clock.now();
-    const detail = { kind: turn.kind, label: turn.label, ms: Math.round(durationMs * 100) / 100 };
-    if (error === null) {
-      this.activity.record("turn", this.lastActiveAt, detail);
-      return;
-    }
-    this.activity.record("turn:error", this.lastActiveAt, { ...detail, error: messageOf(error) });
+    const message = error === null ? null : messageOf(error);
+    this.activity.recordTurn(this.lastActiveAt, turn.kind, turn.label, durationMs, message);
+    if (error === null) return;
     if (turn.kind !== "hook" && turn.kind !== "start" && !(error instanceof SignalboxError)) {
       this.#logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
       this.#tellAgent(error);
