@@ -11,6 +11,7 @@
  * 3. Acknowledgements wait for the database's sync and for the catalog's entry of this instance and of its next due work.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase, InstanceRef } from "../../storage/ports/instance-store.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import { Activity } from "./activity.ts";
@@ -60,7 +61,7 @@ export interface InstanceEvents {
   onDestroyRequest(instance: Instance): Promise<void>;
 }
 
-export class Instance implements TurnOwner {
+export class Instance implements TurnOwner, Ranked<Instance> {
   readonly definition: AgentDefinition;
   readonly ref: InstanceRef;
   /** `agent/name`. */
@@ -79,6 +80,9 @@ export class Instance implements TurnOwner {
   #nextDueAt: number | null = null;
   #left: Promise<void> = Promise.resolve();
   lastActiveAt: number;
+  /** The directory's. */
+  older: Instance | null = null;
+  newer: Instance | null = null;
 
   constructor(
     environment: InstanceEnvironment,

@@ -18,6 +18,7 @@ import type {
   QueryLimits,
   QueryResult,
 } from "../../ports/instance-store.ts";
+import { CacheBudget } from "./cache-budget.ts";
 import { FolderSync } from "./folder-sync.ts";
 import { type InstancePlace, SqliteInstanceDatabase } from "./instance-database.ts";
 import { instanceTemplate } from "./instance-template.ts";
@@ -45,6 +46,7 @@ export class InstanceFiles implements InstanceStore {
   readonly #folderSync: FolderSync;
   readonly #journal: Journal;
   readonly #logs: LogFiles;
+  readonly #caches = new CacheBudget();
   /** Null while it is being opened. */
   readonly #open = new Map<string, SqliteInstanceDatabase | null>();
   /** Instances whose name in its folder may not be on the disk yet. */
@@ -78,7 +80,12 @@ export class InstanceFiles implements InstanceStore {
     try {
       const isNew = !existsSync(path);
       if (isNew) await this.#create(place);
-      const parts = { journal: this.#journal, logs: this.#logs, onClose: () => this.#open.delete(id) };
+      const parts = {
+        journal: this.#journal,
+        logs: this.#logs,
+        caches: this.#caches,
+        onClose: () => this.#open.delete(id),
+      };
       const database = SqliteInstanceDatabase.open(place, isNew, parts);
       this.#open.set(id, database);
       return database;

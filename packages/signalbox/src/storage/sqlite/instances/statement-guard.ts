@@ -50,6 +50,17 @@ const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
   [A.SQLITE_REINDEX, "first"],
 ]);
 
+/** What adds or removes tables and their constraints. */
+const TABLE_CHANGES: ReadonlySet<number> = new Set([
+  A.SQLITE_CREATE_TABLE,
+  A.SQLITE_CREATE_TEMP_TABLE,
+  A.SQLITE_CREATE_VTABLE,
+  A.SQLITE_DROP_TABLE,
+  A.SQLITE_DROP_TEMP_TABLE,
+  A.SQLITE_DROP_VTABLE,
+  A.SQLITE_ALTER_TABLE,
+]);
+
 const REFUSED: ReadonlyMap<number, string> = new Map([
   [A.SQLITE_ATTACH, "attaching a file is not allowed"],
   [A.SQLITE_DETACH, "detaching a file is not allowed"],
@@ -64,10 +75,18 @@ export function mayRead(action: number, first: string | null, second: string | n
   return !(action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension");
 }
 
+/** A statement of the agent's, and what it may do when it runs. */
+export interface Compiled<T> {
+  readonly statement: T;
+  readonly isWrite: boolean;
+  readonly changesTables: boolean;
+}
+
 export class StatementGuard {
   /** True while the runtime's own statements compile or run (SQLite compiles again after a schema change). */
   isTrusted = true;
   #isWrite = false;
+  #changesTables = false;
   #refusal: string | null = null;
 
   readonly authorize: Authorizer = (action, first, second) => {
@@ -75,6 +94,7 @@ export class StatementGuard {
     const tableSide = WRITES.get(action);
     if (tableSide !== undefined) {
       this.#isWrite = true;
+      if (TABLE_CHANGES.has(action)) this.#changesTables = true;
       const table = tableSide === "first" ? first : second;
       return table?.toLowerCase().startsWith(RESERVED_PREFIX) === true
         ? this.#refuse(`the table ${table} belongs to the runtime`)
@@ -91,13 +111,15 @@ export class StatementGuard {
     return true;
   };
 
-  /** Compiles one of the agent's statements and tells whether it writes. */
-  compile<T>(prepare: () => T): { statement: T; isWrite: boolean } {
+  /** Compiles one of the agent's statements and tells what it does. */
+  compile<T>(prepare: () => T): Compiled<T> {
     this.isTrusted = false;
     this.#isWrite = false;
+    this.#changesTables = false;
     this.#refusal = null;
     try {
-      return { statement: prepare(), isWrite: this.#isWrite };
+      const statement = prepare();
+      return { statement, isWrite: this.#isWrite, changesTables: this.#changesTables };
     } finally {
       this.isTrusted = true;
     }
