@@ -24,6 +24,7 @@ import { type InstancePlace, SqliteInstanceDatabase } from "./instance-database.
 import { instanceTemplate } from "./instance-template.ts";
 import { Journal } from "./journal/journal.ts";
 import { LogFiles } from "./log-files.ts";
+import { NewNames } from "./new-names.ts";
 import { queryInProcess } from "./read-only-query.ts";
 
 /** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
@@ -49,14 +50,14 @@ export class InstanceFiles implements InstanceStore {
   readonly #caches = new CacheBudget();
   /** Null while it is being opened. */
   readonly #open = new Map<string, SqliteInstanceDatabase | null>();
-  /** Instances whose name in its folder may not be on the disk yet. */
-  readonly #unsyncedNames: Set<string>;
+  readonly #newNames: NewNames;
   #foldersMade: Promise<void> | undefined;
 
   /** Brings every instance up to what the journal says first. */
   constructor(root: string, { onFailure, onStall, segmentBytes }: InstanceFilesOptions) {
     this.#root = root;
     this.#folderSync = new FolderSync(onFailure);
+    this.#newNames = new NewNames(this.#folderSync);
     const { journal, replayed } = Journal.open({
       folder: join(root, "journal"),
       folderSync: this.#folderSync,
@@ -69,7 +70,7 @@ export class InstanceFiles implements InstanceStore {
     });
     this.#journal = journal;
     this.#logs = new LogFiles(root);
-    this.#unsyncedNames = new Set(replayed);
+    for (const id of replayed) this.#newNames.add(this.#pathOf(id));
   }
 
   async open(ref: InstanceRef): Promise<InstanceDatabase> {
@@ -127,7 +128,7 @@ export class InstanceFiles implements InstanceStore {
     this.#foldersMade ??= this.#makeFolders();
     await this.#foldersMade;
     await this.#journal.created(id, key);
-    this.#unsyncedNames.add(id);
+    this.#newNames.add(path);
     const file = openSync(path, "w", 0o600);
     try {
       writeSync(file, instanceTemplate());
@@ -153,9 +154,7 @@ export class InstanceFiles implements InstanceStore {
       await database.close();
       await this.#syncClosed(id);
     }
-    if (!this.#unsyncedNames.has(id)) return;
-    await this.#folderSync.sync(dirname(this.#pathOf(id)));
-    this.#unsyncedNames.delete(id);
+    await this.#newNames.settle(this.#pathOf(id));
   }
 
   async #syncClosed(id: string): Promise<void> {
