@@ -18,7 +18,14 @@ import {
   type SqlParameter,
   type WebhookEvent,
 } from "../agents/index.ts";
-import { createEventTable, type EventRow, insertEvent, pruneEvents, type SqlTag } from "./event-table.ts";
+import {
+  createEventTable,
+  type EventRow,
+  insertEvent,
+  pruneEvents,
+  replaceOldest,
+  type SqlTag,
+} from "./event-table.ts";
 import { answerDirectDelivery } from "./direct-delivery.ts";
 
 /** What clients see of the newest event. */
@@ -65,8 +72,11 @@ export class WebhookAgent<
   readonly #sql: SqlTag = <Row>(parts: TemplateStringsArray, ...values: SqlParameter[]) =>
     this.#host.query(parts, values) as Row[];
   #hasTable = false;
-  /** So many more events are sure to fit before the table must be looked at, and until when its oldest is sure to be young enough. */
+  /** So many more events are sure to fit before the table must be looked at. */
   #room = 0;
+  /** True when the table is known to be full, so that each new event replaces the oldest. */
+  #isFull = false;
+  /** Until when the table's oldest event is sure to be young enough. */
   #roomEndsAt = 0;
 
   constructor(host: AgentHost, env?: Env) {
@@ -85,6 +95,7 @@ export class WebhookAgent<
   ): Row[] {
     // A subclass may write to the table, too.
     this.#room = 0;
+    this.#isFull = false;
     return super.sql<Row>(parts, ...values);
   }
 
@@ -140,13 +151,15 @@ export class WebhookAgent<
 
   #makeRoom(now: number): void {
     const { events, days } = (this.constructor as typeof WebhookAgent).retention;
-    if (this.#room > 0 && now < this.#roomEndsAt) {
-      this.#room -= 1;
+    if ((this.#room > 0 || this.#isFull) && now < this.#roomEndsAt) {
       this.#roomEndsAt = Math.min(this.#roomEndsAt, now + days * DAY_MS);
+      if (this.#isFull) replaceOldest(this.#sql);
+      else this.#room -= 1;
       return;
     }
     const room = pruneEvents(this.#sql, events, new Date(now - days * DAY_MS).toISOString());
     this.#room = room?.events ?? 0;
+    this.#isFull = room?.isFull ?? false;
     this.#roomEndsAt = room === null ? 0 : Date.parse(room.oldest) + days * DAY_MS;
   }
 
