@@ -24,6 +24,7 @@ const OPTIONS: TestServerOptions = {
     GITHUB_WEBHOOK_SECRET: SECRET,
     OBEY_WEBHOOK_SECRET: SECRET,
     ASK_WEBHOOK_SECRET: SECRET,
+    CHOOSE_WEBHOOK_SECRET: SECRET,
     OUT_SECRET,
   },
   file: {
@@ -34,6 +35,7 @@ const OPTIONS: TestServerOptions = {
       sources: {
         obey: { scheme: "generic", agent: "obedient-agent" },
         ask: { scheme: "generic", agent: "answering-agent" },
+        choose: { scheme: "generic", agent: "choosy-agent" },
       },
     },
   },
@@ -171,6 +173,34 @@ describe("the built-in agent", () => {
       expect([rows.length, rows[0]?.id, rows[99]?.id]).toEqual([100, "e-104", "e-5"]);
     } finally {
       await still.stop();
+    }
+  });
+
+  it("keeps exactly the newest, also after events that were rolled back", async () => {
+    const expected: string[] = [];
+    for (const [i, type] of [
+      "a",
+      "refused",
+      "b",
+      "refused",
+      "c",
+      "d",
+      "refused",
+      "e",
+      "f",
+      "refused",
+      "g",
+    ].entries()) {
+      const sent = await sendGeneric(
+        server.url,
+        "choose/few",
+        { i },
+        { "x-event-type": type, "x-event-id": `${i}` },
+      );
+      expect(sent.status).toBe(type === "refused" ? 500 : 200);
+      if (type !== "refused") expected.unshift(type);
+      const rows = await call<Row[]>("choosy-agent", "few", "getEvents");
+      expect(rows.map((row) => row.type)).toEqual(expected.slice(0, 3));
     }
   });
 

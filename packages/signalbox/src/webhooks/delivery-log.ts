@@ -16,14 +16,13 @@ import type { DeliveryFilter, DeliveryRecord } from "./delivery-record.ts";
 import { matches } from "./delivery-record.ts";
 import { DeliveryTable } from "./delivery-table.ts";
 import { Ring } from "./ring.ts";
+import { WaitingDeliveries } from "./waiting-deliveries.ts";
 
 const FLUSH_AFTER_MS = 1000;
 /** Rows a transaction: short enough (a few milliseconds) that no request notices. */
 const ROWS_PER_WRITE = 100;
 /** Larger bodies are listed but not kept. */
 const MAX_KEPT_BODY_BYTES = 256 * 1024;
-/** Bodies of all records that wait to be written; beyond it records wait without their bodies. */
-const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 export interface DeliveryPage {
   readonly records: readonly DeliveryRecord[];
@@ -36,8 +35,7 @@ export class DeliveryLog {
   readonly #logger: Logger;
   readonly #keep: number;
   readonly #rejected: Ring<DeliveryRecord>;
-  readonly #waiting: Ring<DeliveryRecord>;
-  #waitingBytes = 0;
+  readonly #waiting: WaitingDeliveries;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
@@ -46,7 +44,7 @@ export class DeliveryLog {
     this.#logger = logger;
     this.#keep = keep;
     this.#rejected = new Ring(keep);
-    this.#waiting = new Ring(keep);
+    this.#waiting = new WaitingDeliveries(keep);
   }
 
   record(record: DeliveryRecord): void {
@@ -54,11 +52,8 @@ export class DeliveryLog {
       this.#rejected.push(record);
       return;
     }
-    const bytes = record.body?.length ?? 0;
-    const isKept = bytes <= MAX_KEPT_BODY_BYTES && this.#waitingBytes + bytes <= MAX_WAITING_BYTES;
-    if (isKept) this.#waitingBytes += bytes;
-    const dropped = this.#waiting.push(isKept ? record : { ...record, body: null });
-    this.#waitingBytes -= dropped?.body?.length ?? 0;
+    const isKept = (record.body?.length ?? 0) <= MAX_KEPT_BODY_BYTES;
+    this.#waiting.push(isKept ? record : { ...record, body: null });
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_AFTER_MS).unref();
   }
 
@@ -67,7 +62,6 @@ export class DeliveryLog {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const records = this.#waiting.drain();
-    this.#waitingBytes = 0;
     if (records.length > 0) {
       this.#writing = this.#writing
         .then(() => this.#write(records))

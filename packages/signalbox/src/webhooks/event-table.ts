@@ -96,13 +96,15 @@ interface Ends {
 export interface Room {
   /** So many more events fit. */
   readonly events: number;
-  /** Time of the oldest event. */
+  /** There are exactly as many as are kept, whether or not the transaction of the look is rolled back. */
+  readonly isFull: boolean;
+  /** Time of an event that was the oldest; those that are left are no older. */
   readonly oldest: string;
 }
 
 /**
- * Keeps the newest `keep` events, and none before `earliest`. One look at both ends of the table tells what is to be done, which is nothing
- * or, with a full table, to delete the one oldest row. Of events of one millisecond the one stored first is the oldest.
+ * Called after `insertEvent`. Keeps the newest `keep` events, and none before `earliest`. One look at both ends of the table tells what is to
+ * be done, which is nothing or, with a full table, to delete the one oldest row. Of events of one millisecond the one stored first is the oldest.
  * Returns the room there is, or null when it would take another look to know.
  */
 export function pruneEvents(sql: SqlTag, keep: number, earliest: string): Room | null {
@@ -111,11 +113,22 @@ export function pruneEvents(sql: SqlTag, keep: number, earliest: string): Room |
     WHERE timestamp = (SELECT min(timestamp) FROM events) ORDER BY rowid LIMIT 1`;
   if (found === undefined) return null;
   const { count, oldest, timestamp } = found;
-  if (timestamp >= earliest && count <= keep) return { events: keep - count, oldest: timestamp };
+  if (timestamp >= earliest && count <= keep) {
+    return { events: keep - count, isFull: false, oldest: timestamp };
+  }
+  if (timestamp >= earliest && count === keep + 1) {
+    sql`DELETE FROM events WHERE rowid = ${oldest}`;
+    return { events: 0, isFull: true, oldest: timestamp };
+  }
   if (timestamp < earliest) sql`DELETE FROM events WHERE timestamp < ${earliest}`;
-  else if (count === keep + 1) sql`DELETE FROM events WHERE rowid = ${oldest}`;
-  if (count > keep + 1) pruneByCount(sql, keep);
+  if (count > keep) pruneByCount(sql, keep);
   return null;
+}
+
+/** Makes room for the event that `insertEvent` has just stored in a full table, if it did store it. */
+export function replaceOldest(sql: SqlTag): void {
+  sql`DELETE FROM events WHERE changes() = 1 AND rowid =
+    (SELECT rowid FROM events WHERE timestamp = (SELECT min(timestamp) FROM events) ORDER BY rowid LIMIT 1)`;
 }
 
 function pruneByCount(sql: SqlTag, keep: number): void {

@@ -25,6 +25,7 @@ import {
   type EventRow,
   insertEvent,
   pruneEvents,
+  replaceOldest,
   requireEventTable,
   requireOneFormOfTime,
   type SqlTag,
@@ -76,8 +77,11 @@ export class WebhookAgent<
   readonly #sql: SqlTag = <Row>(parts: readonly string[], ...values: SqlParameter[]) =>
     this.#host.query(parts, values) as Row[];
   #hasTable: boolean;
-  /** So many more events are sure to fit before the table must be looked at, and until when its oldest is sure to be young enough. */
+  /** So many more events are sure to fit before the table must be looked at. */
   #room = 0;
+  /** True when the table is known to be full, so that each new event replaces the oldest. */
+  #isFull = false;
+  /** Until when the table's oldest event is sure to be young enough. */
   #roomEndsAt = 0;
 
   constructor(host: AgentHost, env?: Env) {
@@ -97,6 +101,7 @@ export class WebhookAgent<
   ): Row[] {
     // A subclass may write to the table, too, and in its own way.
     this.#room = 0;
+    this.#isFull = false;
     if (this.#host.mayInsert(parts, EVENT_TABLE)) {
       this.#requireTable();
       requireOneFormOfTime(this.#sql);
@@ -156,13 +161,15 @@ export class WebhookAgent<
 
   #makeRoom(now: number): void {
     const { events, days } = (this.constructor as typeof WebhookAgent).retention;
-    if (this.#room > 0 && now < this.#roomEndsAt) {
-      this.#room -= 1;
+    if ((this.#room > 0 || this.#isFull) && now < this.#roomEndsAt) {
       this.#roomEndsAt = Math.min(this.#roomEndsAt, now + days * DAY_MS);
+      if (this.#isFull) replaceOldest(this.#sql);
+      else this.#room -= 1;
       return;
     }
     const room = pruneEvents(this.#sql, events, new Date(now - days * DAY_MS).toISOString());
     this.#room = room?.events ?? 0;
+    this.#isFull = room?.isFull ?? false;
     this.#roomEndsAt = room === null ? 0 : Date.parse(room.oldest) + days * DAY_MS;
   }
 

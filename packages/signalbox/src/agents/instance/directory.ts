@@ -8,6 +8,7 @@
  * 3. Work of sleeping instances is found through the catalog's `next_due_at` alone; one timer serves all of them.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { RecencyList } from "../../core/recency-list.ts";
 import type { InstanceRef } from "../../storage/ports/instance-store.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
 import { runOutsideTurns } from "../turns/current-turn.ts";
@@ -29,10 +30,8 @@ export class Directory {
   readonly #limits: DirectoryLimits;
   readonly #definitions: ReadonlyMap<string, AgentDefinition>;
   readonly #onDestroy: (ref: InstanceRef) => Promise<void>;
-  /** Least recently used first. */
   readonly #instances = new Map<string, Instance>();
-  /** The one that was asked for last: it need not be moved to the end again. */
-  #latest: Instance | null = null;
+  readonly #byUse = new RecencyList<Instance>();
   readonly #leaving = new Map<string, Promise<void>>();
   readonly #events: InstanceEvents;
   #sweepTimer: NodeJS.Timeout | undefined;
@@ -72,11 +71,7 @@ export class Directory {
     const key = `${definition.kebab}/${name}`;
     const known = this.#instances.get(key);
     if (known !== undefined) {
-      if (known !== this.#latest) {
-        this.#instances.delete(key);
-        this.#instances.set(key, known);
-        this.#latest = known;
-      }
+      this.#byUse.use(known);
       return known;
     }
     if (this.#isStopping) throw new SignalboxError("stopping", { headers: { "retry-after": "1" } });
@@ -89,7 +84,7 @@ export class Directory {
     }
     const instance = new Instance(this.#environment, this.#events, definition, name);
     this.#instances.set(key, instance);
-    this.#latest = instance;
+    this.#byUse.use(instance);
     // The start belongs to no turn, also when another agent's call caused it.
     runOutsideTurns(() => instance.start(this.#whenRoom(key)));
     return instance;
@@ -205,7 +200,7 @@ export class Directory {
 
   #onLeave(instance: Instance, closed: Promise<void>, nextDueAt: number | null): void {
     if (this.#instances.get(instance.key) === instance) this.#instances.delete(instance.key);
-    if (this.#latest === instance) this.#latest = null;
+    this.#byUse.delete(instance);
     this.#hold(instance.key, closed);
     this.#environment.catalog.touch(instance.ref, instance.lastActiveAt);
     this.#environment.catalog.setDueLazily(instance.ref, nextDueAt);
@@ -225,7 +220,7 @@ export class Directory {
   /** Sends the longest idle to sleep until there is room for `room` more. */
   #shrink(room = 0): void {
     if (this.#instances.size + room <= this.#limits.maxActiveInstances) return;
-    for (const instance of this.#instances.values()) {
+    for (const instance of this.#byUse.oldestFirst()) {
       if (!instance.isIdle) continue;
       instance.hibernate();
       if (this.#instances.size + room <= this.#limits.maxActiveInstances) return;
@@ -234,7 +229,7 @@ export class Directory {
 
   #sweep(): void {
     const idleSince = this.#environment.clock.now() - this.#limits.idleTimeoutMs;
-    for (const instance of this.#instances.values()) {
+    for (const instance of this.#byUse.oldestFirst()) {
       if (!instance.isIdle || instance.lastActiveAt > idleSince) continue;
       instance.hibernate();
       // Closing folds the log into the file, which blocks for a moment: one at a time, the rest with the next look.

@@ -88,10 +88,11 @@ export function writeState(
   const json = state.set(next);
   const frame = `{"type":"cf_agent_state","state":${json}}`;
   instance.group.broadcast(frame, source === "server" ? [] : [source.id]);
-  instance.activity.record("state", instance.environment.clock.now(), {
-    bytes: json.length,
-    source: source === "server" ? "server" : source.id,
-  });
+  instance.activity.recordState(
+    instance.environment.clock.now(),
+    json.length,
+    source === "server" ? "server" : source.id,
+  );
   if (!instance.definition.hasStateHook) return;
   try {
     const pending = agent.onStateChanged(next, source);

@@ -11,6 +11,7 @@
  * 3. Acknowledgements wait for the database's sync and for the catalog's entry of this instance and of its next due work.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase, InstanceRef } from "../../storage/ports/instance-store.ts";
 import { Activity } from "./activity.ts";
 import type { AnyAgent } from "../agent.ts";
@@ -60,7 +61,7 @@ export interface InstanceEvents {
   onDestroyRequest(instance: Instance): Promise<void>;
 }
 
-export class Instance implements TurnOwner {
+export class Instance implements TurnOwner, Ranked<Instance> {
   readonly definition: AgentDefinition;
   readonly ref: InstanceRef;
   /** `agent/name`. */
@@ -81,6 +82,9 @@ export class Instance implements TurnOwner {
   #nextDueAt: number | null = null;
   #left: Promise<void> = Promise.resolve();
   lastActiveAt: number;
+  /** The directory's. */
+  older: Instance | null = null;
+  newer: Instance | null = null;
 
   constructor(
     environment: InstanceEnvironment,
@@ -320,12 +324,9 @@ export class Instance implements TurnOwner {
     // Whoever watches an instance must not fill its history with their own looking, nor keep it awake.
     if (turn.kind === "look" && error === null) return;
     this.lastActiveAt = clock.now();
-    const detail = { kind: turn.kind, label: turn.label, ms: Math.round(durationMs * 100) / 100 };
-    if (error === null) {
-      this.activity.record("turn", this.lastActiveAt, detail);
-      return;
-    }
-    this.activity.record("turn:error", this.lastActiveAt, { ...detail, error: messageOf(error) });
+    const message = error === null ? null : messageOf(error);
+    this.activity.recordTurn(this.lastActiveAt, turn.kind, turn.label, durationMs, message);
+    if (error === null) return;
     if (turn.kind !== "hook" && turn.kind !== "start" && !(error instanceof SignalboxError)) {
       this.#logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
       this.#tellAgent(error);

@@ -124,14 +124,19 @@ export class Mailbox {
       count += 1;
       const turn = this.#waiting[this.#head] as Turn;
       this.#head += 1;
-      if (this.#head === this.#waiting.length || this.#head > 1024) {
-        this.#waiting = this.#waiting.slice(this.#head);
-        this.#head = 0;
-      }
+      this.#dropStarted();
       this.#execute(turn);
     }
     this.#isDraining = false;
     if (this.isIdle) this.#options.onIdle();
+  }
+
+  /** Removes turns that have started. A list that becomes empty keeps its memory: a new one with every event would outlive it. */
+  #dropStarted(): void {
+    if (this.#head === this.#waiting.length) while (this.#waiting.length > 0) this.#waiting.pop();
+    else if (this.#head > 1024) this.#waiting = this.#waiting.slice(this.#head);
+    else return;
+    this.#head = 0;
   }
 
   #drainLater(schedule: (callback: () => void) => unknown): void {

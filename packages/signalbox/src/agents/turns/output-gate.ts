@@ -157,11 +157,9 @@ export class OutputGate {
   }
 
   #flush(covered: number): void {
-    const ready = this.#waiting;
     let count = 0;
-    while (count < ready.length && (ready[count]?.after ?? 0) <= covered) count++;
-    this.#waiting = ready.slice(count);
-    for (let i = 0; i < count; i++) ready[i]?.output.release();
+    while (count < this.#waiting.length && (this.#waiting[count]?.after ?? 0) <= covered) count++;
+    for (const { output } of this.#waiting.splice(0, count)) output.release();
   }
 
   #fail(error: Error): void {

@@ -39,7 +39,6 @@ export interface Participant {
 const SAVEPOINT = rawSql("SAVEPOINT segment");
 const RELEASE = rawSql("RELEASE segment");
 const ROLLBACK_TO = rawSql("ROLLBACK TO segment");
-const SCHEMA_VERSION = rawSql("PRAGMA schema_version");
 const DEFERRABLE = sql`SELECT 1 AS found FROM sqlite_schema WHERE sql LIKE '%deferrable%' LIMIT 1`;
 
 /** Segments in a batch: nearly all there is to gain, and few enough that their pages stay in the connection's cache. */
@@ -66,8 +65,8 @@ export class Transactions {
   #batched = 0;
   /** Of the batch's last segment. */
   #lastOwner: Turn | undefined;
-  /** Number of the schema that `#hasDeferrable` was read from. */
-  #schema = -1;
+  /** The database's count of changes as of which `#hasDeferrable` is known. */
+  #tableChanges = -1;
   #hasDeferrable = false;
   #failure: Error | null = null;
   /** Those who wait for the open segment to end and the batch to be committed. */
@@ -252,9 +251,9 @@ export class Transactions {
 
   /** True when a segment's commit cannot fail for what the segment wrote, so that it may share one with others. */
   #canShare(): boolean {
-    const schema = this.#database.get<{ schema_version: number }>(SCHEMA_VERSION)?.schema_version ?? 0;
-    if (schema !== this.#schema) {
-      this.#schema = schema;
+    const { tableChanges } = this.#database;
+    if (tableChanges !== this.#tableChanges) {
+      this.#tableChanges = tableChanges;
       this.#hasDeferrable = this.#database.get(DEFERRABLE) !== undefined;
     }
     return !this.#hasDeferrable;

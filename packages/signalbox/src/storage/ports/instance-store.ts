@@ -60,6 +60,9 @@ export interface InstanceDatabase {
    */
   agentStatement(parts: readonly string[]): AgentStatement;
 
+  /** Goes up whenever a statement of the agent's may have added or removed tables or their constraints. */
+  readonly tableChanges: number;
+
   begin(): void;
   commit(): void;
   /** Ends a transaction without a trace; no error when none is open. */

@@ -14,10 +14,11 @@ import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
 import { type PreparedStatement, SqliteConnection } from "../connection.ts";
 import { StatementCache, textOf } from "../statement-cache.ts";
 import { checkSchema } from "./instance-template.ts";
+import type { CacheBudget } from "./cache-budget.ts";
 import type { Entry, Journal } from "./journal/journal.ts";
 import { WalTail } from "./journal/wal-frames.ts";
 import type { LogFile, LogFiles } from "./log-files.ts";
-import { type Effects, StatementGuard } from "./statement-guard.ts";
+import { type Compiled, StatementGuard } from "./statement-guard.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
@@ -28,6 +29,8 @@ const COMMIT = rawSql("COMMIT");
  */
 const SETTINGS = `PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;
   PRAGMA cache_size = 2; PRAGMA shrink_memory; PRAGMA temp_store = MEMORY; PRAGMA user_version; PRAGMA cache_size = -256;`;
+/** For an instance that has filled its log once: the hundred events of 4 KB that webhooks keep fit, with room to spare. */
+const LARGE_CACHE = rawSql("PRAGMA cache_size = -1024");
 /** Copies the log into the main file; the next commit starts the log over. */
 const FOLD = rawSql("PRAGMA wal_checkpoint(PASSIVE)");
 /** A webhook of 4 KB writes dozens of pages of 1 KiB: a log folded at a few hundred would cost a busy instance much of its rate. */
@@ -49,6 +52,7 @@ export interface InstancePlace {
 export interface InstanceDatabaseParts {
   readonly journal: Journal;
   readonly logs: LogFiles;
+  readonly caches: CacheBudget;
   readonly onClose: () => void;
 }
 
@@ -63,6 +67,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   readonly #guard = new StatementGuard();
   readonly #journal: Journal;
   readonly #logs: LogFiles;
+  readonly #caches: CacheBudget;
   readonly #onClose: () => void;
   readonly #log: LogFile;
   readonly #tail: WalTail;
@@ -75,19 +80,22 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   /** Those who wait for the open transaction to end; a busy instance has one open nearly always. */
   #onEnd: (() => void)[] = [];
   #closed: Promise<void> | null = null;
+  #tableChanges = 0;
+  #hasLargeCache = false;
 
   private constructor(
     place: InstancePlace,
     isNew: boolean,
     connection: SqliteConnection,
     log: LogFile,
-    { journal, logs, onClose }: InstanceDatabaseParts,
+    { journal, logs, caches, onClose }: InstanceDatabaseParts,
   ) {
     this.#place = place;
     this.isNew = isNew;
     this.#connection = connection;
     this.#journal = journal;
     this.#logs = logs;
+    this.#caches = caches;
     this.#onClose = onClose;
     this.#log = log;
     this.#tail = new WalTail(log.fd);
@@ -139,6 +147,10 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     const statement = this.#compile(textOf(parts));
     this.#agentStatements.set(parts, statement);
     return statement;
+  }
+
+  get tableChanges(): number {
+    return this.#tableChanges;
   }
 
   begin(): void {
@@ -202,6 +214,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     this.#connection.close();
     this.#logs.giveBack(this.#log, this.#tail.extent);
     for (const descriptor of this.#descriptors) closeSync(descriptor);
+    if (this.#hasLargeCache) this.#caches.giveBack();
     this.#onClose();
   }
 
@@ -221,7 +234,14 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
       return;
     }
     await this.#betweenTransactions();
-    if (this.#closed === null && this.#tail.length > FOLD_BYTES) this.#fold();
+    if (this.#closed !== null || this.#tail.length <= FOLD_BYTES) return;
+    if (this.#fold()) this.#enlargeCache();
+  }
+
+  #enlargeCache(): void {
+    if (this.#hasLargeCache || !this.#caches.take()) return;
+    this.#hasLargeCache = true;
+    this.#connection.run(LARGE_CACHE);
   }
 
   #betweenTransactions(): Promise<void> {
@@ -250,12 +270,13 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   #compile(text: string): AgentStatement {
-    const { statement, effects } = this.#prepare(text);
+    const compiled = this.#prepare(text);
+    const { statement, isWrite, inserts, createsTrigger } = compiled;
     if (hasStatement(text.slice(statement.text.length))) return this.#script(text);
     return {
-      isWrite: effects.isWrite,
-      mayInsert: (table) => effects.createsTrigger || effects.inserts.has(table),
-      all: (values) => this.#explained(text, () => this.#guard.run(() => statement.all(values))),
+      isWrite,
+      mayInsert: (table) => createsTrigger || inserts.has(table),
+      all: (values) => this.#execute(text, compiled, values),
     };
   }
 
@@ -272,16 +293,25 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
           throw new SqlError("several statements in one text cannot take values; run them one by one", text);
         let rows: Record<string, SqlValue>[] = [];
         for (let rest = text; hasStatement(rest);) {
-          const { statement } = this.#prepare(rest);
-          rows = this.#explained(rest, () => this.#guard.run(() => statement.all([])));
-          rest = rest.slice(statement.text.length);
+          const compiled = this.#prepare(rest);
+          rows = this.#execute(rest, compiled, []);
+          rest = rest.slice(compiled.statement.text.length);
         }
         return rows;
       },
     };
   }
 
-  #prepare(text: string): { statement: PreparedStatement; effects: Effects } {
+  #execute(
+    text: string,
+    { statement, changesTables }: Compiled<PreparedStatement>,
+    values: readonly SqlValue[],
+  ): Record<string, SqlValue>[] {
+    if (changesTables) this.#tableChanges += 1;
+    return this.#explained(text, () => this.#guard.run(() => statement.all(values)));
+  }
+
+  #prepare(text: string): Compiled<PreparedStatement> {
     return this.#explained(text, () => this.#guard.compile(() => this.#connection.prepare(text)));
   }
 

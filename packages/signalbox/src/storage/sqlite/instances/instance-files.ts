@@ -18,12 +18,14 @@ import type {
   QueryLimits,
   QueryResult,
 } from "../../ports/instance-store.ts";
+import { CacheBudget } from "./cache-budget.ts";
 import { FolderSync } from "./folder-sync.ts";
 import { type InstancePlace, SqliteInstanceDatabase } from "./instance-database.ts";
 import { instanceTemplate } from "./instance-template.ts";
 import { Journal } from "./journal/journal.ts";
 import { ID_BYTES, type Template } from "./journal/record.ts";
 import { LogFiles } from "./log-files.ts";
+import { NewNames } from "./new-names.ts";
 import { queryInProcess } from "./read-only-query.ts";
 
 /** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
@@ -44,16 +46,17 @@ export class InstanceFiles implements InstanceStore {
   readonly #folderSync: FolderSync;
   readonly #journal: Journal;
   readonly #logs: LogFiles;
+  readonly #caches = new CacheBudget();
   /** Null while it is being opened. */
   readonly #open = new Map<string, SqliteInstanceDatabase | null>();
-  /** Instances whose name in its folder may not be on the disk yet. */
-  readonly #unsyncedNames: Set<string>;
+  readonly #newNames: NewNames;
   #foldersMade: Promise<void> | undefined;
 
   /** Brings every instance up to what the journal says first. */
   constructor(root: string, { onFailure, onStall, segmentBytes }: InstanceFilesOptions) {
     this.#root = normalize(root);
     this.#folderSync = new FolderSync(onFailure);
+    this.#newNames = new NewNames(this.#folderSync);
     const { journal, replayed } = Journal.open({
       folder: join(root, "journal"),
       folderSync: this.#folderSync,
@@ -66,7 +69,7 @@ export class InstanceFiles implements InstanceStore {
     });
     this.#journal = journal;
     this.#logs = new LogFiles(root);
-    this.#unsyncedNames = new Set(replayed);
+    for (const id of replayed) this.#newNames.add(this.#pathOf(id));
   }
 
   async open(ref: InstanceRef, schema = ""): Promise<InstanceDatabase> {
@@ -76,8 +79,16 @@ export class InstanceFiles implements InstanceStore {
     this.#open.set(id, null);
     try {
       const template = existsSync(path) ? null : instanceTemplate(schema);
-      if (template !== null) await this.#announce(place, template);
-      const parts = { journal: this.#journal, logs: this.#logs, onClose: () => this.#open.delete(id) };
+      if (template !== null) {
+        await this.#announce(place, template);
+        this.#newNames.add(path);
+      }
+      const parts = {
+        journal: this.#journal,
+        logs: this.#logs,
+        caches: this.#caches,
+        onClose: () => this.#open.delete(id),
+      };
       const database = SqliteInstanceDatabase.open(place, template?.bytes ?? null, parts);
       this.#open.set(id, database);
       return database;
@@ -120,7 +131,6 @@ export class InstanceFiles implements InstanceStore {
     this.#foldersMade ??= this.#makeFolders();
     await this.#foldersMade;
     await this.#journal.created(id, key, template);
-    this.#unsyncedNames.add(id);
   }
 
   async #makeFolders(): Promise<void> {
@@ -140,9 +150,7 @@ export class InstanceFiles implements InstanceStore {
       await database.close();
       await this.#syncClosed(id);
     }
-    if (!this.#unsyncedNames.has(id)) return;
-    await this.#folderSync.sync(dirname(this.#pathOf(id)));
-    this.#unsyncedNames.delete(id);
+    await this.#newNames.settle(this.#pathOf(id));
   }
 
   async #syncClosed(id: string): Promise<void> {

@@ -50,6 +50,17 @@ const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
   [A.SQLITE_REINDEX, "first"],
 ]);
 
+/** What adds or removes tables and their constraints. */
+const TABLE_CHANGES: ReadonlySet<number> = new Set([
+  A.SQLITE_CREATE_TABLE,
+  A.SQLITE_CREATE_TEMP_TABLE,
+  A.SQLITE_CREATE_VTABLE,
+  A.SQLITE_DROP_TABLE,
+  A.SQLITE_DROP_TEMP_TABLE,
+  A.SQLITE_DROP_VTABLE,
+  A.SQLITE_ALTER_TABLE,
+]);
+
 const TRIGGERS: ReadonlySet<number> = new Set([A.SQLITE_CREATE_TRIGGER, A.SQLITE_CREATE_TEMP_TRIGGER]);
 
 const REFUSED: ReadonlyMap<number, string> = new Map([
@@ -66,9 +77,11 @@ export function mayRead(action: number, first: string | null, second: string | n
   return !(action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension");
 }
 
-/** What a statement does, as far as it matters to others. */
-export interface Effects {
+/** A statement of the agent's, and what it may do when it runs. */
+export interface Compiled<T> {
+  readonly statement: T;
   readonly isWrite: boolean;
+  readonly changesTables: boolean;
   /** Tables that rows are inserted into, also by triggers, in small letters. */
   readonly inserts: ReadonlySet<string>;
   /** What its trigger will do is only known when the trigger is run. */
@@ -81,6 +94,7 @@ export class StatementGuard {
   /** True while the runtime's own statements compile or run (SQLite compiles again after a schema change). */
   isTrusted = true;
   #isWrite = false;
+  #changesTables = false;
   #createsTrigger = false;
   #inserts: Set<string> | null = null;
   #refusal: string | null = null;
@@ -90,9 +104,10 @@ export class StatementGuard {
     const tableSide = WRITES.get(action);
     if (tableSide !== undefined) {
       this.#isWrite = true;
-      if (action === A.SQLITE_INSERT && first !== null)
-        (this.#inserts ??= new Set()).add(first.toLowerCase());
+      if (TABLE_CHANGES.has(action)) this.#changesTables = true;
       else if (TRIGGERS.has(action)) this.#createsTrigger = true;
+      else if (action === A.SQLITE_INSERT && first !== null)
+        (this.#inserts ??= new Set()).add(first.toLowerCase());
       const table = tableSide === "first" ? first : second;
       return table?.toLowerCase().startsWith(RESERVED_PREFIX) === true
         ? this.#refuse(`the table ${table} belongs to the runtime`)
@@ -110,9 +125,10 @@ export class StatementGuard {
   };
 
   /** Compiles one of the agent's statements and tells what it does. */
-  compile<T>(prepare: () => T): { statement: T; effects: Effects } {
+  compile<T>(prepare: () => T): Compiled<T> {
     this.isTrusted = false;
     this.#isWrite = false;
+    this.#changesTables = false;
     this.#createsTrigger = false;
     this.#inserts = null;
     this.#refusal = null;
@@ -120,11 +136,10 @@ export class StatementGuard {
       const statement = prepare();
       return {
         statement,
-        effects: {
-          isWrite: this.#isWrite,
-          inserts: this.#inserts ?? NO_TABLES,
-          createsTrigger: this.#createsTrigger,
-        },
+        isWrite: this.#isWrite,
+        changesTables: this.#changesTables,
+        inserts: this.#inserts ?? NO_TABLES,
+        createsTrigger: this.#createsTrigger,
       };
     } finally {
       this.isTrusted = true;
