@@ -100,6 +100,14 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const webSockets = new WebSocketDoor(doorOptions, hub, parts.logger);
   const door: AgentsDoor = {
     hasAgent: (agent) => definitions.has(agent),
+    prepare(target) {
+      const definition = definitions.get(target.agent);
+      try {
+        if (definition !== undefined) directory.get(definition, checkInstanceName(target.name));
+      } catch {
+        // The event itself will be told.
+      }
+    },
     async deliver(target, event) {
       const definition = definitions.get(target.agent);
       if (definition === undefined) throw new SignalboxError("agent_not_found");

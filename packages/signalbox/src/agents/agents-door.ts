@@ -25,6 +25,8 @@ export type DeliveryOutcome =
 
 export interface AgentsDoor {
   hasAgent(agent: string): boolean;
+  /** An event for the instance is about to come: brings it into memory, creating it if needed, and tells nobody if that fails. */
+  prepare(target: DeliveryTarget): void;
   /**
    * Runs one verified event as a turn of the instance, creating the instance if needed. The ledger entry of the delivery id and what
    * the handler wrote since its last await are one transaction; concurrent copies of one delivery run once.

@@ -7,6 +7,9 @@
  *    delivery goes on, and the first writer wins.
  * 2. Only verified deliveries get here, so nobody without a secret can make a row.
  * 3. Names that cannot be shared (no `-`) cost nothing; known ones cost a look into memory.
+ *
+ * A claim's name is certain before the row is on the disk. Whoever asked is told by `onName`, so that they can prepare meanwhile; nothing of the
+ * entity's may be stored under the name before the claim has resolved.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { LRUCache } from "lru-cache";
@@ -21,6 +24,7 @@ interface Claim {
   readonly agent: string;
   readonly name: string;
   readonly entity: string;
+  readonly onName: (name: string) => void;
   resolve(owner: string): void;
   reject(error: unknown): void;
 }
@@ -34,20 +38,25 @@ export class EntityClaims {
     this.#database = database;
   }
 
-  /** The instance name of an entity whose plain name is `name`; synchronous for everything seen before. */
-  resolve(agent: string, name: string, entity: string): string | Promise<string> {
+  /** The instance name of an entity whose plain name is `name`; synchronous, and without `onName`, for everything seen before. */
+  resolve(
+    agent: string,
+    name: string,
+    entity: string,
+    onName: (name: string) => void = () => undefined,
+  ): string | Promise<string> {
     if (!isAmbiguous(name)) return name;
     const wanted = normalise(entity);
     const owner = this.#owners.get(keyOf(agent, name));
     if (owner !== undefined) return nameFor(name, wanted, owner);
-    return this.#claim(agent, name, wanted).then((first) => nameFor(name, wanted, first));
+    return this.#claim(agent, name, wanted, onName).then((first) => nameFor(name, wanted, first));
   }
 
-  #claim(agent: string, name: string, entity: string): Promise<string> {
+  #claim(agent: string, name: string, entity: string, onName: (name: string) => void): Promise<string> {
     return new Promise((resolve, reject) => {
       // Claims that come while this turn of the event loop lasts share one transaction.
       if (this.#waiting.length === 0) setImmediate(() => void this.#write());
-      this.#waiting.push({ agent, name, entity, resolve, reject });
+      this.#waiting.push({ agent, name, entity, onName, resolve, reject });
     });
   }
 
@@ -70,6 +79,8 @@ export class EntityClaims {
                 );
           found.push(row?.entity ?? entity);
         }
+        // The commit comes first, which takes no time of the event loop's; then, while it is synced, those who want to prepare.
+        setImmediate(() => claims.forEach((claim, i) => tellName(claim, found[i] ?? claim.entity)));
         return found;
       });
       claims.forEach(({ agent, name, entity, resolve }, i) => {
@@ -80,6 +91,14 @@ export class EntityClaims {
     } catch (error) {
       for (const claim of claims) claim.reject(error);
     }
+  }
+}
+
+function tellName({ name, entity, onName }: Claim, owner: string): void {
+  try {
+    onName(nameFor(name, entity, owner));
+  } catch {
+    // A name that cannot be had is told when the claim resolves.
   }
 }
 

@@ -186,7 +186,9 @@ export class Intake {
       if (urlEntity !== exact) throw new SignalboxError("webhook_entity_mismatch");
     }
     if (source.entityForm === "reversible") return requireName(toInstanceName(entity, "reversible"));
-    return this.#parts.claims.resolve(source.agent, plain, entity);
+    const { claims, agents } = this.#parts;
+    const { agent } = source;
+    return claims.resolve(agent, plain, entity, (name) => agents.prepare({ agent, name }));
   }
 
   #record(

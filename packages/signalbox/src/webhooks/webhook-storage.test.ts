@@ -145,6 +145,23 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect(await restarted.resolve("other-agent", "a-b-c", "a-b/c")).toBe("a-b-c");
   });
 
+  it("a claim's name is told once, before the claim is durable", async () => {
+    const told: string[] = [];
+    const tell = (name: string) => told.push(name);
+    const claims = new EntityClaims(database);
+    const both = [
+      claims.resolve("teller", "x-y-z", "x/y-z", tell),
+      claims.resolve("teller", "x-y-z", "x-y/z", tell),
+    ].map(async (claim) => {
+      const name = await claim;
+      expect(told).toContain(name);
+      return name;
+    });
+    expect(await Promise.all(both)).toEqual(["x-y-z", "x-y_2fz"]);
+    expect(claims.resolve("teller", "x-y-z", "x/y-z", tell)).toBe("x-y-z");
+    expect(told).toEqual(["x-y-z", "x-y_2fz"]);
+  });
+
   it("a name that cannot be shared needs no claim", () => {
     expect(new EntityClaims(database).resolve("webhook-agent", "cus_1", "cus_1")).toBe("cus_1");
   });
