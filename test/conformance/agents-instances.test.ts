@@ -265,6 +265,7 @@ describe("an agent's own SQL", () => {
     ["VACUUM INTO 'copy.db'", ""],
     ["SELEKT", "syntax error"],
   ])("refuses %s", async (text, reason) => {
+    await call(server, "counter/sql/rpc/haveWork");
     const answer = await run(text);
     expect(answer.status).toBe(500);
     expect(answer.body.errors[0].message).toContain(reason);

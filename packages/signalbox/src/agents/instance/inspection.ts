@@ -7,6 +7,7 @@ import { OutputGate } from "../turns/output-gate.ts";
 import { Schedules } from "../work/schedules.ts";
 import { Transactions } from "../turns/transactions.ts";
 import { WorkQueue } from "../work/work-queue.ts";
+import { WorkTables } from "../work/work-tables.ts";
 
 /** The parts of an instance that can be read. */
 export interface InstanceReader {
@@ -24,12 +25,13 @@ export function readerOf(database: InstanceDatabase, clock: Clock): InstanceRead
     () => undefined,
   );
   const transactions = new Transactions(database, gate, () => undefined);
-  const deadLetters = new DeadLetters(database, transactions, clock, () => undefined);
+  const tables = new WorkTables(database, transactions);
+  const deadLetters = new DeadLetters(tables, clock, () => undefined);
   return {
     database,
     state: new InstanceState(database, transactions, 0),
     deadLetters,
-    workQueue: new WorkQueue(database, transactions, deadLetters, clock, () => undefined),
-    schedules: new Schedules(database, transactions, deadLetters, clock, () => undefined),
+    workQueue: new WorkQueue(tables, deadLetters, clock, () => undefined),
+    schedules: new Schedules(tables, deadLetters, clock, () => undefined),
   };
 }

@@ -31,6 +31,7 @@ import { Transactions } from "../turns/transactions.ts";
 import type { Turn, TurnOwner, TurnSpec } from "../turns/turn.ts";
 import { WorkPump } from "../work/work-pump.ts";
 import { WorkQueue } from "../work/work-queue.ts";
+import { WorkTables } from "../work/work-tables.ts";
 
 /** What exists only while the database is open. */
 export interface InstanceParts {
@@ -217,9 +218,10 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     const transactions = new Transactions(database, gate, (error) => this.#startAgain(error));
     const state = new InstanceState(database, transactions, limits.maxStateBytes);
     const changed = () => pump.changed();
-    const deadLetters = new DeadLetters(database, transactions, clock, changed);
-    const workQueue = new WorkQueue(database, transactions, deadLetters, clock, changed);
-    const schedules = new Schedules(database, transactions, deadLetters, clock, changed);
+    const tables = new WorkTables(database, transactions);
+    const deadLetters = new DeadLetters(tables, clock, changed);
+    const workQueue = new WorkQueue(tables, deadLetters, clock, changed);
+    const schedules = new Schedules(tables, deadLetters, clock, changed);
     const ledger = new DeliveryLedger(database, transactions, clock);
     const pump = new WorkPump({
       mailbox: this.#mailbox,

@@ -1,10 +1,9 @@
 /** Work that failed for good, kept until somebody replays or discards it. */
 import { ulid } from "../../core/ulid.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import { fromStoredPayload } from "./payload.ts";
-import type { Transactions } from "../turns/transactions.ts";
+import type { WorkTables } from "./work-tables.ts";
 
 export interface DeadLetter<Payload = unknown> {
   readonly id: string;
@@ -46,23 +45,20 @@ interface DeadLetterRow {
 }
 
 export class DeadLetters {
-  readonly #database: InstanceDatabase;
-  readonly #transactions: Transactions;
+  readonly #tables: WorkTables;
   readonly #clock: Clock;
   readonly #onReplay: () => void;
 
   /** `onReplay` learns that the queue has got an item. */
-  constructor(database: InstanceDatabase, transactions: Transactions, clock: Clock, onReplay: () => void) {
+  constructor(tables: WorkTables, clock: Clock, onReplay: () => void) {
     this.#onReplay = onReplay;
-    this.#database = database;
-    this.#transactions = transactions;
+    this.#tables = tables;
     this.#clock = clock;
   }
 
   add(letter: NewDeadLetter): void {
     const now = this.#clock.now();
-    this.#transactions.open();
-    this.#database.run(
+    this.#tables.insert(
       sql`INSERT INTO _signalbox_dead_letter (id, item_id, origin, callback, payload, retry, attempts, error, created_at, failed_at)
           VALUES (${ulid(now)}, ${letter.id}, ${letter.origin}, ${letter.callback}, ${letter.payload}, ${letter.retry},
                   ${letter.attempts}, ${letter.error}, ${letter.createdAt}, ${now})`,
@@ -70,12 +66,12 @@ export class DeadLetters {
   }
 
   count(): number {
-    return this.#database.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_dead_letter`)?.n ?? 0;
+    return this.#tables.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_dead_letter`)?.n ?? 0;
   }
 
   /** Oldest first. */
   list(limit: number, after = ""): { items: DeadLetter[]; next: string | null } {
-    const rows = this.#database.all<DeadLetterRow>(
+    const rows = this.#tables.all<DeadLetterRow>(
       sql`SELECT * FROM _signalbox_dead_letter WHERE id > ${after} ORDER BY id LIMIT ${limit + 1}`,
     );
     const page = rows.slice(0, limit);
@@ -88,8 +84,7 @@ export class DeadLetters {
   }
 
   remove(id: string): boolean {
-    this.#transactions.open();
-    return this.#database.run(sql`DELETE FROM _signalbox_dead_letter WHERE id = ${id}`).changes > 0;
+    return this.#tables.change(sql`DELETE FROM _signalbox_dead_letter WHERE id = ${id}`).changes > 0;
   }
 
   /** Puts it back at the end of the queue with all its attempts, in one transaction; false when there is none. */
@@ -97,8 +92,7 @@ export class DeadLetters {
     const row = this.#row(id);
     if (row === undefined) return false;
     const now = this.#clock.now();
-    this.#transactions.open();
-    this.#database.run(
+    this.#tables.insert(
       sql`INSERT INTO _signalbox_queue (id, callback, payload, retry, next_at, created_at)
           VALUES (${row.id}, ${row.callback}, ${row.payload}, ${row.retry}, ${now}, ${row.created_at})
           ON CONFLICT (id) DO NOTHING`,
@@ -108,7 +102,7 @@ export class DeadLetters {
   }
 
   #row(id: string): DeadLetterRow | undefined {
-    return this.#database.get<DeadLetterRow>(sql`SELECT * FROM _signalbox_dead_letter WHERE id = ${id}`);
+    return this.#tables.get<DeadLetterRow>(sql`SELECT * FROM _signalbox_dead_letter WHERE id = ${id}`);
   }
 }
 

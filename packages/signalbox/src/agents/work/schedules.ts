@@ -12,12 +12,11 @@ import { Cron } from "croner";
 import type { Clock } from "../../core/clock.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import { ulid } from "../../core/ulid.ts";
-import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { fromStoredPayload, toStoredPayload } from "./payload.ts";
 import { fromStoredRetry, type RetryOptions, toStoredRetry } from "./retry-options.ts";
-import type { Transactions } from "../turns/transactions.ts";
+import type { WorkTables } from "./work-tables.ts";
 import { errorText } from "./work-queue.ts";
 
 export type ScheduleType = "scheduled" | "delayed" | "cron" | "interval";
@@ -68,21 +67,13 @@ export interface ScheduleAttempt {
 }
 
 export class Schedules {
-  readonly #database: InstanceDatabase;
-  readonly #transactions: Transactions;
+  readonly #tables: WorkTables;
   readonly #deadLetters: DeadLetters;
   readonly #clock: Clock;
   readonly #onChange: () => void;
 
-  constructor(
-    database: InstanceDatabase,
-    transactions: Transactions,
-    deadLetters: DeadLetters,
-    clock: Clock,
-    onChange: () => void,
-  ) {
-    this.#database = database;
-    this.#transactions = transactions;
+  constructor(tables: WorkTables, deadLetters: DeadLetters, clock: Clock, onChange: () => void) {
+    this.#tables = tables;
     this.#deadLetters = deadLetters;
     this.#clock = clock;
     this.#onChange = onChange;
@@ -119,19 +110,18 @@ export class Schedules {
   }
 
   cancel(id: string): boolean {
-    this.#transactions.open();
-    return this.#database.run(sql`DELETE FROM _signalbox_schedule WHERE id = ${id}`).changes > 0;
+    return this.#tables.change(sql`DELETE FROM _signalbox_schedule WHERE id = ${id}`).changes > 0;
   }
 
   find(id: string): Schedule | undefined {
-    const row = this.#database.get<ScheduleRow>(sql`SELECT * FROM _signalbox_schedule WHERE id = ${id}`);
+    const row = this.#tables.get<ScheduleRow>(sql`SELECT * FROM _signalbox_schedule WHERE id = ${id}`);
     return row === undefined ? undefined : toSchedule(row);
   }
 
   list(criteria: ScheduleCriteria = {}): Schedule[] {
     const start = criteria.timeRange?.start?.getTime() ?? 0;
     const end = criteria.timeRange?.end?.getTime() ?? Number.MAX_SAFE_INTEGER;
-    return this.#database
+    return this.#tables
       .all<ScheduleRow>(
         sql`SELECT * FROM _signalbox_schedule WHERE due >= ${start} AND due <= ${end} ORDER BY due, id`,
       )
@@ -144,45 +134,42 @@ export class Schedules {
   }
 
   count(): number {
-    return this.#database.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_schedule`)?.n ?? 0;
+    return this.#tables.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_schedule`)?.n ?? 0;
   }
 
   nextAt(): number | null {
     return (
-      this.#database.get<{ at: number | null }>(sql`SELECT min(next_at) AS at FROM _signalbox_schedule`)
-        ?.at ?? null
+      this.#tables.get<{ at: number | null }>(sql`SELECT min(next_at) AS at FROM _signalbox_schedule`)?.at ??
+      null
     );
   }
 
   /** Takes the schedule that has been due longest and counts the attempt; null when none is due. Runs in a transaction of its own. */
   begin(): ScheduleAttempt | null {
     const now = this.#clock.now();
-    const row = this.#database.get<ScheduleRow>(
+    const row = this.#tables.get<ScheduleRow>(
       sql`SELECT * FROM _signalbox_schedule WHERE next_at <= ${now} ORDER BY next_at, id LIMIT 1`,
     );
     if (row === undefined) return null;
     const policy = fromStoredRetry(row.retry);
-    this.#transactions.open();
     if (row.attempts >= policy.maxAttempts) {
       this.#giveUp(row, "the process ended while the last attempt ran");
       return this.begin();
     }
     const attempts = row.attempts + 1;
-    this.#database.run(sql`UPDATE _signalbox_schedule SET attempts = ${attempts} WHERE id = ${row.id}`);
+    this.#tables.change(sql`UPDATE _signalbox_schedule SET attempts = ${attempts} WHERE id = ${row.id}`);
     return {
       schedule: toSchedule(row),
       complete: () => {
-        this.#transactions.open();
         this.#moveOn(row);
       },
       fail: (error) => {
-        this.#transactions.open();
         if (attempts >= policy.maxAttempts) {
           this.#giveUp({ ...row, attempts }, errorText(error));
           return true;
         }
         const nextAt = this.#clock.now() + Math.ceil(fullJitterDelay(attempts, policy));
-        this.#database.run(sql`UPDATE _signalbox_schedule SET next_at = ${nextAt} WHERE id = ${row.id}`);
+        this.#tables.change(sql`UPDATE _signalbox_schedule SET next_at = ${nextAt} WHERE id = ${row.id}`);
         this.#onChange();
         return false;
       },
@@ -208,9 +195,9 @@ export class Schedules {
   /** A one-shot is over; a recurring one gets its next time, past all those it missed. */
   #moveOn(row: ScheduleRow): void {
     const next = nextDue(row, this.#clock.now());
-    if (next === null) this.#database.run(sql`DELETE FROM _signalbox_schedule WHERE id = ${row.id}`);
+    if (next === null) this.#tables.change(sql`DELETE FROM _signalbox_schedule WHERE id = ${row.id}`);
     else {
-      this.#database.run(
+      this.#tables.change(
         sql`UPDATE _signalbox_schedule SET due = ${next}, next_at = ${next}, attempts = 0 WHERE id = ${row.id}`,
       );
     }
@@ -244,8 +231,7 @@ export class Schedules {
       next_at: due,
       created_at: now,
     };
-    this.#transactions.open();
-    this.#database.run(
+    this.#tables.insert(
       sql`INSERT INTO _signalbox_schedule (id, type, callback, payload, spec, retry, due, next_at, created_at)
           VALUES (${row.id}, ${type}, ${callback}, ${stored}, ${spec}, ${retry}, ${due}, ${due}, ${now})`,
     );
@@ -260,7 +246,7 @@ export class Schedules {
     callback: string,
     payload: string | null,
   ): ScheduleRow | undefined {
-    return this.#database
+    return this.#tables
       .all<ScheduleRow>(
         sql`SELECT * FROM _signalbox_schedule WHERE callback = ${callback} AND type = ${type} ORDER BY id`,
       )

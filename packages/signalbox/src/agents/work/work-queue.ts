@@ -13,12 +13,11 @@
 import type { Clock } from "../../core/clock.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import { ulid } from "../../core/ulid.ts";
-import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { fromStoredPayload, toStoredPayload } from "./payload.ts";
 import { fromStoredRetry, type RetryOptions, toStoredRetry } from "./retry-options.ts";
-import type { Transactions } from "../turns/transactions.ts";
+import type { WorkTables } from "./work-tables.ts";
 
 export interface QueueItem<Payload = unknown> {
   readonly id: string;
@@ -64,21 +63,13 @@ export interface QueueAttempt {
 const MAX_ID_LENGTH = 256;
 
 export class WorkQueue {
-  readonly #database: InstanceDatabase;
-  readonly #transactions: Transactions;
+  readonly #tables: WorkTables;
   readonly #deadLetters: DeadLetters;
   readonly #clock: Clock;
   readonly #onChange: () => void;
 
-  constructor(
-    database: InstanceDatabase,
-    transactions: Transactions,
-    deadLetters: DeadLetters,
-    clock: Clock,
-    onChange: () => void,
-  ) {
-    this.#database = database;
-    this.#transactions = transactions;
+  constructor(tables: WorkTables, deadLetters: DeadLetters, clock: Clock, onChange: () => void) {
+    this.#tables = tables;
     this.#deadLetters = deadLetters;
     this.#clock = clock;
     this.#onChange = onChange;
@@ -90,8 +81,7 @@ export class WorkQueue {
     if (id === "" || id.length > MAX_ID_LENGTH) throw new RangeError("a queue id has 1 to 256 characters");
     const retry = toStoredRetry(options.retry);
     const stored = toStoredPayload(payload);
-    this.#transactions.open();
-    this.#database.run(
+    this.#tables.insert(
       sql`INSERT INTO _signalbox_queue (id, callback, payload, retry, next_at, created_at)
           VALUES (${id}, ${callback}, ${stored}, ${retry}, ${now}, ${now})
           ON CONFLICT (id) DO UPDATE SET callback = excluded.callback, payload = excluded.payload, retry = excluded.retry,
@@ -102,28 +92,25 @@ export class WorkQueue {
   }
 
   remove(id: string): boolean {
-    this.#transactions.open();
-    return this.#database.run(sql`DELETE FROM _signalbox_queue WHERE id = ${id}`).changes > 0;
+    return this.#tables.change(sql`DELETE FROM _signalbox_queue WHERE id = ${id}`).changes > 0;
   }
 
   removeAll(): number {
-    this.#transactions.open();
-    return this.#database.run(sql`DELETE FROM _signalbox_queue`).changes;
+    return this.#tables.change(sql`DELETE FROM _signalbox_queue`).changes;
   }
 
   removeByCallback(callback: string): number {
-    this.#transactions.open();
-    return this.#database.run(sql`DELETE FROM _signalbox_queue WHERE callback = ${callback}`).changes;
+    return this.#tables.change(sql`DELETE FROM _signalbox_queue WHERE callback = ${callback}`).changes;
   }
 
   find(id: string): QueueItem | undefined {
-    const row = this.#database.get<QueueRow>(sql`SELECT * FROM _signalbox_queue WHERE id = ${id}`);
+    const row = this.#tables.get<QueueRow>(sql`SELECT * FROM _signalbox_queue WHERE id = ${id}`);
     return row === undefined ? undefined : toItem(row);
   }
 
   /** In order, `limit` of them, starting after the item with the position `after`. */
   list(limit: number, after = 0): { items: QueueItem[]; next: number | null } {
-    const rows = this.#database.all<QueueRow>(
+    const rows = this.#tables.all<QueueRow>(
       sql`SELECT * FROM _signalbox_queue WHERE seq > ${after} ORDER BY seq LIMIT ${limit + 1}`,
     );
     const page = rows.slice(0, limit);
@@ -131,22 +118,22 @@ export class WorkQueue {
   }
 
   all(): QueueItem[] {
-    return this.#database.all<QueueRow>(sql`SELECT * FROM _signalbox_queue ORDER BY seq`).map(toItem);
+    return this.#tables.all<QueueRow>(sql`SELECT * FROM _signalbox_queue ORDER BY seq`).map(toItem);
   }
 
   count(): number {
-    return this.#database.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_queue`)?.n ?? 0;
+    return this.#tables.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_queue`)?.n ?? 0;
   }
 
   /** When the next attempt of any item may begin; null when the queue is empty. */
   nextAt(): number | null {
-    const first = this.#database.get<{ at: number }>(
+    const first = this.#tables.get<{ at: number }>(
       sql`SELECT next_at AS at FROM _signalbox_queue ORDER BY seq LIMIT 1`,
     );
     // Almost always the first item is ready; only when it waits for another attempt the others must be looked at.
     if (first === undefined || first.at <= this.#clock.now()) return first?.at ?? null;
     return (
-      this.#database.get<{ at: number | null }>(sql`SELECT min(next_at) AS at FROM _signalbox_queue`)?.at ??
+      this.#tables.get<{ at: number | null }>(sql`SELECT min(next_at) AS at FROM _signalbox_queue`)?.at ??
       null
     );
   }
@@ -154,37 +141,34 @@ export class WorkQueue {
   /** Takes the first item that is ready and counts the attempt; null when none is. Runs in a transaction of its own. */
   begin(): QueueAttempt | null {
     const now = this.#clock.now();
-    const row = this.#database.get<QueueRow>(
+    const row = this.#tables.get<QueueRow>(
       sql`SELECT * FROM _signalbox_queue WHERE next_at <= ${now} ORDER BY seq LIMIT 1`,
     );
     if (row === undefined) return null;
     const policy = fromStoredRetry(row.retry);
-    this.#transactions.open();
     if (row.attempts >= policy.maxAttempts) {
       // Its last attempt began and never ended: the process died meanwhile.
       this.#bury(row, "the process ended while the last attempt ran");
       return this.begin();
     }
-    this.#database.run(sql`UPDATE _signalbox_queue SET attempts = attempts + 1 WHERE seq = ${row.seq}`);
+    this.#tables.change(sql`UPDATE _signalbox_queue SET attempts = attempts + 1 WHERE seq = ${row.seq}`);
     const attempts = row.attempts + 1;
     return {
       item: toItem({ ...row, attempts }),
       complete: () => {
-        this.#transactions.open();
         // Not the one that replaced it meanwhile: replacing starts the count again.
-        this.#database.run(
+        this.#tables.change(
           sql`DELETE FROM _signalbox_queue WHERE seq = ${row.seq} AND attempts = ${attempts}`,
         );
       },
       fail: (error) => {
-        this.#transactions.open();
         const message = errorText(error);
         if (attempts >= policy.maxAttempts) {
           this.#bury({ ...row, attempts }, message);
           return true;
         }
         const nextAt = this.#clock.now() + Math.ceil(fullJitterDelay(attempts, policy));
-        this.#database.run(
+        this.#tables.change(
           sql`UPDATE _signalbox_queue SET next_at = ${nextAt}, last_error = ${message}
               WHERE seq = ${row.seq} AND attempts = ${attempts}`,
         );
@@ -195,7 +179,7 @@ export class WorkQueue {
   }
 
   #bury(row: QueueRow, error: string): void {
-    const { changes } = this.#database.run(
+    const { changes } = this.#tables.change(
       sql`DELETE FROM _signalbox_queue WHERE seq = ${row.seq} AND attempts = ${row.attempts}`,
     );
     if (changes === 0) return;

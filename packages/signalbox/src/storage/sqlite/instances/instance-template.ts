@@ -8,7 +8,8 @@ import { hash } from "node:crypto";
 import { SqliteConnection } from "../connection.ts";
 import { ID_BYTES, NO_ID, type Template } from "./journal/record.ts";
 
-const SCHEMA_VERSION = 1;
+/** 2: the tables of queue, dead letters and schedules come with the first row in one of them. */
+const SCHEMA_VERSION = 2;
 
 /**
  * Small pages: an instance is a few rows, and a page is what a change costs in the log and what each open database caches. Against 4 KiB
@@ -19,43 +20,6 @@ const PAGE_BYTES = 1024;
 const SCHEMA = `
   CREATE TABLE _signalbox_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE _signalbox_state (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
-  -- seq is the order of arrival; next_at the earliest time of the next attempt.
-  CREATE TABLE _signalbox_queue (
-    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
-    id         TEXT NOT NULL UNIQUE,
-    callback   TEXT NOT NULL,
-    payload    TEXT,
-    retry      TEXT,
-    attempts   INTEGER NOT NULL DEFAULT 0,
-    next_at    INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    last_error TEXT
-  );
-  CREATE TABLE _signalbox_dead_letter (
-    id         TEXT PRIMARY KEY,
-    item_id    TEXT NOT NULL,
-    origin     TEXT NOT NULL,
-    callback   TEXT NOT NULL,
-    payload    TEXT,
-    retry      TEXT,
-    attempts   INTEGER NOT NULL,
-    error      TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    failed_at  INTEGER NOT NULL
-  ) WITHOUT ROWID;
-  -- due is the time asked for, next_at the time of the next attempt; spec is the cron text or the interval in milliseconds.
-  CREATE TABLE _signalbox_schedule (
-    id         TEXT PRIMARY KEY,
-    type       TEXT NOT NULL,
-    callback   TEXT NOT NULL,
-    payload    TEXT,
-    spec       TEXT,
-    retry      TEXT,
-    attempts   INTEGER NOT NULL DEFAULT 0,
-    due        INTEGER NOT NULL,
-    next_at    INTEGER NOT NULL,
-    created_at INTEGER NOT NULL
-  ) WITHOUT ROWID;
   -- Deliveries seen, in order of arrival.
   CREATE TABLE _signalbox_delivery (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL);
   PRAGMA user_version = ${SCHEMA_VERSION};
