@@ -250,7 +250,7 @@ const atLeast = (scenario: string, times: number) => ({
 export const workload: Workload = {
   name: "webhooks",
   summary: "verified, stored and synced webhooks against the same agent on bare workerd, one core each",
-  rounds: 3,
+  rounds: 5,
   contenders: [signalbox, workerd],
   scenarios: [
     ...[ONE, WARM, NEW, REFUSED].map((name) => ({ name, metrics: [EVENTS, P50, P99, CPU] })),

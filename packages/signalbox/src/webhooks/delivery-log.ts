@@ -3,7 +3,8 @@
  * instance's own database), so it is bounded everywhere and never in the way of a delivery.
  *
  * Invariants:
- * 1. `record` does no I/O. Verified deliveries are written behind it in batches; a crash may lose the last second of the listing.
+ * 1. `record` does no I/O. Verified deliveries are written behind it in batches; a crash may lose the last second of the listing, or the last
+ *    five when so many come that the list is replaced as a whole.
  * 2. Rejected deliveries live in memory only, in a ring of their own: a flood of forged requests writes nothing and pushes out no
  *    genuine delivery.
  * 3. At most `keep` verified deliveries are stored, and at most `keep` wait; at overload the oldest of those that wait are never
@@ -19,6 +20,8 @@ import { Ring } from "./ring.ts";
 import { WaitingDeliveries } from "./waiting-deliveries.ts";
 
 const FLUSH_AFTER_MS = 1000;
+/** When more have come than are kept: each write then replaces the whole list, which is of no use to anybody every second. */
+const FLUSH_AFTER_MS_WHEN_BUSY = 5000;
 /** Rows a transaction: short enough (a few milliseconds) that no request notices. */
 const ROWS_PER_WRITE = 100;
 /** Larger bodies are listed but not kept. */
@@ -36,6 +39,7 @@ export class DeliveryLog {
   readonly #keep: number;
   readonly #rejected: Ring<DeliveryRecord>;
   readonly #waiting: WaitingDeliveries;
+  #isBusy = false;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
@@ -54,7 +58,10 @@ export class DeliveryLog {
     }
     const isKept = (record.body?.length ?? 0) <= MAX_KEPT_BODY_BYTES;
     this.#waiting.push(isKept ? record : { ...record, body: null });
-    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_AFTER_MS).unref();
+    this.#timer ??= setTimeout(
+      () => void this.flush(),
+      this.#isBusy ? FLUSH_AFTER_MS_WHEN_BUSY : FLUSH_AFTER_MS,
+    ).unref();
   }
 
   /** Resolves when everything recorded before is stored. A failure is logged and costs the listing, nothing else. */
@@ -62,6 +69,7 @@ export class DeliveryLog {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const records = this.#waiting.drain();
+    this.#isBusy = records.length === this.#keep;
     if (records.length > 0) {
       this.#writing = this.#writing
         .then(() => this.#write(records))
