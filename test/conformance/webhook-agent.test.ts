@@ -410,12 +410,16 @@ describe("overload", () => {
     await expect.poll(inFlight).toBe("60");
     const refused = await sendGeneric(server.url, "overload", { id: "o-1" });
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
+    expect((await sendGeneric(server.url, "never-let-in", { id: "o-1" })).status).toBe(503);
     // Refusing forged ones needs no room.
     expect((await post(`${server.url}/webhooks/overload`, "{}", {})).status).toBe(401);
     open();
     expect((await Promise.all(stuck)).map(({ status }) => status)).toEqual(stuck.map(() => 200));
     gate.close();
     expect((await sendGeneric(server.url, "overload", { id: "o-1" })).status).toBe(200);
+    const instances = "/accounts/default/agents/webhook-agent/instances";
+    expect((await server.api("GET", `${instances}/overload`)).status).toBe(200);
+    expect((await server.api("GET", `${instances}/never-let-in`)).status).toBe(404);
   });
 });
 

@@ -4,6 +4,12 @@ import { once } from "node:events";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
+/** Those a failed test has left behind end with the process that runs the tests. */
+const running = new Set<ChildProcessByStdio<null, Readable, Readable>>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
 
 export interface ServerProcess {
@@ -20,11 +26,14 @@ export function spawnCli(
   args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string } = {},
 ): ChildProcessByStdio<null, Readable, Readable> {
-  return spawn(process.execPath, [CLI, ...args], {
+  const child = spawn(process.execPath, [CLI, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...options.env },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  return child;
 }
 
 /** Starts `signalbox serve --json` on a free port and waits for its first line. */

@@ -24,6 +24,11 @@ export class Admission {
     return this.#inFlight;
   }
 
+  /** True when one more delivery would be let in now. */
+  get hasRoom(): boolean {
+    return this.#inFlight < this.#maxInFlight;
+  }
+
   get bufferedBytes(): number {
     return this.#bytes;
   }
@@ -41,7 +46,7 @@ export class Admission {
 
   /** Throws `overloaded` when too many deliveries are at work. */
   enter(): void {
-    if (this.#inFlight >= this.#maxInFlight) throw overloaded();
+    if (!this.hasRoom) throw overloaded();
     this.#inFlight += 1;
   }
 

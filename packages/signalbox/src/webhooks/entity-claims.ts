@@ -79,7 +79,7 @@ export class EntityClaims {
                 );
           found.push(row?.entity ?? entity);
         }
-        // The commit comes first, which takes no time of the event loop's; then, while it is synced, those who want to prepare.
+        // Not in here, where no other write can happen: they prepare while this one is committed and synced.
         setImmediate(() => claims.forEach((claim, i) => tellName(claim, found[i] ?? claim.entity)));
         return found;
       });

@@ -186,9 +186,12 @@ export class Intake {
       if (urlEntity !== exact) throw new SignalboxError("webhook_entity_mismatch");
     }
     if (source.entityForm === "reversible") return requireName(toInstanceName(entity, "reversible"));
-    const { claims, agents } = this.#parts;
+    const { claims, agents, admission } = this.#parts;
     const { agent } = source;
-    return claims.resolve(agent, plain, entity, (name) => agents.prepare({ agent, name }));
+    return claims.resolve(agent, plain, entity, (name) => {
+      // A delivery that will be refused must not leave an instance behind.
+      if (admission.hasRoom) agents.prepare({ agent, name });
+    });
   }
 
   #record(

@@ -23,9 +23,9 @@ import { createHost } from "./instance-host.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
 import { InstanceState } from "./instance-state.ts";
+import { callOwn } from "./own-work.ts";
 import { Mailbox } from "../turns/mailbox.ts";
 import { OutputGate } from "../turns/output-gate.ts";
-import { QUEUED_WEBHOOK, type QueuedWebhook, sendQueuedWebhook } from "../work/queued-webhook.ts";
 import { Schedules } from "../work/schedules.ts";
 import { Transactions } from "../turns/transactions.ts";
 import type { Turn, TurnOwner, TurnSpec } from "../turns/turn.ts";
@@ -229,7 +229,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       queue: workQueue,
       schedules,
       clock,
-      call: (method, payload, about) => this.#callOwn(method, payload, about),
+      call: (method, payload, about) => callOwn(this, method, payload, about),
       onDue: (at) => this.#onDue(at),
       onBuried: (kind, callback, error) => this.#onBuried(kind, callback, error),
     });
@@ -271,23 +271,6 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     });
     this.activity.record("start", clock.now(), { new: database.isNew });
     pump.start(database.isNew);
-  }
-
-  #callOwn(method: string, payload: unknown, about: unknown): unknown {
-    if (method === QUEUED_WEBHOOK) {
-      return sendQueuedWebhook(
-        this.environment.outgoing,
-        this.environment.variables,
-        payload as QueuedWebhook,
-      );
-    }
-    if (!this.definition.hasMethod(method))
-      throw new TypeError(`the agent has no method "${method}" any more`);
-    const { agent } = this.parts;
-    return (agent as unknown as Record<string, (payload: unknown, about: unknown) => unknown>)[method]?.(
-      payload,
-      about,
-    );
   }
 
   /** The catalog must not name a later time than what is due; that it names an earlier one costs a wake for nothing. */

@@ -64,7 +64,7 @@ export async function streamMethod(
   stream.end();
 }
 
-function invoke(instance: Instance, method: string, args: readonly unknown[]): unknown {
+export function invoke(instance: Instance, method: string, args: readonly unknown[]): unknown {
   const { agent } = instance.parts;
   return (agent as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[method]?.(...args);
 }

@@ -1,7 +1,7 @@
 /**
  * The only file that knows the SQLite binding. Everything above it sees `open`, `exec`, `prepare` and `close`.
  *
- * Prepared statements are cached per connection (an uncached prepare costs about four times the query), and not for ever.
+ * Prepared statements are cached per connection (an uncached prepare costs about four times the query) and evicted oldest first.
  */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import type { SqlQuery, SqlValue } from "../ports/sql.ts";
