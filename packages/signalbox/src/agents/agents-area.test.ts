@@ -105,6 +105,13 @@ describe("deliver", () => {
     expect(await kindOf("c", "1", "push")).toBe("processed");
   });
 
+  it("lets the next copy run when a plain function has returned a promise that failed", async () => {
+    const promising = { agent: "promising-agent", name: "p" };
+    const deliver = (type: string) => area.door.deliver(promising, webhookEvent("1", type));
+    await expect(deliver("fail")).rejects.toThrow("refused");
+    expect([(await deliver("push")).kind, (await deliver("push")).kind]).toEqual(["processed", "duplicate"]);
+  });
+
   it("reports work put in the queue as queued", async () => {
     expect(await kindOf("d", "1", "queue")).toBe("queued");
   });

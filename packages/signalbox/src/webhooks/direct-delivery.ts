@@ -40,7 +40,7 @@ export async function answerDirectDelivery(
   if (host.ledger.has(key)) return Response.json({ status: "duplicate" });
   const outcome = receive(event);
   const result = outcome instanceof Promise ? await outcome : outcome;
-  host.ledger.add(key);
+  host.ledger.addIfNew(key);
   return result === "queued"
     ? Response.json({ status: "queued" }, { status: 202 })
     : Response.json({ status: "processed" });

@@ -27,7 +27,10 @@ function delivery(number: number, changes: Partial<DeliveryRecord> = {}): Delive
 }
 
 const plain = (records: readonly DeliveryRecord[]) =>
-  records.map((record) => ({ ...record, body: record.body === null ? null : [...record.body] }));
+  records.map((record) => ({
+    ...record,
+    body: record.body === null ? null : Buffer.from(record.body).toString("base64"),
+  }));
 
 const drawn = fc.record({
   title: fc.string({ unit: "binary", maxLength: 200 }),

@@ -1,6 +1,9 @@
 /**
  * Which webhook deliveries the instance has seen, so that a copy does nothing. Entries outlive what the agent itself keeps about an
  * event, because a provider may send it again days later.
+ *
+ * Entries lie in one tree, by period and id. A delivery is looked for in the running period and in the one before, so that each is remembered for
+ * one to two periods; what is older goes a few entries at a time.
  */
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
@@ -9,8 +12,8 @@ import { sql } from "../../storage/ports/sql.ts";
 import type { Transactions } from "../turns/transactions.ts";
 
 /** Longer than any provider redelivers (Stripe: 3 days; people pressing "redeliver": whenever). */
-const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
-/** Old entries are looked for with one new one in so many, by chance: an instance that wakes for each event has no count to go by. */
+const PERIOD_MS = 30 * 24 * 60 * 60 * 1000;
+/** Old entries are removed with one new one in so many, by chance: an instance that wakes for each event has no count to go by. */
 const PRUNED_EACH = 32;
 /** Removed at once: enough to keep up, too few to notice. */
 const PRUNED_AT_ONCE = 8 * PRUNED_EACH;
@@ -20,45 +23,85 @@ export class DeliveryLedger {
   readonly #database: InstanceDatabase;
   readonly #transactions: Transactions;
   readonly #clock: Clock;
-  /** A new instance has seen nothing, and need not look. */
-  #isEmpty: boolean;
+  /** No entry that counts is of an earlier period; undefined until somebody has looked. */
+  #oldestPeriod: number | undefined;
 
   constructor(database: InstanceDatabase, transactions: Transactions, clock: Clock) {
     this.#database = database;
     this.#transactions = transactions;
     this.#clock = clock;
-    this.#isEmpty = database.isNew;
+    // A new instance has seen nothing, and need not look.
+    if (database.isNew) this.#oldestPeriod = Number.POSITIVE_INFINITY;
   }
 
   has(key: string): boolean {
-    if (this.#isEmpty) return false;
-    return (
-      this.#database.get(sql`SELECT 1 AS found FROM _signalbox_delivery WHERE id = ${bounded(key)}`) !==
-      undefined
-    );
+    const id = idOf(key);
+    const period = this.#period();
+    return this.#isOfEarlier(id, period) || (this.#oldest() <= period && this.#isOf(id, period));
   }
 
-  add(key: string): void {
-    const now = this.#clock.now();
+  /** Adds the delivery in one step with the look whether it is there; false if it is. */
+  addIfNew(key: string): boolean {
+    const id = idOf(key);
+    const period = this.#period();
+    if (this.#isOfEarlier(id, period)) return false;
     this.#transactions.open();
-    this.#isEmpty = false;
-    this.#database.run(sql`INSERT INTO _signalbox_delivery (id, at) VALUES (${bounded(key)}, ${now})`);
-    if (Math.random() * PRUNED_EACH < 1) this.#prune(now - KEPT_MS);
+    const { changes } = this.#database.run(
+      sql`INSERT INTO _signalbox_delivery (period, id) VALUES (${period}, ${id}) ON CONFLICT DO NOTHING`,
+    );
+    this.#oldestPeriod = Math.min(this.#oldest(), period);
+    if (this.#oldestPeriod < period - 1 && Math.random() * PRUNED_EACH < 1) this.#prune(period - 1);
+    return changes === 1;
   }
 
-  /** Entries are in order of arrival, so looking at the oldest tells whether any is old enough. */
-  #prune(before: number): void {
-    const oldest = this.#database.get<{ at: number }>(
-      sql`SELECT at FROM _signalbox_delivery ORDER BY seq LIMIT 1`,
-    );
-    if (oldest === undefined || oldest.at >= before) return;
+  /** Takes an entry of the transaction that is still open out again. */
+  remove(key: string): void {
+    // The period may have ended since.
+    const period = this.#period();
+    this.#transactions.open();
     this.#database.run(
-      sql`DELETE FROM _signalbox_delivery WHERE seq IN
-          (SELECT seq FROM _signalbox_delivery WHERE at < ${before} ORDER BY seq LIMIT ${PRUNED_AT_ONCE})`,
+      sql`DELETE FROM _signalbox_delivery WHERE period IN (${period - 1}, ${period}) AND id = ${idOf(key)}`,
     );
+  }
+
+  #period(): number {
+    return Math.floor(this.#clock.now() / PERIOD_MS);
+  }
+
+  #isOfEarlier(id: string, period: number): boolean {
+    return this.#oldest() < period && this.#isOf(id, period - 1);
+  }
+
+  #isOf(id: string, period: number): boolean {
+    return (
+      this.#database.get(
+        sql`SELECT 1 AS found FROM _signalbox_delivery WHERE period = ${period} AND id = ${id}`,
+      ) !== undefined
+    );
+  }
+
+  #oldest(): number {
+    this.#oldestPeriod ??= this.#readOldest();
+    return this.#oldestPeriod;
+  }
+
+  #readOldest(): number {
+    const first = this.#database.get<{ period: number }>(
+      sql`SELECT period FROM _signalbox_delivery ORDER BY period LIMIT 1`,
+    );
+    return first?.period ?? Number.POSITIVE_INFINITY;
+  }
+
+  #prune(before: number): void {
+    this.#database.run(
+      sql`DELETE FROM _signalbox_delivery WHERE (period, id) IN
+          (SELECT period, id FROM _signalbox_delivery WHERE period < ${before} ORDER BY period, id LIMIT ${PRUNED_AT_ONCE})`,
+    );
+    // Should this be rolled back, those that are there again are looked for by nobody.
+    this.#oldestPeriod = this.#readOldest();
   }
 }
 
-function bounded(key: string): string {
+function idOf(key: string): string {
   return key.length <= MAX_ID_LENGTH ? key : createHash("sha256").update(key).digest("hex");
 }

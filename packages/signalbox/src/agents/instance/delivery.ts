@@ -31,19 +31,29 @@ function deliverOnce(instance: Instance, event: WebhookEvent, key: string): Prom
     label: `${event.source} ${event.type}`,
     body: () => {
       const { agent, ledger } = instance.parts;
-      if (ledger.has(key)) return { kind: "duplicate" };
-      if (!isEventHandler(agent)) return answer(instance, event, key);
+      if (!isEventHandler(agent)) return ledger.has(key) ? DUPLICATE : answer(instance, event, key);
+      // A handler that does not wait is one transaction with the entry, which may then as well come first: that saves looking for it.
+      const isEntered = !isAsynchronous(agent.onEvent);
+      if (isEntered ? !ledger.addIfNew(key) : ledger.has(key)) return DUPLICATE;
       const handled = receiveEvent(agent, event);
-      if (handled instanceof Promise) {
-        return handled.then((result) => {
-          ledger.add(key);
-          return toOutcome(result);
-        });
+      if (!(handled instanceof Promise)) {
+        if (!isEntered) ledger.addIfNew(key);
+        return toOutcome(handled);
       }
-      ledger.add(key);
-      return toOutcome(handled);
+      if (isEntered) ledger.remove(key);
+      return handled.then((result) => {
+        ledger.addIfNew(key);
+        return toOutcome(result);
+      });
     },
   });
+}
+
+const DUPLICATE: DeliveryOutcome = { kind: "duplicate" };
+const AsyncFunction = (async () => undefined).constructor;
+
+function isAsynchronous(handler: unknown): boolean {
+  return handler instanceof AsyncFunction;
 }
 
 function toOutcome(result: void | "queued"): DeliveryOutcome {
@@ -62,7 +72,7 @@ async function answer(instance: Instance, event: WebhookEvent, key: string): Pro
     }),
   );
   const body = await response.text();
-  if (response.ok) ledger.add(key);
+  if (response.ok) ledger.addIfNew(key);
   return {
     kind: "answered",
     status: response.status,

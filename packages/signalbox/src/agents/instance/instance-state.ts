@@ -60,9 +60,11 @@ export class InstanceState implements Participant {
 
   beforeCommit(): void {
     if (!this.#isDirty) return;
+    const value = this.#json ?? "null";
     this.#database.run(
-      sql`INSERT INTO _signalbox_state (id, value) VALUES (1, ${this.#json ?? "null"})
-          ON CONFLICT (id) DO UPDATE SET value = excluded.value`,
+      this.#committedJson === undefined
+        ? sql`INSERT INTO _signalbox_state (id, value) VALUES (1, ${value})`
+        : sql`UPDATE _signalbox_state SET value = ${value} WHERE id = 1`,
     );
   }
 

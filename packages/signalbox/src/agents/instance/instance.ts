@@ -201,17 +201,18 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     const { environment } = this;
     const { clock, limits, metrics } = environment;
     const gate = new OutputGate(
-      async () => {
+      () => {
         const startedAt = performance.now();
         const indexed = this.#indexed;
         this.#indexed = null;
-        try {
-          await (indexed === null ? database.sync() : Promise.all([database.sync(), indexed]));
-        } catch (error) {
-          this.#startAgain(error);
-          throw error;
-        }
-        metrics.syncDurations.observe((performance.now() - startedAt) / 1000);
+        const synced = indexed === null ? database.sync() : Promise.all([database.sync(), indexed]);
+        return synced.then(
+          () => metrics.syncDurations.observe((performance.now() - startedAt) / 1000),
+          (error: unknown) => {
+            this.#startAgain(error);
+            throw error;
+          },
+        );
       },
       () => this.#checkIdle(),
     );

@@ -134,23 +134,33 @@ export class OutputGate {
     if (this.#isSyncing) return;
     this.#isSyncing = true;
     // After the events that have already arrived: their turns commit first and share this sync.
-    setImmediate(() => void this.#run());
+    setImmediate(() => this.#begin());
   }
 
-  async #run(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const covered = this.#committed;
-      this.#covering = covered;
-      try {
-        const handedOver = this.beforeSync?.();
-        if (handedOver !== undefined) await handedOver;
-        await this.#sync();
-      } catch (error) {
-        this.#fail(error instanceof Error ? error : new Error(String(error)));
-        return;
-      }
-      this.#synced = covered;
-      this.#flush(covered);
+  /** Not `async`, as everything that each event of each instance goes through: promises in between are work for the garbage collector. */
+  #begin(): void {
+    const covered = this.#committed;
+    this.#covering = covered;
+    let synced: Promise<void>;
+    try {
+      const handedOver = this.beforeSync?.();
+      synced = handedOver === undefined ? this.#sync() : handedOver.then(this.#sync);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    synced.then(
+      () => this.#end(covered),
+      (error: unknown) => this.#fail(error),
+    );
+  }
+
+  #end(covered: number): void {
+    this.#synced = covered;
+    this.#flush(covered);
+    if (this.#waiting.length > 0) {
+      this.#begin();
+      return;
     }
     this.#isSyncing = false;
     this.#onIdle();
@@ -162,7 +172,8 @@ export class OutputGate {
     for (const { output } of this.#waiting.splice(0, count)) output.release();
   }
 
-  #fail(error: Error): void {
+  #fail(cause: unknown): void {
+    const error = cause instanceof Error ? cause : new Error(String(cause));
     this.#failure = error;
     const waiting = this.#waiting;
     this.#waiting = [];

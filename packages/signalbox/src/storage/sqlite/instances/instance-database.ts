@@ -13,7 +13,7 @@ import { type AgentStatement, type InstanceDatabase, SqlError } from "../../port
 import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
 import { type PreparedStatement, SqliteConnection } from "../connection.ts";
 import { StatementCache, textOf } from "../statement-cache.ts";
-import { checkSchema } from "./instance-template.ts";
+import { requireSchema } from "./instance-template.ts";
 import type { CacheBudget } from "./cache-budget.ts";
 import type { Entry, Journal } from "./journal/journal.ts";
 import { WalTail } from "./journal/wal-frames.ts";
@@ -117,7 +117,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
       connection = SqliteConnection.open(path, { busyTimeoutMs: 0 });
       if (isNew) fill(path, template);
       connection.exec(SETTINGS);
-      if (!isNew) checkSchema(connection);
+      if (!isNew) requireSchema(connection);
       return new SqliteInstanceDatabase(place, isNew, connection, log, parts);
     } catch (error) {
       logs.putAside(path, log);

@@ -8,8 +8,11 @@ import { hash } from "node:crypto";
 import { SqliteConnection } from "../connection.ts";
 import { ID_BYTES, NO_ID, type Template } from "./journal/record.ts";
 
-/** 2: the tables of queue, dead letters and schedules come with the first row in one of them. */
-const SCHEMA_VERSION = 2;
+/**
+ * 2: the tables of queue, dead letters and schedules come with the first row in one of them.
+ * 3: deliveries are kept by period.
+ */
+const SCHEMA_VERSION = 3;
 
 /**
  * Small pages: an instance is a few rows, and a page is what a change costs in the log and what each open database caches. Against 4 KiB
@@ -20,9 +23,21 @@ const PAGE_BYTES = 1024;
 const SCHEMA = `
   CREATE TABLE _signalbox_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE _signalbox_state (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
-  -- Deliveries seen, in order of arrival.
-  CREATE TABLE _signalbox_delivery (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL);
+  -- Deliveries seen.
+  CREATE TABLE _signalbox_delivery (period INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (period, id)) WITHOUT ROWID;
   PRAGMA user_version = ${SCHEMA_VERSION};
+`;
+
+/** From 1 or 2. Periods are of thirty days. */
+const TO_3 = `
+  BEGIN IMMEDIATE;
+  CREATE TEMP TABLE kept AS SELECT at / 2592000000 AS period, id FROM _signalbox_delivery;
+  DROP TABLE _signalbox_delivery;
+  CREATE TABLE _signalbox_delivery (period INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (period, id)) WITHOUT ROWID;
+  INSERT INTO _signalbox_delivery (period, id) SELECT period, id FROM kept;
+  DROP TABLE kept;
+  PRAGMA user_version = 3;
+  COMMIT;
 `;
 
 /** By the schema that a class adds; there are as many as there are such classes. */
@@ -54,8 +69,8 @@ function build(ownSchema: string): Uint8Array {
   }
 }
 
-/** Throws when the file was written by a version that knows more than this one. */
-export function checkSchema(connection: SqliteConnection): void {
+/** Brings an older file forward; throws when it was written by a version that knows more than this one. */
+export function requireSchema(connection: SqliteConnection): void {
   const row = connection.prepare("PRAGMA user_version").all([])[0];
   const version = Number(row?.["user_version"] ?? 0);
   if (version > SCHEMA_VERSION) {
@@ -63,4 +78,5 @@ export function checkSchema(connection: SqliteConnection): void {
       `the instance's database has schema ${version}, this version knows up to ${SCHEMA_VERSION}`,
     );
   }
+  if (version < 3) connection.exec(TO_3);
 }

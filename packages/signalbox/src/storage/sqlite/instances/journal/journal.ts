@@ -29,6 +29,8 @@ const MAX_UNSETTLED = 3;
 /** Instances settled at the same time; each occupies a thread of the pool while it syncs. */
 const SETTLED_AT_ONCE = 4;
 const BUFFER_BYTES = 64 * 1024;
+/** Buffers are kept up to this size: what sixty webhooks of 4 KB write between two syncs. */
+const MAX_KEPT_BUFFER_BYTES = 1024 * 1024;
 /** A full disk, and too many open files, are looked at again after this. */
 const RETRY_MS = 250;
 
@@ -189,7 +191,7 @@ export class Journal {
   #newBatch(): Batch {
     const records = this.#spare ?? new RecordBuffer(BUFFER_BYTES);
     this.#spare = null;
-    records.clear(BUFFER_BYTES);
+    records.clear(MAX_KEPT_BUFFER_BYTES);
     return new Batch(records);
   }
 

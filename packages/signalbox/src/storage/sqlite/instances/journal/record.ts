@@ -57,10 +57,10 @@ export class RecordBuffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Empties it; a buffer that one large record has blown up is given back. */
-  clear(capacity: number): void {
+  /** Empties it; a buffer that one large record has blown up beyond `maxCapacity` is given back. */
+  clear(maxCapacity: number): void {
     this.#length = 0;
-    if (this.#bytes.length > capacity) this.#bytes = Buffer.allocUnsafeSlow(capacity);
+    if (this.#bytes.length > maxCapacity) this.#bytes = Buffer.allocUnsafeSlow(maxCapacity);
   }
 
   add(kind: RecordKind, id: Uint8Array, pageBytes: number, payload: Uint8Array): void {

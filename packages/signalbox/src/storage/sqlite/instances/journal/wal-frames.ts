@@ -12,8 +12,12 @@ const FRAME_HEAD_BYTES = 24;
 const FRAME_DATABASE_PAGES = 4;
 const FRAME_SALTS = 8;
 
-/** Frames are read through one buffer, for one instance at a time: as much as most transactions have, since older frames may follow. */
-const scratch = Buffer.allocUnsafeSlow(16 * 1024);
+/** Read at first: as much as most transactions have, and not much more, since older frames may follow. */
+const FIRST_READ_BYTES = 24 * 1024;
+/** A larger buffer is not kept. */
+const MAX_SCRATCH_BYTES = 1024 * 1024;
+/** Frames are read through one buffer, for one instance at a time. */
+let scratch = Buffer.allocUnsafeSlow(FIRST_READ_BYTES);
 
 const NOTHING = Buffer.alloc(0);
 
@@ -51,16 +55,18 @@ export class WalTail {
    */
   read(): Buffer {
     if (this.#position === 0 && !this.#readHeader()) return NOTHING;
+    const frameBytes = FRAME_HEAD_BYTES + this.#pageBytes;
     let buffer = scratch;
-    for (;;) {
-      const length = readSync(this.#fd, buffer, 0, buffer.length, this.#position);
+    let length = 0;
+    for (let wanted = FIRST_READ_BYTES; ; wanted = length) {
+      if (length + wanted > buffer.length) buffer = enlarge(buffer, length);
+      const read = readSync(this.#fd, buffer, length, wanted, this.#position + length);
+      length += read;
       const { committed, own } = this.#measure(buffer, length);
-      const frameBytes = FRAME_HEAD_BYTES + this.#pageBytes;
-      if (length < buffer.length || own + frameBytes <= length) {
+      if (read < wanted || own + frameBytes <= length) {
         this.#position += committed;
         return buffer.subarray(0, committed);
       }
-      buffer = Buffer.allocUnsafeSlow(buffer.length * 8);
     }
   }
 
@@ -95,6 +101,14 @@ export class WalTail {
     this.#position = WAL_HEADER_BYTES;
     return true;
   }
+}
+
+/** A buffer of twice the size that begins as `bytes` does. */
+function enlarge(bytes: Buffer, length: number): Buffer<ArrayBuffer> {
+  const larger = Buffer.allocUnsafeSlow(bytes.length * 2);
+  bytes.copy(larger, 0, 0, length);
+  if (larger.length <= MAX_SCRATCH_BYTES) scratch = larger;
+  return larger;
 }
 
 /** Calls `visit` for each frame's page; returns the number of pages the database has after the last transaction. */

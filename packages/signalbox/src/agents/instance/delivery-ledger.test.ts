@@ -1,0 +1,153 @@
+/** The ledger on a real instance database, with a clock that tests move. */
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import { InstanceFiles } from "../../storage/sqlite/instances/instance-files.ts";
+import { OutputGate } from "../turns/output-gate.ts";
+import { Transactions } from "../turns/transactions.ts";
+import { DeliveryLedger } from "./delivery-ledger.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const REF = { agent: "test", name: "x" };
+
+let folder: string;
+let files: InstanceFiles;
+let database: InstanceDatabase;
+let transactions: Transactions;
+let ledger: DeliveryLedger;
+let now: number;
+
+/** Opens the database, the second time as one that is there already. */
+async function open(): Promise<void> {
+  database = await files.open(REF);
+  const gate = new OutputGate(
+    () => database.sync(),
+    () => undefined,
+  );
+  transactions = new Transactions(database, gate, fail);
+  ledger = new DeliveryLedger(database, transactions, { now: () => now });
+}
+
+async function reopen(): Promise<void> {
+  transactions.finish();
+  await database.close();
+  await open();
+}
+
+function fail(error: Error): never {
+  throw error;
+}
+
+const entries = () => database.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_delivery`)?.n ?? 0;
+
+beforeEach(async () => {
+  now = Date.parse("2026-01-01T00:00:00Z");
+  folder = await mkdtemp(join(tmpdir(), "signalbox-ledger-"));
+  files = new InstanceFiles(join(folder, "agents"), {
+    segmentBytes: 2 ** 20,
+    onFailure: fail,
+    onStall: fail,
+  });
+  await open();
+});
+afterEach(async () => {
+  transactions.finish();
+  await database.close();
+  await files.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe("the ledger of deliveries", () => {
+  it("takes each delivery once, whichever way it is asked, and also after the instance has slept", async () => {
+    expect([ledger.has("a"), ledger.addIfNew("a"), ledger.addIfNew("a"), ledger.has("a")]).toEqual([
+      false,
+      true,
+      false,
+      true,
+    ]);
+    await reopen();
+    expect([ledger.has("a"), ledger.addIfNew("a"), ledger.has("b"), ledger.addIfNew("b")]).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  it("remembers for thirty days at least, whenever a delivery came, awake or not", async () => {
+    for (let day = 0; day < 60; day += 7) {
+      const key = `of day ${day}`;
+      const end = now + 30 * DAY_MS;
+      ledger.addIfNew(key);
+      for (let at = now; at <= end; at += 6 * DAY_MS) {
+        const today = now;
+        now = at;
+        expect([key, ledger.has(key), ledger.addIfNew(key)]).toEqual([key, true, false]);
+        if (day % 2 === 0) await reopen();
+        now = today;
+      }
+      now += 7 * DAY_MS;
+    }
+  });
+
+  it("forgets what is older than two periods, and does not keep it", () => {
+    for (let i = 0; i < 1000; i++) ledger.addIfNew(`old-${i}`);
+    now += 61 * DAY_MS;
+    expect(ledger.has("old-1")).toBe(false);
+    for (let i = 0; i < 2000; i++) ledger.addIfNew(`new-${i}`);
+    expect(entries()).toBe(2000);
+    expect([ledger.has("new-0"), ledger.has("new-1999")]).toEqual([true, true]);
+  });
+
+  it("loses an entry with the transaction it was made in, or when it is taken out of it", () => {
+    ledger.addIfNew("a");
+    transactions.finish();
+    ledger.addIfNew("b");
+    ledger.remove("b");
+    expect([ledger.has("a"), ledger.has("b"), ledger.addIfNew("b")]).toEqual([true, false, true]);
+    database.rollback();
+    expect([ledger.has("a"), ledger.has("b")]).toEqual([true, false]);
+  });
+
+  it("takes an entry out also when its period has ended since", () => {
+    const period = 30 * DAY_MS;
+    now = Math.floor(now / period) * period + period - 1;
+    ledger.addIfNew("a");
+    now += 1;
+    ledger.remove("a");
+    expect(ledger.has("a")).toBe(false);
+  });
+
+  it("tells ids of any length apart", () => {
+    const long = "x".repeat(5000);
+    expect([ledger.addIfNew(`${long}1`), ledger.addIfNew(`${long}2`), ledger.addIfNew(`${long}1`)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it("knows what an instance of an earlier version has seen", async () => {
+    transactions.finish();
+    await database.close();
+    const [name = ""] = (await readdir(join(folder, "agents"), { recursive: true })).filter((file) =>
+      file.endsWith(".db"),
+    );
+    const older = new DatabaseSync(join(folder, "agents", name));
+    older.exec(`DROP TABLE _signalbox_delivery;
+      CREATE TABLE _signalbox_delivery (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL);
+      INSERT INTO _signalbox_delivery (id, at) VALUES ('a', ${now - 29 * DAY_MS}), ('b', ${now - 90 * DAY_MS});
+      PRAGMA user_version = 2;`);
+    older.close();
+    for (let life = 0; life < 2; life++) {
+      await open();
+      expect([ledger.has("a"), ledger.has("b"), ledger.has("c")]).toEqual([true, false, false]);
+      await database.close();
+    }
+    await open();
+  });
+});
