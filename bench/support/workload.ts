@@ -22,6 +22,8 @@ export interface Contender {
 
 export interface RunningContender {
   measure(scenario: string, round: number): Promise<Sample>;
+  /** Processor time its server has used so far; null where that is not known. */
+  cpuMs?(): number | null;
   stop(): Promise<void>;
 }
 

@@ -96,6 +96,7 @@ function contender(name: string, start: () => Promise<AgentServer>): Contender {
       };
       return {
         measure,
+        cpuMs: () => server.cpuMs(),
         async stop() {
           for (const socket of [...one, ...many]) socket.close();
           await server.stop();

@@ -139,6 +139,7 @@ async function measureOn(target: Target): Promise<RunningContender> {
   };
   return {
     measure: (scenario, round) => scenarios[scenario]?.(round) ?? Promise.resolve(null),
+    cpuMs: () => target.cpuMs(),
     stop: () => target.stop(),
   };
 }

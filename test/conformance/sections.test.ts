@@ -24,6 +24,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "webhooks: routes, order of work, statuses, signatures": ["webhook-intake"],
   "webhooks: event records, deduplication, retention, state": ["webhook-agent"],
+  "webhooks: outgoing": ["webhook-outgoing"],
   "webhooks: deliveries, replay, samples": ["webhook-inspector"],
   "agents: routing, requests, callable methods, names": ["agents-calls"],
   "agents: the class and its hooks": ["agents-hooks"],

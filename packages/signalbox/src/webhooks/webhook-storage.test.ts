@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openTestPostgres } from "../../../../test/support/test-postgres.ts";
 import { ulid } from "../core/ulid.ts";
 import { migrate } from "../storage/migrate.ts";
@@ -12,6 +12,7 @@ import { PostgresDatabase } from "../storage/postgres/postgres-database.ts";
 import { SqliteDatabase } from "../storage/sqlite/sqlite-database.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
+import { DeliveryTable } from "./delivery-table.ts";
 import { EntityClaims } from "./entity-claims.ts";
 
 interface Opened {
@@ -127,6 +128,31 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     const unbounded = new DeliveryLog(database, logger, 0);
     unbounded.record(delivery({ accountId: "none" }));
     expect((await unbounded.list("none", {}, undefined, 100)).records).toEqual([]);
+  });
+
+  it("the list is written within a second, and less often while more come than are kept", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const accountId = "busy";
+      const log = new DeliveryLog(database, logger, 3);
+      const table = new DeliveryTable(database);
+      /** Records deliveries, lets time pass, and tells the newest one that is written. */
+      const after = async (ms: number, ...ids: string[]) => {
+        for (const deliveryId of ids) log.record(delivery({ accountId, deliveryId }));
+        vi.advanceTimersByTime(ms);
+        // What a timer has begun ends before another flush with nothing to write does.
+        if (vi.getTimerCount() === 0) await log.flush();
+        return (await table.before(accountId, {}, undefined, 1))[0]?.deliveryId;
+      };
+      expect(await after(1000, "a", "b", "c", "d")).toBe("d");
+      expect(await after(4999, "e")).toBe("d");
+      expect(await after(1)).toBe("e");
+      // That was one, so the list is no longer replaced as a whole.
+      expect(await after(1000, "f")).toBe("f");
+      await log.close();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("the first entity owns an ambiguous name, whoever asks and however often, also after a restart", async () => {
