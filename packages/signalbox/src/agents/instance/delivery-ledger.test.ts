@@ -113,6 +113,14 @@ describe("the ledger of deliveries", () => {
     expect([ledger.has("a"), ledger.has("b")]).toEqual([true, false]);
   });
 
+  it("knows what came before the clock was set back into the period before", () => {
+    const period = 30 * DAY_MS;
+    now = Math.ceil(now / period) * period + 1;
+    ledger.addIfNew("a");
+    now -= 2;
+    expect([ledger.has("a"), ledger.addIfNew("a")]).toEqual([true, false]);
+  });
+
   it("takes an entry out also when its period has ended since", () => {
     const period = 30 * DAY_MS;
     now = Math.floor(now / period) * period + period - 1;

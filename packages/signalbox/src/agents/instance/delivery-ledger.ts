@@ -25,6 +25,7 @@ export class DeliveryLedger {
   readonly #clock: Clock;
   /** No entry that counts is of an earlier period; undefined until somebody has looked. */
   #oldestPeriod: number | undefined;
+  #newestPeriod = 0;
 
   constructor(database: InstanceDatabase, transactions: Transactions, clock: Clock) {
     this.#database = database;
@@ -64,8 +65,10 @@ export class DeliveryLedger {
     );
   }
 
+  /** Never an earlier one than before: a clock that is set back a little must not hide what was just entered. */
   #period(): number {
-    return Math.floor(this.#clock.now() / PERIOD_MS);
+    this.#newestPeriod = Math.max(this.#newestPeriod, Math.floor(this.#clock.now() / PERIOD_MS));
+    return this.#newestPeriod;
   }
 
   #isOfEarlier(id: string, period: number): boolean {
