@@ -113,12 +113,25 @@ describe("the ledger of deliveries", () => {
     expect([ledger.has("a"), ledger.has("b")]).toEqual([true, false]);
   });
 
-  it("knows what came before the clock was set back into the period before", () => {
+  it("knows what came before the clock was set back into the period before, awake or not", async () => {
     const period = 30 * DAY_MS;
     now = Math.ceil(now / period) * period + 1;
     ledger.addIfNew("a");
     now -= 2;
     expect([ledger.has("a"), ledger.addIfNew("a")]).toEqual([true, false]);
+    await reopen();
+    expect([ledger.has("a"), ledger.addIfNew("a")]).toEqual([true, false]);
+  });
+
+  it("goes on by the clock after one that was years ahead", async () => {
+    now += 2000 * DAY_MS;
+    ledger.addIfNew("of the future");
+    now -= 2000 * DAY_MS;
+    await reopen();
+    ledger.addIfNew("a");
+    expect(database.all(sql`SELECT DISTINCT period FROM _signalbox_delivery`)).toHaveLength(2);
+    now += 61 * DAY_MS;
+    expect(ledger.has("a")).toBe(false);
   });
 
   it("takes an entry out also when its period has ended since", () => {

@@ -23,22 +23,23 @@ export class DeliveryLedger {
   readonly #database: InstanceDatabase;
   readonly #transactions: Transactions;
   readonly #clock: Clock;
-  /** No entry that counts is of an earlier period; undefined until somebody has looked. */
-  #oldestPeriod: number | undefined;
-  #newestPeriod = 0;
+  /** No entry that counts is of an earlier period. */
+  #oldestPeriod = Number.POSITIVE_INFINITY;
+  /** The running period, or the one after it if the clock was set back; null until the ledger was looked at. */
+  #newestPeriod: number | null;
 
   constructor(database: InstanceDatabase, transactions: Transactions, clock: Clock) {
     this.#database = database;
     this.#transactions = transactions;
     this.#clock = clock;
     // A new instance has seen nothing, and need not look.
-    if (database.isNew) this.#oldestPeriod = Number.POSITIVE_INFINITY;
+    this.#newestPeriod = database.isNew ? 0 : null;
   }
 
   has(key: string): boolean {
     const id = idOf(key);
     const period = this.#period();
-    return this.#isOfEarlier(id, period) || (this.#oldest() <= period && this.#isOf(id, period));
+    return this.#isOfEarlier(id, period) || (this.#oldestPeriod <= period && this.#isOf(id, period));
   }
 
   /** Adds the delivery in one step with the look whether it is there; false if it is. */
@@ -50,7 +51,7 @@ export class DeliveryLedger {
     const { changes } = this.#database.run(
       sql`INSERT INTO _signalbox_delivery (period, id) VALUES (${period}, ${id}) ON CONFLICT DO NOTHING`,
     );
-    this.#oldestPeriod = Math.min(this.#oldest(), period);
+    this.#oldestPeriod = Math.min(this.#oldestPeriod, period);
     if (this.#oldestPeriod < period - 1 && Math.random() * PRUNED_EACH < 1) this.#prune(period - 1);
     return changes === 1;
   }
@@ -65,14 +66,24 @@ export class DeliveryLedger {
     );
   }
 
-  /** Never an earlier one than before: a clock that is set back a little must not hide what was just entered. */
+  /** Never an earlier one than before: a clock that is set back must not hide what was entered. */
   #period(): number {
-    this.#newestPeriod = Math.max(this.#newestPeriod, Math.floor(this.#clock.now() / PERIOD_MS));
+    const current = Math.floor(this.#clock.now() / PERIOD_MS);
+    this.#newestPeriod = Math.max(this.#newestPeriod ?? this.#look(current + 1), current);
     return this.#newestPeriod;
   }
 
+  /** Learns what there is, and returns the newest period, up to `latest`: a clock that was years ahead must not keep the ledger there. */
+  #look(latest: number): number {
+    this.#oldestPeriod = this.#readOldest();
+    const newest = this.#database.get<{ period: number }>(
+      sql`SELECT period FROM _signalbox_delivery WHERE period <= ${latest} ORDER BY period DESC LIMIT 1`,
+    );
+    return newest?.period ?? 0;
+  }
+
   #isOfEarlier(id: string, period: number): boolean {
-    return this.#oldest() < period && this.#isOf(id, period - 1);
+    return this.#oldestPeriod < period && this.#isOf(id, period - 1);
   }
 
   #isOf(id: string, period: number): boolean {
@@ -81,11 +92,6 @@ export class DeliveryLedger {
         sql`SELECT 1 AS found FROM _signalbox_delivery WHERE period = ${period} AND id = ${id}`,
       ) !== undefined
     );
-  }
-
-  #oldest(): number {
-    this.#oldestPeriod ??= this.#readOldest();
-    return this.#oldestPeriod;
   }
 
   #readOldest(): number {
