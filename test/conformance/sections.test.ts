@@ -22,7 +22,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "gateway-on-postgres",
     "cli-logs",
   ],
-  "webhooks: routes, order of work, statuses, signatures": ["webhook-intake"],
+  "webhooks: routes, order of work, statuses, signatures": ["webhook-intake", "webhook-overload"],
   "webhooks: event records, deduplication, retention, state": ["webhook-agent"],
   "webhooks: outgoing": ["webhook-outgoing"],
   "webhooks: deliveries, replay, samples": ["webhook-inspector"],

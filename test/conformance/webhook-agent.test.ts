@@ -1,7 +1,5 @@
 /** Sections 2.3, 2.4, 4.3, 4.4 and 6 of the contract: the built-in agent, agents that extend it, dedupe, retention, live state. */
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AgentClient } from "agents/client";
@@ -23,13 +21,10 @@ const OPTIONS: TestServerOptions = {
     OBEY_WEBHOOK_SECRET: SECRET,
     ASK_WEBHOOK_SECRET: SECRET,
     CHOOSE_WEBHOOK_SECRET: SECRET,
-    OUT_SECRET: SECRET,
   },
   file: {
     agents: { modules: [MODULE] },
-    outgoing: { allowPrivateHosts: true },
     webhooks: {
-      maxInFlight: 60,
       sources: {
         obey: { scheme: "generic", agent: "obedient-agent" },
         ask: { scheme: "generic", agent: "answering-agent" },
@@ -389,34 +384,5 @@ describe("a delivery posted to the instance itself", () => {
     expect((await sendGeneric(server.url, "direct", { id: "direct-1", type: "hello" })).body).toEqual({
       status: "duplicate",
     });
-  });
-});
-
-describe("overload", () => {
-  it("answers 503 with Retry-After while too much is at work, and takes deliveries again afterwards", async () => {
-    // Their agents wait for a receiver that answers when the test lets it.
-    let open = () => {};
-    const isOpen = new Promise<void>((resolve) => (open = resolve));
-    const gate = createServer((_request, response) => void isOpen.then(() => response.end()));
-    await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
-    const url = `http://127.0.0.1:${(gate.address() as AddressInfo).port}/`;
-    const stuck = Array.from({ length: 60 }, (_, i) =>
-      sendGeneric(server.url, `obey/stuck-${i}`, { id: "s", do: "send", url }),
-    );
-    const inFlight = async () =>
-      /signalbox_webhook_in_flight (\d+)/.exec(await (await fetch(`${server.url}/metrics`)).text())?.[1];
-    await expect.poll(inFlight).toBe("60");
-    const refused = await sendGeneric(server.url, "overload", { id: "o-1" });
-    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
-    expect((await sendGeneric(server.url, "never-let-in", { id: "o-1" })).status).toBe(503);
-    // Refusing forged ones needs no room.
-    expect((await post(`${server.url}/webhooks/overload`, "{}", {})).status).toBe(401);
-    open();
-    expect((await Promise.all(stuck)).map(({ status }) => status)).toEqual(stuck.map(() => 200));
-    gate.close();
-    expect((await sendGeneric(server.url, "overload", { id: "o-1" })).status).toBe(200);
-    const instances = "/accounts/default/agents/webhook-agent/instances";
-    expect((await server.api("GET", `${instances}/overload`)).status).toBe(200);
-    expect((await server.api("GET", `${instances}/never-let-in`)).status).toBe(404);
   });
 });

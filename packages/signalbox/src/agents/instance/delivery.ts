@@ -33,14 +33,12 @@ function deliverOnce(instance: Instance, event: WebhookEvent, key: string): Prom
       const { agent, ledger } = instance.parts;
       if (!isEventHandler(agent)) return ledger.has(key) ? DUPLICATE : answer(instance, event, key);
       // A handler that does not wait is one transaction with the entry, which may then as well come first: that saves looking for it.
-      const isEntered = !isAsynchronous(agent.onEvent);
-      if (isEntered ? !ledger.addIfNew(key) : ledger.has(key)) return DUPLICATE;
+      const isLast = isAsynchronous(agent.onEvent);
+      if (isLast ? ledger.has(key) : !ledger.addIfNew(key)) return DUPLICATE;
       const handled = receiveEvent(agent, event);
-      if (!(handled instanceof Promise)) {
-        if (!isEntered) ledger.addIfNew(key);
-        return toOutcome(handled);
-      }
-      if (isEntered) ledger.remove(key);
+      if (!(handled instanceof Promise)) return toOutcome(handled);
+      // It waits all the same.
+      if (!isLast) ledger.remove(key);
       return handled.then((result) => {
         ledger.addIfNew(key);
         return toOutcome(result);

@@ -20,22 +20,24 @@ const SCHEMA_VERSION = 3;
  */
 const PAGE_BYTES = 1024;
 
+/** Deliveries seen. */
+const DELIVERY_TABLE = `CREATE TABLE _signalbox_delivery (
+  period INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (period, id)) WITHOUT ROWID;`;
+
 const SCHEMA = `
   CREATE TABLE _signalbox_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE _signalbox_state (id INTEGER PRIMARY KEY CHECK (id = 1), value TEXT NOT NULL);
-  -- Deliveries seen.
-  CREATE TABLE _signalbox_delivery (period INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (period, id)) WITHOUT ROWID;
+  ${DELIVERY_TABLE}
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
 /** From 1 or 2. Periods are of thirty days. */
 const TO_3 = `
   BEGIN IMMEDIATE;
-  CREATE TEMP TABLE kept AS SELECT at / 2592000000 AS period, id FROM _signalbox_delivery;
-  DROP TABLE _signalbox_delivery;
-  CREATE TABLE _signalbox_delivery (period INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (period, id)) WITHOUT ROWID;
-  INSERT INTO _signalbox_delivery (period, id) SELECT period, id FROM kept;
-  DROP TABLE kept;
+  ALTER TABLE _signalbox_delivery RENAME TO _signalbox_delivery_2;
+  ${DELIVERY_TABLE}
+  INSERT INTO _signalbox_delivery (period, id) SELECT at / 2592000000, id FROM _signalbox_delivery_2;
+  DROP TABLE _signalbox_delivery_2;
   PRAGMA user_version = 3;
   COMMIT;
 `;
