@@ -1,12 +1,16 @@
 /** An instance whose file is damaged fails alone, and tells its callers nothing about files. */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { globSync } from "node:fs";
+import { globSync, writeFileSync } from "node:fs";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
-import { startServerProcess } from "../support/server-process.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN } from "../support/test-server.ts";
+
+const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
 
 it("answers calls of a damaged instance with an internal error, and those of others as ever", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-damaged-"));
@@ -39,4 +43,82 @@ it("answers calls of a damaged instance with an internal error, and those of oth
   other.close();
   await second.end("SIGTERM");
   await rm(dataDir, { recursive: true, force: true });
+});
+
+describe("a damaged instance with due work", { timeout: 120_000 }, () => {
+  const options = { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN } };
+  let root: string;
+  /** The data folder as the server left it, with one instance whose work has become due since. */
+  let before: string;
+  /** Of the instance, in the data folder. */
+  let file: string;
+
+  beforeAll(async () => {
+    root = await mkdtemp(join(tmpdir(), "signalbox-damaged-"));
+    before = join(root, "before");
+    const server = await startServerProcess(["--data-dir", before, "--agents", WORK_AGENTS], options);
+    const client = await new RawClient(`${server.url}/agents/worker/damaged`).opened();
+    for (let i = 0; i < 10; i++)
+      expect(await client.call("plan", 1, `later-${i}`)).toMatchObject({ success: true });
+    expect(await client.call("plan", 1, "broken")).toMatchObject({ success: true });
+    await server.end("SIGTERM");
+    [file = ""] = globSync("agents/**/*.db", { cwd: before });
+    await sleep(1000);
+  });
+
+  afterAll(async () => rm(root, { recursive: true, force: true }));
+
+  /** The server on a copy of the folder whose instance was changed as told. */
+  async function startWith(change: (path: string) => void): Promise<ServerProcess> {
+    const folder = await mkdtemp(join(root, "changed-"));
+    await cp(before, folder, { recursive: true });
+    change(join(folder, file));
+    return startServerProcess(["--data-dir", folder, "--agents", WORK_AGENTS], options);
+  }
+
+  async function expectOthersToGoOn(server: ServerProcess): Promise<void> {
+    // Long enough for thousands of failures, had it no pause.
+    await sleep(300);
+    const other = await new RawClient(`${server.url}/agents/worker/other`).opened();
+    expect(await other.call("done")).toMatchObject({ success: true, result: [] });
+    other.close();
+    expect(await server.end("SIGTERM")).toBe(0);
+    expect(server.stderr().split("\n").length).toBeLessThan(100);
+  }
+
+  it("is left alone for a while after a failure, whichever page is damaged", async () => {
+    const content = await readFile(join(before, file));
+    const pageBytes = content.readUInt16BE(16);
+    expect(content.length / pageBytes).toBeGreaterThan(5);
+    for (let at = 0; at < content.length; at += pageBytes) {
+      // Not the first page's header, without which it would be no database at all.
+      const damaged = Buffer.from(content).fill(0xa5, Math.max(at, 100), at + pageBytes);
+      await expectOthersToGoOn(await startWith((path) => writeFileSync(path, damaged)));
+    }
+  });
+
+  it.each(["UPDATE", "DELETE", "UPDATE OF next_at"])(
+    "is left alone for a while when its rows can be read, but %s fails",
+    async (action) => {
+      const server = await startWith((path) => {
+        const database = new DatabaseSync(path);
+        database.exec(
+          `CREATE TRIGGER damage BEFORE ${action} ON _signalbox_schedule BEGIN SELECT raise(ABORT, 'damaged'); END`,
+        );
+        database.close();
+      });
+      await expectOthersToGoOn(server);
+      expect(server.stderr()).toContain("cannot be read or written");
+    },
+  );
+
+  it("does its work once it can", async () => {
+    const server = await startWith(() => undefined);
+    const client = await new RawClient(`${server.url}/agents/worker/damaged`).opened();
+    await expect
+      .poll(async () => (await client.call("done")).result, { timeout: 20_000 })
+      .toEqual(expect.arrayContaining(Array.from({ length: 10 }, (_, i) => `tick later-${i}`)));
+    client.close();
+    await server.end("SIGTERM");
+  });
 });

@@ -51,7 +51,7 @@ export class Directory {
     this.#onDestroy = onDestroy;
     this.#events = {
       onIdle: () => this.#shrink(),
-      onLeave: (instance, closed, nextDueAt) => this.#onLeave(instance, closed, nextDueAt),
+      onLeave: (instance, closed, wakeAt) => this.#onLeave(instance, closed, wakeAt),
       onDestroyRequest: (instance) => this.#destroySoon(instance),
     };
   }
@@ -198,13 +198,11 @@ export class Directory {
     while (this.#leaving.size > maxLeaving) await Promise.race(this.#leaving.values());
   }
 
-  #onLeave(instance: Instance, closed: Promise<void>, nextDueAt: number | null): void {
+  #onLeave(instance: Instance, closed: Promise<void>, wakeAt: number | null): void {
     if (this.#instances.get(instance.key) === instance) this.#instances.delete(instance.key);
     this.#byUse.delete(instance);
     this.#hold(instance.key, closed);
-    this.#environment.catalog.touch(instance.ref, instance.lastActiveAt);
-    this.#environment.catalog.setDueLazily(instance.ref, nextDueAt);
-    if (nextDueAt !== null) this.#wakeBy(nextDueAt);
+    if (wakeAt !== null) this.#wakeBy(wakeAt);
   }
 
   #hold(key: string, until: Promise<void>): void {

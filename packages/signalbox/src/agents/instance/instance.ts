@@ -14,6 +14,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase, InstanceRef } from "../../storage/ports/instance-store.ts";
 import { Activity } from "./activity.ts";
+import { CatalogPresence } from "./catalog-presence.ts";
 import type { AnyAgent } from "../agent.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
 import type { ConnectionGroup } from "../connections/connection-group.ts";
@@ -57,7 +58,7 @@ export interface InstanceEvents {
   /** Nothing runs or waits any more. */
   onIdle(instance: Instance): void;
   /** The instance takes no events any more; `closed` resolves when its successor may open the database. */
-  onLeave(instance: Instance, closed: Promise<void>, nextDueAt: number | null): void;
+  onLeave(instance: Instance, closed: Promise<void>, wakeAt: number | null): void;
   /** The instance's code asked for its own end. */
   onDestroyRequest(instance: Instance): Promise<void>;
 }
@@ -77,10 +78,8 @@ export class Instance implements TurnOwner, Ranked<Instance> {
   #isStarting = false;
   /** Null unless the database is new. */
   #identity: InstanceIdentity | null = null;
-  #indexed: Promise<void> | null = null;
-  /** What the catalog says, or will say before anything is acknowledged, about due work. */
-  #indexedDueAt: number | null = null;
-  #nextDueAt: number | null = null;
+  readonly #presence: CatalogPresence;
+  #hasFailed = false;
   #left: Promise<void> = Promise.resolve();
   lastActiveAt: number;
   /** The directory's. */
@@ -101,6 +100,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     this.lastActiveAt = environment.clock.now();
     this.activity = new Activity(environment.activity, definition.kebab, name);
     this.group = environment.hub.group(this.key);
+    this.#presence = new CatalogPresence(environment.catalog, this.ref, environment.clock);
     this.#mailbox = new Mailbox({
       maxWaiting: environment.limits.maxWaitingTurns,
       timeoutMs: environment.limits.turnTimeoutMs,
@@ -158,14 +158,14 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     let database: InstanceDatabase | undefined;
     try {
       await predecessor;
-      const entry = await environment.catalog.find(ref).catch(failInternally);
+      await this.#presence.look().catch(failInternally);
       database = await environment.store.open(ref, definition.initialSchema).catch(failInternally);
-      if (entry === undefined) this.#awaitIndex(environment.catalog.register(ref, this.lastActiveAt));
-      this.#indexedDueAt = entry?.nextDueAt ?? null;
+      this.#presence.opened(this.lastActiveAt, database.isNew);
       await this.#open(database);
       environment.metrics.starts.inc({ outcome: database.isNew ? "new" : "woken" });
     } catch (error) {
       environment.metrics.starts.inc({ outcome: "failed" });
+      this.#hasFailed = true;
       this.#logError(error, "the instance could not start");
       this.#leave(this.#close(database), error);
     }
@@ -203,8 +203,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     const gate = new OutputGate(
       () => {
         const startedAt = performance.now();
-        const indexed = this.#indexed;
-        this.#indexed = null;
+        const indexed = this.#presence.takePending();
         const synced = indexed === null ? database.sync() : Promise.all([database.sync(), indexed]);
         return synced.then(
           () => metrics.syncDurations.observe((performance.now() - startedAt) / 1000),
@@ -231,8 +230,13 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       schedules,
       clock,
       call: (method, payload, about) => callOwn(this, method, payload, about),
-      onDue: (at) => this.#onDue(at),
+      onDue: (at) => this.#presence.setDue(at),
       onBuried: (kind, callback, error) => this.#onBuried(kind, callback, error),
+      onStorageFailure: (error) =>
+        this.#logError(
+          error,
+          "the instance's queue and schedules cannot be read or written; trying again later",
+        ),
     });
     this.group.gate = gate;
     this.#isStarting = true;
@@ -272,25 +276,6 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     });
     this.activity.record("start", clock.now(), { new: database.isNew });
     pump.start(database.isNew);
-  }
-
-  /** The catalog must not name a later time than what is due; that it names an earlier one costs a wake for nothing. */
-  #onDue(at: number | null): void {
-    this.#nextDueAt = at;
-    if (at === null || (this.#indexedDueAt !== null && this.#indexedDueAt <= at)) return;
-    // Work put in the queue from now on is due at once, so "now" keeps the entry right until the instance leaves memory.
-    const dueAt = Math.min(at, this.environment.clock.now());
-    this.#indexedDueAt = dueAt;
-    this.#awaitIndex(this.environment.catalog.setDue(this.ref, dueAt));
-  }
-
-  /** The next sync, and with it every acknowledgement from now on, waits for the write. */
-  #awaitIndex(write: Promise<void>): void {
-    // Whoever syncs next learns of a failure; until then nobody may be listening.
-    write.catch(() => undefined);
-    const before = this.#indexed;
-    this.#indexed = before === null ? write : Promise.all([before, write]).then(() => undefined);
-    this.#indexed.catch(() => undefined);
   }
 
   #onBuried(kind: "queue" | "schedule", callback: string, error: unknown): void {
@@ -346,7 +331,9 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       message: "The instance's storage failed",
       cause: error,
     });
-    setImmediate(() => void this.end(reason));
+    this.#hasFailed = true;
+    // That it could not be closed, the directory tells.
+    setImmediate(() => void Promise.allSettled([this.end(reason)]));
   }
 
   #checkIdle(): void {
@@ -360,7 +347,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       this.#phase = { kind: "gone" };
     });
     this.#mailbox.close(() => reason ?? new SignalboxError("stopping"));
-    this.#events.onLeave(this, this.#left, this.#nextDueAt);
+    this.#events.onLeave(this, this.#left, this.#presence.leave(this.lastActiveAt, this.#hasFailed));
   }
 
   async #close(database: InstanceDatabase | undefined): Promise<void> {

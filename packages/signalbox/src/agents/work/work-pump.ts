@@ -5,6 +5,7 @@
  * 1. At most one queue item and one schedule are in the mailbox at a time, each as a turn of its own: neither can starve the other, nor
  *    the requests between them.
  * 2. The timer is derived from the rows after every commit that changed them, and at the start.
+ * 3. When the rows cannot be read or written, nothing is tried for a while: a damaged file must not keep the process busy, nor end it.
  */
 import type { Clock } from "../../core/clock.ts";
 import type { Mailbox } from "../turns/mailbox.ts";
@@ -15,6 +16,8 @@ import type { WorkQueue } from "./work-queue.ts";
 
 /** Longest time node's timers can hold; a later due time is looked at again then. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Pause after the instance's storage has failed: often enough for a disk that was full for a moment, too seldom to be a burden. */
+const STORAGE_PAUSE_MS = 10_000;
 
 export interface WorkPumpOptions {
   readonly mailbox: Mailbox;
@@ -28,6 +31,8 @@ export interface WorkPumpOptions {
   readonly onDue: (at: number | null) => void;
   /** Work has used up its attempts. */
   readonly onBuried: (kind: "queue" | "schedule", callback: string, error: unknown) => void;
+  /** The rows could not be read or written; they are looked at again after a pause. */
+  readonly onStorageFailure: (error: unknown) => void;
 }
 
 interface Attempt {
@@ -45,6 +50,7 @@ export class WorkPump implements Participant {
   /** Rows have ever changed in this life. */
   #hasChanged = false;
   #isStopped = true;
+  #isPaused = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: WorkPumpOptions) {
@@ -92,7 +98,15 @@ export class WorkPump implements Participant {
   }
 
   #refresh(): void {
-    if (this.#isStopped) return;
+    if (this.#isStopped || this.#isPaused) return;
+    try {
+      this.#look();
+    } catch (error) {
+      this.#pause(error);
+    }
+  }
+
+  #look(): void {
     const now = this.#options.clock.now();
     const queueAt = this.#options.queue.nextAt();
     const scheduleAt = this.#options.schedules.nextAt();
@@ -114,6 +128,18 @@ export class WorkPump implements Participant {
     this.#timer = setTimeout(() => this.#refresh(), Math.min(at - now, MAX_TIMER_MS)).unref();
   }
 
+  #pause(error: unknown): void {
+    if (this.#isStopped || this.#isPaused) return;
+    this.#isPaused = true;
+    this.#options.onStorageFailure(error);
+    this.#options.onDue(this.#options.clock.now() + STORAGE_PAUSE_MS);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#isPaused = false;
+      this.#refresh();
+    }, STORAGE_PAUSE_MS).unref();
+  }
+
   #run(kind: "queue" | "schedule"): void {
     if (this.#running.has(kind)) return;
     this.#running.add(kind);
@@ -123,19 +149,30 @@ export class WorkPump implements Participant {
       label: kind,
       isGated: false,
       body: () => {
-        attempt = this.#begin(kind);
+        const begun = this.#begin(kind);
         // The count must be stored even if the attempt takes the whole process down.
         this.#options.transactions.commitNow();
-        return attempt === null ? undefined : perform(attempt, this.#options.call);
+        if (begun === null) return undefined;
+        attempt = begun;
+        return perform(begun, this.#options.call);
       },
       afterFailure: (error) => {
-        if (attempt?.fail(error) === true) this.#options.onBuried(kind, attempt.callback, error);
+        if (attempt === null) this.#pause(error);
+        else this.#fail(kind, attempt, error);
       },
     });
     void Promise.allSettled([turn]).then(() => {
       this.#running.delete(kind);
       this.#refresh();
     });
+  }
+
+  #fail(kind: "queue" | "schedule", attempt: Attempt, error: unknown): void {
+    try {
+      if (attempt.fail(error)) this.#options.onBuried(kind, attempt.callback, error);
+    } catch (failure) {
+      this.#pause(failure);
+    }
   }
 
   #begin(kind: "queue" | "schedule"): Attempt | null {

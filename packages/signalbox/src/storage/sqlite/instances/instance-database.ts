@@ -229,13 +229,12 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   async #foldSoon(): Promise<void> {
     try {
       await this.#journalled.durable;
+      await this.#betweenTransactions();
+      if (this.#closed !== null || this.#tail.length <= FOLD_BYTES) return;
+      if (this.#fold()) this.#enlargeCache();
     } catch {
-      // Whoever waits for the sync hears of its failure.
-      return;
+      // Of a failed sync, whoever waits for it hears. A failed fold (the disk is full, say) is tried again with the next commit.
     }
-    await this.#betweenTransactions();
-    if (this.#closed !== null || this.#tail.length <= FOLD_BYTES) return;
-    if (this.#fold()) this.#enlargeCache();
   }
 
   #enlargeCache(): void {
