@@ -332,8 +332,15 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       cause: error,
     });
     this.#hasFailed = true;
-    // That it could not be closed, the directory tells.
-    setImmediate(() => void Promise.allSettled([this.end(reason)]));
+    setImmediate(() => void this.#endFailed(reason));
+  }
+
+  async #endFailed(reason: unknown): Promise<void> {
+    try {
+      await this.end(reason);
+    } catch {
+      // It could not even be closed, as the directory has logged.
+    }
   }
 
   #checkIdle(): void {
