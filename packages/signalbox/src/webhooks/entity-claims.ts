@@ -63,6 +63,11 @@ export class EntityClaims {
   async #write(): Promise<void> {
     const claims = this.#waiting;
     this.#waiting = [];
+    let isTold = false;
+    const tell = (owners: readonly string[]) => {
+      if (!isTold) claims.forEach((claim, i) => tellName(claim, owners[i] ?? claim.entity));
+      isTold = true;
+    };
     try {
       const owners = await this.#database.transaction(async (tx) => {
         const found: string[] = [];
@@ -80,15 +85,18 @@ export class EntityClaims {
           found.push(row?.entity ?? entity);
         }
         // Not in here, where no other write can happen: they prepare while this one is committed and synced.
-        setImmediate(() => claims.forEach((claim, i) => tellName(claim, found[i] ?? claim.entity)));
+        setImmediate(() => tell(found));
         return found;
       });
+      // A quick disk may have been quicker.
+      tell(owners);
       claims.forEach(({ agent, name, entity, resolve }, i) => {
         const owner = owners[i] ?? entity;
         this.#owners.set(keyOf(agent, name), owner);
         resolve(owner);
       });
     } catch (error) {
+      isTold = true;
       for (const claim of claims) claim.reject(error);
     }
   }
