@@ -20,7 +20,7 @@ const LOAD_MS = 3000;
 const WARM_ENTITIES = 1000;
 /** Each makes a database; this many keep a round short on a slow disk. */
 const MAX_NEW_ENTITIES = 3000;
-const LIVE_EVENTS = 200;
+const LIVE_EVENTS = 1000;
 
 const ONE = "one entity, 64 connections";
 const WARM = "1,000 warm entities, 64 connections";

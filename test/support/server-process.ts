@@ -52,6 +52,8 @@ export async function startServerProcess(
     child,
     stderr: () => stderr,
     async end(signal) {
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`the server had ended by itself with ${child.exitCode}: ${stderr}`);
       const exit = once(child, "exit");
       child.kill(signal);
       const [code] = (await exit) as [number | null];

@@ -199,6 +199,10 @@ async function watchNodeFs(): Promise<void> {
     pathsOfFds.set(fd, path);
     return fd;
   }) as typeof fs.openSync;
+  fs.renameSync = (from, to) => {
+    original.renameSync(from, to);
+    for (const [fd, path] of pathsOfFds) if (path === from) pathsOfFds.set(fd, String(to));
+  };
   for (const name of ["fsyncSync", "fdatasyncSync"] as const) {
     fs[name] = (fd: number) => {
       const end = beginSync(pathsOfFds.get(fd), fd);

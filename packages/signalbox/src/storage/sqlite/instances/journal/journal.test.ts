@@ -20,6 +20,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { InstanceDatabase } from "../../../ports/instance-store.ts";
 import { rawSql, sql } from "../../../ports/sql.ts";
 import { InstanceFiles } from "../instance-files.ts";
+import { readRecords } from "./record.ts";
 
 let folder: string;
 let opened: InstanceFiles[];
@@ -132,11 +133,11 @@ describe("a journal that was left behind", () => {
     await write(database, 1);
     const silent = await files.open(refOf("silent"));
     const [segment = ""] = segmentsOf("one");
-    const length = readFileSync(join(folder, "one/agents/journal", segment)).length;
+    const { end } = readRecords(readFileSync(join(folder, "one/agents/journal", segment)), 1);
     await write(database, 2);
     copy("one", "cut");
     const path = join(folder, "cut/agents/journal", segment);
-    truncateSync(path, length + 100);
+    truncateSync(path, end + 100);
     const cut = openFiles("cut");
     expect(filesOf("cut", ".db")).toHaveLength(1);
     expect(await readOf(cut, "x")).toEqual([1]);

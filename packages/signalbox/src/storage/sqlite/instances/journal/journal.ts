@@ -3,26 +3,27 @@
  * instance's own files hold need not be on the disk until the journal drops it.
  *
  * The journal is a row of segments. Records go to the newest; when that is full, the next one follows, and once everything the full one tells of
- * is on the disk in the instances' own files (it is *settled*), it is removed.
+ * is on the disk in the instances' own files (it is *settled*), it is removed, or its file is kept for a later one to be written over it.
  *
  * Invariants:
  * 1. A promise resolves only after a sync that covers its record, in a segment whose name is synced. Records of one instance are written in
  *    the order they came; one sync serves all that came while the one before it ran.
  * 2. A segment is removed only after `settle` has resolved for each instance named in it: then the instance's file on the disk is as of some moment
  *    after its last record here, and what came later is in later segments. Oldest first, and the removal is synced before the next one goes.
- * 3. A segment gets its first record only when all of the one before it is synced, so only the newest can end in half a record.
+ * 3. A segment gets its first record only when all of the one before it is synced and nothing follows its last record, so only the newest can end in
+ *    half a record, or in something older. A file is written over only when the disk no longer has it under its former name.
  * 4. A full disk delays records and loses none: they are written again at the same place until there is room. Any other failure is
  *    final: `onFailure` ends the process, and nothing resolves any more.
  */
-import { fdatasync, fdatasyncSync, mkdirSync, rmSync } from "node:fs";
-import { dirname } from "node:path";
+import { fdatasync, fdatasyncSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { syncFolder } from "../../sync-folder.ts";
 import type { FolderSync } from "../folder-sync.ts";
 import { RECORD_KINDS, RecordBuffer, type RecordKind, type Template } from "./record.ts";
 import { Replay } from "./replay.ts";
-import { findSegments, readSegment, Segment } from "./segment.ts";
+import { findSegments, isFullDisk, readSegment, Segment } from "./segment.ts";
 
 /** Segments that may wait to be settled; while there are more, the newest grows past its size. (Waiting would lock up: settling appends.) */
 const MAX_UNSETTLED = 3;
@@ -81,7 +82,12 @@ class Batch implements Entry {
 interface Unsettled {
   readonly path: string;
   readonly touched: ReadonlySet<string>;
+  /** Its file may be written over. */
+  readonly isReusable: boolean;
 }
+
+/** Name of a settled segment that waits to be written over. */
+const SPARE = "spare";
 
 const datasync = promisify(fdatasync);
 const nextLoop = promisify(setImmediate);
@@ -94,7 +100,8 @@ export class Journal {
   #pending: Batch | null = null;
   /** Written to the segment, but not yet synced. */
   #unsynced: Batch[] = [];
-  #spare: RecordBuffer | null = null;
+  #spareBuffer: RecordBuffer | null = null;
+  #spareFile: string | null = null;
   #flushing: Promise<void> | null = null;
   #syncing: readonly Batch[] = [];
   /** A batch waits for room on the disk: nothing may be written past it. */
@@ -113,6 +120,7 @@ export class Journal {
   static open(options: JournalOptions): { journal: Journal; replayed: ReadonlySet<string> } {
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
     for (const parent of [dirname(options.folder), dirname(dirname(options.folder))]) syncFolder(parent);
+    rmSync(join(options.folder, SPARE), { force: true });
     const found = findSegments(options.folder);
     const replay = new Replay(options.pathOf);
     found.forEach((segment, i) =>
@@ -121,7 +129,9 @@ export class Journal {
     const replayed = replay.finish();
     const journal = new Journal(options, found.at(-1)?.number ?? 0);
     // The first one stays until every replayed instance is settled; then nothing of the others is needed.
-    found.forEach(({ path }, i) => journal.#settleLater({ path, touched: i === 0 ? replayed : new Set() }));
+    found.forEach(({ path }, i) =>
+      journal.#settleLater({ path, touched: i === 0 ? replayed : new Set(), isReusable: false }),
+    );
     return { journal, replayed };
   }
 
@@ -174,8 +184,9 @@ export class Journal {
   async close(): Promise<void> {
     while (this.#flushing !== null) await this.#flushing;
     if (this.#failure !== null) return;
-    this.#endSegment();
+    this.#endSegment(false);
     await this.#settling;
+    if (this.#spareFile !== null) rmSync(this.#spareFile, { force: true });
   }
 
   #append(kind: RecordKind, id: string, key: Buffer, pageBytes: number, payload: Buffer): Entry {
@@ -189,8 +200,8 @@ export class Journal {
   }
 
   #newBatch(): Batch {
-    const records = this.#spare ?? new RecordBuffer(BUFFER_BYTES);
-    this.#spare = null;
+    const records = this.#spareBuffer ?? new RecordBuffer(BUFFER_BYTES);
+    this.#spareBuffer = null;
     records.clear(MAX_KEPT_BUFFER_BYTES);
     return new Batch(records);
   }
@@ -219,7 +230,7 @@ export class Journal {
     const batch = this.#pending;
     if (batch === null) return;
     if (batch.templates !== null) for (const template of batch.templates) segment.provide(template);
-    segment.append(batch.records.bytes);
+    segment.append(batch.records);
     for (const id of batch.ids) segment.touched.add(id);
     this.#pending = null;
     this.#unsynced.push(batch);
@@ -229,7 +240,7 @@ export class Journal {
     for (const batch of batches) {
       batch.isDurable = true;
       batch.done.resolve();
-      this.#spare = batch.records;
+      this.#spareBuffer = batch.records;
     }
   }
 
@@ -242,15 +253,17 @@ export class Journal {
   async #segmentWithRoom(): Promise<Segment> {
     const isFull = this.#segment !== null && this.#segment.length >= this.#options.segmentBytes;
     const canEnd = this.#unsynced.length === 0 && this.#unsettledCount < MAX_UNSETTLED;
-    if (isFull && canEnd) this.#endSegment();
+    if (isFull && canEnd) this.#endSegment(true);
     this.#segment ??= await this.#whenDiskHasRoom(() => this.#segment ?? this.#nextSegment());
     return this.#segment;
   }
 
   #nextSegment(): Segment {
-    const { folder, template } = this.#options;
+    const { folder, template, segmentBytes } = this.#options;
     this.#lastNumber += 1;
-    return Segment.create(folder, this.#lastNumber, template);
+    const spare = this.#spareFile;
+    this.#spareFile = null;
+    return Segment.create({ folder, number: this.#lastNumber, template, bytes: segmentBytes, spare });
   }
 
   async #whenDiskHasRoom<T>(write: () => T): Promise<T> {
@@ -269,12 +282,12 @@ export class Journal {
   }
 
   /** Everything in the segment is synced; the next record starts another one. */
-  #endSegment(): void {
+  #endSegment(isReusable: boolean): void {
     const segment = this.#segment;
     if (segment === null) return;
     this.#segment = null;
-    segment.close();
-    this.#settleLater(segment);
+    segment.end();
+    this.#settleLater({ path: segment.path, touched: segment.touched, isReusable });
   }
 
   #settleLater(segment: Unsettled): void {
@@ -282,7 +295,7 @@ export class Journal {
     this.#settling = this.#settling.then(() => this.#settle(segment));
   }
 
-  async #settle({ path, touched }: Unsettled): Promise<void> {
+  async #settle({ path, touched, isReusable }: Unsettled): Promise<void> {
     const { settle, folder, folderSync } = this.#options;
     const rest = touched.values();
     const settleRest = async () => {
@@ -291,8 +304,12 @@ export class Journal {
     try {
       await Promise.all(Array.from({ length: SETTLED_AT_ONCE }, settleRest));
       if (this.#failure !== null) return;
-      rmSync(path);
+      const spare = isReusable && this.#spareFile === null ? join(folder, SPARE) : null;
+      if (spare === null) rmSync(path);
+      else renameSync(path, spare);
       await folderSync.sync(folder);
+      // Not before: written over while the disk has it under its old name, it would be taken for damage.
+      this.#spareFile ??= spare;
     } catch (error) {
       this.#fail(error);
     }
@@ -331,9 +348,4 @@ function failedEntry(failure: Error): Entry {
   const durable = Promise.reject(failure);
   durable.catch(() => undefined);
   return { durable, isDurable: false };
-}
-
-function isFullDisk(error: unknown): error is Error {
-  const code = (error as NodeJS.ErrnoException).code;
-  return code === "ENOSPC" || code === "EDQUOT";
 }

@@ -1,8 +1,10 @@
 /**
  * What the journal's segments consist of.
  *
- *   length of the payload (4 bytes) · CRC-32 of everything after it (4) · kind (1) · reserved (1) · page size / 256 (2)
- *   · the instance's id (20) · payload
+ *   length of the payload (4 bytes) · CRC-32 of everything after it, XOR the segment's number (4) · kind (1) · reserved (1)
+ *   · page size / 256 (2) · the instance's id (20) · payload
+ *
+ * The number is there because a segment may be written over a former one, whose records must not be taken for its own.
  *
  * Numbers are little endian, except those inside frames, which are SQLite's. A record that is cut off or whose checksum is wrong is where
  * the segment ends: the process or the power went while it was written, so nobody was told of it.
@@ -48,18 +50,27 @@ const PAGE_UNIT = 256;
 export class RecordBuffer {
   #bytes: Buffer;
   #length = 0;
+  /** The segment number in the checksums. */
+  #segment = 0;
 
   constructor(capacity: number) {
     this.#bytes = Buffer.allocUnsafeSlow(capacity);
   }
 
-  get bytes(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
+  /** To be written to the segment of this number, which was not known yet when they were put together. */
+  bytesFor(segment: number): Buffer {
+    const bytes = this.#bytes.subarray(0, this.#length);
+    const change = this.#segment ^ segment;
+    for (let at = 0; change !== 0 && at < bytes.length; at += RECORD_HEAD_BYTES + bytes.readUInt32LE(at))
+      bytes.writeUInt32LE((bytes.readUInt32LE(at + 4) ^ change) >>> 0, at + 4);
+    this.#segment = segment;
+    return bytes;
   }
 
   /** Empties it; a buffer that one large record has blown up beyond `maxCapacity` is given back. */
   clear(maxCapacity: number): void {
     this.#length = 0;
+    this.#segment = 0;
     if (this.#bytes.length > maxCapacity) this.#bytes = Buffer.allocUnsafeSlow(maxCapacity);
   }
 
@@ -74,7 +85,7 @@ export class RecordBuffer {
     bytes.writeUInt16LE(pageBytes / PAGE_UNIT, start + 10);
     bytes.set(id, start + 12);
     bytes.set(payload, start + RECORD_HEAD_BYTES);
-    bytes.writeUInt32LE(crc32(bytes.subarray(start + CHECKED_FROM, end)), start + 4);
+    bytes.writeUInt32LE((crc32(bytes.subarray(start + CHECKED_FROM, end)) ^ this.#segment) >>> 0, start + 4);
     this.#length = end;
   }
 
@@ -87,13 +98,12 @@ export class RecordBuffer {
 }
 
 /** The records of a segment's bytes, and where the last whole one ends. */
-export function readRecords(bytes: Buffer): { records: JournalRecord[]; end: number } {
+export function readRecords(bytes: Buffer, segment: number): { records: JournalRecord[]; end: number } {
   const records: JournalRecord[] = [];
+  // Segments used to have no number in them, and nothing else in their place.
+  const number = endOfRecord(bytes, 0, 0) === null ? segment : 0;
   let at = 0;
-  while (at + RECORD_HEAD_BYTES <= bytes.length) {
-    const end = at + RECORD_HEAD_BYTES + bytes.readUInt32LE(at);
-    if (end > bytes.length) break;
-    if (crc32(bytes.subarray(at + CHECKED_FROM, end)) !== bytes.readUInt32LE(at + 4)) break;
+  for (let end = endOfRecord(bytes, 0, number); end !== null; end = endOfRecord(bytes, at, number)) {
     records.push({
       kind: bytes[at + 8] as RecordKind,
       pageBytes: bytes.readUInt16LE(at + 10) * PAGE_UNIT,
@@ -103,4 +113,13 @@ export function readRecords(bytes: Buffer): { records: JournalRecord[]; end: num
     at = end;
   }
   return { records, end: at };
+}
+
+/** Where the record ends that begins there; null if there is none. */
+function endOfRecord(bytes: Buffer, at: number, segment: number): number | null {
+  if (at + RECORD_HEAD_BYTES > bytes.length) return null;
+  const end = at + RECORD_HEAD_BYTES + bytes.readUInt32LE(at);
+  if (end > bytes.length) return null;
+  const expected = (bytes.readUInt32LE(at + 4) ^ segment) >>> 0;
+  return crc32(bytes.subarray(at + CHECKED_FROM, end)) === expected ? end : null;
 }

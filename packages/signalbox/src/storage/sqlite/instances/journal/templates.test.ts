@@ -132,7 +132,7 @@ describe("an instance that starts with tables of its class", () => {
     const open: InstanceDatabase[] = [];
     for (let i = 0; i < 6; i++) open.push(await files.open(refOf(String(i)), i % 2 === 0 ? NOTES : MARKS));
     const [segment = ""] = readdirSync(journalOf("one"));
-    const { records } = readRecords(readFileSync(join(journalOf("one"), segment)));
+    const { records } = readRecords(readFileSync(join(journalOf("one"), segment)), 1);
     const templates = records.filter(({ kind }) => kind === RECORD_KINDS.template);
     expect(templates.map(({ id }) => id)).toEqual(
       [instanceTemplate(), instanceTemplate(NOTES), instanceTemplate(MARKS)].map(({ id }) =>
@@ -199,11 +199,11 @@ describe("an instance that starts with tables of its class", () => {
 describe("a journal", () => {
   const ID = Buffer.alloc(20, 7);
 
-  function layJournal(add: (records: RecordBuffer) => void): void {
+  function layJournal(add: (records: RecordBuffer) => void, number = 1): void {
     const records = new RecordBuffer(64 * 1024);
     add(records);
     mkdirSync(journalOf("made"), { recursive: true });
-    writeFileSync(join(journalOf("made"), "0000000001.log"), records.bytes);
+    writeFileSync(join(journalOf("made"), "0000000001.log"), records.bytesFor(number));
   }
 
   it("that names no templates, as it used to be written, means the one at its beginning", async () => {
@@ -211,7 +211,7 @@ describe("a journal", () => {
     const database = await files.open(refOf("x"));
     await tell(database, "_signalbox_meta");
     const [segment = ""] = readdirSync(journalOf("one"));
-    const { records } = readRecords(readFileSync(join(journalOf("one"), segment)));
+    const { records } = readRecords(readFileSync(join(journalOf("one"), segment)), 1);
     expect(
       records.map(({ kind, id, payload }) => [kind, id === NO_ID.toString("hex"), payload.length > 0]),
     ).toEqual([
@@ -236,6 +236,18 @@ describe("a journal", () => {
   it("with an instance before any template is refused", () => {
     layJournal((records) => records.add(RECORD_KINDS.created, ID, 0, Buffer.alloc(0)));
     expect(() => openFiles("made")).toThrow("is damaged");
+  });
+
+  it("without its number in it, as it used to be written, is read all the same", async () => {
+    const add = (records: RecordBuffer) => {
+      records.add(RECORD_KINDS.template, NO_ID, 0, instanceTemplate().bytes);
+      records.add(9 as never, ID, 0, Buffer.alloc(0));
+    };
+    layJournal(add, 0);
+    expect(() => openFiles("made")).toThrow("unknown kind 9");
+    // Of another number, it is a former segment's.
+    layJournal(add, 7);
+    await openFiles("made").close();
   });
 
   it("with a record of an unknown kind is refused", () => {
