@@ -253,7 +253,9 @@ export class Journal {
   async #segmentWithRoom(): Promise<Segment> {
     const isFull = this.#segment !== null && this.#segment.length >= this.#options.segmentBytes;
     const canEnd = this.#unsynced.length === 0 && this.#unsettledCount < MAX_UNSETTLED;
-    if (isFull && canEnd) this.#endSegment(true);
+    // One that had to grow far beyond its size would hold on to that much of the disk.
+    const isReusable = (this.#segment?.length ?? 0) <= 2 * this.#options.segmentBytes;
+    if (isFull && canEnd) this.#endSegment(isReusable);
     this.#segment ??= await this.#whenDiskHasRoom(() => this.#segment ?? this.#nextSegment());
     return this.#segment;
   }

@@ -140,6 +140,15 @@ it("a segment whose file cannot be laid out, because the disk is full, takes rec
   await database.close();
 });
 
+it("a file that had to grow far beyond its size is not kept", async () => {
+  const files = openFiles("one", 1);
+  const database = await files.open(REF);
+  for (let i = 0; i < 20; i++) await write(database, i);
+  await database.close();
+  await vi.waitFor(() => expect(segmentsOf("one")).toHaveLength(1));
+  expect(readdirSync(journalOf("one"))).not.toContain("spare");
+});
+
 it("an orderly stop leaves no file behind to be written over", async () => {
   const files = openFiles("one", 64 * 1024);
   const database = await files.open(REF);
