@@ -4,7 +4,6 @@ import fs, {
   copyFileSync,
   cpSync,
   existsSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -12,41 +11,17 @@ import fs, {
   writeFileSync,
 } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextLoop } from "node:timers/promises";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { useInstanceDisks } from "../../../contract/instance-disks.ts";
 import type { InstanceDatabase } from "../../../ports/instance-store.ts";
 import { rawSql, sql } from "../../../ports/sql.ts";
 import { InstanceFiles } from "../instance-files.ts";
 import { readRecords } from "./record.ts";
 
-let folder: string;
-let opened: InstanceFiles[];
-beforeEach(() => {
-  opened = [];
-  folder = mkdtempSync(join(tmpdir(), "signalbox-journal-"));
-});
-afterEach(async () => {
-  for (const files of opened) await files.close();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const ROOMY = 2 ** 30;
-const fail = (error: Error): never => {
-  throw error;
-};
-/** A process's files; what it settles in the background it has settled when the test ends. */
-function openFiles(name: string, segmentBytes = ROOMY): InstanceFiles {
-  const files = new InstanceFiles(join(folder, name, "agents"), {
-    segmentBytes,
-    onFailure: fail,
-    onStall: fail,
-  });
-  opened.push(files);
-  return files;
-}
+const disks = useInstanceDisks();
 const refOf = (name: string) => ({ agent: "a", name });
 
 async function write(database: InstanceDatabase, value: number): Promise<void> {
@@ -72,73 +47,70 @@ async function readOf(files: InstanceFiles, name: string): Promise<number[]> {
   return values;
 }
 
-const segmentsOf = (name: string) => readdirSync(join(folder, name, "agents/journal")).toSorted();
+const segmentsOf = (name: string) => readdirSync(join(disks.folder, name, "agents/journal")).toSorted();
 const filesOf = (name: string, end: string) =>
-  readdirSync(join(folder, name, "agents"), { recursive: true, encoding: "utf8" }).filter((file) =>
+  readdirSync(join(disks.folder, name, "agents"), { recursive: true, encoding: "utf8" }).filter((file) =>
     file.endsWith(end),
   );
 
 /** What is on the disk if every file but the journal kept the state it had when `from` was taken. */
 function cutTo(from: string, journalOf: string, target: string): void {
-  cpSync(join(folder, from), join(folder, target), { recursive: true });
-  rmSync(join(folder, target, "agents/journal"), { recursive: true });
-  cpSync(join(folder, journalOf, "agents/journal"), join(folder, target, "agents/journal"), {
+  cpSync(join(disks.folder, from), join(disks.folder, target), { recursive: true });
+  rmSync(join(disks.folder, target, "agents/journal"), { recursive: true });
+  cpSync(join(disks.folder, journalOf, "agents/journal"), join(disks.folder, target, "agents/journal"), {
     recursive: true,
   });
 }
 
-const copy = (from: string, target: string) =>
-  cpSync(join(folder, from), join(folder, target), { recursive: true });
-
 describe("a journal that was left behind", () => {
   it("brings back instances whose files never reached the disk", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const database = await files.open(refOf("x"));
-    copy("one", "before");
+    disks.copy("one", "before");
     await write(database, 1);
     await write(database, 2);
     cutTo("before", "one", "cut");
-    for (const file of filesOf("cut", ".db")) rmSync(join(folder, "cut/agents", file));
-    expect(await readOf(openFiles("cut"), "x")).toEqual([1, 2]);
+    for (const file of filesOf("cut", ".db")) rmSync(join(disks.folder, "cut/agents", file));
+    expect(await readOf(disks.open("cut"), "x")).toEqual([1, 2]);
     await database.close();
     await files.close();
   });
 
   it("makes files whole of which the disk has only some pages", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const database = await files.open(refOf("x"));
     await write(database, 1);
-    copy("one", "before");
+    disks.copy("one", "before");
     for (let i = 2; i < 300; i++) await write(database, i);
     await database.close();
     cutTo("one", "one", "cut");
     const [file = ""] = filesOf("cut", ".db");
-    const now = readFileSync(join(folder, "cut/agents", file));
-    const old = readFileSync(join(folder, "before/agents", file));
+    const now = readFileSync(join(disks.folder, "cut/agents", file));
+    const old = readFileSync(join(disks.folder, "before/agents", file));
     // Every other page as it was, or nothing.
     for (let page = 0; page * 1024 < now.length; page += 2) {
       const start = page * 1024;
       now.fill(0, start, start + 1024);
       if (start < old.length) old.copy(now, start, start, start + 1024);
     }
-    writeFileSync(join(folder, "cut/agents", file), now);
-    const values = await readOf(openFiles("cut"), "x");
+    writeFileSync(join(disks.folder, "cut/agents", file), now);
+    const values = await readOf(disks.open("cut"), "x");
     expect([values.length, values[0], values.at(-1)]).toEqual([299, 1, 299]);
     await files.close();
   });
 
   it("forgets what nobody was told of: half a record, and an instance without a commit", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const database = await files.open(refOf("x"));
     await write(database, 1);
     const silent = await files.open(refOf("silent"));
     const [segment = ""] = segmentsOf("one");
-    const { end } = readRecords(readFileSync(join(folder, "one/agents/journal", segment)), 1);
+    const { end } = readRecords(readFileSync(join(disks.folder, "one/agents/journal", segment)), 1);
     await write(database, 2);
-    copy("one", "cut");
-    const path = join(folder, "cut/agents/journal", segment);
+    disks.copy("one", "cut");
+    const path = join(disks.folder, "cut/agents/journal", segment);
     truncateSync(path, end + 100);
-    const cut = openFiles("cut");
+    const cut = disks.open("cut");
     expect(filesOf("cut", ".db")).toHaveLength(1);
     expect(await readOf(cut, "x")).toEqual([1]);
     const again = await cut.open(refOf("silent"));
@@ -150,53 +122,53 @@ describe("a journal that was left behind", () => {
   });
 
   it("does not bring back what was destroyed, nor mix it with its successor", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const first = await files.open(refOf("x"));
     await write(first, 1);
     await first.close();
-    copy("one", "before");
+    disks.copy("one", "before");
     await files.destroy(refOf("x"));
-    copy("one", "destroyed");
+    disks.copy("one", "destroyed");
     const second = await files.open(refOf("x"));
     await write(second, 2);
-    copy("one", "created");
+    disks.copy("one", "created");
     cutTo("before", "destroyed", "cut");
-    openFiles("cut");
+    disks.open("cut");
     expect(filesOf("cut", ".db")).toEqual([]);
     cutTo("before", "created", "cut-again");
-    expect(await readOf(openFiles("cut-again"), "x")).toEqual([2]);
+    expect(await readOf(disks.open("cut-again"), "x")).toEqual([2]);
     await second.close();
     await files.close();
   });
 
   it("can be replayed again and again", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const database = await files.open(refOf("x"));
     await write(database, 1);
     await database.close();
-    copy("one", "disk-2");
+    disks.copy("one", "disk-2");
     for (let i = 2; i < 5; i++) {
       // Killed right after the start, and the next one after a write of its own.
-      openFiles(`disk-${i}`);
-      copy(`disk-${i}`, `started-${i}`);
-      const woken = await openFiles(`started-${i}`).open(refOf("x"));
+      disks.open(`disk-${i}`);
+      disks.copy(`disk-${i}`, `started-${i}`);
+      const woken = await disks.open(`started-${i}`).open(refOf("x"));
       await write(woken, i);
-      copy(`started-${i}`, `disk-${i + 1}`);
+      disks.copy(`started-${i}`, `disk-${i + 1}`);
       await woken.close();
     }
-    expect(await readOf(openFiles("disk-5"), "x")).toEqual([1, 2, 3, 4]);
+    expect(await readOf(disks.open("disk-5"), "x")).toEqual([1, 2, 3, 4]);
   });
 
   it("is refused when a file that is not its newest is damaged", async () => {
-    const files = openFiles("one", 1);
+    const files = disks.open("one", 1);
     const database = await files.open(refOf("x"));
     for (let i = 0; i < 3; i++) put(database, i);
-    copy("one", "cut");
-    const journal = join(folder, "cut/agents/journal");
+    disks.copy("one", "cut");
+    const journal = join(disks.folder, "cut/agents/journal");
     const [segment = ""] = readdirSync(journal);
     copyFileSync(join(journal, segment), join(journal, "0000009999.log"));
     appendFileSync(join(journal, segment), "damage");
-    expect(() => openFiles("cut")).toThrow("is damaged after");
+    expect(() => disks.open("cut")).toThrow("is damaged after");
     await database.close();
     await files.close();
   });
@@ -204,7 +176,7 @@ describe("a journal that was left behind", () => {
 
 describe("the journal's files", () => {
   it("are removed when what they tell of is in the instances' own files, busy or asleep", async () => {
-    const files = openFiles("one", 4096);
+    const files = disks.open("one", 4096);
     const asleep = await files.open(refOf("asleep"));
     await write(asleep, 1);
     await asleep.close();
@@ -218,17 +190,17 @@ describe("the journal's files", () => {
     }
     await vi.waitFor(() => expect(segmentsOf("one").length).toBeLessThan(4));
     expect(segmentsOf("one")[0]).not.toBe("0000000001.log");
-    copy("one", "cut");
-    rmSync(join(folder, "cut/agents/journal"), { recursive: true });
-    expect(await readOf(openFiles("cut"), "asleep")).toEqual([1]);
+    disks.copy("one", "cut");
+    rmSync(join(disks.folder, "cut/agents/journal"), { recursive: true });
+    expect(await readOf(disks.open("cut"), "asleep")).toEqual([1]);
     await busy.close();
     await files.close();
     expect(segmentsOf("one")).toEqual([]);
-    expect(await readOf(openFiles("one"), "busy")).toHaveLength(200);
+    expect(await readOf(disks.open("one"), "busy")).toHaveLength(200);
   });
 
   it("keep an instance's log from growing for ever", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const database = await files.open(refOf("x"));
     const text = "x".repeat(500_000);
     database.begin();
@@ -242,13 +214,13 @@ describe("the journal's files", () => {
       await nextLoop();
     }
     const [log = ""] = filesOf("one", ".db-wal");
-    expect(readFileSync(join(folder, "one/agents", log)).length).toBeLessThan(12 * 2 ** 20);
+    expect(readFileSync(join(disks.folder, "one/agents", log)).length).toBeLessThan(12 * 2 ** 20);
     await database.close();
     await files.close();
   });
 
   it("are kept until there are descriptors to settle them with", async () => {
-    const files = openFiles("one", 1);
+    const files = disks.open("one", 1);
     const database = await files.open(refOf("x"));
     const { openSync } = fs;
     // No test can use up the descriptors of the machine it runs on.
@@ -268,17 +240,12 @@ describe("the journal's files", () => {
     await database.close();
     await files.close();
     expect(segmentsOf("one")).toEqual([]);
-    expect(await readOf(openFiles("one"), "x")).toHaveLength(20);
+    expect(await readOf(disks.open("one"), "x")).toHaveLength(20);
   });
 
   it("wait for room on a full disk, and lose nothing", async () => {
     const onStall = vi.fn();
-    const files = new InstanceFiles(join(folder, "one/agents"), {
-      segmentBytes: ROOMY,
-      onFailure: fail,
-      onStall,
-    });
-    opened.push(files);
+    const files = disks.open("one", undefined, onStall);
     const database = await files.open(refOf("x"));
     await write(database, 1);
     const writeSync = fs.writeSync;
@@ -301,8 +268,8 @@ describe("the journal's files", () => {
       syncBuiltinESMExports();
     }
     await database.sync();
-    copy("one", "cut");
-    expect(await readOf(openFiles("cut"), "x")).toEqual([1, 2, 3]);
+    disks.copy("one", "cut");
+    expect(await readOf(disks.open("cut"), "x")).toEqual([1, 2, 3]);
     await database.close();
   });
 
@@ -321,19 +288,19 @@ describe("the journal's files", () => {
         fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
           run += 1;
           let disk = `${run}-0`;
-          let files = openFiles(disk, 8192);
+          let files = disks.open(disk, 8192);
           const open = new Map<number, InstanceDatabase>();
           const told = new Map<number, number>();
           const committed = new Map<number, number>();
           for (const [at, { do: action, instance }] of steps.entries()) {
             if (action === "crash") {
-              copy(disk, `${run}-${at + 1}`);
+              disks.copy(disk, `${run}-${at + 1}`);
               // The old ones go on for a moment, on files that nobody will look at.
               for (const database of open.values()) await database.close();
               await files.close();
               open.clear();
               disk = `${run}-${at + 1}`;
-              files = openFiles(disk, 8192);
+              files = disks.open(disk, 8192);
               for (const [name, count] of told) {
                 const values = await readOf(files, String(name));
                 expect(values.length).toBeGreaterThanOrEqual(count);
@@ -368,7 +335,7 @@ describe("the journal's files", () => {
           }
           for (const database of open.values()) await database.close();
           await files.close();
-          expect(existsSync(join(folder, disk, "agents/journal"))).toBe(true);
+          expect(existsSync(join(disks.folder, disk, "agents/journal"))).toBe(true);
           expect(segmentsOf(disk)).toEqual([]);
         }),
         { numRuns: 40 },

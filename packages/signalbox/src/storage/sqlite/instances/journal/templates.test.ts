@@ -1,65 +1,26 @@
 /** Instances of classes that bring tables of their own: what they started as is in the journal, wherever the process ended. */
-import fs, {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import fs, { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { useInstanceDisks } from "../../../contract/instance-disks.ts";
 import type { InstanceDatabase } from "../../../ports/instance-store.ts";
 import { sql } from "../../../ports/sql.ts";
 import { InstanceFiles } from "../instance-files.ts";
 import { instanceTemplate } from "../instance-template.ts";
 import { NO_ID, readRecords, RECORD_KINDS, RecordBuffer } from "./record.ts";
 
-const ROOMY = 2 ** 30;
 /** Every record begins another segment. */
 const TINY = 1;
 const NOTES = "CREATE TABLE notes (x INTEGER, y TEXT); CREATE INDEX notes_by_y ON notes (y);";
 const MARKS = "CREATE TABLE marks (x INTEGER);";
 
-let folder: string;
-let opened: InstanceFiles[];
-beforeEach(() => {
-  opened = [];
-  folder = mkdtempSync(join(tmpdir(), "signalbox-templates-"));
-});
-afterEach(async () => {
-  for (const files of opened) await files.close();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-function openFiles(
-  name: string,
-  segmentBytes = ROOMY,
-  onStall = (error: Error): void => {
-    throw error;
-  },
-): InstanceFiles {
-  const files = new InstanceFiles(join(folder, name, "agents"), {
-    segmentBytes,
-    onFailure: (error) => {
-      throw error;
-    },
-    onStall,
-  });
-  opened.push(files);
-  return files;
-}
+const disks = useInstanceDisks();
 
 const refOf = (name: string) => ({ agent: "a", name });
-const copy = (from: string, target: string) =>
-  cpSync(join(folder, from), join(folder, target), { recursive: true });
-const journalOf = (disk: string) => join(folder, disk, "agents/journal");
 const removeDatabases = (disk: string) => {
-  for (const file of readdirSync(join(folder, disk, "agents"), { recursive: true, encoding: "utf8" }))
-    if (file.endsWith(".db")) rmSync(join(folder, disk, "agents", file));
+  for (const file of readdirSync(join(disks.folder, disk, "agents"), { recursive: true, encoding: "utf8" }))
+    if (file.endsWith(".db")) rmSync(join(disks.folder, disk, "agents", file));
 };
 
 /** One acknowledged row, which is all that the instance ever commits: nothing of its schema. */
@@ -87,7 +48,7 @@ async function tablesOf(files: InstanceFiles, name: string): Promise<string[]> {
 
 describe("an instance that starts with tables of its class", () => {
   it("is brought back with them when only the journal reached the disk", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const plain = await files.open(refOf("plain"));
     const noted = await files.open(refOf("noted"), NOTES);
     const marked = await files.open(refOf("marked"), MARKS);
@@ -95,9 +56,9 @@ describe("an instance that starts with tables of its class", () => {
     await tell(noted, "notes");
     await tell(marked, "marks");
     await tell(plain, "_signalbox_meta");
-    copy("one", "cut");
+    disks.copy("one", "cut");
     removeDatabases("cut");
-    const cut = openFiles("cut");
+    const cut = disks.open("cut");
     expect(await tablesOf(cut, "noted")).toEqual(["notes", "notes_by_y"]);
     expect(await tablesOf(cut, "marked")).toEqual(["marks"]);
     expect(await tablesOf(cut, "plain")).toEqual([]);
@@ -105,17 +66,17 @@ describe("an instance that starts with tables of its class", () => {
   });
 
   it("is brought back from whichever segment it was created in", async () => {
-    const files = openFiles("one", TINY);
+    const files = disks.open("one", TINY);
     const open: InstanceDatabase[] = [];
     for (let i = 0; i < 6; i++) {
       const schema = [NOTES, MARKS, ""][i % 3];
       const database = await files.open(refOf(String(i)), schema);
       open.push(database);
-      copy("one", `created-${i}`);
+      disks.copy("one", `created-${i}`);
       await tell(database, (["notes", "marks", "_signalbox_meta"] as const)[i % 3] ?? "marks");
-      copy("one", `told-${i}`);
+      disks.copy("one", `told-${i}`);
       for (const disk of [`created-${i}`, `told-${i}`]) {
-        const restarted = openFiles(disk);
+        const restarted = disks.open(disk);
         const told = disk.startsWith("told") ? i : i - 1;
         for (let known = 0; known <= told; known++)
           expect(await tablesOf(restarted, String(known))).toEqual(
@@ -128,11 +89,11 @@ describe("an instance that starts with tables of its class", () => {
   });
 
   it("has a segment's template before it in the same segment, and each only once", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const open: InstanceDatabase[] = [];
     for (let i = 0; i < 6; i++) open.push(await files.open(refOf(String(i)), i % 2 === 0 ? NOTES : MARKS));
-    const [segment = ""] = readdirSync(journalOf("one"));
-    const { records } = readRecords(readFileSync(join(journalOf("one"), segment)), 1);
+    const [segment = ""] = readdirSync(disks.journalOf("one"));
+    const { records } = readRecords(readFileSync(join(disks.journalOf("one"), segment)), 1);
     const templates = records.filter(({ kind }) => kind === RECORD_KINDS.template);
     expect(templates.map(({ id }) => id)).toEqual(
       [instanceTemplate(), instanceTemplate(NOTES), instanceTemplate(MARKS)].map(({ id }) =>
@@ -150,22 +111,22 @@ describe("an instance that starts with tables of its class", () => {
   });
 
   it("that was destroyed and created again starts as its last creation says", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const first = await files.open(refOf("x"), NOTES);
     await tell(first, "notes");
     await first.close();
     await files.destroy(refOf("x"));
     const second = await files.open(refOf("x"), MARKS);
     await tell(second, "marks");
-    copy("one", "cut");
+    disks.copy("one", "cut");
     removeDatabases("cut");
-    expect(await tablesOf(openFiles("cut"), "x")).toEqual(["marks"]);
+    expect(await tablesOf(disks.open("cut"), "x")).toEqual(["marks"]);
     await second.close();
   });
 
   it("waits for room on a full disk between its template and its own record", async () => {
     const onStall = vi.fn();
-    const files = openFiles("one", ROOMY, onStall);
+    const files = disks.open("one", undefined, onStall);
     const other = await files.open(refOf("other"));
     const { writeSync } = fs;
     let writes = 0;
@@ -189,9 +150,9 @@ describe("an instance that starts with tables of its class", () => {
       syncBuiltinESMExports();
     }
     await tell(database, "notes");
-    copy("one", "cut");
+    disks.copy("one", "cut");
     removeDatabases("cut");
-    expect(await tablesOf(openFiles("cut"), "x")).toEqual(["notes", "notes_by_y"]);
+    expect(await tablesOf(disks.open("cut"), "x")).toEqual(["notes", "notes_by_y"]);
     for (const open of [other, database]) await open.close();
   });
 });
@@ -202,16 +163,16 @@ describe("a journal", () => {
   function layJournal(add: (records: RecordBuffer) => void, number = 1): void {
     const records = new RecordBuffer(64 * 1024);
     add(records);
-    mkdirSync(journalOf("made"), { recursive: true });
-    writeFileSync(join(journalOf("made"), "0000000001.log"), records.bytesFor(number));
+    mkdirSync(disks.journalOf("made"), { recursive: true });
+    writeFileSync(join(disks.journalOf("made"), "0000000001.log"), records.bytesFor(number));
   }
 
   it("that names no templates, as it used to be written, means the one at its beginning", async () => {
-    const files = openFiles("one");
+    const files = disks.open("one");
     const database = await files.open(refOf("x"));
     await tell(database, "_signalbox_meta");
-    const [segment = ""] = readdirSync(journalOf("one"));
-    const { records } = readRecords(readFileSync(join(journalOf("one"), segment)), 1);
+    const [segment = ""] = readdirSync(disks.journalOf("one"));
+    const { records } = readRecords(readFileSync(join(disks.journalOf("one"), segment)), 1);
     expect(
       records.map(({ kind, id, payload }) => [kind, id === NO_ID.toString("hex"), payload.length > 0]),
     ).toEqual([
@@ -219,9 +180,9 @@ describe("a journal", () => {
       [RECORD_KINDS.created, false, false],
       [RECORD_KINDS.frames, false, true],
     ]);
-    copy("one", "cut");
+    disks.copy("one", "cut");
     removeDatabases("cut");
-    expect(await tablesOf(openFiles("cut"), "x")).toEqual([]);
+    expect(await tablesOf(disks.open("cut"), "x")).toEqual([]);
     await database.close();
   });
 
@@ -230,12 +191,12 @@ describe("a journal", () => {
       records.add(RECORD_KINDS.template, NO_ID, 0, instanceTemplate().bytes);
       records.add(RECORD_KINDS.created, ID, 0, Buffer.alloc(20, 0xaa));
     });
-    expect(() => openFiles("made")).toThrow(/0000000001\.log is damaged: .* starts as aaaaaaaa/);
+    expect(() => disks.open("made")).toThrow(/0000000001\.log is damaged: .* starts as aaaaaaaa/);
   });
 
   it("with an instance before any template is refused", () => {
     layJournal((records) => records.add(RECORD_KINDS.created, ID, 0, Buffer.alloc(0)));
-    expect(() => openFiles("made")).toThrow("is damaged");
+    expect(() => disks.open("made")).toThrow("is damaged");
   });
 
   it("without its number in it, as it used to be written, is read all the same", async () => {
@@ -244,14 +205,14 @@ describe("a journal", () => {
       records.add(9 as never, ID, 0, Buffer.alloc(0));
     };
     layJournal(add, 0);
-    expect(() => openFiles("made")).toThrow("unknown kind 9");
+    expect(() => disks.open("made")).toThrow("unknown kind 9");
     // Of another number, it is a former segment's.
     layJournal(add, 7);
-    await openFiles("made").close();
+    await disks.open("made").close();
   });
 
   it("with a record of an unknown kind is refused", () => {
     layJournal((records) => records.add(9 as never, ID, 0, Buffer.alloc(0)));
-    expect(() => openFiles("made")).toThrow("unknown kind 9");
+    expect(() => disks.open("made")).toThrow("unknown kind 9");
   });
 });
