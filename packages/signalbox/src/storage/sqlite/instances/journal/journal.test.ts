@@ -18,7 +18,7 @@ import { describe, expect, it, vi } from "vitest";
 import { useInstanceDisks } from "../../../contract/instance-disks.ts";
 import type { InstanceDatabase } from "../../../ports/instance-store.ts";
 import { rawSql, sql } from "../../../ports/sql.ts";
-import { InstanceFiles } from "../instance-files.ts";
+import type { InstanceFiles } from "../instance-files.ts";
 import { readRecords } from "./record.ts";
 
 const disks = useInstanceDisks();

@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from "vitest";
 import { useInstanceDisks } from "../../../contract/instance-disks.ts";
 import type { InstanceDatabase } from "../../../ports/instance-store.ts";
 import { sql } from "../../../ports/sql.ts";
-import { InstanceFiles } from "../instance-files.ts";
+import type { InstanceFiles } from "../instance-files.ts";
 import { instanceTemplate } from "../instance-template.ts";
 import { NO_ID, readRecords, RECORD_KINDS, RecordBuffer } from "./record.ts";
 
