@@ -8,10 +8,12 @@
  * 3. Descriptors of the main file are closed after SQLite has closed it: closing any of them drops SQLite's locks.
  */
 import { closeSync, fchmodSync, fdatasync, openSync, rmSync, writeSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../../ports/instance-store.ts";
 import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
 import { type PreparedStatement, SqliteConnection } from "../connection.ts";
+import { isFullDisk } from "../full-disk.ts";
 import { StatementCache, textOf } from "../statement-cache.ts";
 import { requireSchema } from "./instance-template.ts";
 import type { CacheBudget } from "./cache-budget.ts";
@@ -35,6 +37,9 @@ const LARGE_CACHE = rawSql("PRAGMA cache_size = -1024");
 const FOLD = rawSql("PRAGMA wal_checkpoint(PASSIVE)");
 /** A webhook of 4 KB writes dozens of pages of 1 KiB: a log folded at a few hundred would cost a busy instance much of its rate. */
 const FOLD_BYTES = 8 * 1024 * 1024;
+
+/** A log that could not be folded is tried again after this. */
+const RETRY_MS = 250;
 
 /** Texts of an agent's statements that are kept compiled; more than any sensible agent has. */
 const STATEMENT_CACHE_SIZE = 64;
@@ -206,9 +211,10 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   async #close(): Promise<void> {
-    // SQLite folds the log when it closes. If the journal fails, which ends the process, it must not.
+    // The log may be folded only when the journal has it. If the journal fails, which ends the process, it must not.
     await this.sync();
     await this.#settling;
+    await this.#foldAll();
     this.#agentStatements.clear();
     this.#logs.putAside(this.#place.path, this.#log);
     this.#connection.close();
@@ -234,6 +240,18 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
       if (this.#fold()) this.#enlargeCache();
     } catch {
       // Of a failed sync, whoever waits for it hears. A failed fold (the disk is full, say) is tried again with the next commit.
+    }
+  }
+
+  /** SQLite would do so at the close, but would not tell if it could not; and the log, which goes to another instance, is the only other place. */
+  async #foldAll(): Promise<void> {
+    for (;;) {
+      try {
+        if (this.#fold()) return;
+      } catch (error) {
+        if (!isFullDisk(error)) throw error;
+      }
+      await sleep(RETRY_MS);
     }
   }
 

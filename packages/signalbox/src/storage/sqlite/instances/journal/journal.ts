@@ -19,11 +19,12 @@ import { fdatasync, fdatasyncSync, mkdirSync, renameSync, rmSync } from "node:fs
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { isFullDisk } from "../../full-disk.ts";
 import { syncFolder } from "../../sync-folder.ts";
 import type { FolderSync } from "../folder-sync.ts";
 import { RECORD_KINDS, RecordBuffer, type RecordKind, type Template } from "./record.ts";
 import { Replay } from "./replay.ts";
-import { findSegments, isFullDisk, readSegment, Segment } from "./segment.ts";
+import { findSegments, readSegment, Segment } from "./segment.ts";
 
 /** Segments that may wait to be settled; while there are more, the newest grows past its size. (Waiting would lock up: settling appends.) */
 const MAX_UNSETTLED = 3;
@@ -301,7 +302,7 @@ export class Journal {
     const { settle, folder, folderSync } = this.#options;
     const rest = touched.values();
     const settleRest = async () => {
-      for (const id of rest) if (this.#failure === null) await whenFilesAreFree(() => settle(id));
+      for (const id of rest) if (this.#failure === null) await whenPossible(() => settle(id));
     };
     try {
       await Promise.all(Array.from({ length: SETTLED_AT_ONCE }, settleRest));
@@ -333,14 +334,14 @@ export class Journal {
   }
 }
 
-/** Too many open files are a matter of time: instances come and go, and what is to be settled stays in the journal meanwhile. */
-async function whenFilesAreFree(work: () => Promise<void>): Promise<void> {
+/** Too many open files and a full disk are a matter of time, and what is to be settled stays in the journal meanwhile. */
+async function whenPossible(work: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await work();
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
-      if (code !== "EMFILE" && code !== "ENFILE") throw error;
+      if (code !== "EMFILE" && code !== "ENFILE" && !isFullDisk(error)) throw error;
       await sleep(RETRY_MS);
     }
   }

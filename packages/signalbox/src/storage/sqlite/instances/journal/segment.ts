@@ -18,6 +18,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { isFullDisk } from "../../full-disk.ts";
 import { syncFolder } from "../../sync-folder.ts";
 import { type JournalRecord, RECORD_KINDS, RecordBuffer, readRecords, type Template } from "./record.ts";
 
@@ -135,11 +136,6 @@ function takeOver(spare: string, path: string): number {
 function writeWhole(fd: number, bytes: Buffer, position: number): void {
   for (let written = 0; written < bytes.length;)
     written += writeSync(fd, bytes, written, bytes.length - written, position + written);
-}
-
-export function isFullDisk(error: unknown): error is Error {
-  const code = (error as NodeJS.ErrnoException).code;
-  return code === "ENOSPC" || code === "EDQUOT";
 }
 
 export interface FoundSegment {
