@@ -3,14 +3,13 @@
  *
  * Invariants:
  * 1. `takePending` covers every write whose failure would make an acknowledgement a lie.
- * 2. The catalog names no later time than the work that is due; that it names an earlier one costs a wake for nothing.
+ * 2. The catalog names no later time than the work that is due; that it names an earlier one costs a wake for nothing. Only an instance whose
+ *    storage has failed is woken later, after a pause: woken at once, it would fail over and over.
  */
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceRef } from "../../storage/ports/instance-store.ts";
+import { STORAGE_PAUSE_MS } from "../work/work-pump.ts";
 import type { InstanceCatalog } from "./instance-catalog.ts";
-
-/** Time that storage gets to recover before an instance is woken again for its work: woken at once, it would fail over and over. */
-const RECOVERY_MS = 10_000;
 
 export class CatalogPresence {
   readonly #catalog: InstanceCatalog;
@@ -66,7 +65,7 @@ export class CatalogPresence {
    */
   leave(lastActiveAt: number, hasFailed: boolean): number | null {
     this.#catalog.touch(this.#ref, lastActiveAt);
-    const earliest = hasFailed ? this.#clock.now() + RECOVERY_MS : 0;
+    const earliest = hasFailed ? this.#clock.now() + STORAGE_PAUSE_MS : 0;
     if (this.#nextDueAt === undefined) return earliest;
     const wakeAt = this.#nextDueAt === null ? null : Math.max(this.#nextDueAt, earliest);
     this.#catalog.setDueLazily(this.#ref, wakeAt);

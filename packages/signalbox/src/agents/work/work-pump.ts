@@ -16,8 +16,8 @@ import type { WorkQueue } from "./work-queue.ts";
 
 /** Longest time node's timers can hold; a later due time is looked at again then. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** Pause after the instance's storage has failed: often enough for a disk that was full for a moment, too seldom to be a burden. */
-const STORAGE_PAUSE_MS = 10_000;
+/** Pause after an instance's storage has failed: often enough for a disk that was full for a moment, too seldom to be a burden. */
+export const STORAGE_PAUSE_MS = 10_000;
 
 export interface WorkPumpOptions {
   readonly mailbox: Mailbox;

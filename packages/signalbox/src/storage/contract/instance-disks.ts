@@ -3,6 +3,8 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
+import type { InstanceDatabase } from "../ports/instance-store.ts";
+import { rawSql, sql } from "../ports/sql.ts";
 import { InstanceFiles } from "../sqlite/instances/instance-files.ts";
 
 const ROOMY = 2 ** 30;
@@ -45,6 +47,24 @@ export function useInstanceDisks(): InstanceDisks {
     copy: (disk, to) => cpSync(join(folder, disk), join(folder, to), { recursive: true }),
     journalOf: (disk) => join(folder, disk, "agents/journal"),
   };
+}
+
+/** Commits a row and waits for the sync. */
+export async function writeRow(database: InstanceDatabase, value: number): Promise<void> {
+  commitRow(database, value);
+  await database.sync();
+}
+
+export function commitRow(database: InstanceDatabase, value: number): void {
+  database.begin();
+  database.run(rawSql("CREATE TABLE IF NOT EXISTS t (x INTEGER)"));
+  database.run(sql`INSERT INTO t VALUES (${value})`);
+  database.commit();
+}
+
+/** Those written so, in order. */
+export function readRows(database: InstanceDatabase): number[] {
+  return database.all<{ x: number }>(rawSql("SELECT x FROM t ORDER BY rowid")).map(({ x }) => x);
 }
 
 function fail(error: Error): never {

@@ -1,9 +1,7 @@
 /** No room to copy an instance's log into its file: nothing is lost, and everything goes on when there is room. */
 import { readdirSync } from "node:fs";
 import { afterEach, expect, it, vi } from "vitest";
-import { useInstanceDisks } from "../../contract/instance-disks.ts";
-import type { InstanceDatabase } from "../../ports/instance-store.ts";
-import { rawSql, sql } from "../../ports/sql.ts";
+import { readRows, useInstanceDisks, writeRow } from "../../contract/instance-disks.ts";
 import { SqliteConnection } from "../connection.ts";
 
 const REF = { agent: "a", name: "x" };
@@ -26,21 +24,10 @@ function fillDisk(): { readonly attempts: () => number; makeRoom(): void } {
   return { attempts: () => attempts, makeRoom: () => spy.mockRestore() };
 }
 
-async function write(database: InstanceDatabase, value: number): Promise<void> {
-  database.begin();
-  database.run(rawSql("CREATE TABLE IF NOT EXISTS t (x INTEGER)"));
-  database.run(sql`INSERT INTO t VALUES (${value})`);
-  database.commit();
-  await database.sync();
-}
-
-const countOf = (database: InstanceDatabase) =>
-  database.get<{ n: number }>(rawSql("SELECT count(*) AS n FROM t"))?.n;
-
 it("an instance is closed only when its file has everything, for its log goes to another one", async () => {
   const files = disks.open("one");
   const database = await files.open(REF);
-  for (let i = 0; i < 10; i++) await write(database, i);
+  for (let i = 0; i < 10; i++) await writeRow(database, i);
   const disk = fillDisk();
   let isClosed = false;
   const closed = database.close().then(() => (isClosed = true));
@@ -49,7 +36,7 @@ it("an instance is closed only when its file has everything, for its log goes to
   disk.makeRoom();
   await closed;
   const again = await files.open(REF);
-  expect(countOf(again)).toBe(10);
+  expect(readRows(again)).toHaveLength(10);
   await again.close();
 });
 
@@ -57,11 +44,11 @@ it("a journal's file that cannot be settled is kept until there is room, and the
   const files = disks.open("one", 1);
   const database = await files.open(REF);
   const disk = fillDisk();
-  for (let i = 0; i < 10; i++) await write(database, i);
+  for (let i = 0; i < 10; i++) await writeRow(database, i);
   await vi.waitFor(() => expect(disk.attempts()).toBeGreaterThan(1));
   expect(readdirSync(disks.journalOf("one"))).toContain("0000000001.log");
   disk.makeRoom();
   await vi.waitFor(() => expect(readdirSync(disks.journalOf("one"))).not.toContain("0000000001.log"));
-  expect(countOf(database)).toBe(10);
+  expect(readRows(database)).toHaveLength(10);
   await database.close();
 });

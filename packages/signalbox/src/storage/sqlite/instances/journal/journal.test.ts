@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { setImmediate as nextLoop } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { useInstanceDisks } from "../../../contract/instance-disks.ts";
+import { commitRow, readRows, useInstanceDisks, writeRow } from "../../../contract/instance-disks.ts";
 import type { InstanceDatabase } from "../../../ports/instance-store.ts";
 import { rawSql, sql } from "../../../ports/sql.ts";
 import type { InstanceFiles } from "../instance-files.ts";
@@ -24,25 +24,9 @@ import { readRecords } from "./record.ts";
 const disks = useInstanceDisks();
 const refOf = (name: string) => ({ agent: "a", name });
 
-async function write(database: InstanceDatabase, value: number): Promise<void> {
-  put(database, value);
-  await database.sync();
-}
-
-function put(database: InstanceDatabase, value: number): void {
-  database.begin();
-  database.run(rawSql("CREATE TABLE IF NOT EXISTS t (x INTEGER)"));
-  database.run(sql`INSERT INTO t VALUES (${value})`);
-  database.commit();
-}
-
-function read(database: InstanceDatabase): number[] {
-  return database.all<{ x: number }>(rawSql("SELECT x FROM t ORDER BY rowid")).map(({ x }) => x);
-}
-
 async function readOf(files: InstanceFiles, name: string): Promise<number[]> {
   const database = await files.open(refOf(name));
-  const values = read(database);
+  const values = readRows(database);
   await database.close();
   return values;
 }
@@ -67,8 +51,8 @@ describe("a journal that was left behind", () => {
     const files = disks.open("one");
     const database = await files.open(refOf("x"));
     disks.copy("one", "before");
-    await write(database, 1);
-    await write(database, 2);
+    await writeRow(database, 1);
+    await writeRow(database, 2);
     cutTo("before", "one", "cut");
     for (const file of filesOf("cut", ".db")) rmSync(join(disks.folder, "cut/agents", file));
     expect(await readOf(disks.open("cut"), "x")).toEqual([1, 2]);
@@ -79,9 +63,9 @@ describe("a journal that was left behind", () => {
   it("makes files whole of which the disk has only some pages", async () => {
     const files = disks.open("one");
     const database = await files.open(refOf("x"));
-    await write(database, 1);
+    await writeRow(database, 1);
     disks.copy("one", "before");
-    for (let i = 2; i < 300; i++) await write(database, i);
+    for (let i = 2; i < 300; i++) await writeRow(database, i);
     await database.close();
     cutTo("one", "one", "cut");
     const [file = ""] = filesOf("cut", ".db");
@@ -102,11 +86,11 @@ describe("a journal that was left behind", () => {
   it("forgets what nobody was told of: half a record, and an instance without a commit", async () => {
     const files = disks.open("one");
     const database = await files.open(refOf("x"));
-    await write(database, 1);
+    await writeRow(database, 1);
     const silent = await files.open(refOf("silent"));
     const [segment = ""] = segmentsOf("one");
     const { end } = readRecords(readFileSync(join(disks.folder, "one/agents/journal", segment)), 1);
-    await write(database, 2);
+    await writeRow(database, 2);
     disks.copy("one", "cut");
     const path = join(disks.folder, "cut/agents/journal", segment);
     truncateSync(path, end + 100);
@@ -124,13 +108,13 @@ describe("a journal that was left behind", () => {
   it("does not bring back what was destroyed, nor mix it with its successor", async () => {
     const files = disks.open("one");
     const first = await files.open(refOf("x"));
-    await write(first, 1);
+    await writeRow(first, 1);
     await first.close();
     disks.copy("one", "before");
     await files.destroy(refOf("x"));
     disks.copy("one", "destroyed");
     const second = await files.open(refOf("x"));
-    await write(second, 2);
+    await writeRow(second, 2);
     disks.copy("one", "created");
     cutTo("before", "destroyed", "cut");
     disks.open("cut");
@@ -144,7 +128,7 @@ describe("a journal that was left behind", () => {
   it("can be replayed again and again", async () => {
     const files = disks.open("one");
     const database = await files.open(refOf("x"));
-    await write(database, 1);
+    await writeRow(database, 1);
     await database.close();
     disks.copy("one", "disk-2");
     for (let i = 2; i < 5; i++) {
@@ -152,7 +136,7 @@ describe("a journal that was left behind", () => {
       disks.open(`disk-${i}`);
       disks.copy(`disk-${i}`, `started-${i}`);
       const woken = await disks.open(`started-${i}`).open(refOf("x"));
-      await write(woken, i);
+      await writeRow(woken, i);
       disks.copy(`started-${i}`, `disk-${i + 1}`);
       await woken.close();
     }
@@ -162,7 +146,7 @@ describe("a journal that was left behind", () => {
   it("is refused when a file that is not its newest is damaged", async () => {
     const files = disks.open("one", 1);
     const database = await files.open(refOf("x"));
-    for (let i = 0; i < 3; i++) put(database, i);
+    for (let i = 0; i < 3; i++) commitRow(database, i);
     disks.copy("one", "cut");
     const journal = join(disks.folder, "cut/agents/journal");
     const [segment = ""] = readdirSync(journal);
@@ -178,14 +162,14 @@ describe("the journal's files", () => {
   it("are removed when what they tell of is in the instances' own files, busy or asleep", async () => {
     const files = disks.open("one", 4096);
     const asleep = await files.open(refOf("asleep"));
-    await write(asleep, 1);
+    await writeRow(asleep, 1);
     await asleep.close();
     const busy = await files.open(refOf("busy"));
     for (let i = 0; i < 100; i++) {
-      put(busy, i);
+      commitRow(busy, i);
       const synced = busy.sync();
       // A commit that the sync does not cover, all the time.
-      put(busy, i);
+      commitRow(busy, i);
       await synced;
     }
     await vi.waitFor(() => expect(segmentsOf("one").length).toBeLessThan(4));
@@ -231,7 +215,7 @@ describe("the journal's files", () => {
     }) as typeof fs.openSync;
     syncBuiltinESMExports();
     try {
-      for (let i = 0; i < 20; i++) await write(database, i);
+      for (let i = 0; i < 20; i++) await writeRow(database, i);
       expect(segmentsOf("one").length).toBeGreaterThan(1);
     } finally {
       fs.openSync = openSync;
@@ -247,7 +231,7 @@ describe("the journal's files", () => {
     const onStall = vi.fn();
     const files = disks.open("one", undefined, onStall);
     const database = await files.open(refOf("x"));
-    await write(database, 1);
+    await writeRow(database, 1);
     const writeSync = fs.writeSync;
     // No test can fill a disk of the machine it runs on.
     fs.writeSync = () => {
@@ -256,9 +240,9 @@ describe("the journal's files", () => {
     syncBuiltinESMExports();
     let isTold = false;
     try {
-      const synced = write(database, 2).then(() => (isTold = true));
+      const synced = writeRow(database, 2).then(() => (isTold = true));
       await vi.waitFor(() => expect(onStall).toHaveBeenCalledTimes(1));
-      put(database, 3);
+      commitRow(database, 3);
       expect(isTold).toBe(false);
       fs.writeSync = writeSync;
       syncBuiltinESMExports();
@@ -323,10 +307,10 @@ describe("the journal's files", () => {
               database.begin();
               database.run(rawSql("CREATE TABLE IF NOT EXISTS t (x INTEGER)"));
               database.commit();
-              committed.set(instance, read(database).length);
+              committed.set(instance, readRows(database).length);
             }
             if (action === "put") {
-              put(database, committed.get(instance) ?? 0);
+              commitRow(database, committed.get(instance) ?? 0);
               committed.set(instance, (committed.get(instance) ?? 0) + 1);
             } else {
               await database.sync();

@@ -3,9 +3,8 @@ import fs, { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, wr
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { useInstanceDisks } from "../../../contract/instance-disks.ts";
+import { readRows, useInstanceDisks, writeRow } from "../../../contract/instance-disks.ts";
 import type { InstanceDatabase, InstanceStore } from "../../../ports/instance-store.ts";
-import { rawSql, sql } from "../../../ports/sql.ts";
 import { readRecords } from "./record.ts";
 
 const REF = { agent: "a", name: "x" };
@@ -19,17 +18,9 @@ const segmentsOf = (disk: string) =>
     .map((file) => join(disks.journalOf(disk), file));
 const newestOf = (disk: string) => segmentsOf(disk).at(-1) ?? "";
 
-async function write(database: InstanceDatabase, value: number): Promise<void> {
-  database.begin();
-  database.run(rawSql("CREATE TABLE IF NOT EXISTS t (x INTEGER)"));
-  database.run(sql`INSERT INTO t VALUES (${value})`);
-  database.commit();
-  await database.sync();
-}
-
 async function countOf(files: InstanceStore): Promise<number> {
   const database = await files.open(REF);
-  const count = database.get<{ n: number }>(rawSql("SELECT count(*) AS n FROM t"))?.n ?? 0;
+  const count = readRows(database).length;
   await database.close();
   return count;
 }
@@ -38,7 +29,7 @@ async function countOf(files: InstanceStore): Promise<number> {
 async function writeUntilReused(name: string, database: InstanceDatabase): Promise<number> {
   const first = statSync(newestOf(name)).ino;
   for (let i = 1; i < 1000; i++) {
-    await write(database, i);
+    await writeRow(database, i);
     const newest = newestOf(name);
     if (!newest.endsWith("0000000001.log") && statSync(newest).ino === first) return i;
   }
@@ -58,7 +49,7 @@ it("a segment is written over a settled one, and after a crash what is left of t
 it("a segment that was about to be written over a former one when the power went is empty", async () => {
   const files = disks.open("one", 64 * 1024);
   const database = await files.open(REF);
-  for (let i = 0; i < 5; i++) await write(database, i);
+  for (let i = 0; i < 5; i++) await writeRow(database, i);
   disks.copy("one", "cut");
   copyFileSync(newestOf("cut"), join(disks.journalOf("cut"), "0000000002.log"));
   // A segment before the newest ends with its last record.
@@ -73,7 +64,7 @@ it("a segment's file has its size before the records come, and grows in large st
   const database = await files.open(REF);
   const sizes = new Set<number>();
   for (let i = 0; i < 100; i++) {
-    await write(database, i);
+    await writeRow(database, i);
     sizes.add(statSync(newestOf("one")).size);
   }
   expect(sizes.size).toBeLessThan(10);
@@ -94,7 +85,7 @@ it("a segment whose file cannot be laid out, because the disk is full, takes rec
   }) as typeof fs.writeSync;
   syncBuiltinESMExports();
   try {
-    for (let i = 0; i < 60; i++) await write(database, i);
+    for (let i = 0; i < 60; i++) await writeRow(database, i);
   } finally {
     fs.writeSync = writeSync;
     syncBuiltinESMExports();
@@ -107,7 +98,7 @@ it("a segment whose file cannot be laid out, because the disk is full, takes rec
 it("a file that had to grow far beyond its size is not kept", async () => {
   const files = disks.open("one", 1);
   const database = await files.open(REF);
-  for (let i = 0; i < 20; i++) await write(database, i);
+  for (let i = 0; i < 20; i++) await writeRow(database, i);
   await database.close();
   await vi.waitFor(() => expect(segmentsOf("one")).toHaveLength(1));
   expect(readdirSync(disks.journalOf("one"))).not.toContain("spare");
@@ -125,7 +116,7 @@ it("an orderly stop leaves no file behind to be written over", async () => {
 
 it("a file that a killed process left to be written over is removed", async () => {
   const files = disks.open("one", 64 * 1024);
-  await write(await files.open(REF), 1);
+  await writeRow(await files.open(REF), 1);
   disks.copy("one", "killed");
   writeFileSync(join(disks.journalOf("killed"), "spare"), "anything");
   const next = disks.open("killed", 64 * 1024);
