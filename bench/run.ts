@@ -1,11 +1,15 @@
 /**
  * `npm run bench -- <name>`: one workload, every contender started once and measured in interleaved rounds, so that a noisy machine
  * hits all of them alike. Prints medians and ratios and writes every sample to `bench/results/<name>.json`.
+ *
+ * `npm run bench -- <name> --before <folder>` compares this checkout with another one of the repository, such as the commit before a change,
+ * in place of the rivals. The other one needs its own `npm ci`.
  */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
-import { basename, join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { type Measurement, renderReport } from "./support/report.ts";
 import { pinLoadGenerator } from "./support/server-on-core.ts";
 import type { RunningContender, Workload } from "./support/workload.ts";
@@ -18,12 +22,17 @@ const MAX_RESTS = 40;
 const names = readdirSync(WORKLOADS)
   .filter((file) => file.endsWith(".ts"))
   .map((file) => basename(file, ".ts"));
-const name = process.argv[2];
+const { positionals, values } = parseArgs({
+  options: { before: { type: "string" } },
+  allowPositionals: true,
+});
+const [name] = positionals;
 if (name === undefined || !names.includes(name)) {
-  console.error(`usage: npm run bench -- <${names.join("|")}>`);
+  console.error(`usage: npm run bench -- <${names.join("|")}> [--before <another checkout>]`);
   process.exit(2);
 }
-const { workload } = (await import(join(WORKLOADS, `${name}.ts`))) as { workload: Workload };
+const { workload: published } = (await import(join(WORKLOADS, `${name}.ts`))) as { workload: Workload };
+const workload = values.before === undefined ? published : against(published, resolve(values.before));
 pinLoadGenerator();
 const measurements = await measureAll(workload);
 console.log(renderReport(workload, measurements));
@@ -37,6 +46,16 @@ const machine = {
 };
 const result = { name, at: new Date().toISOString(), machine, measurements };
 writeFileSync(join(RESULTS, `${name}.json`), `${JSON.stringify(result, null, 2)}\n`);
+
+/** Goals are stated against rivals, so they do not apply to a comparison of two versions. */
+function against(published: Workload, checkout: string): Workload {
+  const { name, summary, scenarios, rounds, contenders, oursAt } = published;
+  const [ours] = contenders;
+  const before = oursAt?.(checkout);
+  if (ours === undefined || before === undefined)
+    throw new Error(`${name} cannot be run on another checkout`);
+  return { name, summary, scenarios, rounds, contenders: [ours, { ...before, name: "before" }] };
+}
 
 /**
  * Waits, ten seconds at most, until no server uses the processor: what a measurement leaves to be done (instances that go to sleep, logs that are

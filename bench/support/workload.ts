@@ -32,6 +32,8 @@ export interface Workload {
   readonly summary: string;
   /** The first is ours: ratios are ours against each other one. */
   readonly contenders: readonly Contender[];
+  /** Ours as another checkout of the repository has it, for `--before`. */
+  readonly oursAt?: (checkout: string) => Contender;
   readonly scenarios: readonly Scenario[];
   /** Interleaved rounds; medians are over them. */
   readonly rounds: number;

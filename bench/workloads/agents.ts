@@ -8,16 +8,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { startWorkerd } from "../rivals/workerd.ts";
+import { cliOf, THIS_CHECKOUT } from "../support/checkout.ts";
 import { encodeText, LeanSocket } from "../support/lean-socket.ts";
 import { buildRequest, percentile, runLoad } from "../support/load.ts";
 import { callMethods, callOnceEach } from "../support/method-calls.ts";
 import { type ServerOnCore, startOnCore } from "../support/server-on-core.ts";
 import type { Contender, Metric, RunningContender, Sample, Workload } from "../support/workload.ts";
-
-const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
-const AGENTS = fileURLToPath(new URL("../support/counter-agent.ts", import.meta.url));
 
 const CALLERS = 64;
 const INSTANCES = 1000;
@@ -252,16 +249,17 @@ async function openSockets(
   return sockets;
 }
 
-async function startSignalbox(): Promise<AgentServer> {
+async function startSignalbox(checkout: string): Promise<AgentServer> {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-"));
   const config = join(folder, "signalbox.config.json");
+  const agents = join(checkout, "bench/support/counter-agent.ts");
   writeFileSync(
     config,
-    JSON.stringify({ agents: { access: "public", modules: [AGENTS], idleTimeoutMs: IDLE_MS } }),
+    JSON.stringify({ agents: { access: "public", modules: [agents], idleTimeoutMs: IDLE_MS } }),
   );
   const server = await startOnCore([
     process.execPath,
-    CLI,
+    cliOf(checkout),
     "serve",
     "--json",
     "--port",
@@ -297,7 +295,8 @@ export const workload: Workload = {
   name: "agents",
   summary: "the same agent here and on bare workerd, durable before every answer, one core each",
   rounds: ROUNDS,
-  contenders: [contender(OURS, startSignalbox), contender(RIVAL, startWorkerd)],
+  contenders: [contender(OURS, () => startSignalbox(THIS_CHECKOUT)), contender(RIVAL, startWorkerd)],
+  oursAt: (checkout) => contender(OURS, () => startSignalbox(checkout)),
   scenarios: [
     { name: READ_ONE, metrics: CALL_METRICS },
     { name: WRITE_ONE, metrics: CALL_METRICS },

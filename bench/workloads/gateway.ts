@@ -13,11 +13,11 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { cliOf, THIS_CHECKOUT } from "../support/checkout.ts";
 import { buildRequest, runLoad } from "../support/load.ts";
 import { type ServerOnCore, startOnCore, startOnLoadCore } from "../support/server-on-core.ts";
 import type { Contender, Metric, Workload } from "../support/workload.ts";
 
-const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
 const RIVALS = join(import.meta.dirname, "../rivals");
 const PORTKEY_FOLDER = join(tmpdir(), "signalbox-bench-portkey-1.15.2");
 const ROOT_TOKEN = "root-token-of-the-benchmark";
@@ -41,10 +41,17 @@ interface Target {
   stop(): Promise<void>;
 }
 
-let provider: Promise<{ port: number; stop(): Promise<void> }> | undefined;
+interface Provider {
+  readonly port: number;
+  stop(): Promise<void>;
+}
 
-/** Started by whoever comes first. */
-function startProvider(): Promise<{ port: number; stop(): Promise<void> }> {
+let provider: Promise<Provider> | undefined;
+let users = 0;
+
+/** The first contender starts the provider; the last one that stops ends it. */
+function useProvider(): Promise<Provider> {
+  users += 1;
   provider ??= (async () => {
     const server = await startOnLoadCore([process.execPath, join(RIVALS, "instant-provider.ts")]);
     const { port } = JSON.parse(server.firstLine) as { port: number };
@@ -53,11 +60,16 @@ function startProvider(): Promise<{ port: number; stop(): Promise<void> }> {
   return provider;
 }
 
+async function leaveProvider(): Promise<void> {
+  users -= 1;
+  if (users === 0) await (await provider)?.stop();
+}
+
 function contender(name: string, start: (providerPort: number) => Promise<Target>): Contender {
   return {
     name,
     async start() {
-      const target = await start((await startProvider()).port);
+      const target = await start((await useProvider()).port);
       const headers = { "content-type": "application/json", ...target.headers };
       const json = buildRequest("POST", target.path, headers, JSON_BODY);
       const stream = buildRequest("POST", target.path, headers, STREAM_BODY);
@@ -106,20 +118,27 @@ function contender(name: string, start: (providerPort: number) => Promise<Target
               return null;
           }
         },
-        stop: () => target.stop(),
+        async stop() {
+          await target.stop();
+          await leaveProvider();
+        },
       };
     },
   };
 }
 
-async function startSignalbox(providerPort: number, keepsBodies: boolean): Promise<Target> {
+async function startSignalbox(
+  providerPort: number,
+  keepsBodies: boolean,
+  checkout = THIS_CHECKOUT,
+): Promise<Target> {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-"));
   writeFileSync(
     join(folder, "signalbox.config.json"),
     JSON.stringify({ providers: { openai: { baseUrl: `http://127.0.0.1:${providerPort}/v1` } } }),
   );
   const server = await startOnCore(
-    [process.execPath, CLI, "serve", "--json", "--port", "0", "--data-dir", join(folder, "data")],
+    [process.execPath, cliOf(checkout), "serve", "--json", "--port", "0", "--data-dir", join(folder, "data")],
     { cwd: folder, env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN } },
   );
   const { url } = JSON.parse(server.firstLine) as { url: string };
@@ -240,8 +259,7 @@ async function startDirect(providerPort: number): Promise<Target> {
     path: "/v1/chat/completions",
     headers: {},
     process: null,
-    // Last of the contenders to stop, so nobody needs the provider any more.
-    stop: async () => (await startProvider()).stop(),
+    stop: () => Promise.resolve(),
   };
 }
 
@@ -324,6 +342,7 @@ export const workload: Workload = {
     contender("node:http + undici", startBare),
     contender("direct", startDirect),
   ],
+  oursAt: (checkout) => contender("signalbox", (port) => startSignalbox(port, true, checkout)),
   scenarios: [
     { name: ONE, metrics: SPEED },
     { name: MANY, metrics: [...SPEED, CPU] },

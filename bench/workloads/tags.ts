@@ -4,24 +4,22 @@
  *
  * `SIGNALBOX_BENCH_RESOURCES` sets another number of resources.
  */
-import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseTagFilters, type TagFilter } from "@signalbox/protocol";
 import { systemClock } from "../../packages/signalbox/src/core/clock.ts";
-import { migrate } from "../../packages/signalbox/src/storage/migrate.ts";
 import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
 import { AccountNumbers } from "../../packages/signalbox/src/tags/store/account-numbers.ts";
 import { ResourceCache } from "../../packages/signalbox/src/tags/store/resource-cache.ts";
 import { TagReader } from "../../packages/signalbox/src/tags/store/tag-reader.ts";
-import { TagWriter } from "../../packages/signalbox/src/tags/store/tag-writer.ts";
 import { type Condition, jsonCondition, TagTables, textCondition } from "../rivals/tag-tables.ts";
+import { cliOf, THIS_CHECKOUT } from "../support/checkout.ts";
 import { buildRequest, percentile, runLoad } from "../support/load.ts";
-import { startOnCore } from "../support/server-on-core.ts";
+import { type ServerOnCore, startOnCore } from "../support/server-on-core.ts";
 import { TagData } from "../support/tag-data.ts";
 import type { Contender, Metric, RunningContender, Sample, Workload } from "../support/workload.ts";
 
-const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
 const BARE = join(import.meta.dirname, "../rivals/bare-http.ts");
 const ROOT_TOKEN = "root-token-of-the-tags-benchmark";
 const SIZE = Number(process.env["SIGNALBOX_BENCH_RESOURCES"] ?? 1_000_000);
@@ -86,19 +84,19 @@ async function medianTime(work: () => unknown): Promise<number> {
   );
 }
 
-const signalbox: Contender = {
+const signalboxAt = (checkout: string): Contender => ({
   name: "signalbox",
   async start() {
-    const dataDir = join(folder, "signalbox");
-    mkdirSync(dataDir, { mode: 0o700 });
+    const dataDir = mkdtempSync(join(folder, "signalbox-"));
     const path = join(dataDir, "signalbox.db");
     const data = new TagData(SIZE);
-    await load(path, data);
+    await load(path, data, checkout);
     const server = await startOnCore(
-      [process.execPath, CLI, "serve", "--json", "--port", "0", "--data-dir", dataDir],
+      [process.execPath, cliOf(checkout), "serve", "--json", "--port", "0", "--data-dir", dataDir],
       { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN } },
     );
     const port = Number(new URL((JSON.parse(server.firstLine) as { url: string }).url).port);
+    if (checkout !== THIS_CHECKOUT) return onlyOverHttp(server, port, data);
     const database = await SqliteDatabase.open(path, rethrow);
     const reader = new TagReader(database, new AccountNumbers(database), new ResourceCache());
     return {
@@ -122,10 +120,35 @@ const signalbox: Contender = {
       },
     };
   },
-};
+});
 
-async function load(path: string, data: TagData): Promise<void> {
+/** Queries are timed in this process, which runs this checkout's code only. */
+function onlyOverHttp(server: ServerOnCore, port: number, data: TagData): RunningContender {
+  return {
+    async measure(scenario) {
+      if (scenario === READ) return readOne(port, data);
+      return scenario === WRITE ? writeMany(port, data) : null;
+    },
+    stop: () => server.stop(),
+  };
+}
+
+/** With the checkout's own code: another version's server may not read this one's tables. */
+async function load(path: string, data: TagData, checkout: string): Promise<void> {
   const startedAt = performance.now();
+  const from = async <T>(file: string) => (await import(join(checkout, "packages/signalbox/src", file))) as T;
+  const { SqliteDatabase } = await from<
+    typeof import("../../packages/signalbox/src/storage/sqlite/sqlite-database.ts")
+  >("storage/sqlite/sqlite-database.ts");
+  const { migrate } =
+    await from<typeof import("../../packages/signalbox/src/storage/migrate.ts")>("storage/migrate.ts");
+  const { TagWriter } =
+    await from<typeof import("../../packages/signalbox/src/tags/store/tag-writer.ts")>(
+      "tags/store/tag-writer.ts",
+    );
+  const { AccountNumbers } = await from<
+    typeof import("../../packages/signalbox/src/tags/store/account-numbers.ts")
+  >("tags/store/account-numbers.ts");
   const database = await SqliteDatabase.open(path, rethrow);
   await migrate(database);
   const writer = new TagWriter(database, systemClock, new AccountNumbers(database), {
@@ -243,11 +266,12 @@ export const workload: Workload = {
   summary: `${SIZE.toLocaleString("en")} resources with about five tags each, one account`,
   rounds: 3,
   contenders: [
-    signalbox,
+    signalboxAt(THIS_CHECKOUT),
     tables("text table", true, textCondition),
     tables("JSON scan", false, jsonCondition),
     bareHttp,
   ],
+  oursAt: signalboxAt,
   scenarios: [
     ...Object.keys(SHAPES).map((name) => ({ name, metrics: QUERY_METRICS })),
     { name: READ, metrics: LOAD_METRICS },

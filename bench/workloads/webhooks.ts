@@ -8,11 +8,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import { startWorkerd } from "../rivals/workerd.ts";
+import { cliOf, THIS_CHECKOUT } from "../support/checkout.ts";
 import { percentile, runLoad } from "../support/load.ts";
 import { startOnCore } from "../support/server-on-core.ts";
 import type { Contender, RunningContender, Sample, Workload } from "../support/workload.ts";
 
-const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
 const SECRET = "bench-secret";
 const BODY_BYTES = 4096;
 const CONNECTIONS = 64;
@@ -186,7 +186,7 @@ async function measureLive(target: Target, template: Template, instance: string)
   return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) };
 }
 
-const signalbox: Contender = {
+const signalboxAt = (checkout: string): Contender => ({
   name: "signalbox",
   async start() {
     const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-webhooks-"));
@@ -195,7 +195,7 @@ const signalbox: Contender = {
     const server = await startOnCore(
       [
         process.execPath,
-        CLI,
+        cliOf(checkout),
         "serve",
         "--json",
         "--port",
@@ -218,7 +218,9 @@ const signalbox: Contender = {
       },
     });
   },
-};
+});
+
+const signalbox = signalboxAt(THIS_CHECKOUT);
 
 const workerd: Contender = {
   name: "workerd + agents 0.32.0",
@@ -253,6 +255,7 @@ export const workload: Workload = {
   summary: "verified, stored and synced webhooks against the same agent on bare workerd, one core each",
   rounds: 5,
   contenders: [signalbox, workerd],
+  oursAt: signalboxAt,
   scenarios: [
     ...[ONE, WARM, NEW, REFUSED].map((name) => ({ name, metrics: [EVENTS, P50, P99, CPU] })),
     { name: LIVE, metrics: [P50, P99] },
