@@ -21,7 +21,7 @@ import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
-import { createGatewayArea } from "./gateway/index.ts";
+import { createGatewayArea, type GatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
 import { OutgoingWebhooks } from "./outgoing/index.ts";
 import { migrate } from "./storage/migrate.ts";
@@ -99,7 +99,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const accounts = new Accounts(database, clock);
     await accounts.load();
     if (accounts.find(DEFAULT_ACCOUNT) === undefined) await accounts.create({ id: DEFAULT_ACCOUNT });
-    const tokens = new Tokens(database, clock, resourceEvents);
+    const tokens = new Tokens(database, clock, resourceEvents, (accountId, gatewayId) =>
+      gateway.exists(accountId, gatewayId),
+    );
     await tokens.load();
     tokens.start();
     closers.push(() => tokens.stop());
@@ -127,7 +129,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     closers.push(() => instanceStore.close());
 
     const registry = createRegistry();
-    const areas = createAreas({
+    const { gateway, areas } = createAreas({
       ...options,
       config,
       clock,
@@ -170,6 +172,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         createManagement({
           routes,
           authenticate: (request) => authenticator.fromRequest(request),
+          watch: (principal, onEnd) => authenticator.watch(principal, onEnd),
           accountExists: (id) => accounts.find(id) !== undefined,
           maxBodyBytes: config.file.listener.maxBodyBytes,
         }),
@@ -207,7 +210,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     };
   } catch (error) {
-    await closeAll(closers);
+    // Why it could not start is what the operator needs to know; what then failed to close goes to the log.
+    await closeAll(closers).catch((err: unknown) => logger.error({ err }, "closing after a failed start"));
     throw error;
   }
 }
@@ -266,7 +270,7 @@ function openInstanceStore(
   });
 }
 
-function createAreas(parts: AreaParts): AreaModule[] {
+function createAreas(parts: AreaParts): { gateway: GatewayArea; areas: AreaModule[] } {
   const tags = createTagsArea(parts);
   const agents = createAgentsArea({
     ...parts,
@@ -276,10 +280,20 @@ function createAreas(parts: AreaParts): AreaModule[] {
     tagFeed: tags.feed,
   });
   const webhooks = createWebhooksArea({ ...parts, agents: agents.door, tags: tags.lookup });
-  return [createGatewayArea({ ...parts, tags: tags.lookup }), agents, webhooks, tags];
+  const gateway = createGatewayArea({ ...parts, tags: tags.lookup });
+  return { gateway, areas: [gateway, agents, webhooks, tags] };
 }
 
-/** Last opened, first closed. */
+/** Last opened, first closed. One that fails keeps no other one open; the failures are thrown when all had their turn. */
 async function closeAll(closers: readonly (() => void | Promise<void>)[]): Promise<void> {
-  for (const close of closers.toReversed()) await close();
+  const failures: unknown[] = [];
+  for (const close of closers.toReversed()) {
+    try {
+      await close();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length === 1) throw failures[0];
+  if (failures.length > 1) throw new AggregateError(failures, "several parts of the service failed to close");
 }
