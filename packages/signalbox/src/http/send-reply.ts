@@ -28,7 +28,7 @@ export function sendReply(
   if (reply.raw !== undefined && typeof reply.raw.body === "object" && !Buffer.isBuffer(reply.raw.body)) {
     const { contentType, body } = reply.raw;
     response.writeHead(status, { ...PRIVATE, ...reply.headers, "content-type": contentType });
-    return sendStream(response, body, isHead, principal, watch);
+    return sendStream(response, { contentType, body }, isHead, principal, watch);
   }
   if (status === 204) {
     response.writeHead(204, { ...PRIVATE, ...reply.headers });
@@ -51,7 +51,7 @@ export function sendReply(
 
 async function sendStream(
   response: ServerResponse,
-  body: Readable,
+  { contentType, body }: { readonly contentType: string; readonly body: Readable },
   isHead: boolean,
   principal: Principal,
   watch: WatchCredential,
@@ -61,15 +61,19 @@ async function sendStream(
     response.end();
     return;
   }
+  let hasCredential = true;
   const stopWatching = watch(principal, () => {
-    // A whole end for a stream of events, which has none of its own; a cut for anything else, so that a part cannot pass for the whole.
-    if (response.getHeader("content-type") === EVENT_STREAM) response.end();
-    else response.destroy();
+    hasCredential = false;
     body.destroy();
   });
   try {
-    await pipeline(body, response);
+    // The answer's end is ours to choose: the pipeline would cut it when the body is destroyed.
+    await pipeline(body, response, { end: false });
+    response.end();
   } catch (error) {
+    // A stream of events has no end of its own, so any end is a whole one; a part of anything else must not pass for the whole.
+    if (!hasCredential && contentType === EVENT_STREAM) response.end();
+    else response.destroy();
     // The reader of a stream may leave at any time, and its credential may end: that is the stream's end and not a failure.
     if (!isPrematureClose(error)) throw error;
   } finally {
