@@ -16,6 +16,8 @@ export interface AuthenticatorParts {
   readonly sessions: Sessions;
   /** Host names, beside the server's own, that the dashboard is reached by. */
   readonly allowedHosts: readonly string[];
+  /** False for requests to an address that serves no dashboard: a cookie knows no port and is sent there, too. Default: always. */
+  readonly acceptsSessions?: (request: IncomingMessage) => boolean;
 }
 
 export class Authenticator {
@@ -50,6 +52,7 @@ export class Authenticator {
 
   /** The request's live dashboard session; throws `forbidden` when a page that is not ours sends it. */
   findSession(request: IncomingMessage): LiveSession | null {
+    if (this.#parts.acceptsSessions?.(request) === false) return null;
     for (const secret of sessionSecrets(request)) {
       const session = this.#parts.sessions.find(secret);
       if (session === null) continue;

@@ -5,7 +5,10 @@ import { parseEnv } from "node:util";
 import type { ConfigFlags } from "../config/index.ts";
 import { type CommandContext, UsageError } from "./command.ts";
 
-type OptionSource = Pick<CommandContext, "option" | "options" | "environment" | "workingFolder">;
+type OptionSource = Pick<
+  CommandContext,
+  "option" | "options" | "hasSwitch" | "environment" | "workingFolder"
+>;
 
 /** Variables from `--env-file`, overridden by those really set, as other tools do it. */
 export function readEnvironment(context: OptionSource): Record<string, string | undefined> {
@@ -24,6 +27,9 @@ export function toFlags(context: OptionSource): ConfigFlags {
   return {
     port: context.option("port"),
     host: context.option("host"),
+    adminPort: context.option("admin-port"),
+    adminHost: context.option("admin-host"),
+    metricsPublic: context.hasSwitch("metrics-public"),
     dataDir: context.option("data-dir"),
     config: context.option("config"),
     databaseUrl: context.option("database-url"),

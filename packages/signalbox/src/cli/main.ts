@@ -77,6 +77,10 @@ export async function runCli(args: readonly string[], cli: CliProcess = thisProc
         connection ??= await connect(base);
         return connection.client;
       },
+      async trafficUrl() {
+        connection ??= await connect(base);
+        return connection.trafficUrl;
+      },
     };
     return (await command.run(context)) ?? 0;
   } catch (error) {

@@ -18,6 +18,7 @@ export class ManagedRequest implements RouteRequest {
   readonly #response: ServerResponse;
   readonly #query: QueryText;
   readonly #maxBodyBytes: number;
+  readonly #trafficOrigin: (request: IncomingMessage) => string;
   #controller: AbortController | undefined;
 
   constructor(
@@ -28,6 +29,7 @@ export class ManagedRequest implements RouteRequest {
     principal: Principal,
     query: QueryText,
     maxBodyBytes: number,
+    trafficOrigin: (request: IncomingMessage) => string,
   ) {
     this.id = context.id;
     this.params = params;
@@ -37,10 +39,15 @@ export class ManagedRequest implements RouteRequest {
     this.#response = response;
     this.#query = query;
     this.#maxBodyBytes = maxBodyBytes;
+    this.#trafficOrigin = trafficOrigin;
   }
 
   get headers(): IncomingHttpHeaders {
     return this.#request.headers;
+  }
+
+  get trafficOrigin(): string {
+    return this.#trafficOrigin(this.#request);
   }
 
   get rawQuery(): URLSearchParams {

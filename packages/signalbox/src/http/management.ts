@@ -19,6 +19,10 @@ export interface ManagementOptions {
   readonly routes: readonly Route[];
   readonly authenticate: (request: IncomingMessage) => Principal | null;
   readonly watch: WatchCredential;
+  /** May throw to answer otherwise than with 401. */
+  readonly onWrongCredential: (request: IncomingMessage) => void;
+  /** Scheme, host and port by which callers of the request reach the gateway. */
+  readonly trafficOrigin: (request: IncomingMessage) => string;
   readonly accountExists: (accountId: string) => boolean;
   readonly maxBodyBytes: number;
 }
@@ -52,13 +56,25 @@ function serve(
     throw new SignalboxError("method_not_allowed", { headers: { allow: match.allowed.join(", ") } });
   }
   const principal = options.authenticate(request);
-  if (principal === null) throw new SignalboxError("unauthenticated");
+  if (principal === null) {
+    if (request.headers.authorization !== undefined) options.onWrongCredential(request);
+    throw new SignalboxError("unauthenticated");
+  }
   const query = new QueryText(context.query);
   if (route.accountOf !== undefined) params["account_id"] = route.accountOf(principal, query.parsed);
   authorise(route, principal, params, options);
 
   const maxBodyBytes = route.maxBodyBytes ?? options.maxBodyBytes;
-  const routeRequest = new ManagedRequest(context, request, response, params, principal, query, maxBodyBytes);
+  const routeRequest = new ManagedRequest(
+    context,
+    request,
+    response,
+    params,
+    principal,
+    query,
+    maxBodyBytes,
+    options.trafficOrigin,
+  );
   if (parameters !== null && context.query !== "") routeRequest.allowParameters(parameters);
   if (route.query !== undefined) {
     routeRequest.query = parseInput(route.query, Object.fromEntries(query.parsed));

@@ -17,6 +17,8 @@ const serve = (one: Route) =>
     routes: [one],
     authenticate: () => null,
     watch: () => () => undefined,
+    onWrongCredential: () => undefined,
+    trafficOrigin: () => "",
     accountExists: () => true,
     maxBodyBytes: 1,
   });

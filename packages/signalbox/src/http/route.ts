@@ -28,6 +28,8 @@ export interface RouteRequest<Body = unknown, Query = unknown> {
   allowParameters(known: readonly string[]): void;
   readonly body: Body;
   readonly headers: IncomingHttpHeaders;
+  /** Scheme, host and port by which the caller reaches the gateway; never a host that is not this server's. */
+  readonly trafficOrigin: string;
   readonly principal: Principal;
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal;

@@ -141,14 +141,14 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       access: "gateway.read",
       summary: "The address to give a client of this provider as its base URL.",
       result: z.string(),
-      handler: ({ params, headers }) => {
+      handler: ({ params, trafficOrigin }) => {
         const gateway = requireGateway(gateways, params);
         const slug = params["provider"] ?? "";
         if (parts.providers.find(gateway.accountId, slug) === undefined) {
           throw new SignalboxError("not_found", { message: "Provider not found" });
         }
         return {
-          result: `http://${headers.host ?? "127.0.0.1"}/v1/${gateway.accountId}/${gateway.id}/${slug}`,
+          result: `${trafficOrigin}/v1/${gateway.accountId}/${gateway.id}/${slug}`,
         };
       },
     }),
