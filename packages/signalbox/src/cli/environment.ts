@@ -18,7 +18,7 @@ export function readEnvironment(context: OptionSource): Record<string, string | 
   try {
     text = readFileSync(resolve(context.workingFolder, file), "utf8");
   } catch (cause) {
-    throw new UsageError(`--env-file: cannot read ${file}`, { cause });
+    throw new UsageError(`--env-file: expected a readable file, found none at ${file}`, { cause });
   }
   return { ...parseEnv(text), ...context.environment };
 }
