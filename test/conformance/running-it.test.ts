@@ -1,7 +1,7 @@
 /** Starting, stopping and configuring the real process. */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,6 +27,16 @@ afterEach(async () => {
   running = [];
   rmSync(folder, { recursive: true, force: true });
 });
+
+const ROOT = join(import.meta.dirname, "../..");
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
 
 async function start(args: readonly string[] = [], env: Record<string, string> = {}): Promise<ServerProcess> {
   const server = await startServerProcess(["--data-dir", join(folder, "data"), ...args], {
@@ -189,12 +199,23 @@ describe("bad configuration ends with exit code 2 and one line that names the se
       'listener.maxConnections: Invalid input: expected number, received string, found "many"',
     ],
     [[], "the file: Invalid input"],
+    [{ tags: { missing: 403 } }, "tags.missing: expected 500, 404 or 200, found 403"],
   ])("a configuration file with %j", async (content, message) => {
     writeFileSync(join(folder, "signalbox.config.json"), JSON.stringify(content));
     const { code, stderr } = await serve([]);
     expect(code).toBe(2);
     expect(stderr).toContain(`signalbox.config.json: ${message}`);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it("an env file that is not there", async () => {
+    const npm = spawnSync(
+      "npm",
+      ["start", "--silent", "--", "--port", "0", "--data-dir", join(folder, "data"), "--env-file", "nofile"],
+      { cwd: ROOT, encoding: "utf8" },
+    );
+    expect(npm.status).toBe(2);
+    expect(npm.stderr).toContain("signalbox: --env-file: expected a readable file, found none at nofile\n");
   });
 
   it("a configuration file that cannot be loaded", async () => {
@@ -261,6 +282,21 @@ describe("stopping", () => {
       expect(existsSync(join(folder, "data", "server.json"))).toBe(false);
     },
   );
+
+  it("on SIGTERM to `npm start` leaves no server behind", async () => {
+    const data = join(folder, "data");
+    const npm = spawn("npm", ["start", "--silent", "--", "--json", "--port", "0", "--data-dir", data], {
+      cwd: ROOT,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [line] = (await once(npm.stdout.setEncoding("utf8"), "data")) as [string];
+    const { url, pid } = JSON.parse(line) as { url: string; pid: number };
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    npm.kill("SIGTERM");
+    await once(npm, "close");
+    await expect.poll(() => isRunning(pid)).toBe(false);
+    expect(existsSync(join(data, "server.json"))).toBe(false);
+  });
 
   it("lets a running request finish while new connections are refused", async () => {
     const server = await start([], { SIGNALBOX_ROOT_TOKEN: "root-token-for-stopping" });

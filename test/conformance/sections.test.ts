@@ -10,6 +10,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "the listener: limits, request targets, malformed input, operations": ["listener"],
   "envelope, accounts, tokens, permissions": ["accounts-and-tokens"],
+  "who reaches what: loopback or more, an address for the administration": ["exposure"],
   "gateway: path, providers and forwarding": ["gateway-forwarding", "gateway-clients"],
   "gateway: authentication, its states and its refusal": ["gateway-authentication"],
   "gateway: streaming, back-pressure and aborts": ["gateway-streaming"],

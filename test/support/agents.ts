@@ -18,10 +18,10 @@ export class RawClient {
   closeReason = "";
   #waiting: (() => void)[] = [];
 
-  constructor(url: string, options: { token?: string | null } = {}) {
+  constructor(url: string, options: { token?: string | null; headers?: Record<string, string> } = {}) {
     const token = options.token === undefined ? ROOT_TOKEN : options.token;
     this.socket = new WebSocket(url.replace(/^http/, "ws"), {
-      headers: token === null ? {} : { authorization: `Bearer ${token}` },
+      headers: { ...options.headers, ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
     });
     this.socket.on("message", (data, isBinary) => {
       this.received.push(isBinary ? data : parse((data as Buffer).toString("utf8")));

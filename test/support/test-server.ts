@@ -42,12 +42,18 @@ export interface TestServerOptions {
   readonly dataDir?: string;
   /** Default: a free one. A restart that clients should find again needs the same. */
   readonly port?: number;
+  /** Default: loopback. */
+  readonly host?: string;
+  /** An address of its own for the administration; `api` then uses that. */
+  readonly admin?: { readonly host: string; readonly port: number };
 }
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "signalbox-test-")));
   const environment = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ...options.environment };
-  const config = await loadConfig({ port: String(options.port ?? 0), dataDir }, environment, dataDir);
+  const flags = { port: String(options.port ?? 0), host: options.host, dataDir };
+  const loaded = await loadConfig(flags, environment, dataDir);
+  const config = { ...loaded, admin: options.admin ?? null };
   const logs: Record<string, unknown>[] = [];
   const logger = createLogger({
     level: "debug",
@@ -63,7 +69,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     },
   });
   const api: TestServer["api"] = async (method, path, body, token = ROOT_TOKEN) => {
-    const response = await fetch(service.url + path, {
+    const response = await fetch(service.adminUrl + path, {
       method,
       headers: {
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),

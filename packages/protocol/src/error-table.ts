@@ -47,6 +47,7 @@ export const ERROR_TABLE = {
   internal: management(1000, 500, "Internal error", true, 1011),
   unauthenticated: management(10000, 401, "Authentication error", false, 4401),
   forbidden: management(10003, 403, "Permission denied", false, 4403),
+  too_many_failures: management(10004, 429, "Too many failed attempts", true),
   method_not_allowed: management(7001, 405, "Method not allowed"),
   invalid_request: management(7002, 400, "Invalid request", false, 1008),
   not_found: management(7003, 404, "Not found", false, 4404),

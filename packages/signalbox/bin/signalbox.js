@@ -35,7 +35,8 @@ if (
     MALLOC_ARENA_MAX: "2",
     NODE_COMPILE_CACHE: cache,
   };
-  process.execve(process.execPath, [process.execPath, ...flags, ...process.argv.slice(1)], environment);
+  // Behind the dashes node looks at no argument: `--env-file` is ours, and its own error would not say so.
+  process.execve(process.execPath, [process.execPath, ...flags, "--", ...process.argv.slice(1)], environment);
 }
 nodeModule.enableCompileCache(cache);
 const { runCli } = await import(main.href);

@@ -5,13 +5,16 @@
  * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → database → data folder.
  */
 import { randomBytes } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import type { Registry } from "prom-client";
 import {
   Accounts,
   accountRoutes,
   Authenticator,
+  FailureThrottle,
   openRootToken,
   openSecretFile,
+  ownOrigin,
   type RootToken,
   Sessions,
   Tokens,
@@ -20,9 +23,18 @@ import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { closeAll } from "./core/close-all.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
-import { createGatewayArea } from "./gateway/index.ts";
-import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
+import { exposureWarnings, requireOperator } from "./exposure.ts";
+import { createGatewayArea, type GatewayArea } from "./gateway/index.ts";
+import {
+  buildOpenApi,
+  createHealth,
+  createManagement,
+  createOperations,
+  type Front,
+  openFront,
+} from "./http/index.ts";
 import { OutgoingWebhooks } from "./outgoing/index.ts";
 import { migrate } from "./storage/migrate.ts";
 import type { CallLog } from "./storage/ports/call-log.ts";
@@ -70,7 +82,12 @@ export interface AreaParts {
 }
 
 export interface Service {
+  /** Where traffic goes. */
   readonly url: string;
+  /** Where the dashboard and the management interface are; the same as `url` unless they have an address of their own. */
+  readonly adminUrl: string;
+  /** What an operator should know about how open the service is; empty when only this machine reaches it. */
+  readonly warnings: readonly string[];
   readonly rootToken: RootToken;
   /** Commands that work as pasted; the token is named by a shell expression, so that it is not on the screen at each start. */
   readonly firstCommands: readonly FirstCommand[];
@@ -81,6 +98,17 @@ export interface Service {
 }
 
 const DEFAULT_ACCOUNT = "default";
+
+/** Wrong tokens a minute and address before they are answered 429: management clients that hold an old token repeat it. */
+const MAX_WRONG_TOKENS = 300;
+/** Wrong tokens and codes a minute and address at the dashboard's login: people type and paste. */
+const MAX_WRONG_LOGINS = 20;
+
+/** Scheme, host and port of the two things that may have different ones. */
+interface Origins {
+  readonly traffic: string;
+  readonly administration: string;
+}
 
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { logger } = options;
@@ -99,7 +127,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const accounts = new Accounts(database, clock);
     await accounts.load();
     if (accounts.find(DEFAULT_ACCOUNT) === undefined) await accounts.create({ id: DEFAULT_ACCOUNT });
-    const tokens = new Tokens(database, clock, resourceEvents);
+    const tokens = new Tokens(database, clock, resourceEvents, (accountId, gatewayId) =>
+      gateway.exists(accountId, gatewayId),
+    );
     await tokens.load();
     tokens.start();
     closers.push(() => tokens.stop());
@@ -112,14 +142,27 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       tokens,
       sessions,
       allowedHosts,
+      acceptsSessions: (request) => config.admin === null || request.socket.localPort === front?.adminPort,
     });
+    const wrongTokens = new FailureThrottle(MAX_WRONG_TOKENS);
 
     const rootTokenExpression =
       config.rootToken === undefined ? `$(cat '${dataFolder.file("root-token")}')` : "$SIGNALBOX_ROOT_TOKEN";
-    const firstCommands = (url: string, tokenExpression: string) =>
-      areas.flatMap(({ card = "agents", firstCommands: of }) =>
-        (of?.(url, tokenExpression) ?? []).map((command) => ({ card, ...command })),
+    // An area without a door of its own is used through the management interface.
+    const firstCommands = ({ traffic, administration }: Origins, tokenExpression: string) =>
+      areas.flatMap(({ card = "agents", mounts: doors, firstCommands: of }) =>
+        (of?.(doors.length > 0 ? traffic : administration, tokenExpression) ?? []).map((command) => ({
+          card,
+          ...command,
+        })),
       );
+    let front: Front | undefined;
+    /** Addresses as the request's sender sees them, unless the Host is none of ours. */
+    const originsFor = (request: IncomingMessage): Origins => {
+      const { url = "", adminUrl = "" } = front ?? {};
+      const administration = ownOrigin(request, allowedHosts) ?? adminUrl;
+      return { traffic: url === adminUrl ? administration : url, administration };
+    };
 
     const callLog = await openCallLog(config, dataFolder, clock, options);
     closers.push(() => callLog.close());
@@ -127,7 +170,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     closers.push(() => instanceStore.close());
 
     const registry = createRegistry();
-    const areas = createAreas({
+    const { gateway, agents, webhooks, areas } = createAreas({
       ...options,
       config,
       clock,
@@ -141,17 +184,18 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       instanceStore,
       registry,
     });
-    areas.push(
-      createDashboardArea({
-        sessions,
-        authenticator,
-        accounts,
-        allowedHosts,
-        version: VERSION,
-        firstCommands,
-        rootTokenExpression,
-      }),
-    );
+    const dashboard = createDashboardArea({
+      sessions,
+      authenticator,
+      accounts,
+      allowedHosts,
+      version: VERSION,
+      failures: new FailureThrottle(MAX_WRONG_LOGINS),
+      trafficUrl: () => (front === undefined || front.url === front.adminUrl ? null : front.url),
+      firstCommands: (request, tokenExpression) => firstCommands(originsFor(request), tokenExpression),
+      rootTokenExpression,
+    });
+    areas.push(dashboard);
     for (const area of areas) {
       await area.start?.();
       closers.push(() => area.stop?.());
@@ -159,29 +203,44 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
     let isStopping = false;
     const routes = [...accountRoutes(accounts, tokens), ...areas.flatMap((area) => area.routes)];
-    const metrics = createHttpMetrics(registry);
-    const dispatcher = new Dispatcher(
-      [
+    const whyNotReady = () => (isStopping ? "stopping" : null);
+    const mounts = (chosen: readonly AreaModule[]) => chosen.flatMap((area) => area.mounts);
+    front = await openFront({
+      traffic: mounts([gateway, webhooks]),
+      shared: agents.mounts,
+      health: createHealth(whyNotReady),
+      administration: [
         createOperations({
           registry,
-          whyNotReady: () => (isStopping ? "stopping" : null),
+          whyNotReady,
           openApi: () => buildOpenApi(routes, VERSION),
+          authorise: (request, what) => {
+            if (front?.isAdminExposed === false || (what === "metrics" && config.isMetricsPublic)) return;
+            requireOperator(authenticator.fromRequest(request), what);
+          },
         }),
         createManagement({
           routes,
           authenticate: (request) => authenticator.fromRequest(request),
+          watch: (principal, onEnd) => authenticator.watch(principal, onEnd),
+          onWrongCredential: (request) => wrongTokens.record(request.socket.remoteAddress),
+          trafficOrigin: (request) => originsFor(request).traffic,
           accountExists: (id) => accounts.find(id) !== undefined,
           maxBodyBytes: config.file.listener.maxBodyBytes,
         }),
-        ...areas.flatMap((area) => area.mounts),
+        ...dashboard.mounts,
       ],
-      metrics,
+      address: { host: config.host, port: config.port },
+      adminAddress: config.admin,
+      limits: config.file.listener,
+      metrics: createHttpMetrics(registry),
       logger,
-    );
-    const listener = new Listener(dispatcher, config.file.listener, metrics);
-    const address = await listener.listen(config.host, config.port);
-    const url = `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
-    dataFolder.announce({ url, pid: process.pid });
+    });
+    const openedFront = front;
+    const { url, adminUrl } = openedFront;
+    dataFolder.announce({ url, pid: process.pid, ...(adminUrl === url ? {} : { adminUrl }) });
+    const warnings = front.isExposed ? exposureWarnings(config, gateway) : [];
+    for (const warning of warnings) logger.warn(warning);
     if (config.webhookSecretFile !== undefined) {
       logger.info(
         { file: config.webhookSecretFile },
@@ -192,22 +251,25 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     let stopped: Promise<void> | undefined;
     return {
       url,
+      adminUrl,
+      warnings,
       rootToken,
-      firstCommands: firstCommands(url, rootTokenExpression),
-      createLoginLink: () => url + loginPath(sessions.createLoginCode().code),
+      firstCommands: firstCommands({ traffic: url, administration: adminUrl }, rootTokenExpression),
+      createLoginLink: () => adminUrl + loginPath(sessions.createLoginCode().code),
       stop() {
         stopped ??= (async () => {
           isStopping = true;
-          listener.drain();
+          openedFront.drain();
           await Promise.all(areas.map(async (area) => area.drain?.()));
-          await listener.close(config.file.listener.gracePeriodMs);
+          await openedFront.close(config.file.listener.gracePeriodMs);
           await closeAll(closers);
         })();
         return stopped;
       },
     };
   } catch (error) {
-    await closeAll(closers);
+    // Why it could not start is what the operator needs to know; what then failed to close goes to the log.
+    await closeAll(closers).catch((err: unknown) => logger.error({ err }, "closing after a failed start"));
     throw error;
   }
 }
@@ -266,7 +328,15 @@ function openInstanceStore(
   });
 }
 
-function createAreas(parts: AreaParts): AreaModule[] {
+interface Areas {
+  readonly gateway: GatewayArea;
+  readonly agents: AreaModule;
+  readonly webhooks: AreaModule;
+  /** All of them, in the order of their start. */
+  readonly areas: AreaModule[];
+}
+
+function createAreas(parts: AreaParts): Areas {
   const tags = createTagsArea(parts);
   const agents = createAgentsArea({
     ...parts,
@@ -276,10 +346,6 @@ function createAreas(parts: AreaParts): AreaModule[] {
     tagFeed: tags.feed,
   });
   const webhooks = createWebhooksArea({ ...parts, agents: agents.door, tags: tags.lookup });
-  return [createGatewayArea({ ...parts, tags: tags.lookup }), agents, webhooks, tags];
-}
-
-/** Last opened, first closed. */
-async function closeAll(closers: readonly (() => void | Promise<void>)[]): Promise<void> {
-  for (const close of closers.toReversed()) await close();
+  const gateway = createGatewayArea({ ...parts, tags: tags.lookup });
+  return { gateway, agents, webhooks, areas: [gateway, agents, webhooks, tags] };
 }

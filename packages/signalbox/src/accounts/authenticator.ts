@@ -4,10 +4,11 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Secret } from "../core/secret.ts";
+import type { WatchedCredential } from "./credential-ends.ts";
 import { type Principal, ROOT } from "./principal.ts";
 import { requireOwnPage, sessionSecrets } from "./session-cookie.ts";
-import type { LiveSession, Sessions } from "./sessions.ts";
-import type { Tokens } from "./tokens.ts";
+import { type LiveSession, sessionKey, type Sessions } from "./sessions.ts";
+import { tokenKey, type Tokens } from "./tokens.ts";
 
 export interface AuthenticatorParts {
   readonly rootToken: Secret;
@@ -15,6 +16,8 @@ export interface AuthenticatorParts {
   readonly sessions: Sessions;
   /** Host names, beside the server's own, that the dashboard is reached by. */
   readonly allowedHosts: readonly string[];
+  /** False for requests to an address that serves no dashboard: a cookie knows no port and is sent there, too. Default: always. */
+  readonly acceptsSessions?: (request: IncomingMessage) => boolean;
 }
 
 export class Authenticator {
@@ -49,6 +52,7 @@ export class Authenticator {
 
   /** The request's live dashboard session; throws `forbidden` when a page that is not ours sends it. */
   findSession(request: IncomingMessage): LiveSession | null {
+    if (this.#parts.acceptsSessions?.(request) === false) return null;
     for (const secret of sessionSecrets(request)) {
       const session = this.#parts.sessions.find(secret);
       if (session === null) continue;
@@ -56,6 +60,29 @@ export class Authenticator {
       return session;
     }
     return null;
+  }
+
+  /**
+   * Calls `onEnd` once when the principal's token or session is revoked, logged out or expires, at once if it has ended already; the result
+   * stops that. The root token has no end while the process lives.
+   */
+  watch(principal: Principal, onEnd: () => void): () => void {
+    const { tokens, sessions } = this.#parts;
+    const credentials: WatchedCredential[] = [];
+    const { session } = principal;
+    let isLive = true;
+    if (session !== undefined) {
+      isLive = sessions.isLive(session);
+      credentials.push({ key: sessionKey(session.hash), expiresAt: session.expiresAt });
+    }
+    if (principal.kind === "token") {
+      const { token } = principal;
+      isLive &&= tokens.isLive(token);
+      credentials.push({ key: tokenKey(token.id), expiresAt: token.expiresAt });
+    }
+    if (isLive) return tokens.ends.watch(credentials, onEnd);
+    onEnd();
+    return () => undefined;
   }
 }
 

@@ -1,12 +1,13 @@
 export { Accounts } from "./account.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";
-export { isAllowed, type Principal, principalName } from "./principal.ts";
+export { boundGateway, isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
+export { FailureThrottle } from "./failure-throttle.ts";
 export { openSecretFile } from "./secret-file.ts";
 export { accountRoutes, showToken } from "./routes.ts";
 export {
   clearCookie,
-  isForwardedHttps,
+  ownOrigin,
   requireOwnHost,
   requireOwnPage,
   sessionSecrets,

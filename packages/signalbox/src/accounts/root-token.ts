@@ -5,12 +5,14 @@ import { openSecretFile } from "./secret-file.ts";
 
 export interface RootToken {
   readonly secret: Secret;
+  /** Where it is kept; null when it came from the environment. */
+  readonly file: string | null;
   /** True on the start that made it: the only time it is printed. */
   readonly isNew: boolean;
 }
 
 export function openRootToken(fromEnvironment: Secret | undefined, file: string): RootToken {
-  if (fromEnvironment !== undefined) return { secret: fromEnvironment, isNew: false };
+  if (fromEnvironment !== undefined) return { secret: fromEnvironment, file: null, isNew: false };
   const { text, isNew } = openSecretFile(file, generateToken);
-  return { secret: new Secret(text), isNew };
+  return { secret: new Secret(text), file, isNew };
 }

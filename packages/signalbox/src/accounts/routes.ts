@@ -3,8 +3,10 @@ import { PERMISSIONS, SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route } from "../http/route.ts";
 import type { Account, Accounts } from "./account.ts";
+import { boundGateway } from "./principal.ts";
 import type { Token } from "./token.ts";
 import type { Tokens } from "./tokens.ts";
+import { maySee, mayRevoke } from "./token-bounds.ts";
 
 const accountResult = z.object({ id: z.string(), name: z.string(), created_at: z.iso.datetime() });
 
@@ -24,7 +26,7 @@ const expiry = z.iso.datetime({ offset: true }).transform((text) => Date.parse(t
 const newToken = z.strictObject({
   name: z.string().min(1).max(256),
   permissions: z.array(z.enum(PERMISSIONS)).min(1),
-  gateway_id: z.string().optional(),
+  gateway_id: z.string().nullish(),
   expires_at: expiry.nullish(),
 });
 
@@ -44,6 +46,7 @@ export function accountRoutes(accounts: Accounts, tokens: Tokens): Route[] {
       path: "/accounts",
       access: "authenticated",
       summary: "List the accounts the token can see.",
+      narrowsToGateway: true,
       result: z.array(accountResult),
       handler: ({ principal }) => {
         const visible = accounts
@@ -57,6 +60,7 @@ export function accountRoutes(accounts: Accounts, tokens: Tokens): Route[] {
       path: "/accounts/{account_id}",
       access: "authenticated",
       summary: "Read one account.",
+      narrowsToGateway: true,
       result: accountResult,
       handler: ({ params }) => {
         const account = accounts.find(params["account_id"] ?? "");
@@ -76,23 +80,11 @@ function tokenRoutes(tokens: Tokens): Route[] {
       path,
       access: "tokens.edit",
       summary: "Create a token; its text is in `result.token` of this answer only.",
+      narrowsToGateway: true,
       body: newToken,
       result: tokenResult.extend({ token: z.string() }),
       handler: async ({ params, body, principal }) => {
-        const accountId = params["account_id"] ?? "";
-        // Nobody hands out more than they hold; otherwise `tokens.edit` would be every permission.
-        if (principal.kind === "token") {
-          const missing = body.permissions.find((permission) => !principal.token.permissions.has(permission));
-          if (missing !== undefined) {
-            throw new SignalboxError("forbidden", {
-              message: `Permission denied: you do not hold ${missing}`,
-            });
-          }
-          if (principal.token.gatewayId !== null && principal.token.gatewayId !== body.gateway_id) {
-            throw new SignalboxError("forbidden");
-          }
-        }
-        const { token, text } = await tokens.create(accountId, {
+        const { token, text } = await tokens.create(principal, params["account_id"] ?? "", {
           name: body.name,
           permissions: body.permissions,
           gatewayId: body.gateway_id ?? null,
@@ -108,11 +100,18 @@ function tokenRoutes(tokens: Tokens): Route[] {
       method: "GET",
       path,
       access: "tokens.edit",
-      summary: "List tokens, 100 a page, in order of creation.",
+      summary:
+        "List tokens, 100 a page, in order of creation; a token bound to a gateway sees those within its own reach.",
+      narrowsToGateway: true,
       query: z.object({ cursor: z.string().max(64).optional() }),
       result: z.array(tokenResult),
-      handler: async ({ params, query }) => {
-        const { tokens: page, next } = await tokens.list(params["account_id"] ?? "", query.cursor);
+      handler: async ({ params, query, principal }) => {
+        const { tokens: found, next } = await tokens.list(
+          params["account_id"] ?? "",
+          query.cursor,
+          boundGateway(principal),
+        );
+        const page = found.filter((token) => maySee(principal, token));
         const lastUse = await tokens.readLastUse(page.map((token) => token.id));
         return {
           result: page.map((token) => showToken(token, lastUse.get(token.id))),
@@ -125,10 +124,12 @@ function tokenRoutes(tokens: Tokens): Route[] {
       path: `${path}/{token_id}`,
       access: "tokens.edit",
       summary: "Read one token, without its text.",
+      narrowsToGateway: true,
       result: tokenResult,
-      handler: async ({ params }) => {
+      handler: async ({ params, principal }) => {
         const token = tokens.find(params["account_id"] ?? "", params["token_id"] ?? "");
         if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
+        if (!maySee(principal, token)) throw new SignalboxError("forbidden");
         const lastUse = await tokens.readLastUse([token.id]);
         return { result: showToken(token, lastUse.get(token.id)) };
       },
@@ -137,11 +138,20 @@ function tokenRoutes(tokens: Tokens): Route[] {
       method: "DELETE",
       path: `${path}/{token_id}`,
       access: "tokens.edit",
-      summary: "Revoke a token; it stops working with the next request.",
+      summary:
+        "Revoke a token that holds nothing the caller lacks; it stops working at once, and its connections and streams end.",
+      narrowsToGateway: true,
       result: z.object({ id: z.string() }),
-      handler: async ({ params }) => {
+      handler: async ({ params, principal }) => {
+        const accountId = params["account_id"] ?? "";
         const id = params["token_id"] ?? "";
-        if (!(await tokens.revoke(params["account_id"] ?? "", id))) {
+        const token = tokens.find(accountId, id);
+        if (token !== undefined && !mayRevoke(principal, token)) {
+          throw new SignalboxError("forbidden", {
+            message: "Permission denied: the token reaches further than yours",
+          });
+        }
+        if (!(await tokens.revoke(accountId, id))) {
           throw new SignalboxError("not_found", { message: "Token not found" });
         }
         return { result: { id } };

@@ -65,9 +65,22 @@ export function requireOwnPage(request: IncomingMessage, allowedHosts: readonly 
   if (origin !== undefined ? !isOriginOf(origin, host ?? "") : site !== "same-origin") throw foreignPage();
 }
 
+/** The request's own scheme, host and port; null when the host is not a name of this server, so that nobody's text is repeated. */
+export function ownOrigin(request: IncomingMessage, allowedHosts: readonly string[]): string | null {
+  const { host = "" } = request.headers;
+  if (!isOwnHost(host, allowedHosts)) return null;
+  return `${isForwardedHttps(request) ? "https" : "http"}://${host}`;
+}
+
+function isOwnHost(host: string, allowedHosts: readonly string[]): boolean {
+  const name = hostName(host);
+  return name !== null && (isOwnName(name) || allowedHosts.includes(name));
+}
+
 export function requireOwnHost(request: IncomingMessage, allowedHosts: readonly string[]): void {
-  const name = hostName(request.headers.host ?? "");
-  if (name !== null && (isOwnName(name) || allowedHosts.includes(name))) return;
+  const { host = "" } = request.headers;
+  if (isOwnHost(host, allowedHosts)) return;
+  const name = hostName(host);
   throw new SignalboxError("forbidden", {
     message: `This server does not answer to the host ${JSON.stringify(name ?? "")}; add it to dashboard.allowedHosts in the configuration`,
   });

@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. A session never outlives its credential: it holds the token's id, not its permissions, and the token is looked up on every
- *    request, so a revoked or expired token ends its sessions with the next request.
+ *    request, so a revoked or expired token ends its sessions with the next request. What a session opened and is still open, ends with
+ *    the session or its token, whichever ends first.
  * 2. Only the SHA-256 of a cookie is kept, in memory and in the database, so a stolen database opens no session.
  * 3. A login code works once, within ten minutes of its making, and lives in memory only.
  * 4. Sessions (of one credential, and in all) and codes are bounded in number; the oldest gives way.
@@ -15,7 +16,7 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../storage/ports/database.ts";
 import { sql } from "../storage/ports/sql.ts";
-import { type Principal, ROOT } from "./principal.ts";
+import type { Principal, SessionRef } from "./principal.ts";
 import type { Tokens } from "./tokens.ts";
 
 /** A week: long enough not to annoy, short enough that a forgotten browser closes by itself. */
@@ -90,11 +91,17 @@ export class Sessions {
   find(secret: string): LiveSession | null {
     const session = this.#byHash.get(hash(secret));
     if (session === undefined || session.expiresAt <= this.#clock.now()) return null;
-    if (session.token === null) return { principal: ROOT, expiresAt: session.expiresAt };
+    const { expiresAt } = session;
+    const reference = { hash: session.hash, expiresAt };
+    if (session.token === null) return { principal: { kind: "root", session: reference }, expiresAt };
     const token = this.#tokens.find(session.token.accountId, session.token.id);
-    if (token === undefined || (token.expiresAt !== null && token.expiresAt <= this.#clock.now()))
-      return null;
-    return { principal: { kind: "token", token }, expiresAt: session.expiresAt };
+    if (token === undefined || !this.#tokens.isLive(token)) return null;
+    return { principal: { kind: "token", token, session: reference }, expiresAt };
+  }
+
+  /** False once the session has ended or expired; its token is another matter. */
+  isLive({ hash: key }: SessionRef): boolean {
+    return (this.#byHash.get(key)?.expiresAt ?? 0) > this.#clock.now();
   }
 
   /** Ends a session at once; an unknown one is already ended. */
@@ -134,9 +141,17 @@ export class Sessions {
   }
 
   async #remove(key: string): Promise<void> {
+    const session = this.#byHash.get(key);
     // Memory goes first: a failure between the two leaves a session refused, never one accepted.
-    if (!this.#byHash.delete(key)) return;
-    await this.#database.run(sql`DELETE FROM dashboard_session WHERE hash = ${key}`);
+    if (session === undefined || !this.#byHash.delete(key)) return;
+    this.#tokens.ends.end(sessionKey(key));
+    try {
+      await this.#database.run(sql`DELETE FROM dashboard_session WHERE hash = ${key}`);
+    } catch (error) {
+      // Kept as an expired one, so that the next attempt removes it from the database; otherwise it would be back after a restart.
+      this.#byHash.set(key, { ...session, expiresAt: 0 });
+      throw error;
+    }
   }
 }
 
@@ -158,6 +173,11 @@ function fromRow(row: SessionRow): Session {
     createdAt: row.created_at,
     expiresAt: row.expires_at,
   };
+}
+
+/** Under which its connections and streams are watched. */
+export function sessionKey(hashOfCookie: string): string {
+  return `session:${hashOfCookie}`;
 }
 
 /** 256 random bits: not to be guessed, so a look-up by hash needs no constant-time comparison. */

@@ -9,7 +9,7 @@ export interface Token {
   readonly hash: string;
   readonly suffix: string;
   readonly permissions: ReadonlySet<Permission>;
-  /** When set, `gateway.run` counts for this gateway only. */
+  /** When set, the token reaches this gateway only: its calls, settings, logs, figures and tokens. */
   readonly gatewayId: string | null;
   readonly createdAt: number;
   readonly expiresAt: number | null;

@@ -15,7 +15,10 @@ import { ulid } from "../core/ulid.ts";
 import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
 import { sql, sqlList } from "../storage/ports/sql.ts";
+import { CredentialEnds } from "./credential-ends.ts";
+import type { Principal } from "./principal.ts";
 import type { Token } from "./token.ts";
+import { requireWithinBounds } from "./token-bounds.ts";
 import { hashToken, TokenIndex } from "./token-index.ts";
 
 /** How often last-use times are written: they are a hint for people, not worth a write per request. */
@@ -29,17 +32,30 @@ export interface NewToken {
   readonly expiresAt?: number | null;
 }
 
+export type GatewayExists = (accountId: string, gatewayId: string) => boolean;
+
 export class Tokens {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #events: ResourceEvents;
   readonly #index = new TokenIndex();
+  /** Calls back connections and streams whose token or session ends. */
+  readonly ends: CredentialEnds;
+  readonly #gatewayExists: GatewayExists;
   #flushTimer: NodeJS.Timeout | undefined;
 
-  constructor(database: Database, clock: Clock, events: ResourceEvents) {
+  /** Without `gatewayExists` no token can be bound to a gateway. */
+  constructor(
+    database: Database,
+    clock: Clock,
+    events: ResourceEvents,
+    gatewayExists: GatewayExists = () => false,
+  ) {
     this.#database = database;
     this.#clock = clock;
     this.#events = events;
+    this.#gatewayExists = gatewayExists;
+    this.ends = new CredentialEnds(clock);
   }
 
   async load(): Promise<void> {
@@ -54,13 +70,24 @@ export class Tokens {
 
   async stop(): Promise<void> {
     clearInterval(this.#flushTimer);
+    this.ends.close();
     await this.flushLastUse();
   }
 
-  /** The token's text is in the result and nowhere else afterwards. */
-  async create(accountId: string, wanted: NewToken): Promise<{ token: Token; text: Secret }> {
+  /**
+   * Makes a token on behalf of `maker`, within the maker's own bounds. The token's text is in the result and nowhere else afterwards.
+   */
+  async create(
+    maker: Principal,
+    accountId: string,
+    wanted: NewToken,
+  ): Promise<{ token: Token; text: Secret }> {
     const now = this.#clock.now();
-    if (wanted.expiresAt != null && wanted.expiresAt <= now) {
+    const gatewayId = wanted.gatewayId ?? null;
+    const expiresAt = wanted.expiresAt ?? null;
+    requireWithinBounds(maker, { accountId, permissions: wanted.permissions, gatewayId, expiresAt });
+    if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) throw gatewayUnknown(gatewayId);
+    if (expiresAt !== null && expiresAt <= now) {
       throw new SignalboxError("invalid_request", { message: "expires_at must be in the future" });
     }
     const text = generateToken();
@@ -71,9 +98,9 @@ export class Tokens {
       hash: hashToken(text),
       suffix: tokenSuffix(text),
       permissions: new Set(wanted.permissions),
-      gatewayId: wanted.gatewayId ?? null,
+      gatewayId,
       createdAt: now,
-      expiresAt: wanted.expiresAt ?? null,
+      expiresAt,
     };
     await this.#database.run(
       sql`INSERT INTO token (id, account_id, name, hash, suffix, permissions, gateway_id, created_at, expires_at)
@@ -81,15 +108,34 @@ export class Tokens {
                   ${[...token.permissions].join(" ")}, ${token.gatewayId}, ${now}, ${token.expiresAt})`,
     );
     this.#index.add(token);
+    // The gateway, or the maker, may have gone while the token was written; nothing else would revoke it then.
+    if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) {
+      await this.revoke(accountId, token.id);
+      throw gatewayUnknown(gatewayId);
+    }
+    if (maker.kind === "token" && !this.isLive(maker.token)) {
+      await this.revoke(accountId, token.id);
+      throw new SignalboxError("unauthenticated");
+    }
     return { token, text: new Secret(text) };
+  }
+
+  /** False once the token is revoked or has expired. */
+  isLive(token: Token): boolean {
+    if (token.expiresAt !== null && token.expiresAt <= this.#clock.now()) return false;
+    return this.#index.findById(token.id) !== undefined;
   }
 
   /** Revokes at once; false when the account has no such token. */
   async revoke(accountId: string, id: string): Promise<boolean> {
-    if (this.find(accountId, id) === undefined) return false;
+    const isKnown = this.find(accountId, id) !== undefined;
     // The index goes first: a failure between the two leaves a token refused that should be, never one accepted.
-    this.#index.remove(id);
-    await this.#database.run(sql`DELETE FROM token WHERE id = ${id}`);
+    if (isKnown) this.#forget(id);
+    // Also when the index does not know it: then an earlier attempt may have failed here, and the token would be back after a restart.
+    const { changes } = await this.#database.run(
+      sql`DELETE FROM token WHERE id = ${id} AND account_id = ${accountId}`,
+    );
+    if (!isKnown && changes === 0) return false;
     await this.#events.deleted({ accountId, type: "api_token", id });
     return true;
   }
@@ -102,15 +148,25 @@ export class Tokens {
     for (const { id } of rows) await this.revoke(accountId, id);
   }
 
+  #forget(id: string): void {
+    this.#index.remove(id);
+    this.ends.end(tokenKey(id));
+  }
+
   find(accountId: string, id: string): Token | undefined {
     const token = this.#index.findById(id);
     return token?.accountId === accountId ? token : undefined;
   }
 
-  /** One page in order of creation, starting after the id `after`. */
-  async list(accountId: string, after = ""): Promise<{ tokens: Token[]; next: string | null }> {
+  /** One page in order of creation, starting after the id `after`; with a gateway, of the tokens bound to it. */
+  async list(
+    accountId: string,
+    after = "",
+    gatewayId: string | null = null,
+  ): Promise<{ tokens: Token[]; next: string | null }> {
+    const bound = gatewayId === null ? sql`` : sql`AND gateway_id = ${gatewayId}`;
     const rows = await this.#database.all<TokenRow>(
-      sql`SELECT * FROM token WHERE account_id = ${accountId} AND id > ${after} ORDER BY id LIMIT ${PAGE_SIZE + 1}`,
+      sql`SELECT * FROM token WHERE account_id = ${accountId} AND id > ${after} ${bound} ORDER BY id LIMIT ${PAGE_SIZE + 1}`,
     );
     const tokens = rows.slice(0, PAGE_SIZE).map(fromRow);
     return { tokens, next: rows.length > PAGE_SIZE ? (tokens.at(-1)?.id ?? null) : null };
@@ -143,6 +199,17 @@ export class Tokens {
         await tx.run(sql`UPDATE token SET last_used_at = ${time} WHERE id = ${id}`);
     });
   }
+}
+
+/** Under which a token's connections and streams are watched. */
+export function tokenKey(id: string): string {
+  return `token:${id}`;
+}
+
+function gatewayUnknown(id: string): SignalboxError {
+  return new SignalboxError("invalid_request", {
+    message: `gateway_id: the account has no gateway ${JSON.stringify(id)}`,
+  });
 }
 
 interface TokenRow {

@@ -1,5 +1,6 @@
 /** `signalbox agents …`: the management interface of agents, and calls of their methods. */
 import { once } from "node:events";
+import { plainLine } from "../core/plain-text.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { ManagementError } from "./management-client.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
@@ -270,7 +271,7 @@ function printEvent(context: CommandContext, block: string): void {
   const type = /^event: (.*)$/m.exec(block)?.[1];
   if (data === undefined || type === undefined) return;
   if (type === "missed") {
-    context.err.write(`missed ${data} events\n`);
+    context.err.write(`missed ${plainLine(data)} events\n`);
     return;
   }
   if (context.isJson) {
@@ -279,7 +280,7 @@ function printEvent(context: CommandContext, block: string): void {
   }
   const event = JSON.parse(data) as { timestamp: string; detail: Record<string, unknown> };
   const detail = Object.entries(event.detail).map(([key, value]) => `${key}=${cell(value)}`);
-  context.out.write(`${event.timestamp} ${type.padEnd(10)} ${detail.join(" ")}\n`);
+  context.out.write(`${plainLine(`${event.timestamp} ${type.padEnd(10)} ${detail.join(" ")}`)}\n`);
 }
 
 function showDetail(detail: ShownDetail): string {

@@ -40,6 +40,8 @@ export interface CommandContext {
   hasSwitch(name: string): boolean;
   /** The management interface of the running server, or of one started on the data folder for this command. */
   client(): Promise<ManagementClient>;
+  /** Where that server takes webhooks and calls. */
+  trafficUrl(): Promise<string>;
   /** Prints a result: JSON with `--json`, else what `render` makes of it. */
   print<T>(result: T, render: (result: T) => string): void;
 }

@@ -14,10 +14,12 @@ import { ManagementClient } from "./management-client.ts";
 
 export interface Connection {
   readonly client: ManagementClient;
+  /** Where webhooks and calls go; the client's own address unless the server keeps the two apart. */
+  readonly trafficUrl: string;
   close(): Promise<void>;
 }
 
-type ConnectContext = Omit<CommandContext, "client">;
+type ConnectContext = Omit<CommandContext, "client" | "trafficUrl">;
 
 export async function connect(context: ConnectContext): Promise<Connection> {
   const environment = readEnvironment(context);
@@ -25,7 +27,7 @@ export async function connect(context: ConnectContext): Promise<Connection> {
   const url = context.option("url") ?? environment["SIGNALBOX_URL"];
   if (url !== undefined) {
     if (token === undefined) throw new UsageError("--url needs a token: give --token or set SIGNALBOX_TOKEN");
-    return { client: new ManagementClient(url, token), close: async () => undefined };
+    return { client: new ManagementClient(url, token), trafficUrl: url, close: async () => undefined };
   }
   const config = await loadConfig(
     { ...toFlags(context), host: "127.0.0.1", port: "0" },
@@ -35,11 +37,16 @@ export async function connect(context: ConnectContext): Promise<Connection> {
   const running = findRunningServer(config.dataDir);
   if (running !== null) {
     const rootToken = token ?? config.rootToken?.reveal() ?? readRootToken(config.dataDir);
-    return { client: new ManagementClient(running.url, rootToken), close: async () => undefined };
+    const { adminUrl, url: trafficUrl } = running;
+    return {
+      client: new ManagementClient(adminUrl ?? trafficUrl, rootToken),
+      trafficUrl,
+      close: async () => undefined,
+    };
   }
   const logger = createLogger({ level: "error", isPretty: context.err.isTTY === true });
   const service = await startService({
-    config,
+    config: { ...config, admin: null },
     logger,
     onFatal: (error) => {
       throw error;
@@ -47,6 +54,7 @@ export async function connect(context: ConnectContext): Promise<Connection> {
   });
   return {
     client: new ManagementClient(service.url, token ?? service.rootToken.secret.reveal()),
+    trafficUrl: service.url,
     close: () => service.stop(),
   };
 }

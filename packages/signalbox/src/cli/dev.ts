@@ -21,7 +21,7 @@ export const dev: Command = {
   async run(context) {
     const args = process.argv.slice(process.argv.indexOf("dev") + 1);
     const start = () =>
-      spawn(process.execPath, [process.argv[1] ?? "", "serve", ...args], {
+      spawn(process.execPath, ["--", process.argv[1] ?? "", "serve", ...args], {
         stdio: "inherit",
         cwd: context.workingFolder,
       });

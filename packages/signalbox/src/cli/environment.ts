@@ -5,7 +5,10 @@ import { parseEnv } from "node:util";
 import type { ConfigFlags } from "../config/index.ts";
 import { type CommandContext, UsageError } from "./command.ts";
 
-type OptionSource = Pick<CommandContext, "option" | "options" | "environment" | "workingFolder">;
+type OptionSource = Pick<
+  CommandContext,
+  "option" | "options" | "hasSwitch" | "environment" | "workingFolder"
+>;
 
 /** Variables from `--env-file`, overridden by those really set, as other tools do it. */
 export function readEnvironment(context: OptionSource): Record<string, string | undefined> {
@@ -15,7 +18,7 @@ export function readEnvironment(context: OptionSource): Record<string, string | 
   try {
     text = readFileSync(resolve(context.workingFolder, file), "utf8");
   } catch (cause) {
-    throw new UsageError(`--env-file: cannot read ${file}`, { cause });
+    throw new UsageError(`--env-file: expected a readable file, found none at ${file}`, { cause });
   }
   return { ...parseEnv(text), ...context.environment };
 }
@@ -24,6 +27,9 @@ export function toFlags(context: OptionSource): ConfigFlags {
   return {
     port: context.option("port"),
     host: context.option("host"),
+    adminPort: context.option("admin-port"),
+    adminHost: context.option("admin-host"),
+    metricsPublic: context.hasSwitch("metrics-public"),
     dataDir: context.option("data-dir"),
     config: context.option("config"),
     databaseUrl: context.option("database-url"),

@@ -1,10 +1,11 @@
 /** `signalbox logs …` */
+import { plainLine, plainText } from "../core/plain-text.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ulidFloor, ulidTime } from "../core/ulid.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { ManagementError } from "./management-client.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
-import { table } from "./table.ts";
+import { rowLine, table } from "./table.ts";
 
 interface ShownCall {
   readonly id: string;
@@ -75,7 +76,9 @@ export const logsCommands: readonly Command[] = [
         const text = await response.text();
         if (!response.ok)
           throw new ManagementError(response.status, 0, `no stored ${side} body for this call`);
-        context.out.write(text.endsWith("\n") ? text : `${text}\n`);
+        const whole = text.endsWith("\n") ? text : `${text}\n`;
+        // As it was sent into a file or another program; a terminal would act on what a stranger put into it.
+        context.out.write(context.out.isTTY === true ? plainText(whole) : whole);
         return;
       }
       const call = await client.request<ShownCall>("GET", path);
@@ -83,7 +86,7 @@ export const logsCommands: readonly Command[] = [
         Object.entries(shown)
           .map(
             ([name, value]) =>
-              `${name.padEnd(24)}${typeof value === "string" ? value : JSON.stringify(value)}\n`,
+              `${name.padEnd(24)}${plainLine(typeof value === "string" ? value : (JSON.stringify(value) ?? ""))}\n`,
           )
           .join(""),
       );
@@ -122,7 +125,7 @@ async function tail(context: CommandContext): Promise<void> {
       );
     }
     for (const call of fresh.slice(0, left)) {
-      context.print(call, (shown) => `${toCells(shown).join("  ")}\n`);
+      context.print(call, (shown) => rowLine(toCells(shown)));
     }
     left -= fresh.length;
     newest = found[0]?.id ?? newest;

@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { ConfigError } from "../config/index.ts";
 import { nearestName } from "../core/nearest-name.ts";
+import { plainText } from "../core/plain-text.ts";
 import { DataFolderError } from "../storage/ports/data-folder-error.ts";
 import { VERSION } from "../version.ts";
 import { accountCommands } from "./account.ts";
@@ -68,7 +69,7 @@ export async function runCli(args: readonly string[], cli: CliProcess = thisProc
       ...cli,
       isJson: parsed.hasSwitch("json"),
       print<T>(result: T, render: (result: T) => string) {
-        cli.out.write(parsed.hasSwitch("json") ? `${JSON.stringify(result)}\n` : render(result));
+        cli.out.write(parsed.hasSwitch("json") ? `${JSON.stringify(result)}\n` : plainText(render(result)));
       },
     };
     const context: CommandContext = {
@@ -76,6 +77,10 @@ export async function runCli(args: readonly string[], cli: CliProcess = thisProc
       async client() {
         connection ??= await connect(base);
         return connection.client;
+      },
+      async trafficUrl() {
+        connection ??= await connect(base);
+        return connection.trafficUrl;
       },
     };
     return (await command.run(context)) ?? 0;
@@ -161,7 +166,8 @@ function explain(error: unknown, cli: CliProcess): number {
     isUsage || error instanceof DataFolderError || error instanceof ManagementError || isListenError(error);
   const text =
     error instanceof Error ? (isExpected ? error.message : (error.stack ?? error.message)) : String(error);
-  cli.err.write(`signalbox: ${text}\n`);
+  // A server's message may repeat what somebody sent to it.
+  cli.err.write(`signalbox: ${plainText(text)}\n`);
   return isUsage ? EXIT_USAGE : EXIT_FAILURE;
 }
 

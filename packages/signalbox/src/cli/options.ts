@@ -28,6 +28,21 @@ export const DATA_FOLDER_OPTIONS: readonly CommandOption[] = [
 export const SERVE_OPTIONS: readonly CommandOption[] = [
   { name: "port", value: "PORT", summary: "port to listen on, 0 for a free one (PORT, default 8787)" },
   { name: "host", value: "HOST", summary: "address to listen on (HOST, default 127.0.0.1)" },
+  {
+    name: "admin-port",
+    value: "PORT",
+    summary:
+      "serve dashboard and management on a port of their own (ADMIN_PORT, default 8788 with --admin-host)",
+  },
+  {
+    name: "admin-host",
+    value: "HOST",
+    summary: "serve dashboard and management on an address of their own (ADMIN_HOST, default 127.0.0.1)",
+  },
+  {
+    name: "metrics-public",
+    summary: "answer /metrics without a token also where other machines reach it (METRICS_PUBLIC)",
+  },
   ...DATA_FOLDER_OPTIONS,
 ];
 

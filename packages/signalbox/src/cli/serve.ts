@@ -9,7 +9,8 @@ import { SERVE_OPTIONS } from "./options.ts";
 
 export const serve: Command = {
   words: ["serve"],
-  summary: "Run the service.",
+  summary:
+    "Run the service. With --json the first line is an object with url, pid and the root token's file; `signalbox login-link` then makes a link into the dashboard.",
   options: SERVE_OPTIONS,
   async run(context) {
     const config = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
@@ -27,9 +28,7 @@ export const serve: Command = {
       },
     });
     context.out.write(
-      context.isJson
-        ? `${JSON.stringify({ url: service.url, pid: process.pid })}\n`
-        : welcome(service, config.dataDir),
+      context.isJson ? `${JSON.stringify(startLine(service))}\n` : welcome(service, config.dataDir),
     );
     const signal = await stopSignal;
     logger.info({ signal }, "stopping");
@@ -37,8 +36,22 @@ export const serve: Command = {
   },
 };
 
+/** What a program that starts the service needs: where it is, and where the root token is; never the token itself, which would end up in logs. */
+function startLine({ url, adminUrl, rootToken }: Service): object {
+  return {
+    url,
+    pid: process.pid,
+    ...(adminUrl === url ? {} : { admin_url: adminUrl }),
+    ...(rootToken.file === null ? {} : { root_token_file: rootToken.file }),
+  };
+}
+
 function welcome(service: Service, dataDir: string): string {
-  const lines = [`Signalbox ${VERSION} on ${service.url}`, `Data in ${dataDir}`, ""];
+  const lines = [`Signalbox ${VERSION} on ${service.url}`];
+  if (service.adminUrl !== service.url) lines.push(`Dashboard and management on ${service.adminUrl}`);
+  lines.push(`Data in ${dataDir}`, "");
+  for (const warning of service.warnings) lines.push(`Warning: ${warning}`);
+  if (service.warnings.length > 0) lines.push("");
   if (service.rootToken.isNew) {
     lines.push(
       "Root token, shown this once (it is kept in the data folder's root-token file):",

@@ -56,7 +56,7 @@ export const webhooksSend: Command = {
 };
 
 async function sendSigned(context: CommandContext, source: Source, secret: string): Promise<SentDelivery> {
-  const base = context.option("url") ?? (await context.client()).url;
+  const base = context.option("url") ?? (await context.trafficUrl());
   const deliveryId = context.option("id") ?? `sample-${ulid()}`;
   const payload = readPayload(context);
   const entity = context.positionals[1];

@@ -2,7 +2,7 @@
 import { webhooksSend } from "./webhooks-send.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
-import { table } from "./table.ts";
+import { rowLine, table } from "./table.ts";
 
 interface ShownSource {
   readonly name: string;
@@ -134,7 +134,7 @@ async function tail(context: CommandContext): Promise<void> {
   while (printed < limit && !stop.aborted) {
     const rows = await client.request<ShownDelivery[]>("GET", deliveriesPath(context, { after }));
     for (const row of rows.slice(0, limit - printed)) {
-      context.out.write(context.isJson ? `${JSON.stringify(row)}\n` : `${toCells(row).join("  ")}\n`);
+      context.out.write(context.isJson ? `${JSON.stringify(row)}\n` : rowLine(toCells(row)));
       printed += 1;
     }
     after = rows.at(-1)?.id ?? after;

@@ -13,6 +13,10 @@ export interface Config {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
+  /** Where the dashboard and the management interface are served; null: on `host` and `port`, with everything else. */
+  readonly admin: { readonly host: string; readonly port: number } | null;
+  /** Lets anyone read `/metrics` also where other machines reach it. */
+  readonly isMetricsPublic: boolean;
   readonly dataDir: string;
   /** Absent: embedded SQLite in the data folder. */
   readonly databaseUrl: Secret | undefined;
@@ -31,6 +35,9 @@ export interface Config {
 export interface ConfigFlags {
   readonly port?: string | undefined;
   readonly host?: string | undefined;
+  readonly adminPort?: string | undefined;
+  readonly adminHost?: string | undefined;
+  readonly metricsPublic?: boolean | undefined;
   readonly dataDir?: string | undefined;
   readonly config?: string | undefined;
   readonly databaseUrl?: string | undefined;
@@ -40,6 +47,9 @@ export interface ConfigFlags {
 }
 
 const MIN_ROOT_TOKEN_LENGTH = 20;
+const LOOPBACK = "127.0.0.1";
+const DEFAULT_PORT = 8787;
+const DEFAULT_ADMIN_PORT = 8788;
 
 export async function loadConfig(
   flags: ConfigFlags,
@@ -50,8 +60,11 @@ export async function loadConfig(
   const modules = [...readFile.agents.modules, ...(flags.agents ?? [])];
   const file = { ...readFile, agents: { ...readFile.agents, modules } };
   return {
-    host: setting(flags.host, environment["HOST"]) ?? "127.0.0.1",
-    port: parsePort(flags.port, environment["PORT"]),
+    host: setting(flags.host, environment["HOST"]) ?? LOOPBACK,
+    port: parsePort("port", flags.port, environment["PORT"]) ?? DEFAULT_PORT,
+    admin: parseAdmin(flags, environment),
+    isMetricsPublic:
+      flags.metricsPublic === true || parseSwitch("METRICS_PUBLIC", environment["METRICS_PUBLIC"]),
     dataDir: resolve(
       workingFolder,
       setting(flags.dataDir, environment["SIGNALBOX_DATA_DIR"]) ?? ".signalbox",
@@ -71,13 +84,34 @@ function setting(flag: string | undefined, variable: string | undefined): string
   return flag ?? (variable === "" ? undefined : variable);
 }
 
-function parsePort(flag: string | undefined, variable: string | undefined): number {
+/** One of the two is enough to give the administration an address of its own. */
+function parseAdmin(
+  flags: ConfigFlags,
+  environment: Readonly<Record<string, string | undefined>>,
+): Config["admin"] {
+  const host = setting(flags.adminHost, environment["ADMIN_HOST"]);
+  const port = parsePort("admin-port", flags.adminPort, environment["ADMIN_PORT"]);
+  if (host === undefined && port === undefined) return null;
+  return { host: host ?? LOOPBACK, port: port ?? DEFAULT_ADMIN_PORT };
+}
+
+function parseSwitch(name: string, text: string | undefined): boolean {
+  if (text === undefined || text === "" || text === "false" || text === "0") return false;
+  if (text === "true" || text === "1") return true;
+  throw new ConfigError(`${name}: expected true or false, found "${text}"`);
+}
+
+function parsePort(
+  name: "port" | "admin-port",
+  flag: string | undefined,
+  variable: string | undefined,
+): number | undefined {
   const text = setting(flag, variable);
-  if (text === undefined) return 8787;
+  if (text === undefined) return undefined;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65_535) {
     throw new ConfigError(
-      `${flag === undefined ? "PORT" : "--port"}: expected a number from 0 to 65535, found "${text}"`,
+      `${flag === undefined ? name.replace("-", "_").toUpperCase() : `--${name}`}: expected a number from 0 to 65535, found "${text}"`,
     );
   }
   return port;

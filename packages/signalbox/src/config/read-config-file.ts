@@ -58,11 +58,40 @@ function describe(issue: core.$ZodIssue, content: unknown): string {
     const full = where === "" ? key : `${where}.${key}`;
     return `unknown key "${full}"${nearest === undefined ? "" : `, did you mean "${nearest}"?`}`;
   }
+  const inner = issue.code === "invalid_union" ? innerIssue(issue) : undefined;
+  if (inner !== undefined) return describe({ ...inner, path: [...issue.path, ...inner.path] }, content);
   const found = issue.path.reduce<unknown>(
     (value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key],
     content,
   );
-  return `${where || "the file"}: ${issue.message}, found ${JSON.stringify(found) ?? "nothing"}`;
+  const problem = issue.code === "invalid_union" ? `expected ${expectations(issue)}` : issue.message;
+  return `${where || "the file"}: ${problem}, found ${JSON.stringify(found) ?? "nothing"}`;
+}
+
+type UnionIssue = core.$ZodIssueInvalidUnion;
+
+/** What is wrong inside the value, when it has the kind of one of the alternatives and only a part of it is wrong. */
+function innerIssue({ errors }: UnionIssue): core.$ZodIssue | undefined {
+  return errors
+    .map(([first]) => first)
+    .find((first) => first !== undefined && (first.path.length > 0 || first.code === "unrecognized_keys"));
+}
+
+/** What would have been right: the values and kinds of all alternatives, `500, 404 or 200`. */
+function expectations({ errors }: UnionIssue): string {
+  const all = new Set(errors.flatMap(([first]) => (first === undefined ? [] : expected(first))));
+  const list = [...all];
+  const last = list.pop() ?? "another value";
+  return list.length === 0 ? last : `${list.join(", ")} or ${last}`;
+}
+
+function expected(issue: core.$ZodIssue): string[] {
+  if (issue.code === "invalid_value") return issue.values.map(String);
+  if (issue.code === "invalid_type")
+    return [/^[aeiou]/.test(issue.expected) ? `an ${issue.expected}` : `a ${issue.expected}`];
+  if (issue.code === "invalid_union")
+    return issue.errors.flatMap(([first]) => (first === undefined ? [] : expected(first)));
+  return [issue.message.replace(/^expected /, "")];
 }
 
 /** The keys the schema knows at a place, through defaults and unions. */

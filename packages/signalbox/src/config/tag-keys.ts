@@ -9,8 +9,8 @@ export const tagKeys = z
   .strictObject({
     /** Status of reading a resource that was never tagged: 500 as the contract has it, 404, or 200 with an empty set. Default 500. */
     missing: z
-      .enum(["500", "404", "200"])
-      .or(z.literal([500, 404, 200]))
+      .literal([500, 404, 200])
+      .or(z.enum(["500", "404", "200"]))
       .transform(Number)
       .default(500),
     /** Resource types beside the built-in ones: a name, or `{name, scope}` with scope `account` (default) or `zone`. Default none. */

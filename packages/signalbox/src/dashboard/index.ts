@@ -1,7 +1,9 @@
 /** The dashboard's door: its files, its sessions, and login links. The page itself is `packages/dashboard`. */
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import type { AreaModule } from "../area-module.ts";
+import type { RequestContext } from "../http/request-context.ts";
 import { defineRoute } from "../http/route.ts";
 import { readBuiltFiles } from "./built-files.ts";
 import { serveFile } from "./serve-files.ts";
@@ -14,9 +16,14 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
     mounts: [
       {
         name: "dashboard",
-        segments: ["dashboard"],
+        // The empty one is the address alone, which people type.
+        segments: ["dashboard", ""],
         dialect: "envelope",
         async handle(request, response, context) {
+          if (context.segments[0] === "") {
+            greet(request, response, context);
+            return;
+          }
           const name = context.segments.slice(1).join("/");
           const code = name === "login" ? new URLSearchParams(context.query).get("code") : null;
           if (name === "session") await door.session(request, response, context);
@@ -45,6 +52,16 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
       }),
     ],
   };
+}
+
+/** A browser that was given the address alone is shown the dashboard; a program is told that there is nothing here. */
+function greet(request: IncomingMessage, response: ServerResponse, context: RequestContext): void {
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (context.path !== "/" || !isRead || request.headers.accept?.includes("text/html") !== true) {
+    throw new SignalboxError("not_found", { message: "Not found; the dashboard is at /dashboard" });
+  }
+  response.writeHead(303, { location: "/dashboard/", "content-length": 0 });
+  response.end();
 }
 
 export function loginPath(code: string): string {

@@ -14,7 +14,7 @@ import {
   type Accounts,
   type Authenticator,
   clearCookie,
-  isForwardedHttps,
+  type FailureThrottle,
   type Principal,
   requireOwnHost,
   requireOwnPage,
@@ -31,10 +31,14 @@ export interface SessionDoorParts {
   readonly authenticator: Authenticator;
   readonly accounts: Accounts;
   readonly allowedHosts: readonly string[];
+  /** Counts wrong tokens and codes. */
+  readonly failures: Pick<FailureThrottle, "record">;
+  /** Where traffic goes when that is not the dashboard's own address. */
+  readonly trafficUrl: () => string | null;
   readonly version: string;
   /** `tokenExpression` is shell text that expands to the token. */
   readonly firstCommands: (
-    url: string,
+    request: IncomingMessage,
     tokenExpression: string,
   ) => readonly (FirstCommand & { readonly card: OverviewCard })[];
   /** For those who hold the root token, who are on the machine or have its environment. */
@@ -62,6 +66,7 @@ export class SessionDoor {
       headers["set-cookie"] = setCookie(request, secret, SESSION_LIFETIME_MS);
       headers["location"] = "/dashboard/";
     } else {
+      this.#parts.failures.record(request.socket.remoteAddress);
       headers["location"] = "/dashboard/login?expired";
     }
     response.writeHead(303, headers);
@@ -86,9 +91,8 @@ export class SessionDoor {
   firstCommands(request: IncomingMessage, response: ServerResponse): void {
     const principal = this.#parts.authenticator.fromRequest(request);
     if (principal === null) throw new SignalboxError("unauthenticated");
-    const url = `${isForwardedHttps(request) ? "https" : "http"}://${request.headers.host ?? ""}`;
     const expression = principal.kind === "root" ? this.#parts.rootTokenExpression : "$SIGNALBOX_TOKEN";
-    sendResult(response, this.#parts.firstCommands(url, expression));
+    sendResult(response, this.#parts.firstCommands(request, expression));
   }
 
   async #login(request: IncomingMessage, response: ServerResponse, context: RequestContext): Promise<void> {
@@ -96,6 +100,7 @@ export class SessionDoor {
     const { token } = parseLogin(await context.readBody(MAX_LOGIN_BYTES));
     const principal = this.#parts.authenticator.fromText(token);
     if (principal === null) {
+      this.#parts.failures.record(request.socket.remoteAddress);
       throw new SignalboxError("unauthenticated", {
         message: "This token is unknown, expired or revoked",
       });
@@ -118,6 +123,7 @@ export class SessionDoor {
       accounts: visible.map(({ id, name }) => ({ id, name })),
       expires_at: new Date(expiresAt).toISOString(),
       version: this.#parts.version,
+      traffic_url: this.#parts.trafficUrl(),
     };
   }
 }
@@ -137,6 +143,7 @@ function sendResult(response: ServerResponse, result: unknown, headers: Record<s
     "content-type": "application/json; charset=utf-8",
     "content-length": Buffer.byteLength(body),
     "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
   });
   response.end(body);
 }

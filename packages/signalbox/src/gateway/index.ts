@@ -44,7 +44,13 @@ export interface GatewayParts {
 
 const DEFAULT_ACCOUNT = "default";
 
-export function createGatewayArea(parts: GatewayParts): AreaModule {
+export interface GatewayArea extends AreaModule {
+  exists(accountId: string, gatewayId: string): boolean;
+  /** Gateways that anyone who reaches the listener may use. */
+  withoutAuthentication(): readonly GatewayRef[];
+}
+
+export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { config, clock, callLog } = parts;
   const keys = config.file.gateway;
   const metrics = new GatewayMetrics(parts.registry);
@@ -93,6 +99,13 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
   });
   return {
     mounts: [door],
+    exists: (accountId, gatewayId) => gateways.find(accountId, gatewayId) !== undefined,
+    withoutAuthentication: () =>
+      parts.accounts
+        .list()
+        .flatMap(({ id }) => gateways.list(id))
+        .filter(({ settings }) => !settings.authentication)
+        .map(toRef),
     routes: [
       ...gatewayRoutes({
         gateways,

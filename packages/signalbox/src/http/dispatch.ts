@@ -17,6 +17,7 @@ import {
   toSignalboxError,
 } from "./render-error.ts";
 import { RequestContext } from "./request-context.ts";
+import { settleHost } from "./request-host.ts";
 import { decodeSegment, splitTarget } from "./request-target.ts";
 import { type ListenerState, type TrackedResponse, Tracking } from "./tracked-response.ts";
 
@@ -55,6 +56,7 @@ export class Dispatcher {
     response.on("close", this.#measure);
     let area: Area | undefined;
     try {
+      settleHost(request);
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
@@ -75,6 +77,7 @@ export class Dispatcher {
       socket.end(rawErrorResponse(this.#explain(error, id), area?.dialect ?? "envelope", id));
     };
     try {
+      settleHost(request);
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
       if (area?.upgrade === undefined) throw new SignalboxError("not_found");

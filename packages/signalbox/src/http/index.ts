@@ -1,5 +1,4 @@
-export { Dispatcher } from "./dispatch.ts";
-export { Listener } from "./listener.ts";
+export { type Front, openFront } from "./front.ts";
 export { createManagement } from "./management.ts";
 export { buildOpenApi } from "./openapi.ts";
-export { createOperations } from "./operations.ts";
+export { createHealth, createOperations } from "./operations.ts";

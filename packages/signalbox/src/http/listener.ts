@@ -12,6 +12,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { createServer } from "../core/node-http.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Dispatcher } from "./dispatch.ts";
+import type { BoundAddress } from "./listen-address.ts";
 import { rawErrorResponse } from "./render-error.ts";
 import { TrackedRequest } from "./tracked-request.ts";
 import { TrackedResponse } from "./tracked-response.ts";
@@ -47,8 +48,10 @@ export class Listener {
       requestTimeout: limits.bodyTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,
       connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, limits.headerTimeoutMs),
-      // Node then answers a second Host header, or a missing one, with 400 by itself.
+      // Node then answers a missing Host header with 400 by itself; the dispatch refuses a second one.
       requireHostHeader: true,
+      // Any other protocol is an offer that a server is free to ignore (RFC 9110, section 7.8); clients that make it expect an ordinary answer.
+      shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === "websocket",
     });
     this.#server.maxConnections = limits.maxConnections;
     this.#server.on("request", dispatcher.request);
@@ -77,13 +80,13 @@ export class Listener {
   }
 
   /** Resolves with the bound address once connections are accepted. */
-  listen(host: string, port: number): Promise<{ host: string; port: number }> {
+  listen(host: string, port: number): Promise<BoundAddress> {
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen(port, host, () => {
         this.#server.off("error", reject);
-        const address = this.#server.address() as AddressInfo;
-        resolve({ host, port: address.port });
+        const bound = this.#server.address() as AddressInfo;
+        resolve({ host, address: bound.address, port: bound.port });
       });
     });
   }

@@ -2,31 +2,37 @@
  * The management interface: serves the areas' routes with one order of work: path, method, credential, permission, account,
  * input, handler, envelope.
  */
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import type { ZodType } from "zod";
 import { isAllowed, type Principal } from "../accounts/index.ts";
 import type { Area } from "./area.ts";
+import { ManagedRequest } from "./managed-request.ts";
+import { QueryText } from "./query-text.ts";
 import type { RequestContext } from "./request-context.ts";
-import type { Reply, Route, RouteRequest } from "./route.ts";
+import type { Reply, Route } from "./route.ts";
+import { knownParameters, requireAccount } from "./route-rules.ts";
 import { RouteTree } from "./route-tree.ts";
-
-const JSON_TYPE = "application/json; charset=utf-8";
-/** Text with as many bytes as characters is the same in latin1 as in UTF-8, and node copies it several times faster. */
-const ASCII = "latin1";
+import { sendReply, type WatchCredential } from "./send-reply.ts";
 
 export interface ManagementOptions {
   readonly routes: readonly Route[];
   readonly authenticate: (request: IncomingMessage) => Principal | null;
+  readonly watch: WatchCredential;
+  /** May throw to answer otherwise than with 401. */
+  readonly onWrongCredential: (request: IncomingMessage) => void;
+  /** Scheme, host and port by which callers of the request reach the gateway. */
+  readonly trafficOrigin: (request: IncomingMessage) => string;
   readonly accountExists: (accountId: string) => boolean;
   readonly maxBodyBytes: number;
 }
 
 export function createManagement(options: ManagementOptions): Area {
   const tree = new RouteTree();
-  for (const route of options.routes) tree.add(route);
+  for (const route of options.routes) {
+    requireAccount(route);
+    tree.add(route, knownParameters(route));
+  }
   return {
     name: "management",
     segments: [...new Set(options.routes.map((route) => route.path.split("/")[1] ?? "")), "client"],
@@ -45,37 +51,53 @@ function serve(
 ): void | Promise<void> {
   const match = tree.match(request.method ?? "GET", withoutPrefix(context.segments));
   if (match === undefined) throw new SignalboxError("not_found");
-  const { route, params } = match;
+  const { route, params, parameters } = match;
   if (route === undefined) {
     throw new SignalboxError("method_not_allowed", { headers: { allow: match.allowed.join(", ") } });
   }
   const principal = options.authenticate(request);
-  if (principal === null) throw new SignalboxError("unauthenticated");
+  if (principal === null) {
+    if (request.headers.authorization !== undefined) options.onWrongCredential(request);
+    throw new SignalboxError("unauthenticated");
+  }
   const query = new QueryText(context.query);
   if (route.accountOf !== undefined) params["account_id"] = route.accountOf(principal, query.parsed);
-  authorise(route, principal, params["account_id"], options);
+  authorise(route, principal, params, options);
 
   const maxBodyBytes = route.maxBodyBytes ?? options.maxBodyBytes;
-  const routeRequest = new ManagedRequest(context, request, response, params, principal, query, maxBodyBytes);
+  const routeRequest = new ManagedRequest(
+    context,
+    request,
+    response,
+    params,
+    principal,
+    query,
+    maxBodyBytes,
+    options.trafficOrigin,
+  );
+  if (parameters !== null && context.query !== "") routeRequest.allowParameters(parameters);
   if (route.query !== undefined) {
     routeRequest.query = parseInput(route.query, Object.fromEntries(query.parsed));
   }
   const { body } = route;
   const isHead = request.method === "HEAD";
-  if (body === undefined) return answer(response, route.handler(routeRequest), isHead);
+  if (body === undefined) return answer(options, response, routeRequest, route.handler(routeRequest), isHead);
   return readJson(request, context, maxBodyBytes).then((input) => {
     routeRequest.body = parseInput(body, input);
-    return answer(response, route.handler(routeRequest), isHead);
+    return answer(options, response, routeRequest, route.handler(routeRequest), isHead);
   });
 }
 
 function answer(
+  { watch }: ManagementOptions,
   response: ServerResponse,
+  { principal }: ManagedRequest,
   reply: Reply | Promise<Reply>,
   isHead: boolean,
 ): void | Promise<void> {
-  if (reply instanceof Promise) return reply.then((ready) => send(response, ready, isHead));
-  return send(response, reply, isHead);
+  if (reply instanceof Promise)
+    return reply.then((ready) => sendReply(response, ready, isHead, principal, watch));
+  return sendReply(response, reply, isHead, principal, watch);
 }
 
 function withoutPrefix(segments: readonly string[]): readonly string[] {
@@ -85,7 +107,7 @@ function withoutPrefix(segments: readonly string[]): readonly string[] {
 function authorise(
   route: Route,
   principal: Principal,
-  accountId: string | undefined,
+  { account_id: accountId, gateway_id: gatewayId }: Readonly<Record<string, string | undefined>>,
   options: ManagementOptions,
 ): void {
   const isRoot = principal.kind === "root";
@@ -96,8 +118,14 @@ function authorise(
     if (!isRoot && accountId !== undefined && principal.token.accountId !== accountId) {
       throw new SignalboxError("forbidden");
     }
-  } else if (accountId !== undefined && !isAllowed(principal, accountId, route.access)) {
+  } else if (accountId === undefined || !isAllowed(principal, accountId, route.access)) {
     throw new SignalboxError("forbidden");
+  }
+  if (!isRoot && principal.token.gatewayId !== null) {
+    // Closed unless the route says otherwise: a new route is out of reach for a bound token until somebody thought of it.
+    const isReached =
+      gatewayId === undefined ? route.narrowsToGateway === true : gatewayId === principal.token.gatewayId;
+    if (!isReached) throw new SignalboxError("forbidden");
   }
   // After the permission check, so that only those who may know learn whether an account exists.
   if (accountId !== undefined && !options.accountExists(accountId)) {
@@ -132,149 +160,4 @@ function parseInput(schema: ZodType, input: unknown): unknown {
     message:
       where === "" ? (issue?.message ?? "Invalid request") : `${where}: ${issue?.message ?? "invalid"}`,
   });
-}
-
-/** Writes the answer; a promise only for a stream, which takes its time. */
-function send(response: ServerResponse, reply: Reply, isHead: boolean): void | Promise<void> {
-  const status = reply.status ?? 200;
-  if (reply.raw !== undefined && typeof reply.raw.body === "object" && !Buffer.isBuffer(reply.raw.body)) {
-    response.writeHead(status, { ...reply.headers, "content-type": reply.raw.contentType });
-    return sendStream(response, reply.raw.body, isHead);
-  }
-  if (status === 204) {
-    response.writeHead(204, reply.headers);
-    response.end();
-    return;
-  }
-  const body = reply.raw === undefined ? envelope(reply) : (reply.raw.body as string | Buffer);
-  const length = Buffer.byteLength(body);
-  // A list of names and values: node reads it faster than an object.
-  const headers = ["content-type", reply.raw?.contentType ?? JSON_TYPE, "content-length", String(length)];
-  for (const name in reply.headers) headers.push(name, reply.headers[name] ?? "");
-  response.writeHead(status, headers);
-  if (isHead) response.end();
-  else if (typeof body === "string" && length === body.length) response.end(body, ASCII);
-  else response.end(body);
-}
-
-async function sendStream(response: ServerResponse, body: Readable, isHead: boolean): Promise<void> {
-  if (isHead) {
-    body.destroy();
-    response.end();
-    return;
-  }
-  try {
-    await pipeline(body, response);
-  } catch (error) {
-    // The reader of a stream may leave at any time; that is its end and not a failure.
-    if (!isPrematureClose(error)) throw error;
-  }
-}
-
-function envelope(reply: Reply): string {
-  const messages = reply.messages === undefined ? "[]" : JSON.stringify(reply.messages);
-  const result = reply.resultJson ?? JSON.stringify(reply.result ?? null);
-  const info = reply.resultInfo === undefined ? "" : `,"result_info":${JSON.stringify(reply.resultInfo)}`;
-  return `{"success":true,"errors":[],"messages":${messages},"result":${result}${info}}`;
-}
-
-function isPrematureClose(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
-}
-
-/** A request as handlers see it; whatever costs time is made when first asked for. */
-class ManagedRequest implements RouteRequest {
-  readonly id: string;
-  readonly params: Record<string, string>;
-  readonly principal: Principal;
-  query: unknown = undefined;
-  body: unknown = undefined;
-  readonly #context: RequestContext;
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
-  readonly #query: QueryText;
-  readonly #maxBodyBytes: number;
-  #controller: AbortController | undefined;
-
-  constructor(
-    context: RequestContext,
-    request: IncomingMessage,
-    response: ServerResponse,
-    params: Record<string, string>,
-    principal: Principal,
-    query: QueryText,
-    maxBodyBytes: number,
-  ) {
-    this.id = context.id;
-    this.params = params;
-    this.principal = principal;
-    this.#context = context;
-    this.#request = request;
-    this.#response = response;
-    this.#query = query;
-    this.#maxBodyBytes = maxBodyBytes;
-  }
-
-  get headers(): IncomingHttpHeaders {
-    return this.#request.headers;
-  }
-
-  get rawQuery(): URLSearchParams {
-    return this.#query.parsed;
-  }
-
-  parameter(name: string): string | null {
-    return this.#query.find(name);
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      const controller = new AbortController();
-      this.#controller = controller;
-      const response = this.#response;
-      if (response.destroyed) controller.abort();
-      response.once("close", () => {
-        if (!response.writableFinished) controller.abort();
-      });
-    }
-    return this.#controller.signal;
-  }
-
-  readBody(): Promise<Buffer> {
-    return this.#context.readBody(this.#maxBodyBytes);
-  }
-}
-
-/** The query, parsed only when it has to be. */
-class QueryText {
-  readonly #text: string;
-  /** Without escapes, as most are: names and values are then found where they stand. */
-  #isPlain: boolean | undefined;
-  #parsed: URLSearchParams | undefined;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  get parsed(): URLSearchParams {
-    this.#parsed ??= new URLSearchParams(this.#text);
-    return this.#parsed;
-  }
-
-  find(name: string): string | null {
-    const text = this.#text;
-    this.#isPlain ??= !text.includes("%") && !text.includes("+");
-    if (!this.#isPlain) return this.parsed.get(name);
-    for (let start = 0; start <= text.length;) {
-      const next = text.indexOf("&", start);
-      const end = next === -1 ? text.length : next;
-      if (text.startsWith(name, start)) {
-        const after = start + name.length;
-        if (after === end) return "";
-        if (text.charCodeAt(after) === 0x3d) return text.slice(after + 1, end);
-      }
-      start = end + 1;
-    }
-    return null;
-  }
 }

@@ -2,6 +2,7 @@
 import { ERROR_TABLE } from "@signalbox/protocol";
 import { toJSONSchema, type ZodType } from "zod";
 import type { Route } from "./route.ts";
+import { gatewayBinding, knownParameters } from "./route-rules.ts";
 
 export function buildOpenApi(routes: readonly Route[], version: string): object {
   const paths: Record<string, Record<string, object>> = {};
@@ -48,7 +49,9 @@ function toOperation(route: Route): object {
     operationId: operationId(route),
     tags: [route.path.split("/")[3]?.replace(/[{}]/g, "") ?? "accounts"],
     description: `Needs: ${route.access}.`,
-    parameters: [...pathParameters(route.path), ...queryParameters(route.query ?? route.documents?.query)],
+    "x-signalbox-access": route.access,
+    "x-signalbox-gateway": gatewayBinding(route),
+    parameters: [...pathParameters(route.path), ...queryParameters(route)],
     ...requestBody(route.body ?? route.documents?.body),
     responses: {
       200: {
@@ -93,15 +96,25 @@ function pathParameters(path: string): object[] {
   }));
 }
 
-function queryParameters(query: ZodType | undefined): object[] {
-  if (query === undefined) return [];
-  const schema = jsonSchema(query) as { properties?: Record<string, object>; required?: string[] };
-  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({
-    name,
-    in: "query",
-    required: schema.required?.includes(name) ?? false,
-    schema: property,
-  }));
+function queryParameters(route: Route): object[] {
+  const query = route.query ?? route.documents?.query;
+  const schema = query === undefined ? {} : (jsonSchema(query) as ParametersSchema);
+  const described = Object.entries(schema.properties ?? {});
+  const names = new Set(described.map(([name]) => name));
+  const others = (knownParameters(route) ?? []).filter((name) => !names.has(name));
+  return [...described, ...others.map((name) => [name, { type: "string" }] as const)].map(
+    ([name, property]) => ({
+      name,
+      in: "query",
+      required: schema.required?.includes(name) ?? false,
+      schema: property,
+    }),
+  );
+}
+
+interface ParametersSchema {
+  readonly properties?: Record<string, object>;
+  readonly required?: string[];
 }
 
 function operationId(route: Route): string {

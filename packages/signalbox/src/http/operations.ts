@@ -1,4 +1,9 @@
-/** `/healthz`, `/readyz`, `/metrics` and `/openapi.json`: what an orchestrator, a scraper and a client generator ask for. */
+/**
+ * `/healthz`, `/readyz`, `/metrics` and `/openapi.json`: what an orchestrator, a scraper and a client generator ask for.
+ *
+ * Anyone may ask, so nothing here costs much: the description is built once, and the metrics at most a tenth of the time.
+ */
+import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
@@ -9,11 +14,32 @@ export interface OperationsOptions {
   /** Null when it can serve, else why not. */
   readonly whyNotReady: () => string | null;
   readonly openApi: () => object;
+  /** Throws unless the caller may read the metrics, or the description. */
+  readonly authorise: (request: IncomingMessage, what: "metrics" | "description") => void;
 }
 
+/** How often the metrics may be collected: their collection takes at most this part of the process's time. */
+const MAX_METRICS_SHARE = 0.1;
+
+const JSON_TYPE = "application/json; charset=utf-8";
 const HEALTHY = '{"status":"ok"}';
 
+/** Health alone, for an address that serves nothing else of this. */
+export function createHealth(whyNotReady: () => string | null): Area {
+  return {
+    name: "operations",
+    segments: ["healthz", "readyz"],
+    dialect: "envelope",
+    handle(request, response, context) {
+      requireGet(request);
+      sendHealth(request, response, context.path, whyNotReady);
+    },
+  };
+}
+
 export function createOperations(options: OperationsOptions): Area {
+  const readMetrics = createMetricsReader(options.registry);
+  let description: Description | undefined;
   return {
     name: "operations",
     segments: ["healthz", "readyz", "metrics", "openapi.json"],
@@ -21,26 +47,75 @@ export function createOperations(options: OperationsOptions): Area {
     handle(request, response, context) {
       requireGet(request);
       switch (context.path) {
-        case "/healthz":
-          sendJson(request, response, HEALTHY);
-          return;
-        case "/readyz": {
-          const reason = options.whyNotReady();
-          if (reason !== null) throw new SignalboxError("not_ready", { message: `Not ready: ${reason}` });
-          sendJson(request, response, HEALTHY);
-          return;
-        }
         case "/metrics":
-          return options.registry.metrics().then((text) => {
-            send(request, response, options.registry.contentType, text);
-          });
+          options.authorise(request, "metrics");
+          return readMetrics().then((text) => send(request, response, options.registry.contentType, text));
         case "/openapi.json":
-          sendJson(request, response, JSON.stringify(options.openApi()));
+          options.authorise(request, "description");
+          // When it is first needed: most servers are never asked.
+          description ??= describe(options.openApi());
+          sendDescription(request, response, description);
           return;
         default:
-          throw new SignalboxError("not_found");
+          sendHealth(request, response, context.path, options.whyNotReady);
+          return;
       }
     },
+  };
+}
+
+function sendHealth(
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  whyNotReady: () => string | null,
+): void {
+  if (path === "/readyz") {
+    const reason = whyNotReady();
+    if (reason !== null) throw new SignalboxError("not_ready", { message: `Not ready: ${reason}` });
+  } else if (path !== "/healthz") {
+    throw new SignalboxError("not_found");
+  }
+  sendJson(request, response, HEALTHY);
+}
+
+interface Description {
+  readonly text: string;
+  readonly etag: string;
+}
+
+function describe(openApi: object): Description {
+  const text = JSON.stringify(openApi);
+  return { text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
+}
+
+function sendDescription(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { text, etag }: Description,
+): void {
+  const headers = { etag, "cache-control": "no-cache", "x-content-type-options": "nosniff" };
+  if (request.headers["if-none-match"]?.includes(etag) === true) {
+    response.writeHead(304, headers);
+    response.end();
+    return;
+  }
+  send(request, response, JSON_TYPE, text, headers);
+}
+
+/** Callers at the same time share one collection, and one that follows soon gets the last one's text again. */
+function createMetricsReader(registry: Registry): () => Promise<string> {
+  let last: Promise<string> | undefined;
+  let staleAt = 0;
+  return () => {
+    const startedAt = performance.now();
+    if (last !== undefined && startedAt < staleAt) return last;
+    staleAt = Infinity;
+    last = registry.metrics().finally(() => {
+      const endedAt = performance.now();
+      staleAt = endedAt + (endedAt - startedAt) / MAX_METRICS_SHARE;
+    });
+    return last;
   };
 }
 
@@ -51,11 +126,21 @@ function requireGet(request: IncomingMessage): void {
 }
 
 function sendJson(request: IncomingMessage, response: ServerResponse, body: string): void {
-  send(request, response, "application/json; charset=utf-8", body);
+  send(request, response, JSON_TYPE, body);
 }
 
-function send(request: IncomingMessage, response: ServerResponse, contentType: string, body: string): void {
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  contentType: string,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   // Text, not bytes: node joins it with the header block into one write.
-  response.writeHead(200, { "content-type": contentType, "content-length": Buffer.byteLength(body) });
+  response.writeHead(200, {
+    ...headers,
+    "content-type": contentType,
+    "content-length": Buffer.byteLength(body),
+  });
   response.end(request.method === "HEAD" ? undefined : body);
 }

@@ -26,6 +26,8 @@ export function renderError(error: SignalboxError, dialect: ErrorDialect, reques
     headers: {
       ...error.headers,
       "content-type": "application/json; charset=utf-8",
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
       ...(dialect === "gateway" ? { "gw-aig-error-origin": "gateway" } : {}),
     },
     body: JSON.stringify(body),

@@ -18,7 +18,7 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
 export function splitTarget(target: string): RequestTarget {
   let rest = target;
   if (rest.charCodeAt(0) !== 0x2f) {
-    // RFC 9112, section 3.2.2: a server must accept the absolute form; the authority part is the Host and not ours to judge.
+    // RFC 9112, section 3.2.2: a server must accept the absolute form; the authority part has become the request's host.
     rest = rest.replace(ABSOLUTE_FORM, "");
     if (rest === "" || rest.startsWith("?")) rest = `/${rest}`;
     if (rest.charCodeAt(0) !== 0x2f)

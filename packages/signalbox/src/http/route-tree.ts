@@ -1,10 +1,15 @@
 /** Finds the route of a path: one map look-up a segment, literals before parameters. */
 import type { Route, RouteMethod } from "./route.ts";
 
+interface RouteEntry {
+  readonly route: Route;
+  readonly parameters: readonly string[] | null;
+}
+
 interface Node {
   readonly literals: Map<string, Node>;
   parameter: { readonly name: string; readonly node: Node } | undefined;
-  readonly routes: Map<string, Route>;
+  readonly routes: Map<string, RouteEntry>;
   /** Methods the path knows, for `Allow`. */
   readonly allowed: string[];
 }
@@ -12,6 +17,8 @@ interface Node {
 export interface RouteMatch {
   readonly route: Route | undefined;
   readonly params: Record<string, string>;
+  /** The query parameters it takes; null when its handler checks them. */
+  readonly parameters: readonly string[] | null;
   /** Methods the path knows, for `Allow`. */
   readonly allowed: readonly string[];
 }
@@ -19,7 +26,7 @@ export interface RouteMatch {
 export class RouteTree {
   readonly #root = createNode();
 
-  add(route: Route): void {
+  add(route: Route, parameters: readonly string[] | null = null): void {
     let node = this.#root;
     for (const segment of route.path.slice(1).split("/")) {
       node = segment.startsWith("{")
@@ -27,7 +34,7 @@ export class RouteTree {
         : literalChild(node, segment);
     }
     if (node.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`);
-    node.routes.set(route.method, route);
+    node.routes.set(route.method, { route, parameters });
     node.allowed.push(...(route.method === "GET" ? ["GET", "HEAD"] : [route.method]));
   }
 
@@ -38,7 +45,8 @@ export class RouteTree {
     const node = find(this.#root, segments, 0, params);
     if (node === undefined) return undefined;
     const wanted = (method === "HEAD" ? "GET" : method) as RouteMethod;
-    return { route: node.routes.get(wanted), params, allowed: node.allowed };
+    const entry = node.routes.get(wanted);
+    return { route: entry?.route, params, parameters: entry?.parameters ?? null, allowed: node.allowed };
   }
 }
 

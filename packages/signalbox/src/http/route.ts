@@ -8,7 +8,10 @@ import type { Permission } from "@signalbox/protocol";
 import type { ZodType } from "zod";
 import type { Principal } from "../accounts/principal.ts";
 
-/** `root`: the root token only. `authenticated`: any valid token. A permission is checked in the account named by `{account_id}`. */
+/**
+ * `root`: the root token only. `authenticated`: any valid token. A permission is checked in the account named by `{account_id}` or
+ * `accountOf`; a route with neither is refused when the service starts.
+ */
 export type Access = Permission | "root" | "authenticated";
 
 export type RouteMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -21,8 +24,12 @@ export interface RouteRequest<Body = unknown, Query = unknown> {
   readonly rawQuery: URLSearchParams;
   /** The first value of one parameter; cheaper than `rawQuery` where that is all a handler wants. */
   parameter(name: string): string | null;
+  /** Throws `invalid_request`, naming it, for a parameter that is not among these: a misspelt filter must not widen an answer. */
+  allowParameters(known: readonly string[]): void;
   readonly body: Body;
   readonly headers: IncomingHttpHeaders;
+  /** Scheme, host and port by which the caller reaches the gateway; never a host that is not this server's. */
+  readonly trafficOrigin: string;
   readonly principal: Principal;
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal;
@@ -55,6 +62,16 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly query?: ZodType<Query>;
   /** Shapes for the documentation of routes that read body or query themselves, with errors of their own. */
   readonly documents?: { readonly body?: ZodType; readonly query?: ZodType };
+  /**
+   * Query parameters beside those that `query` and `documents.query` name. Every other parameter is refused, so that a misspelt filter
+   * never widens an answer. `"handler"`: the handler refuses unknown ones itself, because their names follow a pattern.
+   */
+  readonly parameters?: readonly string[] | "handler";
+  /**
+   * Lets tokens that are bound to a gateway use a path without `{gateway_id}`: the handler shows and changes only what belongs to the
+   * gateway of `principal`. Without it such tokens are refused (403), and on a path with `{gateway_id}` they reach their own gateway only.
+   */
+  readonly narrowsToGateway?: boolean;
   /** Names the account of a path without `{account_id}`; it is then checked like one, and found in `params.account_id`. */
   accountOf?(principal: Principal, query: URLSearchParams): string;
   /** Shape of `result`, for the documentation only. */

@@ -30,6 +30,7 @@ export function bulkRoute(parts: ResourceRoutesParts): Route {
     access: "tags.edit",
     summary: `Set, merge or delete the tags of up to ${MAX_ITEMS} resources, with a result for each; \`dry_run\` only tells what would happen.`,
     maxBodyBytes: MAX_BODY_BYTES,
+    parameters: ["dry_run"],
     documents: { body: z.object({ items: z.array(item).max(MAX_ITEMS), dry_run: z.boolean().optional() }) },
     result: z.array(
       z.object({

@@ -29,6 +29,7 @@ export function changeRoutes(parts: ChangeRoutesParts): Route[] {
     access: "tags.read",
     summary: "List the changes of one resource's tags, newest first, 100 a page.",
     documents: { query: named },
+    parameters: ["worker_id", "access_application_id"],
     result: z.array(changeResult),
     handler: (request: RouteRequest) => readHistory(parts, request),
   } as const;

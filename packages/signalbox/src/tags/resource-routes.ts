@@ -84,7 +84,7 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
       access: "tags.edit",
       summary:
         "Delete the tags of one resource, named in the body or the query. `If-Match` makes it conditional.",
-      documents: { body: named },
+      documents: { body: named, query: named.partial() },
       handler: (request) => remove(parts, request),
     }),
   ];

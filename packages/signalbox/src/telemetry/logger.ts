@@ -4,6 +4,7 @@
  * Nothing secret is logged because nothing secret is handed over: credentials travel as `Secret` objects, request headers are
  * never logged whole, and the redaction below is only the second line of defence.
  */
+import { plainLine, plainText } from "../core/plain-text.ts";
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
 
 export type { Logger } from "pino";
@@ -45,7 +46,7 @@ const COLOURS: Record<string, string> = {
 };
 const RESET = "\u001b[0m";
 
-/** `12:30:05 warn  message key=value …`, with an error's stack on the following lines. */
+/** `12:30:05 warn  message key=value …`, with an error's stack on the following lines; without what a terminal would act on. */
 export function prettyLine(json: string): string {
   const { level, time, msg, err, ...rest } = JSON.parse(json) as Record<string, unknown> & {
     level: string;
@@ -54,9 +55,12 @@ export function prettyLine(json: string): string {
     err?: { stack?: string; message?: string };
   };
   const fields = Object.entries(rest).map(
-    ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+    ([key, value]) =>
+      `${key}=${plainLine(typeof value === "string" ? value : (JSON.stringify(value) ?? ""))}`,
   );
   const head = `${time.slice(11, 19)} ${COLOURS[level] ?? ""}${level.padEnd(5)}${RESET}`;
-  const line = [head, msg, ...fields].filter((part) => part !== undefined && part !== "").join(" ");
-  return err === undefined ? `${line}\n` : `${line}\n${err.stack ?? err.message ?? ""}\n`;
+  const line = [head, msg === undefined ? undefined : plainLine(msg), ...fields]
+    .filter((part) => part !== undefined && part !== "")
+    .join(" ");
+  return err === undefined ? `${line}\n` : `${line}\n${plainText(err.stack ?? err.message ?? "")}\n`;
 }

@@ -64,6 +64,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
       access: "webhooks.read",
       summary:
         "List webhook sources and whether each has a secret; `tag` filters as in the tagging interface.",
+      parameters: ["tag"],
       result: z.array(sourceResult),
       handler: async ({ params, rawQuery }) => {
         const accountId = params["account_id"] ?? "";

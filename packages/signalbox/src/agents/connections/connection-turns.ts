@@ -96,9 +96,7 @@ export async function closed(
 
 async function call(find: FindInstance, connection: LiveConnection, frame: RpcRequestFrame): Promise<void> {
   const { id, method, args } = frame;
-  const check = () => {
-    if (connection.isReadonly) throw new SignalboxError("agent_readonly");
-  };
+  const check = () => connection.requireWritable();
   let isTold = false;
   const tell = (error: unknown, result: string | undefined) => {
     isTold = true;
@@ -145,7 +143,7 @@ async function setState(instance: Instance, connection: LiveConnection, state: u
       kind: "state",
       label: connection.id,
       body: () => {
-        if (connection.isReadonly) throw new SignalboxError("agent_readonly");
+        connection.requireWritable();
         writeState(instance, instance.parts.state, state, connection);
       },
     });
@@ -165,7 +163,7 @@ async function passOn(
       kind: "message",
       label: connection.id,
       body: () => {
-        if (connection.isReadonly) throw new SignalboxError("agent_readonly");
+        connection.requireWritable();
         return instance.parts.agent.onMessage(connection, message);
       },
     });

@@ -7,15 +7,20 @@
  * 1. Whatever is sent passes the group's gate; protocol frames and messages of the agent leave in the order they were produced.
  * 2. What waits in the socket for a slow reader is bounded: past the limit the connection is closed (1013, come back later) and, if the
  *    reader does not even take that, cut.
+ * 3. Once its credential has ended, nothing the connection sent is acted on any more, not even what waits for its turn.
  */
 import type { Duplex } from "node:stream";
+import { SignalboxError } from "@signalbox/protocol";
 import type { WebSocket } from "ws";
+import { closeCodeOf } from "../../http/render-error.ts";
 import type { Connection } from "./connection.ts";
 import type { ConnectionGroup } from "./connection-group.ts";
 import { toFrame } from "./websocket-frame.ts";
 
 /** How long a reader that is too slow may take for the goodbye. */
 const SLOW_READER_GRACE_MS = 2000;
+/** How long a peer whose credential has ended may take for the goodbye. */
+const ENDED_GRACE_MS = 500;
 
 export class LiveConnection implements Connection {
   readonly id: string;
@@ -30,6 +35,7 @@ export class LiveConnection implements Connection {
   /** False until the connect turn has run: broadcasts before it are not for this connection. */
   isJoined = false;
   #isClosed = false;
+  #hasLostCredential = false;
   #state: unknown = null;
 
   constructor(
@@ -87,6 +93,20 @@ export class LiveConnection implements Connection {
     this.#isClosed = true;
     // A reason of more than 123 bytes does not fit in a control frame.
     this.#webSocket.close(code, Buffer.byteLength(reason) > 123 ? "" : reason);
+  }
+
+  /** Closes the connection for good: its token or session was revoked or has expired. */
+  endWithCredential(): void {
+    this.#hasLostCredential = true;
+    const { code, reason } = closeCodeOf(new SignalboxError("unauthenticated"));
+    this.closeNow(code, reason);
+    setTimeout(() => this.#webSocket.terminate(), ENDED_GRACE_MS).unref();
+  }
+
+  /** Throws unless the connection may act; called when the turn of something it sent begins. */
+  requireWritable(): void {
+    if (this.#hasLostCredential) throw new SignalboxError("unauthenticated");
+    if (this.isReadonly) throw new SignalboxError("agent_readonly");
   }
 
   /** Cuts a connection whose last ping went unanswered, else pings it again. */

@@ -11,6 +11,14 @@ import { toWebRequest } from "./web-request.ts";
 
 export type AccessLevel = "read" | "edit";
 
+export interface Access {
+  readonly level: AccessLevel;
+  /** Whose credential gave it; null where none was needed or the operator's hook decided. What it opens ends with the credential. */
+  readonly principal: Principal | null;
+}
+
+const PUBLIC: Access = { level: "edit", principal: null };
+
 /** The account all instances belong to. */
 export const AGENTS_ACCOUNT = "default";
 
@@ -25,17 +33,17 @@ export interface AccessOptions {
 export type AuthorizeHook = (request: Request) => AccessAnswer | Promise<AccessAnswer>;
 type AccessAnswer = AccessLevel | boolean;
 
-/** The level the request's credential gives; throws `unauthenticated` or `forbidden` when it gives none. */
+/** What the request's credential gives; throws `unauthenticated` or `forbidden` when it gives none. */
 export function findAccess(
   options: AccessOptions,
   request: IncomingMessage,
   query: string,
-): AccessLevel | Promise<AccessLevel> {
-  if (options.mode === "public") return "edit";
+): Access | Promise<Access> {
+  if (options.mode === "public") return PUBLIC;
   const principal = findPrincipal(options.authenticator, request, query);
   if (principal !== null) {
-    if (isAllowed(principal, AGENTS_ACCOUNT, "agents.edit")) return "edit";
-    if (isAllowed(principal, AGENTS_ACCOUNT, "agents.read")) return "read";
+    if (isAllowed(principal, AGENTS_ACCOUNT, "agents.edit")) return { level: "edit", principal };
+    if (isAllowed(principal, AGENTS_ACCOUNT, "agents.read")) return { level: "read", principal };
   }
   if (options.authorize !== undefined) return ask(options.authorize, request);
   throw new SignalboxError(principal === null ? "unauthenticated" : "forbidden");
@@ -53,10 +61,10 @@ function findPrincipal(
   return authenticator.fromText(text);
 }
 
-async function ask(authorize: AuthorizeHook, request: IncomingMessage): Promise<AccessLevel> {
+async function ask(authorize: AuthorizeHook, request: IncomingMessage): Promise<Access> {
   const answer = await authorize(toWebRequest(request, request.url ?? "/"));
-  if (answer === true || answer === "edit") return "edit";
-  if (answer === "read") return "read";
+  if (answer === true || answer === "edit") return { level: "edit", principal: null };
+  if (answer === "read") return { level: "read", principal: null };
   throw new SignalboxError("unauthenticated");
 }
 

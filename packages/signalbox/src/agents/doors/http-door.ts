@@ -50,13 +50,13 @@ export async function handleHttp(
   response: ServerResponse,
   context: RequestContext,
 ): Promise<void> {
-  const level = findAccess(options.access, request, context.query);
-  const access = typeof level === "string" ? level : await level;
+  const found = findAccess(options.access, request, context.query);
+  const { level, principal } = found instanceof Promise ? await found : found;
   const target = findTarget(options.definitions, context);
   const method = request.method ?? "GET";
   const isCall = target.rest.length === 2 && target.rest[0] === RPC_SEGMENT;
   const isSafe = (method === "GET" || method === "HEAD") && !isCall;
-  if (access === "read" && !isSafe) throw new SignalboxError("forbidden");
+  if (level === "read" && !isSafe) throw new SignalboxError("forbidden");
   if (isCall) return handleCall(options, target, request, response, context);
 
   // The body is read before the turn begins: a slow upload holds up nobody.
@@ -74,7 +74,16 @@ export async function handleHttp(
   if (!(answer instanceof Response)) {
     throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
   }
-  await sendWebResponse(answer, response, method === "HEAD");
+  // An agent's answer may be a stream without an end; it ends with the credential that it was opened with.
+  const stopWatching =
+    principal === null || answer.body === null
+      ? undefined
+      : options.access.authenticator.watch(principal, () => response.destroy());
+  try {
+    await sendWebResponse(answer, response, method === "HEAD");
+  } finally {
+    stopWatching?.();
+  }
 }
 
 async function handleCall(

@@ -90,6 +90,7 @@ export function agentRoutes(parts: RouteParts): Route[] {
       access: "agents.read",
       summary: "List an agent's instances by name; `search` is a part of the name, `tag` filters repeat.",
       query: search,
+      parameters: ["tag"],
       result: z.array(show.instanceResult),
       handler: async (request) => {
         const { kebab } = definitionOf(request);

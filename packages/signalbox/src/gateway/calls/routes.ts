@@ -81,6 +81,7 @@ export function callLogRoutes(parts: CallLogRouteParts): Route[] {
       summary:
         "List stored calls, newest first; `filters`, `search` (in metadata), `order_by`, `order_by_direction`, `page`, `per_page`.",
       query: listQuery,
+      parameters: "handler",
       result: z.array(callResult),
       handler: async ({ params, query, rawQuery }) => {
         const gateway = gatewayOf(params);
@@ -118,6 +119,7 @@ export function callLogRoutes(parts: CallLogRouteParts): Route[] {
       summary:
         "Delete the stored calls that match; without filters, all. `limit` deletes the first ones in the order.",
       query: deleteQuery,
+      parameters: "handler",
       result: z.object({ deleted: z.number() }),
       handler: async ({ params, query, rawQuery }) => {
         const deleted = await callLog.delete(gatewayOf(params), {

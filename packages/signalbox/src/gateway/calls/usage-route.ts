@@ -1,6 +1,7 @@
 /** Usage of an account over time, for dashboards and bills: answered from the hourly figures, never by counting rows. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { boundGateway } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import {
@@ -77,8 +78,9 @@ export function usageRoute(parts: UsageRouteParts): Route {
     summary:
       "Calls, errors, tokens, cost and durations by hour, day, provider, model, gateway or a gateway tag.",
     query: usageQuery,
+    narrowsToGateway: true,
     result: z.array(usageResult),
-    handler: async ({ params, query, rawQuery }) => {
+    handler: async ({ params, query, rawQuery, principal }) => {
       const accountId = params["account_id"] ?? "";
       const { groups, tagKey } = parseGroups(rawQuery.getAll("group_by"));
       const to = query.end ?? parts.clock.now();
@@ -86,7 +88,7 @@ export function usageRoute(parts: UsageRouteParts): Route {
       if (from >= to) throw invalid("start: must be before end");
       const figures = await parts.callLog.summarise({
         accountId,
-        gatewayIds: await gatewayIds(parts.tags, accountId, rawQuery),
+        gatewayIds: await gatewayIds(parts.tags, accountId, rawQuery, boundGateway(principal)),
         from,
         to,
         groupBy: tagKey === null ? groups : [...new Set<UsageGroup>([...groups, "gateway"])],
@@ -123,8 +125,12 @@ async function gatewayIds(
   tags: TagLookup,
   accountId: string,
   query: URLSearchParams,
+  own: string | null,
 ): Promise<readonly string[] | null> {
-  const named = query.getAll("gateway_id");
+  // A token of one gateway gets that gateway's figures, and is told so when it names another.
+  const given = query.getAll("gateway_id");
+  if (own !== null && given.some((id) => id !== own)) throw new SignalboxError("forbidden");
+  const named = own === null ? given : [own];
   const filters = query.getAll("tag");
   const tagged = filters.length === 0 ? null : await tags.matchingIds(accountId, GATEWAY_TYPE, filters);
   if (tagged === null) return named.length === 0 ? null : named;

@@ -1,6 +1,6 @@
 /** Management routes of gateways, shaped as the `aiGateway` resource of the public `cloudflare` SDK expects them. */
 import { z } from "zod";
-import { showToken, type Tokens } from "../../accounts/index.ts";
+import { boundGateway, showToken, type Tokens } from "../../accounts/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ResourceEvents } from "../../storage/ports/resource-events.ts";
 import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
@@ -48,12 +48,16 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       access: "gateway.read",
       summary: "List gateways; `search` is part of the id, `tag` filters as in the tagging interface.",
       query: pageQuery.extend({ search: z.string().max(64).optional() }),
+      parameters: ["tag"],
+      narrowsToGateway: true,
       result: z.array(gatewayResult),
-      handler: async ({ params, query, rawQuery }) => {
+      handler: async ({ params, query, rawQuery, principal }) => {
         const accountId = params["account_id"] ?? "";
+        const own = boundGateway(principal);
         const tagged = await parts.tags?.matchingIds(accountId, "ai_gateway", rawQuery.getAll("tag"));
         const found = gateways
           .list(accountId)
+          .filter(({ id }) => own === null || id === own)
           .filter(({ id }) => id.includes(query.search ?? "") && (tagged == null || tagged.has(id)));
         const { items, resultInfo } = pageOf(found, query);
         return { result: items.map(showGateway), resultInfo };
@@ -115,11 +119,11 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       path: `${ONE}/tokens`,
       access: "gateway.edit",
       summary:
-        "Create an authentication token with Run permission for this gateway; shown in this answer only.",
+        "Create an authentication token with Run permission for this gateway, which the caller must hold; shown in this answer only.",
       body: newGatewayToken,
-      handler: async ({ params, body }) => {
+      handler: async ({ params, body, principal }) => {
         const gateway = requireGateway(gateways, params);
-        const { token, text } = await parts.tokens.create(gateway.accountId, {
+        const { token, text } = await parts.tokens.create(principal, gateway.accountId, {
           name: body.name ?? `${gateway.id} gateway`,
           permissions: ["gateway.run"],
           gatewayId: gateway.id,
@@ -137,14 +141,14 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       access: "gateway.read",
       summary: "The address to give a client of this provider as its base URL.",
       result: z.string(),
-      handler: ({ params, headers }) => {
+      handler: ({ params, trafficOrigin }) => {
         const gateway = requireGateway(gateways, params);
         const slug = params["provider"] ?? "";
         if (parts.providers.find(gateway.accountId, slug) === undefined) {
           throw new SignalboxError("not_found", { message: "Provider not found" });
         }
         return {
-          result: `http://${headers.host ?? "127.0.0.1"}/v1/${gateway.accountId}/${gateway.id}/${slug}`,
+          result: `${trafficOrigin}/v1/${gateway.accountId}/${gateway.id}/${slug}`,
         };
       },
     }),

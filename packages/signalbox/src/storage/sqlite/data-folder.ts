@@ -12,6 +12,8 @@ import { SqliteConnection } from "./connection.ts";
 /** Where the process that holds the folder can be reached. */
 export interface RunningServer {
   readonly url: string;
+  /** Where the management interface is, when that is not `url`. */
+  readonly adminUrl?: string;
   readonly pid: number;
 }
 

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { CredentialEnds } from "./credential-ends.ts";
+
+let now = 0;
+let ends: CredentialEnds;
+beforeEach(() => {
+  vi.useFakeTimers();
+  now = 1_000_000;
+  ends = new CredentialEnds({ now: () => now });
+});
+afterEach(() => vi.useRealTimers());
+
+function pass(ms: number): void {
+  now += ms;
+  vi.advanceTimersByTime(ms);
+}
+
+const never = (key: string) => ({ key, expiresAt: null });
+
+it("calls every watch of an ended credential once, and none that was stopped", () => {
+  const [first, second, stopped, other] = [vi.fn(), vi.fn(), vi.fn(), vi.fn()];
+  ends.watch([never("a")], first);
+  ends.watch([never("a")], second);
+  ends.watch([never("a")], stopped)();
+  ends.watch([never("b")], other);
+  ends.end("a");
+  ends.end("a");
+  expect([first, second, stopped, other].map((each) => each.mock.calls.length)).toEqual([1, 1, 0, 0]);
+});
+
+it("ends a watch of two credentials with the first of them, and only once", () => {
+  const onEnd = vi.fn();
+  ends.watch([never("session"), never("token")], onEnd);
+  ends.end("token");
+  ends.end("session");
+  expect(onEnd).toHaveBeenCalledOnce();
+});
+
+it("calls the others when one fails, and then says so", () => {
+  const onEnd = vi.fn();
+  ends.watch([never("a")], () => {
+    throw new Error("no");
+  });
+  ends.watch([never("a")], onEnd);
+  expect(() => ends.end("a")).toThrow(AggregateError);
+  expect(onEnd).toHaveBeenCalledOnce();
+});
+
+it("keeps one timer for all, none for what never expires, and none when nothing is left", () => {
+  const stop = ends.watch([never("a")], vi.fn());
+  expect(vi.getTimerCount()).toBe(0);
+  const stops = Array.from({ length: 100 }, (_, n) =>
+    ends.watch([{ key: `t${n}`, expiresAt: now + 5000 + n }], vi.fn()),
+  );
+  expect(vi.getTimerCount()).toBe(1);
+  for (const each of [stop, ...stops]) each();
+  pass(1000);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it("ends each credential at its expiry and not before", () => {
+  const [soon, late] = [vi.fn(), vi.fn()];
+  ends.watch([{ key: "late", expiresAt: now + 90_000 }], late);
+  ends.watch([{ key: "soon", expiresAt: now + 10_000 }], soon);
+  pass(9999);
+  expect(soon).not.toHaveBeenCalled();
+  pass(1);
+  expect([soon.mock.calls.length, late.mock.calls.length]).toEqual([1, 0]);
+  pass(80_000);
+  expect(late).toHaveBeenCalledOnce();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it("notices within a second that the clock jumped over an expiry", () => {
+  const onEnd = vi.fn();
+  ends.watch([{ key: "a", expiresAt: now + 86_400_000 }], onEnd);
+  now += 86_400_000;
+  vi.advanceTimersByTime(1000);
+  expect(onEnd).toHaveBeenCalledOnce();
+});

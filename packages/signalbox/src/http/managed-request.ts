@@ -1,0 +1,85 @@
+/** A management request as handlers see it. */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { SignalboxError } from "@signalbox/protocol";
+import type { Principal } from "../accounts/index.ts";
+import type { QueryText } from "./query-text.ts";
+import type { RequestContext } from "./request-context.ts";
+import type { RouteRequest } from "./route.ts";
+
+/** Whatever costs time is made when it is first needed. */
+export class ManagedRequest implements RouteRequest {
+  readonly id: string;
+  readonly params: Record<string, string>;
+  readonly principal: Principal;
+  query: unknown = undefined;
+  body: unknown = undefined;
+  readonly #context: RequestContext;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #query: QueryText;
+  readonly #maxBodyBytes: number;
+  readonly #trafficOrigin: (request: IncomingMessage) => string;
+  #controller: AbortController | undefined;
+
+  constructor(
+    context: RequestContext,
+    request: IncomingMessage,
+    response: ServerResponse,
+    params: Record<string, string>,
+    principal: Principal,
+    query: QueryText,
+    maxBodyBytes: number,
+    trafficOrigin: (request: IncomingMessage) => string,
+  ) {
+    this.id = context.id;
+    this.params = params;
+    this.principal = principal;
+    this.#context = context;
+    this.#request = request;
+    this.#response = response;
+    this.#query = query;
+    this.#maxBodyBytes = maxBodyBytes;
+    this.#trafficOrigin = trafficOrigin;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#request.headers;
+  }
+
+  get trafficOrigin(): string {
+    return this.#trafficOrigin(this.#request);
+  }
+
+  get rawQuery(): URLSearchParams {
+    return this.#query.parsed;
+  }
+
+  parameter(name: string): string | null {
+    return this.#query.find(name);
+  }
+
+  allowParameters(known: readonly string[]): void {
+    const unknown = this.#query.findOther(known);
+    if (unknown === null) return;
+    throw new SignalboxError("invalid_request", {
+      message: `unknown parameter ${JSON.stringify(unknown)}; ${known.length === 0 ? "this path takes none" : `known are ${known.join(", ")}`}`,
+    });
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      const response = this.#response;
+      if (response.destroyed) controller.abort();
+      response.once("close", () => {
+        if (!response.writableFinished) controller.abort();
+      });
+    }
+    return this.#controller.signal;
+  }
+
+  readBody(): Promise<Buffer> {
+    return this.#context.readBody(this.#maxBodyBytes);
+  }
+}

@@ -1,0 +1,49 @@
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { createManagement } from "./management.ts";
+import type { Route } from "./route.ts";
+import { gatewayBinding, knownParameters } from "./route-rules.ts";
+
+const route = (rest: Partial<Route>): Route => ({
+  method: "GET",
+  path: "/accounts/{account_id}/things",
+  access: "tags.read",
+  summary: "Things.",
+  handler: () => ({}),
+  ...rest,
+});
+const serve = (one: Route) =>
+  createManagement({
+    routes: [one],
+    authenticate: () => null,
+    watch: () => () => undefined,
+    onWrongCredential: () => undefined,
+    trafficOrigin: () => "",
+    accountExists: () => true,
+    maxBodyBytes: 1,
+  });
+
+it("a permission without an account to check it in keeps the service from starting", () => {
+  expect(() => serve(route({ path: "/things" }))).toThrow("GET /things needs tags.read");
+  expect(() => serve(route({ path: "/things", accountOf: () => "default" }))).not.toThrow();
+  expect(() => serve(route({ path: "/things", access: "root" }))).not.toThrow();
+  expect(() => serve(route({}))).not.toThrow();
+});
+
+it("a route takes the query parameters it describes and no others", () => {
+  expect(knownParameters(route({}))).toEqual([]);
+  expect(knownParameters(route({ query: z.object({ a: z.string() }), parameters: ["tag"] }))).toEqual([
+    "a",
+    "tag",
+  ]);
+  expect(knownParameters(route({ documents: { query: z.object({ b: z.string() }) } }))).toEqual(["b"]);
+  expect(knownParameters(route({ accountOf: () => "default" }))).toEqual(["account_id"]);
+  expect(knownParameters(route({ parameters: "handler" }))).toBeNull();
+  expect(() => knownParameters(route({ query: z.string() }))).toThrow("an object of parameters");
+});
+
+it("a route without a gateway in its path is closed to bound tokens unless it says otherwise", () => {
+  expect(gatewayBinding(route({}))).toBe("refused");
+  expect(gatewayBinding(route({ narrowsToGateway: true }))).toBe("narrowed");
+  expect(gatewayBinding(route({ path: "/accounts/{account_id}/g/{gateway_id}/x" }))).toBe("{gateway_id}");
+});

@@ -1,0 +1,187 @@
+/** Credentials that end while something they opened is alive: sockets close for good, streams end, and nothing that waited runs. */
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { once } from "node:events";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RawClient, TEST_AGENTS } from "../support/agents.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+
+let server: TestServer;
+let ahead = 0;
+const clock = { now: () => Date.now() + ahead };
+const TOKENS = "/accounts/default/tokens";
+/** What the fixture agent waits for. */
+const GATE = Symbol.for("signalbox.test.gate");
+const GATED_AGENT = join(import.meta.dirname, "../fixtures/gated-agent.ts");
+const SOCKET = "/agents/counter/watched";
+
+beforeAll(async () => {
+  server = await startTestServer({ clock, file: { agents: { modules: [TEST_AGENTS, GATED_AGENT] } } });
+});
+afterAll(() => server.stop());
+
+interface Made {
+  readonly id: string;
+  readonly token: string;
+}
+
+async function make(permissions: readonly string[], rest: object = {}): Promise<Made> {
+  const { body } = await server.api("POST", TOKENS, { name: "short", permissions, ...rest });
+  return body.result as Made;
+}
+
+const revoke = ({ id }: Made) => server.api("DELETE", `${TOKENS}/${id}`);
+
+async function connect(token: string): Promise<RawClient> {
+  const client = await new RawClient(server.url + SOCKET, { token }).opened();
+  await client.greeted();
+  return client;
+}
+
+interface Stream {
+  readonly response: IncomingMessage;
+  text(): string;
+  /** Resolves with whether the stream ended as a whole. */
+  readonly ended: Promise<boolean>;
+}
+
+async function follow(path: string, headers: Record<string, string>): Promise<Stream> {
+  const request = httpRequest(server.url + path, {
+    agent: false,
+    headers: { accept: "text/event-stream", ...headers },
+  });
+  request.end();
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  expect(response.statusCode).toBe(200);
+  let text = "";
+  response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+  response.on("error", () => undefined);
+  const ended = new Promise<boolean>((resolve) => response.once("close", () => resolve(response.complete)));
+  return { response, text: () => text, ended };
+}
+
+const CHANGES = "/accounts/default/tags/changes";
+const EVENTS = "/accounts/default/agents/counter/instances/watched/events";
+const tagSomething = (value: string) =>
+  server.api("PUT", "/accounts/default/tags", {
+    resource_type: "agent",
+    resource_id: "counter/watched",
+    tags: { value },
+  });
+
+/** A browser that is logged in with the token. */
+async function login(token: string): Promise<Record<string, string>> {
+  const { host } = new URL(server.url);
+  const response = await fetch(`${server.url}/dashboard/session`, {
+    method: "POST",
+    headers: { origin: `http://${host}` },
+    body: JSON.stringify({ token }),
+  });
+  const cookie = response.headers.get("set-cookie")?.split(";")[0] ?? "";
+  return { cookie, origin: `http://${host}` };
+}
+
+describe("a revoked token", () => {
+  it("loses its open WebSockets with 4401, which is final, and only its own", async () => {
+    const made = await make(["agents.edit"]);
+    const other = await make(["agents.edit"]);
+    const [first, second, kept] = await Promise.all([made, made, other].map(({ token }) => connect(token)));
+    await revoke(made);
+    expect(await first?.closed()).toBe(4401);
+    expect(await second?.closed()).toBe(4401);
+    expect((await kept?.call("read")).success).toBe(true);
+    kept?.close();
+  });
+
+  it("loses its event streams, which end as a whole and tell nothing that happened afterwards", async () => {
+    const made = await make(["tags.read", "agents.read"]);
+    const headers = { authorization: `Bearer ${made.token}` };
+    const streams = [await follow(CHANGES, headers), await follow(EVENTS, headers)];
+    const kept = await follow(CHANGES, { authorization: "Bearer root-token-of-the-test-server" });
+    await revoke(made);
+    for (const stream of streams) expect(await stream.ended).toBe(true);
+    await tagSomething("after-the-end");
+    await expect.poll(() => kept.text()).toContain("after-the-end");
+    for (const stream of streams) expect(stream.text()).not.toContain("after-the-end");
+    kept.response.destroy();
+  });
+
+  it("has nothing done that its socket had sent but that had not begun", async () => {
+    let open: () => void = () => undefined;
+    Object.assign(globalThis, { [GATE]: new Promise<void>((resolve) => (open = resolve)) });
+    const made = await make(["agents.edit"]);
+    const url = `${server.url}/agents/gated-agent/watched`;
+    const [root, client] = [new RawClient(url), new RawClient(url, { token: made.token })];
+    for (const one of [root, client]) {
+      await one.opened();
+      await one.greeted();
+    }
+    // The turns of one instance run one after another: this one holds up those behind it until the token is gone.
+    const held = root.call("hold");
+    // Sent before the others' and read before them: the same loop reads both sockets in the order their bytes arrive.
+    root.socket.ping();
+    await once(root.socket, "pong");
+    for (let n = 0; n < 20; n++)
+      client.send({ type: "rpc", id: `late-${n}`, method: "increment", args: [1000] });
+    client.send({ type: "cf_agent_state", state: { count: 5_000_000 } });
+    client.send("a message of its own");
+    // The pong says that everything before it has been read.
+    client.socket.ping();
+    await once(client.socket, "pong");
+    await revoke(made);
+    expect(await client.closed()).toBe(4401);
+    open();
+    expect((await held).success).toBe(true);
+    expect((await root.call("read")).result).toEqual({ count: 0 });
+    root.close();
+  });
+
+  it("is refused at the door even when it is revoked while the door is being passed", async () => {
+    for (let n = 0; n < 10; n++) {
+      const made = await make(["agents.edit"]);
+      const client = new RawClient(server.url + SOCKET, { token: made.token });
+      await revoke(made);
+      expect(await client.closed()).toBe(4401);
+    }
+  });
+});
+
+describe("an expired token", () => {
+  it("loses sockets and streams within a second, also when the clock jumps", async () => {
+    const made = await make(["agents.edit", "tags.read"], {
+      expires_at: new Date(clock.now() + 3_600_000).toISOString(),
+    });
+    const client = await connect(made.token);
+    const stream = await follow(CHANGES, { authorization: `Bearer ${made.token}` });
+    ahead += 3_600_000;
+    expect(await client.closed()).toBe(4401);
+    expect(await stream.ended).toBe(true);
+  });
+});
+
+describe("a dashboard session", () => {
+  it("loses its sockets and streams when it is logged out, and other sessions keep theirs", async () => {
+    const made = await make(["agents.read", "tags.read"]);
+    const [first, second] = [await login(made.token), await login(made.token)];
+    const [gone, kept] = [await follow(CHANGES, first), await follow(CHANGES, second)];
+    const client = new RawClient(server.url + SOCKET, { token: null, headers: first });
+    await client.opened();
+    await fetch(`${server.url}/dashboard/session`, { method: "DELETE", headers: first });
+    expect(await gone.ended).toBe(true);
+    expect(await client.closed()).toBe(4401);
+    await tagSomething("still-here");
+    await expect.poll(() => kept.text()).toContain("still-here");
+    await revoke(made);
+    expect(await kept.ended).toBe(true);
+  });
+
+  it("of the root token ends by itself after a week", async () => {
+    const session = await login("root-token-of-the-test-server");
+    const stream = await follow(CHANGES, session);
+    const root = await follow(CHANGES, { authorization: "Bearer root-token-of-the-test-server" });
+    ahead += 7 * 86_400_000;
+    expect(await stream.ended).toBe(true);
+    expect(root.response.destroyed).toBe(false);
+    root.response.destroy();
+  });
+});

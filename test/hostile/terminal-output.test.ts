@@ -1,0 +1,61 @@
+/** What strangers send is printed by commands: none of it reaches the terminal as more than text. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { runCli } from "../../packages/signalbox/src/cli/main.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+
+let server: TestServer;
+const EVIL = "\u001b]0;PWNED\u0007\u001b[2J\u009b31m\u202emodel\u2066\r\nforged line";
+// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+const ACTIVE = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/;
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+async function run(...args: string[]): Promise<{ out: string; err: string; code: number }> {
+  let [out, err] = ["", ""];
+  const code = await runCli([...args, "--url", server.url, "--token", ROOT_TOKEN], {
+    out: { write: (text: string) => (out += text), isTTY: true },
+    err: { write: (text: string) => (err += text), isTTY: true },
+    environment: {},
+    workingFolder: server.dataDir,
+  });
+  return { out, err, code };
+}
+
+it("tables, single entries and stored bodies are shown without control characters and on their own lines", async () => {
+  const response = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: EVIL, messages: [{ role: "user", content: "\u202eraw\u009b" }] }),
+  });
+  const id = response.headers.get("gw-aig-log-id") ?? "";
+  await response.arrayBuffer();
+  for (const args of [
+    ["logs", "list"],
+    ["logs", "show", id],
+    ["logs", "show", id, "--request"],
+  ]) {
+    const { out, code } = await run(...args);
+    expect([args, code]).toEqual([args, 0]);
+    expect(out).not.toMatch(ACTIVE);
+    expect(out).not.toMatch(/^forged line/m);
+  }
+  expect((await run("logs", "list")).out).toContain("PWNED");
+});
+
+it("--json stays exact", async () => {
+  const [call] = JSON.parse((await run("logs", "list", "--json")).out) as { model: string }[];
+  expect(call?.model).toBe(EVIL);
+});
+
+it("names of tokens, and a server's messages, are cleaned too", async () => {
+  await server.api("POST", "/accounts/default/tokens", { name: EVIL, permissions: ["tags.read"] });
+  const { out } = await run("token", "list");
+  expect(out).toContain("PWNED");
+  expect(out).not.toMatch(ACTIVE);
+  const failed = await run("gateway", "show", "x\u001b[2J");
+  expect(failed.code).not.toBe(0);
+  expect(failed.err).not.toMatch(ACTIVE);
+});
