@@ -9,6 +9,7 @@ export {
   isForwardedHttps,
   requireOwnHost,
   requireOwnPage,
+  SESSION_COOKIE_PREFIX,
   sessionSecrets,
   setCookie,
 } from "./session-cookie.ts";

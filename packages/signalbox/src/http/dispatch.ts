@@ -59,6 +59,7 @@ export class Dispatcher {
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
       tracking.area = area.name;
+      tracking.isForeign = area.isForeign === true;
       const pending = area.handle(request, response, new RequestContext(id, target, request));
       if (pending instanceof Promise)
         pending.catch((error: unknown) => this.#fail(response, area, id, error));

@@ -54,6 +54,7 @@ export class GatewayDoor implements Area {
   readonly name = "gateway";
   readonly segments = ["v1"];
   readonly dialect = "gateway";
+  readonly isForeign = true;
   readonly #parts: GatewayDoorParts;
 
   constructor(parts: GatewayDoorParts) {
