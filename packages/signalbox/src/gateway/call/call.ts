@@ -299,6 +299,8 @@ export class Call implements UpstreamHandler, Placed {
   }
 
   #costOf(model: string, usage: CallUsage): number | null {
+    // What no provider answered, no provider bills; neither does it bill its own refusals.
+    if (this.#head === null || this.#head.status >= 400) return 0;
     const custom = this.#start.options.customCost;
     if (custom === undefined) return this.#parts.costOf(this.#step.provider.slug, model, usage);
     if ("total" in custom) return custom.total;

@@ -16,10 +16,11 @@ import type { Gateways } from "../settings/gateways.ts";
 import { NO_BODY, type RequestBody } from "../upstream/request-body.ts";
 import { authorise } from "./authorise.ts";
 import type { Call } from "./call.ts";
-import { type CallHeaders, readCallHeaders } from "./call-headers.ts";
+import { type CallHeaders, readCallHeaders, readCallOptions } from "./call-headers.ts";
 import type { CallRunner } from "./call-runner.ts";
 import { type GatewayPath, parseGatewayPath } from "./gateway-path.ts";
 import { malformed } from "./inspect-body.ts";
+import { refuseOwnTokenInTarget } from "./own-token.ts";
 import { planStep, type StepParts } from "./plan-step.ts";
 import { type BodyLimits, hasBody, readRequestBody } from "./read-request-body.ts";
 import { parseUniversalSteps } from "./universal-steps.ts";
@@ -82,6 +83,8 @@ export class GatewayDoor implements Area {
 
   #admit(request: IncomingMessage, context: RequestContext): Admitted {
     const startedAt = performance.now();
+    // It would send the caller's headers back to whoever asks (RFC 9110, section 9.3.8); a provider has no use for it.
+    if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
     const path = parseGatewayPath(context.path);
     const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
     if (gateway === undefined) throw new SignalboxError("gateway_not_found");
@@ -96,7 +99,9 @@ export class GatewayDoor implements Area {
     const { request } = call;
     const provider = this.#parts.providers.find(admitted.gateway.accountId, slug);
     if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
-    const headers = readCallHeaders(request.rawHeaders, request.headers.connection, provider);
+    const { authenticator } = this.#parts;
+    refuseOwnTokenInTarget(authenticator, admitted.path.path, call.context.query);
+    const headers = readCallHeaders(request.rawHeaders, request.headers.connection, provider, authenticator);
     if (!hasBody(request)) {
       const running = this.#sendPlain(admitted, provider, headers, call, NO_BODY);
       if (!(running instanceof Promise)) return undefined;
@@ -166,7 +171,7 @@ export class GatewayDoor implements Area {
       if (request.method !== "POST") {
         throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
       }
-      const { options } = readCallHeaders(request.rawHeaders, undefined, NO_CREDENTIALS);
+      const options = readCallOptions(request.rawHeaders);
       const steps = parseUniversalSteps(
         await readWholeBody(call, this.#parts.bodyLimits.replayBytes),
         gateway,
@@ -200,8 +205,6 @@ async function readWholeBody({ request, context }: OpenCall, maxBytes: number): 
   if (body.kind !== "whole") throw malformed("The body must be an array of steps");
   return body.bytes;
 }
-
-const NO_CREDENTIALS = { credentialHeaders: [] };
 
 function ignore(): void {}
 

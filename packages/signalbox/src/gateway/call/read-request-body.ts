@@ -13,9 +13,9 @@ export interface BodyLimits {
   readonly maxBytes: number;
 }
 
-export function hasBody(request: IncomingMessage): boolean {
-  const length = request.headers["content-length"];
-  return length === undefined ? request.headers["transfer-encoding"] !== undefined : length !== "0";
+export function hasBody({ headers }: IncomingMessage): boolean {
+  const length = headers["content-length"];
+  return length === undefined ? headers["transfer-encoding"] !== undefined : length !== "0";
 }
 
 /** Told once how reading went; `onTooLarge` may come after `onBody`, for a streamed body without declared length. */
@@ -33,6 +33,11 @@ export function readRequestBody(
 ): void {
   const declared = request.headers["content-length"];
   const length = declared === undefined ? null : Number(declared);
+  if (length === null && request.headers["transfer-encoding"]?.toLowerCase() !== "chunked") {
+    // Node takes the chunks apart and leaves any other coding as it is: what we would forward would not be what the caller meant.
+    handler.onFailure(unsupportedCoding());
+    return;
+  }
   if (length !== null && length > limits.maxBytes) {
     handler.onFailure(tooLarge(limits.maxBytes));
     return;
@@ -87,6 +92,12 @@ function toBody(bytes: Buffer): RequestBody {
 
 function brokenOff(): SignalboxError {
   return new SignalboxError("gateway_malformed_request", { message: "The request body broke off" });
+}
+
+function unsupportedCoding(): SignalboxError {
+  return new SignalboxError("gateway_malformed_request", {
+    message: "Transfer-Encoding must be chunked; compress a body with Content-Encoding",
+  });
 }
 
 function tooLarge(maxBytes: number): SignalboxError {
