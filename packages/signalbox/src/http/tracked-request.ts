@@ -8,6 +8,8 @@
 import { IncomingMessage } from "../core/node-http.ts";
 
 export interface BodyReceiver {
+  /** A piece has arrived and is kept. */
+  onPiece(length: number): void;
   onBody(bytes: Buffer): void;
   /** The connection ended before the body did. */
   onBroken(): void;
@@ -36,12 +38,20 @@ export class TrackedRequest extends IncomingMessage {
     return true;
   }
 
+  /** Drops what was collected. What still comes goes into the stream, which nobody reads, so that soon nothing more is taken. */
+  stopCollecting(): void {
+    this.#receiver = null;
+    this.#first = null;
+    this.#more = null;
+  }
+
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
     const receiver = this.#receiver;
     if (receiver === null) return super.push(chunk, encoding);
     if (chunk !== null) {
       if (this.#first === null) this.#first = chunk;
       else (this.#more ??= []).push(chunk);
+      receiver.onPiece(chunk.length);
       return true;
     }
     this.#receiver = null;

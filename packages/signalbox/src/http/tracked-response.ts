@@ -11,6 +11,7 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import { ServerResponse } from "../core/node-http.ts";
 import { INERT_HEADER_LIST, INERT_HEADERS } from "./foreign-answer.ts";
+import { HeldMemory } from "./held-memory.ts";
 import type { TrackedRequest } from "./tracked-request.ts";
 
 type HeaderList = OutgoingHttpHeaders | OutgoingHttpHeader[];
@@ -21,7 +22,7 @@ export interface ListenerState {
 }
 
 /** What the dispatch knows of one answer. */
-export class Tracking {
+export class Tracking extends HeldMemory {
   readonly requestId: string;
   readonly startedAt = performance.now();
   readonly listener: ListenerState;
@@ -30,6 +31,7 @@ export class Tracking {
   isForeign = false;
 
   constructor(requestId: string, listener: ListenerState) {
+    super();
     this.requestId = requestId;
     this.listener = listener;
   }

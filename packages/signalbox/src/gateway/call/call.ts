@@ -94,7 +94,8 @@ export class Call implements UpstreamHandler, Placed {
     this.#start = start;
     this.#onEnded = onEnded;
     this.#isLogged = isLogged(start);
-    this.#kept = new KeptBody(Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0));
+    const keptBytes = Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0);
+    this.#kept = new KeptBody(keptBytes, parts.budget);
     start.response.once("close", () => this.#onClientClose());
   }
 

@@ -15,6 +15,7 @@ import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { NO_BODY, type RequestBody } from "../upstream/request-body.ts";
 import { authorise } from "./authorise.ts";
+import { noRoom } from "./body-budget.ts";
 import type { Call } from "./call.ts";
 import { type CallHeaders, readCallHeaders, readCallOptions } from "./call-headers.ts";
 import type { CallRunner } from "./call-runner.ts";
@@ -173,7 +174,7 @@ export class GatewayDoor implements Area {
       }
       const options = readCallOptions(request.rawHeaders);
       const steps = parseUniversalSteps(
-        await readWholeBody(call, this.#parts.bodyLimits.replayBytes),
+        await readWholeBody(call, this.#parts.bodyLimits),
         gateway,
         this.#parts,
         options,
@@ -197,12 +198,16 @@ export class GatewayDoor implements Area {
 }
 
 /** The steps must be in memory to be tried one after the other. */
-async function readWholeBody({ request, context }: OpenCall, maxBytes: number): Promise<Buffer> {
-  const limits = { replayBytes: maxBytes, maxBytes };
+async function readWholeBody({ request, context }: OpenCall, limits: BodyLimits): Promise<Buffer> {
+  const { replayBytes, budget } = limits;
+  if (!hasBody(request)) throw malformed("The body must be an array of steps");
   const body = await new Promise<RequestBody>((onBody, onFailure) => {
-    readRequestBody(request, context, limits, { onBody, onFailure, onTooLarge: ignore });
+    const handler = { onBody, onFailure, onTooLarge: ignore };
+    readRequestBody(request, context, { replayBytes, maxBytes: replayBytes, budget }, handler);
   });
   if (body.kind !== "whole") throw malformed("The body must be an array of steps");
+  // Each step is written anew, so the bytes are there twice.
+  if (!context.memory.hold(budget, body.bytes.length)) throw noRoom();
   return body.bytes;
 }
 
