@@ -96,10 +96,13 @@ export class BodyBudget implements MemoryBudget {
     const now = performance.now();
     for (const upload of this.#uploads.all()) {
       const windowMs = now - upload.windowStart;
-      if (windowMs < this.#stallMs) continue;
-      if (upload.windowBytes < (windowMs / 1000) * MIN_BYTES_PER_SECOND) upload.cut(tooSlow());
-      upload.windowStart = now;
-      upload.windowBytes = 0;
+      if (now - upload.lastByteAt >= this.#stallMs) {
+        upload.cut(tooSlow());
+      } else if (windowMs >= this.#stallMs) {
+        if (upload.windowBytes < (windowMs / 1000) * MIN_BYTES_PER_SECOND) upload.cut(tooSlow());
+        upload.windowStart = now;
+        upload.windowBytes = 0;
+      }
     }
   }
 
