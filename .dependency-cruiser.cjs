@@ -3,7 +3,7 @@ const SRC = "^packages/signalbox/src";
 const area = (name) => `${SRC}/${name}/`;
 const AREAS = ["gateway", "agents", "webhooks", "tags"];
 /** What of http an area may use: types of routes and requests, no machinery. */
-const HTTP_TYPES = `${SRC}/http/(area|route|request-context|render-error)\\.ts$`;
+const HTTP_TYPES = `${SRC}/http/(area|route|request-context|render-error|foreign-answer)\\.ts$`;
 
 const islands = AREAS.map((name) => ({
   name: `${name}-is-an-island`,

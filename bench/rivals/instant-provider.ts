@@ -1,6 +1,9 @@
 /**
  * A provider that answers at once: on plain sockets, with a fixed chat completion of about 1.5 KB, or a stream of 50 events when the
  * request asks for one. It costs so little that whoever stands before it is what is measured. Prints its address as one JSON line.
+ *
+ * Events are written one by one with a turn of the event loop between them, as a model makes them. The whole stream in one write, which is
+ * the least work for whoever reads it, is for requests that say so (`"user":"burst"`).
  */
 import { createServer, type Socket } from "node:net";
 import type { AddressInfo } from "node:net";
@@ -31,19 +34,27 @@ const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 const STREAM_HEAD = Buffer.from(
   "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
 );
-const STREAM_BODY = Buffer.from(
-  [
-    ...Array.from({ length: EVENTS }, () =>
-      chunk(event([{ index: 0, delta: { content: "word " }, finish_reason: null }])),
-    ),
-    chunk(event([], { usage: { prompt_tokens: 210, completion_tokens: 50, total_tokens: 260 } })),
-    chunk("data: [DONE]\n\n"),
-    "0\r\n\r\n",
-  ].join(""),
-);
+const STREAM_PARTS = [
+  ...Array.from({ length: EVENTS }, () =>
+    chunk(event([{ index: 0, delta: { content: "word " }, finish_reason: null }])),
+  ),
+  chunk(event([], { usage: { prompt_tokens: 210, completion_tokens: 50, total_tokens: 260 } })),
+  chunk("data: [DONE]\n\n"),
+  "0\r\n\r\n",
+].map((part) => Buffer.from(part));
+const STREAM_BODY = Buffer.concat(STREAM_PARTS);
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 const WANTS_STREAM = Buffer.from('"stream":true');
+const WANTS_BURST = Buffer.from('"user":"burst"');
+
+/** Ends early when the reader leaves. */
+function stream(socket: Socket, next = 0): void {
+  const part = STREAM_PARTS[next];
+  if (part === undefined || !socket.writable) return;
+  socket.write(part);
+  setImmediate(stream, socket, next + 1);
+}
 
 function serve(socket: Socket): void {
   let pending: Buffer = Buffer.alloc(0);
@@ -57,11 +68,12 @@ function serve(socket: Socket): void {
       const length = /\r\ncontent-length: *(\d+)/i.exec(pending.toString("latin1", 0, headEnd + 2))?.[1];
       const end = headEnd + 4 + Number(length ?? 0);
       if (pending.length < end) return;
-      const wantsStream = pending.subarray(headEnd, end).includes(WANTS_STREAM);
+      const request = pending.subarray(headEnd, end);
       pending = pending.subarray(end);
-      if (wantsStream) {
+      if (request.includes(WANTS_STREAM)) {
         socket.write(STREAM_HEAD);
-        socket.write(STREAM_BODY);
+        if (request.includes(WANTS_BURST)) socket.write(STREAM_BODY);
+        else stream(socket);
       } else {
         socket.write(JSON_RESPONSE);
       }

@@ -25,12 +25,20 @@ const ROOT_TOKEN = "root-token-of-the-benchmark";
 const ONE = "JSON, 1 connection";
 const MANY = "JSON, 32 connections";
 const STREAM = "streams of 50 events, 32 connections";
+const BURST = "streams of 50 events in one write, 32 connections";
 const MEMORY = "resident memory";
 
 /** A request of about 1 KB. */
 const message = { role: "user", content: "Tell me about the signal box by the railway line. ".repeat(17) };
 const JSON_BODY = JSON.stringify({ model: "gpt-4o-mini", messages: [message] });
 const STREAM_BODY = JSON.stringify({ model: "gpt-4o-mini", stream: true, messages: [message] });
+/** The provider knows the user's name and writes all events at once. */
+const BURST_BODY = JSON.stringify({
+  model: "gpt-4o-mini",
+  stream: true,
+  user: "burst",
+  messages: [message],
+});
 
 /** What of a contender the scenarios need: where it listens, how it is asked, and whose processor time counts. */
 interface Target {
@@ -73,6 +81,7 @@ function contender(name: string, start: (providerPort: number) => Promise<Target
       const headers = { "content-type": "application/json", ...target.headers };
       const json = buildRequest("POST", target.path, headers, JSON_BODY);
       const stream = buildRequest("POST", target.path, headers, STREAM_BODY);
+      const burst = buildRequest("POST", target.path, headers, BURST_BODY);
       const load = async (request: Buffer, connections: number, durationMs: number, maxRequests?: number) => {
         const result = await runLoad({
           port: target.port,
@@ -96,8 +105,10 @@ function contender(name: string, start: (providerPort: number) => Promise<Target
               return { requests: perSecond, p50: p50Ms, p99: p99Ms };
             }
             case MANY:
-            case STREAM: {
-              const result = await load(scenario === MANY ? json : stream, 32, 1500);
+            case STREAM:
+            case BURST: {
+              const request = scenario === MANY ? json : scenario === STREAM ? stream : burst;
+              const result = await load(request, 32, 1500);
               const cpuMs = (target.process?.cpuMs() ?? 0) - (cpuBefore ?? 0);
               return {
                 requests: result.perSecond,
@@ -347,6 +358,7 @@ export const workload: Workload = {
     { name: ONE, metrics: SPEED },
     { name: MANY, metrics: [...SPEED, CPU] },
     { name: STREAM, metrics: [...SPEED, CPU] },
+    { name: BURST, metrics: [...SPEED, CPU] },
     {
       name: MEMORY,
       metrics: [

@@ -50,6 +50,11 @@ export class Authenticator {
     return this.#parts.rootToken.equals(text) ? ROOT : null;
   }
 
+  /** Whether the text is the root token itself, for doors that must not let it out. */
+  isRootToken(text: string): boolean {
+    return this.#parts.rootToken.equals(text);
+  }
+
   /** The request's live dashboard session; throws `forbidden` when a page that is not ours sends it. */
   findSession(request: IncomingMessage): LiveSession | null {
     if (this.#parts.acceptsSessions?.(request) === false) return null;

@@ -10,6 +10,7 @@ export {
   ownOrigin,
   requireOwnHost,
   requireOwnPage,
+  SESSION_COOKIE_PREFIX,
   sessionSecrets,
   setCookie,
 } from "./session-cookie.ts";

@@ -14,21 +14,21 @@ import { hostname } from "node:os";
 import { SignalboxError } from "@signalbox/protocol";
 
 /** The port follows: cookies do not know ports, and two servers on one machine must not overwrite each other's session. */
-const NAME_PREFIX = "signalbox_session_";
+export const SESSION_COOKIE_PREFIX = "signalbox_session_";
 /** More than one can only come from other servers on the host. */
 const MAX_CANDIDATES = 8;
 
 /** The values that could be this server's session, in the order sent. */
 export function sessionSecrets(request: IncomingMessage): string[] {
   const header = request.headers.cookie;
-  if (header === undefined || !header.includes(NAME_PREFIX)) return [];
+  if (header === undefined || !header.includes(SESSION_COOKIE_PREFIX)) return [];
   const own = cookieName(request);
   const found: string[] = [];
   for (const pair of header.split(";")) {
     const equals = pair.indexOf("=");
     const name = pair.slice(0, equals).trim();
     const value = pair.slice(equals + 1).trim();
-    if (equals === -1 || !name.startsWith(NAME_PREFIX) || value === "") continue;
+    if (equals === -1 || !name.startsWith(SESSION_COOKIE_PREFIX) || value === "") continue;
     // The server's own name first; others are looked at because a proxy's nodes may listen on different ports.
     if (name === own) found.unshift(value);
     else found.push(value);
@@ -87,7 +87,7 @@ export function requireOwnHost(request: IncomingMessage, allowedHosts: readonly 
 }
 
 function cookieName(request: IncomingMessage): string {
-  return NAME_PREFIX + String(request.socket.localPort ?? 0);
+  return SESSION_COOKIE_PREFIX + String(request.socket.localPort ?? 0);
 }
 
 /** A rebinding attack needs a DNS name; an address cannot be rebound. */

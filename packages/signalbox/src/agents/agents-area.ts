@@ -126,6 +126,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
         name: "agents",
         segments: ["agents"],
         dialect: "envelope",
+        isForeign: true,
         handle: (request, response, context) => handleHttp(doorOptions, request, response, context),
         upgrade: (request, socket, head, context) => webSockets.upgrade(request, socket, head, context),
       },

@@ -11,6 +11,14 @@ export const gatewayKeys = {
    * cached. Default 8 MiB.
    */
   replayBodyBytes: z.int().min(1024).max(megabytes(256)).default(megabytes(8)),
+  /**
+   * Memory for bodies, all calls together: request bodies until their calls have ended, and what is kept of responses for the log. Default
+   * 256 MiB: thousands of conversations at once, or 32 bodies of the largest size that is kept, on a machine with 1 GiB. A call whose body
+   * finds no room is answered with 503.
+   */
+  maxBufferedBytes: z.int().min(65_536).default(megabytes(256)),
+  /** A request body that brings less than 1 KiB a second for this long is cut (408). Default 10 s. */
+  uploadStallMs: z.int().min(10).default(10_000),
   /** Time to open a connection to a provider. Default 10 s. */
   connectTimeoutMs: z.int().min(10).default(10_000),
   /** Time until the first byte of a provider's response, where the call sets none itself. Default 10 min: reasoning takes long. */

@@ -20,8 +20,10 @@ export class Secret {
 
   /** Compares without telling through timing where the difference is. (That the length differs may show; it helps nobody to guess.) */
   equals(candidate: string): boolean {
-    const bytes = Buffer.from(candidate);
-    return bytes.length === this.#bytes.length && timingSafeEqual(bytes, this.#bytes);
+    return (
+      Buffer.byteLength(candidate) === this.#bytes.length &&
+      timingSafeEqual(Buffer.from(candidate), this.#bytes)
+    );
   }
 
   toString(): string {

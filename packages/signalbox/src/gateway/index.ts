@@ -9,6 +9,7 @@ import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
 import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
+import { BodyBudget } from "./call/body-budget.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./call/gateway-door.ts";
 import { callLogRoutes } from "./calls/routes.ts";
@@ -67,6 +68,8 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     stallTimeoutMs: keys.stallTimeoutMs,
     idleTimeoutMs: keys.upstreamIdleTimeoutMs,
   });
+  const budget = new BodyBudget(keys.maxBufferedBytes, keys.uploadStallMs);
+  metrics.readBufferedBytes = () => budget.usedBytes;
   const rateLimits = new RateLimits(clock);
   const spendLimits = new SpendLimits(parts.database, clock);
   const runner = new CallRunner({
@@ -75,6 +78,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     metrics,
     createTap: createUsageTap,
     costOf: (provider, model, usage) => prices.costOf(provider, model, usage),
+    budget,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
     cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
@@ -94,7 +98,12 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     keys: providerKeys,
     authenticator: parts.authenticator,
     metrics,
-    bodyLimits: { replayBytes: keys.replayBodyBytes, maxBytes: keys.maxBodyBytes },
+    bodyLimits: {
+      // A larger body is streamed rather than wait for room that it alone would fill.
+      replayBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
+      maxBytes: keys.maxBodyBytes,
+      budget,
+    },
     runner,
   });
   return {

@@ -24,6 +24,8 @@ class ProviderFigures {
 export class GatewayMetrics {
   /** Calls that have been accepted and not ended. */
   inFlight = 0;
+  /** Memory that bodies take now. */
+  readBufferedBytes: () => number = () => 0;
   readonly #overhead = new PlainHistogram(OVERHEAD_BUCKETS);
   readonly #providers = new Map<string, ProviderFigures>();
   readonly #retries: Counter<"provider">;
@@ -95,6 +97,9 @@ export class GatewayMetrics {
     return [
       metricReader(`${name}_calls_in_flight`, "Calls that have been accepted and not ended.", "gauge", () => [
         { value: this.inFlight, labels: {} },
+      ]),
+      metricReader(`${name}_buffered_bytes`, "Memory that bodies of calls take.", "gauge", () => [
+        { value: this.readBufferedBytes(), labels: {} },
       ]),
       metricReader(`${name}_calls_total`, "Ended calls by provider and status.", "counter", () =>
         this.#each((provider, figures) =>

@@ -11,6 +11,8 @@ export interface Area {
   readonly segments: readonly string[];
   /** How errors thrown by `handle` and `upgrade` are written. */
   readonly dialect: ErrorDialect;
+  /** The area passes on what others made (providers, agents): no browser may take its answers for pages of ours. */
+  readonly isForeign?: boolean;
   handle(request: IncomingMessage, response: ServerResponse, context: RequestContext): void | Promise<void>;
   /** Takes over a WebSocket upgrade; without it, upgrades below the area's segments are refused. */
   upgrade?(

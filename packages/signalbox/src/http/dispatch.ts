@@ -9,6 +9,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area } from "./area.ts";
+import { HeldMemory } from "./held-memory.ts";
 import {
   type ErrorDialect,
   rawErrorResponse,
@@ -39,6 +40,7 @@ export class Dispatcher {
       const seconds = (performance.now() - startedAt) / 1000;
       // The parser lets through only methods it knows, so the label has few values.
       metrics.requests.observe(area, this.req.method ?? "", this.statusCode, seconds);
+      this.tracking.release();
     };
     for (const area of areas) {
       for (const segment of area.segments) {
@@ -61,7 +63,8 @@ export class Dispatcher {
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
       tracking.area = area.name;
-      const pending = area.handle(request, response, new RequestContext(id, target, request));
+      tracking.isForeign = area.isForeign === true;
+      const pending = area.handle(request, response, new RequestContext(id, target, request, tracking));
       if (pending instanceof Promise)
         pending.catch((error: unknown) => this.#fail(response, area, id, error));
     } catch (error) {
@@ -81,7 +84,8 @@ export class Dispatcher {
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
       if (area?.upgrade === undefined) throw new SignalboxError("not_found");
-      const pending = area.upgrade(request, socket, head, new RequestContext(id, target, request));
+      const context = new RequestContext(id, target, request, new HeldMemory());
+      const pending = area.upgrade(request, socket, head, context);
       if (pending instanceof Promise) pending.catch(refuse);
     } catch (error) {
       refuse(error);

@@ -5,6 +5,7 @@
 import type { ServerResponse } from "node:http";
 import { ERROR_TABLE, type ErrorEntry, SignalboxError } from "@signalbox/protocol";
 import { STATUS_CODES } from "../core/node-http.ts";
+import { INERT_HEADERS } from "./foreign-answer.ts";
 
 /** `envelope`: management, webhooks and agents. `gateway`: the data plane's body, as clients of the hosted original know it. */
 export type ErrorDialect = "envelope" | "gateway";
@@ -41,6 +42,8 @@ export function sendError(response: ServerResponse, rendered: RenderedError): vo
     return;
   }
   for (const name of response.getHeaderNames()) response.removeHeader(name);
+  // A head that failed half-way leaves its text behind.
+  response.statusMessage = "";
   response.writeHead(rendered.status, {
     ...rendered.headers,
     "content-length": Buffer.byteLength(rendered.body),
@@ -53,6 +56,7 @@ export function rawErrorResponse(error: SignalboxError, dialect: ErrorDialect, r
   const { status, headers, body } = renderError(error, dialect, requestId);
   const lines = Object.entries({
     ...headers,
+    ...INERT_HEADERS,
     "content-length": String(Buffer.byteLength(body)),
     "x-request-id": requestId,
     connection: "close",

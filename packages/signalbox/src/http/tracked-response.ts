@@ -2,13 +2,16 @@
  * node:http's response with what the dispatch keeps per request: the id every answer carries, and what is measured at its end.
  *
  * The id is added inside `writeHead`, not with `setHeader` before it: a response that has headers set takes node's slow path for
- * all of them, which cost more than everything else the dispatch does.
+ * all of them, which cost more than everything else the dispatch does. So are the headers that keep foreign content from being a page
+ * of ours: here no answer of an area can leave without them, whoever writes it.
  *
  * An answer's last bytes leave together with what is left of its head and framing in one piece. Node would pass head, framing and body on
  * as up to six, which its sockets gather again.
  */
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import { ServerResponse } from "../core/node-http.ts";
+import { INERT_HEADER_LIST, INERT_HEADERS } from "./foreign-answer.ts";
+import { HeldMemory } from "./held-memory.ts";
 import type { TrackedRequest } from "./tracked-request.ts";
 
 type HeaderList = OutgoingHttpHeaders | OutgoingHttpHeader[];
@@ -19,13 +22,16 @@ export interface ListenerState {
 }
 
 /** What the dispatch knows of one answer. */
-export class Tracking {
+export class Tracking extends HeldMemory {
   readonly requestId: string;
   readonly startedAt = performance.now();
   readonly listener: ListenerState;
   area = "none";
+  /** The answer's content is not ours: it leaves with `INERT_HEADERS`. */
+  isForeign = false;
 
   constructor(requestId: string, listener: ListenerState) {
+    super();
     this.requestId = requestId;
     this.listener = listener;
   }
@@ -38,8 +44,8 @@ export class TrackedResponse extends ServerResponse<TrackedRequest> {
   override writeHead(statusCode: number, reason?: string | HeaderList, headers?: HeaderList): this {
     const { tracking } = this;
     if (tracking?.listener.isDraining === true) this.shouldKeepAlive = false;
-    if (typeof reason === "string") return super.writeHead(statusCode, reason, withId(headers, tracking));
-    return super.writeHead(statusCode, withId(reason ?? headers, tracking));
+    if (typeof reason === "string") return super.writeHead(statusCode, reason, withOwn(headers, tracking));
+    return super.writeHead(statusCode, withOwn(reason ?? headers, tracking));
   }
 
   override end(...rest: unknown[]): this {
@@ -94,11 +100,18 @@ interface OutgoingState {
 }
 
 /** An id among the headers wins: a relayed answer keeps the one of whoever made it. */
-function withId(headers: HeaderList | undefined, tracking: Tracking | undefined): HeaderList {
+function withOwn(headers: HeaderList | undefined, tracking: Tracking | undefined): HeaderList {
   if (tracking === undefined) return headers ?? {};
   const id = tracking.requestId;
-  if (Array.isArray(headers)) return hasId(headers) ? headers : [...headers, "x-request-id", id];
-  return { "x-request-id": id, ...headers };
+  if (Array.isArray(headers)) {
+    // Lists come from the gateway's relay alone, which makes them anew for each answer and leaves out what is added here.
+    if (!hasId(headers)) headers.push("x-request-id", id);
+    if (tracking.isForeign) headers.push(...INERT_HEADER_LIST);
+    return headers;
+  }
+  return tracking.isForeign
+    ? { "x-request-id": id, ...headers, ...INERT_HEADERS }
+    : { "x-request-id": id, ...headers };
 }
 
 function hasId(headers: readonly OutgoingHttpHeader[]): boolean {

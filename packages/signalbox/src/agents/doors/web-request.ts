@@ -1,6 +1,8 @@
 /** Between node:http and the web's `Request` and `Response`, which agents' code speaks. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { once } from "node:events";
+import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
+import { speaksForOrigin } from "../../http/foreign-answer.ts";
 
 /** Meaningful to one hop only (RFC 9110, section 7.6.1); not the agent's to see or set. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -39,17 +41,28 @@ export function toWebRequest(
 function withoutSession(cookies: string): string {
   return cookies
     .split(";")
-    .filter((pair) => !pair.trim().startsWith("signalbox_session_"))
+    .filter((pair) => !pair.trim().startsWith(SESSION_COOKIE_PREFIX))
     .join(";")
     .trim();
 }
 
-/** Writes the agent's answer; a body that streams is passed on as it comes, at the client's pace. */
+/**
+ * Whether a `Set-Cookie` would overwrite or shadow the dashboard's session. A browser sends a cookie without a name as its bare value, so
+ * `=signalbox_session_8787=x` comes back as if it had the name.
+ */
+function isSessionCookie(setCookie: string): boolean {
+  return setCookie
+    .replace(/^[\s=]+/, "")
+    .toLowerCase()
+    .startsWith(SESSION_COOKIE_PREFIX);
+}
+
+/** Writes the agent's answer, less what would speak for the whole origin; a body that streams is passed on as it comes, at the client's pace. */
 export async function sendWebResponse(from: Response, to: ServerResponse, isHead: boolean): Promise<void> {
-  const cookies = from.headers.getSetCookie();
+  const cookies = from.headers.getSetCookie().filter((cookie) => !isSessionCookie(cookie));
   if (cookies.length > 0) to.setHeader("set-cookie", cookies);
   for (const [name, value] of from.headers) {
-    if (name !== "set-cookie" && !HOP_BY_HOP.has(name)) to.setHeader(name, value);
+    if (name !== "set-cookie" && !HOP_BY_HOP.has(name) && !speaksForOrigin(name)) to.setHeader(name, value);
   }
   to.statusCode = from.status;
   if (isHead || from.body === null) {

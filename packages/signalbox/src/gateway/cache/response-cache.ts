@@ -2,8 +2,8 @@
  * Responses kept in memory for requests that are exactly the same, least recently used first out.
  *
  * Invariants:
- * 1. The key holds the gateway, its cache generation, the provider, the caller's provider credential and the request: nobody is
- *    answered from a response that another credential paid for or could see.
+ * 1. The key holds the gateway, its cache generation, the provider and the request as it goes upstream, with every header that may be a
+ *    credential or a scope: nobody is answered from a response that another credential paid for or could see.
  * 2. Of requests with one key that miss at the same time, one goes upstream; the others wait for what becomes of it.
  * 3. Only whole responses with status 200 are kept.
  */

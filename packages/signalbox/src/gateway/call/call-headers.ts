@@ -1,40 +1,11 @@
 /**
- * Sorts a request's headers in one pass: options for us, credentials (to tell callers apart in the cache), and the lines that go
- * upstream.
- *
- * Never forwarded: gateway headers (they may hold our token), hop-by-hop headers and those `connection` names, framing and `host`
- * (made anew), cookies (they belong to this origin: the dashboard's session is one) and forwarding headers (who called is nobody
- * else's business). `accept-encoding` is replaced by `identity`, since usage figures are read from the response as it passes.
+ * Sorts a request's headers in one pass: options for us, credentials (to tell whether the caller brings its own), and the lines that go
+ * upstream. `accept-encoding` is replaced by `identity`, since usage figures are read from the response as it passes.
  */
 import type { Provider } from "../providers/provider.ts";
-import { type CallOptions, CallOptionsReader, gatewayHeaderName, NO_OPTIONS } from "./call-options.ts";
-
-const DROPPED = new Set([
-  "accept-encoding",
-  "connection",
-  "content-length",
-  "cookie",
-  "cookie2",
-  "expect",
-  "forwarded",
-  "host",
-  "http2-settings",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "traceparent",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-  "via",
-  "x-forwarded-for",
-  "x-forwarded-host",
-  "x-forwarded-port",
-  "x-forwarded-proto",
-  "x-real-ip",
-]);
+import { type CallOptions, CallOptionsReader, NO_OPTIONS } from "./call-options.ts";
+import { headerRule } from "./forwarded-headers.ts";
+import { refuseOwnToken, type RootTokenCheck } from "./own-token.ts";
 
 export interface CallHeaders {
   readonly options: CallOptions;
@@ -44,10 +15,12 @@ export interface CallHeaders {
   readonly credentialLines: string;
 }
 
+/** Throws `gateway_unauthorized` when a header that would be forwarded holds a token of this service. */
 export function readCallHeaders(
   rawHeaders: readonly string[],
   connection: string | undefined,
   provider: Pick<Provider, "credentialHeaders">,
+  root: RootTokenCheck,
 ): CallHeaders {
   const named = connectionNames(connection);
   let reader: CallOptionsReader | null = null;
@@ -56,13 +29,14 @@ export function readCallHeaders(
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i] ?? "";
     const value = rawHeaders[i + 1] ?? "";
-    const name = raw.toLowerCase();
-    if (DROPPED.has(name) || named?.has(name) === true) continue;
-    if (gatewayHeaderName(name) !== null) {
+    const { name, fate } = headerRule(raw);
+    if (fate === "drop" || named?.has(name) === true) continue;
+    if (fate === "option") {
       reader ??= new CallOptionsReader();
       reader.add(name, value);
       continue;
     }
+    if (fate === "pass") refuseOwnToken(root, value);
     if (provider.credentialHeaders.includes(name)) credentialLines += `${name}: ${value}\r\n`;
     else lines += `${raw}: ${value}\r\n`;
   }
@@ -71,6 +45,16 @@ export function readCallHeaders(
     lines: `${lines}accept-encoding: identity\r\n`,
     credentialLines,
   };
+}
+
+/** The options alone, where the request's own headers go nowhere. */
+export function readCallOptions(rawHeaders: readonly string[]): CallOptions {
+  const reader = new CallOptionsReader();
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const { name, fate } = headerRule(rawHeaders[i] ?? "");
+    if (fate === "option") reader.add(name, rawHeaders[i + 1] ?? "");
+  }
+  return reader.options;
 }
 
 /** Header names that the sender's `Connection` header declares hop-by-hop; null in the usual case of none. */

@@ -40,24 +40,29 @@ const MAX_METADATA_KEYS = 5;
 const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_TEXT = 512;
 
-const READERS: Readonly<Record<string, (options: MutableOptions, value: string, name: string) => void>> = {
-  authorization: (options, value) => (options.authorization = value),
-  "skip-cache": (options, value, name) => (options.skipCache = toBoolean(value, name)),
-  "cache-ttl": (options, value, name) => (options.cacheTtlS = toInteger(value, name, 1, MAX_CACHE_TTL_S)),
-  "cache-key": (options, value, name) => (options.cacheKey = toText(value, name)),
-  "collect-log": (options, value, name) => (options.collectLog = toBoolean(value, name)),
-  "collect-log-payload": (options, value, name) => (options.collectLogPayload = toBoolean(value, name)),
-  metadata: (options, value, name) => (options.metadata = toMetadata(value, name)),
-  "custom-cost": (options, value, name) => (options.customCost = toCustomCost(value, name)),
-  "event-id": (options, value, name) => (options.eventId = toText(value, name)),
-  "request-timeout": (options, value, name) =>
-    (options.requestTimeoutMs = toInteger(value, name, 1, MAX_TIMEOUT_MS)),
-  "max-attempts": (options, value, name) => (options.maxAttempts = toInteger(value, name, 1, MAX_ATTEMPTS)),
-  "retry-delay": (options, value, name) =>
-    (options.retryDelayMs = toInteger(value, name, 0, MAX_RETRY_DELAY_MS)),
-  backoff: (options, value, name) => (options.backoff = toBackoff(value, name)),
-  "byok-alias": (options, value, name) => (options.keyAlias = toText(value, name)),
-};
+type OptionReader = (options: MutableOptions, value: string, name: string) => void;
+
+/** A map, because callers choose the names: an object would also answer to those of `Object.prototype`. */
+const READERS: ReadonlyMap<string, OptionReader> = new Map(
+  Object.entries<OptionReader>({
+    authorization: (options, value) => (options.authorization = value),
+    "skip-cache": (options, value, name) => (options.skipCache = toBoolean(value, name)),
+    "cache-ttl": (options, value, name) => (options.cacheTtlS = toInteger(value, name, 1, MAX_CACHE_TTL_S)),
+    "cache-key": (options, value, name) => (options.cacheKey = toText(value, name)),
+    "collect-log": (options, value, name) => (options.collectLog = toBoolean(value, name)),
+    "collect-log-payload": (options, value, name) => (options.collectLogPayload = toBoolean(value, name)),
+    metadata: (options, value, name) => (options.metadata = toMetadata(value, name)),
+    "custom-cost": (options, value, name) => (options.customCost = toCustomCost(value, name)),
+    "event-id": (options, value, name) => (options.eventId = toText(value, name)),
+    "request-timeout": (options, value, name) =>
+      (options.requestTimeoutMs = toInteger(value, name, 1, MAX_TIMEOUT_MS)),
+    "max-attempts": (options, value, name) => (options.maxAttempts = toInteger(value, name, 1, MAX_ATTEMPTS)),
+    "retry-delay": (options, value, name) =>
+      (options.retryDelayMs = toInteger(value, name, 0, MAX_RETRY_DELAY_MS)),
+    backoff: (options, value, name) => (options.backoff = toBackoff(value, name)),
+    "byok-alias": (options, value, name) => (options.keyAlias = toText(value, name)),
+  }),
+);
 
 /** The header's name without `gw-aig-` or `cf-aig-`, or null when it is none of ours. Takes lower case. */
 export function gatewayHeaderName(name: string): string | null {
@@ -72,7 +77,7 @@ export class CallOptionsReader {
   /** Takes a header in lower case; unknown gateway headers are ignored, as a newer client may send them. */
   add(name: string, value: string): void {
     const option = name.slice(7);
-    const read = READERS[option];
+    const read = READERS.get(option);
     if (read === undefined) return;
     const isOwn = name.startsWith("gw-");
     if (!isOwn && this.#own.includes(option)) return;
@@ -88,7 +93,7 @@ export class CallOptionsReader {
 /** The `config` object of a universal step. */
 export function stepConfigOptions(config: unknown): CallOptions {
   if (config === undefined || config === null) return NO_OPTIONS;
-  if (typeof config !== "object") throw invalid("config", "an object");
+  if (typeof config !== "object" || Array.isArray(config)) throw invalid("config", "an object");
   const given = config as Record<string, unknown>;
   const options: MutableOptions = {};
   for (const [key, header] of Object.entries(CONFIG_KEYS)) {
@@ -96,7 +101,7 @@ export function stepConfigOptions(config: unknown): CallOptions {
     if (value === undefined || value === null) continue;
     if (typeof value !== "number" && typeof value !== "string")
       throw invalid(`config.${key}`, "a number or text");
-    READERS[header]?.(options, String(value), `config.${key}`);
+    READERS.get(header)?.(options, String(value), `config.${key}`);
   }
   return options;
 }

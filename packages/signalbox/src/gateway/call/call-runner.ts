@@ -13,7 +13,7 @@ import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/resp
 import type { RateLimits } from "../limits/rate-limits.ts";
 import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";
 import { Call, type CallOutcome, type CallStart } from "./call.ts";
-import { type CacheUse, planCacheUse, replay } from "./call-cache.ts";
+import { type CacheUse, planCacheUse, replay, variesBeyondKey } from "./call-cache.ts";
 import type { CallParts } from "./call-parts.ts";
 import type { Step } from "./step.ts";
 
@@ -117,7 +117,13 @@ export class CallRunner {
   #keep(use: CacheUse, lead: ((outcome: LeaderOutcome) => void) | null, outcome: CallOutcome): void {
     const { head, body, usage } = outcome;
     const { cache } = this.#parts;
-    if (outcome.status === 200 && head !== null && body !== null && body.length <= cache.maxEntryBytes) {
+    if (
+      outcome.status === 200 &&
+      head !== null &&
+      body !== null &&
+      body.length <= cache.maxEntryBytes &&
+      !variesBeyondKey(head)
+    ) {
       // Set before the others are told: they look into the cache next.
       cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
       lead?.("stored");

@@ -94,7 +94,8 @@ export class Call implements UpstreamHandler, Placed {
     this.#start = start;
     this.#onEnded = onEnded;
     this.#isLogged = isLogged(start);
-    this.#kept = new KeptBody(Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0));
+    const keptBytes = Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0);
+    this.#kept = new KeptBody(keptBytes, parts.budget);
     start.response.once("close", () => this.#onClientClose());
   }
 
@@ -299,6 +300,8 @@ export class Call implements UpstreamHandler, Placed {
   }
 
   #costOf(model: string, usage: CallUsage): number | null {
+    // What no provider answered, no provider bills; neither does it bill its own refusals.
+    if (this.#head === null || this.#head.status >= 400) return 0;
     const custom = this.#start.options.customCost;
     if (custom === undefined) return this.#parts.costOf(this.#step.provider.slug, model, usage);
     if ("total" in custom) return custom.total;

@@ -15,11 +15,13 @@ import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { NO_BODY, type RequestBody } from "../upstream/request-body.ts";
 import { authorise } from "./authorise.ts";
+import { noRoom } from "./body-budget.ts";
 import type { Call } from "./call.ts";
-import { type CallHeaders, readCallHeaders } from "./call-headers.ts";
+import { type CallHeaders, readCallHeaders, readCallOptions } from "./call-headers.ts";
 import type { CallRunner } from "./call-runner.ts";
 import { type GatewayPath, parseGatewayPath } from "./gateway-path.ts";
 import { malformed } from "./inspect-body.ts";
+import { refuseOwnTokenInTarget } from "./own-token.ts";
 import { planStep, type StepParts } from "./plan-step.ts";
 import { type BodyLimits, hasBody, readRequestBody } from "./read-request-body.ts";
 import { parseUniversalSteps } from "./universal-steps.ts";
@@ -54,6 +56,7 @@ export class GatewayDoor implements Area {
   readonly name = "gateway";
   readonly segments = ["v1"];
   readonly dialect = "gateway";
+  readonly isForeign = true;
   readonly #parts: GatewayDoorParts;
 
   constructor(parts: GatewayDoorParts) {
@@ -81,6 +84,8 @@ export class GatewayDoor implements Area {
 
   #admit(request: IncomingMessage, context: RequestContext): Admitted {
     const startedAt = performance.now();
+    // It would send the caller's headers back to whoever asks (RFC 9110, section 9.3.8); a provider has no use for it.
+    if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
     const path = parseGatewayPath(context.path);
     const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
     if (gateway === undefined) throw new SignalboxError("gateway_not_found");
@@ -95,7 +100,9 @@ export class GatewayDoor implements Area {
     const { request } = call;
     const provider = this.#parts.providers.find(admitted.gateway.accountId, slug);
     if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
-    const headers = readCallHeaders(request.rawHeaders, request.headers.connection, provider);
+    const { authenticator } = this.#parts;
+    refuseOwnTokenInTarget(authenticator, admitted.path.path, call.context.query);
+    const headers = readCallHeaders(request.rawHeaders, request.headers.connection, provider, authenticator);
     if (!hasBody(request)) {
       const running = this.#sendPlain(admitted, provider, headers, call, NO_BODY);
       if (!(running instanceof Promise)) return undefined;
@@ -165,9 +172,9 @@ export class GatewayDoor implements Area {
       if (request.method !== "POST") {
         throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
       }
-      const { options } = readCallHeaders(request.rawHeaders, undefined, NO_CREDENTIALS);
+      const options = readCallOptions(request.rawHeaders);
       const steps = parseUniversalSteps(
-        await readWholeBody(call, this.#parts.bodyLimits.replayBytes),
+        await readWholeBody(call, this.#parts.bodyLimits),
         gateway,
         this.#parts,
         options,
@@ -191,16 +198,18 @@ export class GatewayDoor implements Area {
 }
 
 /** The steps must be in memory to be tried one after the other. */
-async function readWholeBody({ request, context }: OpenCall, maxBytes: number): Promise<Buffer> {
-  const limits = { replayBytes: maxBytes, maxBytes };
+async function readWholeBody({ request, context }: OpenCall, limits: BodyLimits): Promise<Buffer> {
+  const { replayBytes, budget } = limits;
+  if (!hasBody(request)) throw malformed("The body must be an array of steps");
   const body = await new Promise<RequestBody>((onBody, onFailure) => {
-    readRequestBody(request, context, limits, { onBody, onFailure, onTooLarge: ignore });
+    const handler = { onBody, onFailure, onTooLarge: ignore };
+    readRequestBody(request, context, { replayBytes, maxBytes: replayBytes, budget }, handler);
   });
   if (body.kind !== "whole") throw malformed("The body must be an array of steps");
+  // Each step is written anew, so the bytes are there twice.
+  if (!context.memory.hold(budget, body.bytes.length)) throw noRoom();
   return body.bytes;
 }
-
-const NO_CREDENTIALS = { credentialHeaders: [] };
 
 function ignore(): void {}
 

@@ -19,10 +19,11 @@ export interface GatewayPath {
 const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?:[/\\]|$)/;
 
 export function parseGatewayPath(path: string): GatewayPath {
-  // Starts with "/v1/" or is "/v1".
-  const accountEnd = endOfSegment(path, 4);
+  // The first segment is `v1`, but it may be spelled otherwise (`v%31`): it ends at its slash and not after three characters.
+  const start = endOfSegment(path, 1) + 1;
+  const accountEnd = endOfSegment(path, start);
   const gatewayEnd = endOfSegment(path, accountEnd + 1);
-  const accountId = decode(path.slice(4, accountEnd));
+  const accountId = decode(path.slice(start, accountEnd));
   const gatewayId = decode(path.slice(accountEnd + 1, gatewayEnd));
   if (accountId === "" || gatewayId === "") throw new SignalboxError("gateway_not_found");
   if (gatewayEnd + 1 >= path.length) return { accountId, gatewayId, provider: null, path: "" };

@@ -52,7 +52,6 @@ export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
       headerLines: wanted.headerLines + credential + provider.extraHeaderLines,
       body: wanted.body,
     },
-    credential,
     policy: toPolicy(wanted.options, wanted.gateway.settings),
   };
 }

@@ -14,7 +14,6 @@ export interface Step {
   readonly model: string;
   readonly facts: BodyFacts;
   readonly upstream: UpstreamRequest;
-  readonly credential: string;
   readonly policy: AttemptPolicy;
 }
 

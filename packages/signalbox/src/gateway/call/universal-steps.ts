@@ -4,9 +4,11 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Gateway } from "../settings/gateway.ts";
-import { type CallOptions, CallOptionsReader, gatewayHeaderName, stepConfigOptions } from "./call-options.ts";
+import { type CallOptions, CallOptionsReader, stepConfigOptions } from "./call-options.ts";
+import { headerRule } from "./forwarded-headers.ts";
 import { checkProviderPath } from "./gateway-path.ts";
 import { malformed } from "./inspect-body.ts";
+import { refuseOwnToken, refuseOwnTokenInTarget, type RootTokenCheck } from "./own-token.ts";
 import { planStep, type StepParts } from "./plan-step.ts";
 import type { Step } from "./step.ts";
 
@@ -14,25 +16,14 @@ const MAX_STEPS = 20;
 /** RFC 9110, section 5: a token, and visible characters without line breaks. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Framing, host and encodings are made anew for every upstream request. */
-const NOT_FOR_STEPS = new Set([
-  "accept-encoding",
-  "connection",
-  "content-length",
-  "cookie",
-  "expect",
-  "host",
-  "keep-alive",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
+export interface UniversalParts extends StepParts {
+  readonly authenticator: RootTokenCheck;
+}
 
 export function parseUniversalSteps(
   bytes: Buffer,
   gateway: Gateway,
-  parts: StepParts,
+  parts: UniversalParts,
   callOptions: CallOptions,
   traceLine: string,
 ): Step[] {
@@ -59,7 +50,7 @@ export function parseUniversalSteps(
 function toStep(
   item: unknown,
   gateway: Gateway,
-  parts: StepParts,
+  parts: UniversalParts,
   callOptions: CallOptions,
   traceLine: string,
 ): Step {
@@ -72,8 +63,9 @@ function toStep(
   if (typeof endpoint !== "string") throw malformed("endpoint must be a string");
   const [path, search] = splitEndpoint(endpoint);
   checkProviderPath(path);
-  const headers = readHeaders(given["headers"], provider.credentialHeaders);
-  const body = Buffer.from(JSON.stringify(query ?? {}));
+  refuseOwnTokenInTarget(parts.authenticator, path, search);
+  const headers = readHeaders(given["headers"], provider.credentialHeaders, parts.authenticator);
+  const body = toJson(query ?? {});
   return planStep(parts, {
     gateway,
     provider,
@@ -87,6 +79,16 @@ function toStep(
     body: { kind: "whole", bytes: body },
     options: { ...callOptions, ...stepConfigOptions(given["config"]), ...headers.options },
   });
+}
+
+/** What was parsed can be written again, unless it is nested deeper than V8's stack: it reads JSON in a loop but writes it recursively. */
+function toJson(value: unknown): Buffer {
+  try {
+    return Buffer.from(JSON.stringify(value));
+  } catch (error) {
+    if (error instanceof RangeError) throw malformed("query is nested too deeply");
+    throw error;
+  }
 }
 
 function splitEndpoint(endpoint: string): [string, string] {
@@ -105,8 +107,12 @@ interface StepHeaders {
   readonly options: CallOptions;
 }
 
-function readHeaders(given: unknown, credentialHeaders: readonly string[]): StepHeaders {
-  if (given !== undefined && given !== null && typeof given !== "object") {
+function readHeaders(
+  given: unknown,
+  credentialHeaders: readonly string[],
+  root: RootTokenCheck,
+): StepHeaders {
+  if (given !== undefined && given !== null && (typeof given !== "object" || Array.isArray(given))) {
     throw malformed("headers must be an object");
   }
   const reader = new CallOptionsReader();
@@ -114,13 +120,14 @@ function readHeaders(given: unknown, credentialHeaders: readonly string[]): Step
   let credentialLines = "";
   let contentType = "application/json";
   for (const [raw, value] of Object.entries(given ?? {})) {
-    const name = raw.toLowerCase();
+    const { name, fate } = headerRule(raw);
     const text = typeof value === "number" || typeof value === "boolean" ? String(value) : value;
     if (!HEADER_NAME.test(name) || typeof text !== "string" || !HEADER_VALUE.test(text)) {
       throw malformed(`headers.${raw.slice(0, 64)} is not a valid header`);
     }
-    if (NOT_FOR_STEPS.has(name)) continue;
-    if (gatewayHeaderName(name) !== null) {
+    if (fate === "drop") continue;
+    if (fate === "pass") refuseOwnToken(root, text);
+    if (fate === "option") {
       reader.add(name, text);
     } else if (name === "content-type") {
       contentType = text;

@@ -1,6 +1,7 @@
 /** The log interface: stored calls of a gateway, shaped as `aiGateway.logs` of the public `cloudflare` SDK expects them. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { INERT_HEADERS } from "../../http/foreign-answer.ts";
 import { defineRoute, type Reply, type Route } from "../../http/route.ts";
 import type {
   BodySide,
@@ -179,8 +180,10 @@ export function callLogRoutes(parts: CallLogRouteParts): Route[] {
           throw new SignalboxError("not_found", { message: `No ${side} body is stored for this call` });
         }
         return {
+          // Stored bodies come from strangers and are served from the origin of the dashboard: a browser must not run them.
           headers: {
-            ...INERT,
+            ...INERT_HEADERS,
+            "cache-control": "no-store",
             "gw-aig-body-complete": String(body.isComplete),
           },
           raw: { contentType: servableType(body.contentType), body: Buffer.from(body.bytes) },
@@ -189,13 +192,6 @@ export function callLogRoutes(parts: CallLogRouteParts): Route[] {
     });
   }
 }
-
-/** Stored bodies come from strangers and are served from the origin of the dashboard: a browser must not run them. */
-const INERT = {
-  "x-content-type-options": "nosniff",
-  "content-security-policy": "sandbox; default-src 'none'",
-  "cache-control": "no-store",
-};
 
 function servableType(contentType: string): string {
   return /^[\x21-\x7e][\x20-\x7e]*$/.test(contentType) ? contentType : "application/octet-stream";

@@ -28,6 +28,9 @@ interface Usage {
 const NOWHERE = toOrigin(new URL("http://echo.invalid"), false);
 const CHARACTERS_PER_TOKEN = 4;
 const MODELS = ["echo"];
+/** Longer answers are not streamed word by word. */
+const MAX_WORDS_LENGTH = 16 * 1024;
+const MAX_EVENTS = 1000;
 
 export function createEchoProvider(): Provider {
   return {
@@ -157,7 +160,7 @@ function stream(base: object, answer: string, finishReason: string, usage: Usage
     Buffer.from(
       `data: ${JSON.stringify({ ...base, object: "chat.completion.chunk", choices, ...rest })}\n\n`,
     );
-  const words = answer.match(/\S*\s*/g)?.filter((word) => word !== "") ?? [];
+  const words = piecesOf(answer);
   return {
     status: 200,
     contentType: "text/event-stream; charset=utf-8",
@@ -169,6 +172,17 @@ function stream(base: object, answer: string, finishReason: string, usage: Usage
       Buffer.from("data: [DONE]\n\n"),
     ],
   };
+}
+
+/** Words of an ordinary answer; of a long one, which would make millions of events, as many parts as are allowed. */
+function piecesOf(answer: string): string[] {
+  if (answer.length > MAX_WORDS_LENGTH) {
+    const length = Math.ceil(answer.length / MAX_EVENTS);
+    return Array.from({ length: Math.ceil(answer.length / length) }, (_, i) =>
+      answer.slice(i * length, (i + 1) * length),
+    );
+  }
+  return answer.match(/\S*\s*/g)?.filter((word) => word !== "") ?? [];
 }
 
 function parseChat(bytes: Buffer): ChatRequest | null {

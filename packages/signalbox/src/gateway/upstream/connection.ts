@@ -1,14 +1,15 @@
 /**
  * One connection to an upstream, carrying one call at a time.
  *
- * States: connecting → busy ⇄ idle → closed.
- *   connecting/idle → busy: `send`; busy → idle: response and request complete and both sides may go on;
- *   any → closed: error, end of stream, timeout, `destroy`.
+ * States: connecting → busy ⇄ idle → closed, and idle → doubtful → busy.
+ *   connecting/idle → busy: `send`; idle → doubtful: `send` after a while, until the server's close would have been seen;
+ *   busy → idle: response and request complete and both sides may go on; any → closed: error, end of stream, timeout, `destroy`.
  *
  * Invariants:
- * 1. A connection is idle only when the response ended exactly where the bytes did and the whole request had been written.
- * 2. A call is tried again elsewhere only if this connection had served before, not one byte of the response came, and the
- *    request can be sent again: the one case in which the server closed an idle connection as we picked it.
+ * 1. A connection is idle only when the response ended exactly where the bytes did and the kernel has the whole request.
+ * 2. A call is sent again elsewhere only if this connection had served before, not one byte of the response came, and sending it twice
+ *    does no harm: none of its bytes had left, its method is idempotent, or it carries an idempotency key. That a server closed an idle
+ *    connection as we picked it, and that it died while it worked on the request, look the same from here.
  * 3. The socket's timer always belongs to the present state: connect, first byte, stall, idle.
  */
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net";
@@ -16,9 +17,9 @@ import { connect as connectTls } from "node:tls";
 import { lookup } from "node:dns";
 import { isPrivateAddress } from "../../core/private-address.ts";
 import type { Origin } from "./origin.ts";
-import { canReplay, type RequestBody } from "./request-body.ts";
+import type { RequestBody } from "./request-body.ts";
 import { ResponseParser } from "./response-parser.ts";
-import type { UpstreamCall } from "./upstream-call.ts";
+import { mayRepeat, type UpstreamCall } from "./upstream-call.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
 export interface UpstreamTimeouts {
@@ -47,14 +48,22 @@ const MAX_HEAD_BYTES = 64 * 1024;
 const JOIN_BYTES = 64 * 1024;
 /** A server's announced idle time is cut by this, so that we close first. */
 const IDLE_MARGIN_MS = 1000;
+/**
+ * A connection that was idle for longer is looked at once more before it is used: a close that has arrived but was not read yet shows.
+ * Connections under load are younger, so they pay nothing.
+ */
+const DOUBT_AFTER_MS = 50;
 
 export class Connection {
   readonly #owner: ConnectionOwner;
   readonly #socket: Socket;
   readonly #parser = new ResponseParser(MAX_HEAD_BYTES);
   #call: UpstreamCall | null = null;
-  #state: "connecting" | "busy" | "idle" | "closed" = "connecting";
+  #state: "connecting" | "busy" | "idle" | "doubtful" | "closed" = "connecting";
+  #idleSince = 0;
   #isRequestWritten = false;
+  /** Whether a byte of the request may have reached the server. */
+  #hasLeft = false;
   #hasResponseByte = false;
   #hasServed = false;
   #error: Error | undefined;
@@ -77,8 +86,21 @@ export class Connection {
     this.#call = call;
     this.#hasResponseByte = false;
     this.#isRequestWritten = false;
+    this.#hasLeft = false;
     call.attach(this);
     if (this.#state === "connecting") return;
+    if (performance.now() - this.#idleSince > DOUBT_AFTER_MS) {
+      this.#state = "doubtful";
+      // The second one comes after the loop has asked the kernel for news.
+      setImmediate(() => setImmediate(() => this.#trust(call)));
+      return;
+    }
+    this.#state = "busy";
+    this.#write(call);
+  }
+
+  #trust(call: UpstreamCall): void {
+    if (this.#state !== "doubtful" || this.#socket.destroyed) return;
     this.#state = "busy";
     this.#write(call);
   }
@@ -128,6 +150,8 @@ export class Connection {
       this.#socket.uncork();
     }
     this.#isRequestWritten = true;
+    // The kernel refuses the very first byte on a connection that the server has reset.
+    this.#hasLeft = this.#socket.errored === null;
   }
 
   /** Sends what has arrived and goes on as the client sends, no faster than the upstream takes it. */
@@ -159,6 +183,7 @@ export class Connection {
       socket.off("drain", onDrain);
       this.#stopUpload = null;
     };
+    this.#hasLeft = true;
     socket.write(head, "latin1");
     writePart(start);
     socket.on("drain", onDrain);
@@ -168,7 +193,7 @@ export class Connection {
 
   #onData(data: Buffer): void {
     const call = this.#call;
-    if (call === null) {
+    if (call === null || this.#state === "doubtful") {
       // Bytes nobody asked for: whatever they are, the next response could not be told from them.
       this.#socket.destroy();
       return;
@@ -191,11 +216,18 @@ export class Connection {
   #onResponseEnd(): void {
     this.#call = null;
     this.#stopUpload?.();
-    if (!this.#isRequestWritten || !this.#parser.canReuse || this.#state !== "busy") {
+    if (
+      !this.#isRequestWritten ||
+      // An early answer: the rest of the request would be read as the beginning of the next one.
+      this.#socket.writableLength > 0 ||
+      !this.#parser.canReuse ||
+      this.#state !== "busy"
+    ) {
       this.#socket.destroy();
       return;
     }
     this.#state = "idle";
+    this.#idleSince = performance.now();
     this.#hasServed = true;
     const { idleTimeoutMs } = this.#owner.timeouts;
     const announced = this.#parser.keepAliveMs;
@@ -208,7 +240,7 @@ export class Connection {
   }
 
   #onTimeout(): void {
-    if (this.#call !== null) {
+    if (this.#call !== null && this.#state !== "doubtful") {
       this.#error ??= this.#call.isPaused
         ? new UpstreamFailure("timeout", "the client stopped reading")
         : new UpstreamFailure(
@@ -235,10 +267,10 @@ export class Connection {
   }
 
   #settle(call: UpstreamCall, wasConnecting: boolean): void {
-    if (this.#error === undefined && this.#parser.finish()) return;
+    if (this.#hasLeft && this.#error === undefined && this.#parser.finish()) return;
     if (this.#error instanceof UpstreamFailure) {
       call.fail(this.#error);
-    } else if (this.#hasServed && !this.#hasResponseByte && canReplay(call.request.body)) {
+    } else if (this.#hasServed && !this.#hasResponseByte && (!this.#hasLeft || mayRepeat(call.request))) {
       this.#owner.resend(call);
     } else {
       call.fail(

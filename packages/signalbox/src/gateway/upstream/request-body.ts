@@ -16,7 +16,3 @@ export type RequestBody =
     };
 
 export const NO_BODY: RequestBody = { kind: "none" };
-
-export function canReplay(body: RequestBody): boolean {
-  return body.kind !== "streamed";
-}

@@ -22,6 +22,15 @@ export interface UpstreamRequest {
   readonly body: RequestBody;
 }
 
+/** RFC 9110, section 9.2.2: asked twice, they do what they do asked once. */
+const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
+const IDEMPOTENCY_KEY = /(?:^|\n)idempotency-key:/i;
+
+/** Whether a server that may have had the request already may be sent it again without being asked to. */
+export function mayRepeat({ method, headerLines, body }: UpstreamRequest): boolean {
+  return body.kind !== "streamed" && (IDEMPOTENT.has(method) || IDEMPOTENCY_KEY.test(headerLines));
+}
+
 export interface UpstreamHandler extends ResponseEvents {
   /** All that one read brought has been delivered: what was held back for more should go out now. */
   onReadEnd(): void;

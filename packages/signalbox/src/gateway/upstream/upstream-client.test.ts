@@ -96,26 +96,6 @@ it("sends one request after another over one connection", async () => {
   expect(connections).toBe(1);
 });
 
-it("sends a request again when the kept connection turns out to be closed", async () => {
-  const seen: string[] = [];
-  const port = await listen((socket, index) => {
-    let requests = 0;
-    socket.on("data", (data) => {
-      requests += 1;
-      seen.push(`${index}:${data.toString().split("\r\n\r\n")[1] ?? ""}`);
-      // The first connection dies under its second request, before a byte of the answer.
-      if (index === 0 && requests === 2) socket.destroy();
-      else socket.write(OK);
-    });
-  });
-  const upstream = client();
-  const body: RequestBody = { kind: "whole", bytes: Buffer.from("payload") };
-  await send(upstream, port, body);
-  const second = await send(upstream, port, body);
-  expect(second).toMatchObject({ status: 200, body: "ok", failure: null });
-  expect(seen).toEqual(["0:payload", "0:payload", "1:payload"]);
-});
-
 it("does not send a request again when a fresh connection breaks off", async () => {
   let requests = 0;
   const port = await listen((socket) =>

@@ -1,0 +1,158 @@
+/** Bodies of calls take no more memory than they may, however many callers send them, and give it back. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
+import { callPath, CHAT, post, readLogs } from "../support/gateway.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+
+const BUDGET = 1024 * 1024;
+const SENT = 200 * 1024;
+
+let provider: ProviderPeer;
+let server: TestServer;
+/** Cuts nothing by itself during a test. */
+let patient: TestServer;
+const sockets: Socket[] = [];
+beforeAll(async () => {
+  provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
+  const providers = { openai: { baseUrl: provider.url } };
+  const start = (uploadStallMs: number) =>
+    startTestServer({ file: { providers, gateway: { maxBufferedBytes: BUDGET, uploadStallMs } } });
+  [server, patient] = await Promise.all([start(300), start(60_000)]);
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await expect.poll(() => bufferedBytes(server)).toBe(0);
+  await expect.poll(() => bufferedBytes(patient)).toBe(0);
+});
+afterAll(async () => {
+  await server.stop();
+  await patient.stop();
+  await provider.close();
+});
+
+async function bufferedBytes(of: TestServer): Promise<number> {
+  const text = await (await fetch(`${of.url}/metrics`)).text();
+  return Number(/^signalbox_gateway_buffered_bytes (\d+)$/m.exec(text)?.[1]);
+}
+
+interface RawCall {
+  readonly socket: Socket;
+  answer: string;
+}
+
+/** Sends a request's head and the first part of its body, and stays. */
+async function begin(of: TestServer, framing: string, body: Buffer | string): Promise<RawCall> {
+  const socket = connect(Number(new URL(of.url).port), "127.0.0.1");
+  const call: RawCall = { socket, answer: "" };
+  sockets.push(socket);
+  socket.on("error", () => undefined);
+  socket.setEncoding("latin1").on("data", (text: string) => (call.answer += text));
+  await once(socket, "connect");
+  socket.write(
+    `POST ${callPath("openai/files")} HTTP/1.1\r\nhost: x\r\ncontent-type: text/plain\r\n${framing}\r\n\r\n`,
+  );
+  socket.write(body);
+  return call;
+}
+
+it("refuses bodies beyond the budget with 503 and Retry-After, while callers hold on to theirs", async () => {
+  const calls: RawCall[] = [];
+  for (let i = 0; i < 12; i++) {
+    calls.push(await begin(patient, `content-length: ${SENT + 10}`, Buffer.alloc(SENT)));
+  }
+  const refused = () => calls.filter(({ answer }) => answer.startsWith("HTTP/1.1 503 "));
+  await expect.poll(() => refused().length).toBeGreaterThanOrEqual(7);
+  expect(await bufferedBytes(patient)).toBeLessThanOrEqual(BUDGET);
+  for (const { answer } of refused()) {
+    expect(answer).toMatch(/\r\nretry-after: \d+\r\n/);
+    expect(answer).toContain('"name":"AiGatewayError"');
+    expect(answer).toContain('"internalCode":7008');
+  }
+  const kept = calls.filter(({ answer }) => answer === "");
+  expect(kept.length).toBeGreaterThanOrEqual(3);
+  // Those that were let in can finish.
+  for (const { socket } of kept) socket.write(Buffer.alloc(10));
+  await expect.poll(() => kept.every(({ answer }) => answer.startsWith("HTTP/1.1 200 "))).toBe(true);
+});
+
+it("lets small calls in when the budget is full of bodies that stand still", async () => {
+  for (let i = 0; i < 8; i++) await begin(patient, `content-length: ${SENT + 10}`, Buffer.alloc(SENT));
+  await expect.poll(() => bufferedBytes(patient)).toBeGreaterThan(BUDGET / 2);
+  const large = CHAT.replace("Hello", "x".repeat(SENT));
+  await expect
+    .poll(async () => (await post(patient, "openai/chat/completions", { body: large })).status)
+    .toBe(200);
+});
+
+it("cuts bodies that do not progress with 408 and takes their memory back", async () => {
+  const whole = await begin(server, `content-length: ${SENT + 10}`, Buffer.alloc(SENT));
+  const chunked = await begin(server, "transfer-encoding: chunked", "5\r\nhello\r\n");
+  await expect.poll(() => whole.answer).toContain("HTTP/1.1 408 ");
+  await expect.poll(() => chunked.answer).toContain("HTTP/1.1 408 ");
+  expect(whole.answer).toContain('"internalCode":7007');
+  expect(whole.answer).toMatch(/\r\nconnection: close\r\n/i);
+  await expect.poll(() => bufferedBytes(server)).toBe(0);
+});
+
+it("counts what pieces cost beside their bytes", async () => {
+  const call = await begin(patient, "transfer-encoding: chunked", "1\r\nx\r\n".repeat(10_000));
+  await expect.poll(() => call.answer).toContain("HTTP/1.1 503 ");
+  await expect.poll(() => bufferedBytes(patient)).toBe(0);
+});
+
+it("counts a body until its call has ended, and not after a caller left", async () => {
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  provider.answer = () => resolve();
+  const call = await begin(patient, `content-length: ${SENT}`, Buffer.alloc(SENT));
+  await asked;
+  expect(await bufferedBytes(patient)).toBeGreaterThanOrEqual(SENT);
+  call.socket.destroy();
+  await expect.poll(() => bufferedBytes(patient)).toBe(0);
+  provider.answer = (_, response) => sendJson(response, 200, { ok: true });
+});
+
+it("streams a body that is larger than its share, instead of refusing it", async () => {
+  const body = Buffer.alloc(3 * BUDGET, "x");
+  const answer = await post(patient, "openai/files", { body, headers: { "content-type": "text/plain" } });
+  expect(answer.status).toBe(200);
+  expect(provider.requests.at(-1)?.body).toHaveLength(body.length);
+});
+
+it("passes on a response that there is no room to keep, and says that the kept one is not whole", async () => {
+  const piece = "y".repeat(100 * 1024);
+  provider.answer = async (_, response) => {
+    response.writeHead(200, { "content-type": "text/plain" });
+    for (let i = 0; i < 20; i++) {
+      response.write(piece);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    response.end();
+  };
+  const answer = await post(patient, "openai/files");
+  expect(answer.body).toHaveLength(20 * piece.length);
+  const [row] = await readLogs(patient);
+  const stored = await fetch(
+    `${patient.url}/accounts/default/ai-gateway/gateways/default/logs/${String(row?.["id"])}/response`,
+    { headers: { authorization: "Bearer root-token-of-the-test-server" } },
+  );
+  expect(stored.headers.get("gw-aig-body-complete")).toBe("false");
+  expect((await stored.text()).length).toBeLessThanOrEqual(BUDGET / 2);
+});
+
+it("echoes a long conversation in a stream without making an event of every letter", async () => {
+  const body = JSON.stringify({
+    model: "echo",
+    stream: true,
+    messages: [{ role: "user", content: "a ".repeat(50_000) }],
+  });
+  const answer = await post(patient, "echo/chat/completions", { body });
+  const events = answer.body.split("\n\n").filter((event) => event.startsWith("data: {"));
+  expect(events.length).toBeLessThan(1100);
+  const text = events
+    .map((event) => JSON.parse(event.slice(6)) as { choices: { delta: { content?: string } }[] })
+    .map(({ choices }) => choices[0]?.delta.content ?? "")
+    .join("");
+  expect(text).toBe("a ".repeat(50_000));
+});
