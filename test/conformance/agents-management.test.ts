@@ -49,10 +49,12 @@ describe("agents", () => {
     expect((await server.api("GET", instance, undefined, reader)).status).toBe(200);
   });
 
-  it("belong to the account default; another has none", async () => {
+  it("are the same in every account; instances are the account's own", async () => {
     await server.api("POST", "/accounts", { id: "elsewhere" });
-    expect((await server.api("GET", "/accounts/elsewhere/agents")).body.result).toEqual([]);
-    expect((await server.api("GET", "/accounts/elsewhere/agents/counter/instances")).status).toBe(404);
+    const classes = (await server.api("GET", "/accounts/elsewhere/agents")).body.result;
+    expect(classes).toContainEqual(expect.objectContaining({ name: "counter", instance_count: 0 }));
+    expect((await server.api("GET", "/accounts/elsewhere/agents/counter/instances")).body.result).toEqual([]);
+    expect((await server.api("GET", "/accounts/nowhere/agents")).status).toBe(404);
   });
 
   it("that are unknown, and instances that are not there, are 404", async () => {

@@ -20,6 +20,7 @@ import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { DEFAULT_ACCOUNT } from "./core/default-account.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
@@ -79,8 +80,6 @@ export interface Service {
   /** Graceful; calling it twice is the same as once. */
   stop(): Promise<void>;
 }
-
-const DEFAULT_ACCOUNT = "default";
 
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { logger } = options;

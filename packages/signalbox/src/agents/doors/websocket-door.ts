@@ -9,10 +9,11 @@ import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import type { RequestContext } from "../../http/request-context.ts";
 import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { findAccess, withoutToken } from "./access.ts";
+import { type Access, findAccess, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
 import { closed, connect, receive } from "../connections/connection-turns.ts";
+import { instanceKey } from "../instance/instance-key.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { toWebRequest } from "./web-request.ts";
 
@@ -46,16 +47,16 @@ export class WebSocketDoor {
     context: RequestContext,
   ): Promise<void> {
     let target: AgentTarget;
-    let isReadonly: boolean;
+    let access: Access;
     try {
-      isReadonly = (await findAccess(this.#options.access, request, context.query)) === "read";
+      access = await findAccess(this.#options.access, request, context.query);
       target = findTarget(this.#options.definitions, context);
     } catch (error) {
       this.#refuse(request, socket, head, error);
       return;
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) =>
-      this.#accept(request, socket, webSocket, context, target, isReadonly),
+      this.#accept(request, socket, webSocket, context, target, access),
     );
   }
 
@@ -72,14 +73,14 @@ export class WebSocketDoor {
     webSocket: WebSocket,
     context: RequestContext,
     { definition, name }: AgentTarget,
-    isReadonly: boolean,
+    { account, level }: Access,
   ): void {
     const query = new URLSearchParams(context.query);
     const uri = withoutToken(request.url ?? "/");
     const givenId = query.get("_pk") ?? "";
     const id = givenId === "" || givenId.length > MAX_ID_LENGTH ? randomUUID() : givenId;
-    const group = this.#hub.group(`${definition.kebab}/${name}`);
-    const connection = new LiveConnection(group, id, uri, webSocket, socket, isReadonly);
+    const group = this.#hub.group(instanceKey(account, definition.kebab, name));
+    const connection = new LiveConnection(group, id, uri, webSocket, socket, level === "read");
     this.#hub.add(group, connection);
 
     let unanswered = 0;
@@ -91,7 +92,7 @@ export class WebSocketDoor {
       const { code, reason } = closeCodeOf(toSignalboxError(error));
       connection.closeNow(code, reason);
     };
-    const instance = () => this.#options.directory.get(definition, name);
+    const instance = () => this.#options.directory.get(definition, account, name, group.key);
 
     webSocket.on("pong", () => {
       connection.isAlive = true;

@@ -21,6 +21,7 @@ export interface TagSubscription {
   /** Kebab-case name of the agent's class. */
   readonly agent: string;
   readonly name: string;
+  /** Whose tags it hears of, and whose instance it is. */
   readonly account: string;
 }
 
@@ -80,15 +81,15 @@ export class TagSubscriptions {
   }
 
   /** False when the service stops before the change was delivered. */
-  async #deliver({ agent, name }: TagSubscription, change: TagChange): Promise<boolean> {
+  async #deliver(subscription: TagSubscription, change: TagChange): Promise<boolean> {
     const { door, logger } = this.#parts;
     const { signal } = this.#stopping;
     try {
-      await retry(() => door.deliver({ agent, name }, toEvent(change)), { ...ATTEMPTS, signal });
+      await retry(() => door.deliver(subscription, toEvent(change)), { ...ATTEMPTS, signal });
     } catch (error) {
       if (signal.aborted) return false;
       logger.error(
-        { err: error, agent, name, position: change.position },
+        { err: error, ...subscription, position: change.position },
         "an agent refused a tag change for good",
       );
     }

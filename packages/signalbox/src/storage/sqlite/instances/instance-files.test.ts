@@ -23,7 +23,7 @@ function fail(error: Error): never {
   throw error;
 }
 
-const REF = { agent: "a", name: "n" };
+const REF = { account: "default", agent: "a", name: "n" };
 const onDisk = async () =>
   (await readdir(join(folder, "agents"), { recursive: true }))
     .filter((name) => name.includes(".db"))
@@ -113,7 +113,7 @@ describe("an instance's file", () => {
     ]);
     expect(second.get(sql`SELECT x FROM own`)).toMatchObject({ x: 1 });
     await second.close();
-    const other = await files.open({ agent: "a", name: "other" });
+    const other = await files.open({ account: "default", agent: "a", name: "other" });
     expect(other.get(sql`SELECT 1 FROM sqlite_schema WHERE name = 'own'`)).toBeUndefined();
     await other.close();
   });
@@ -164,6 +164,6 @@ describe("an instance's file", () => {
   });
 
   it("removing what is not there is no error", async () => {
-    await expect(files.destroy({ agent: "a", name: "never" })).resolves.toBeUndefined();
+    await expect(files.destroy({ account: "default", agent: "a", name: "never" })).resolves.toBeUndefined();
   });
 });
