@@ -109,7 +109,7 @@ export class InstanceFiles implements InstanceStore {
 
   async close(): Promise<void> {
     await this.#journal.close();
-    this.#logs.close();
+    await this.#logs.close();
   }
 
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
