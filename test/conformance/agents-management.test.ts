@@ -329,6 +329,20 @@ describe("the command line", () => {
     expect((await cli("agents", "call", "counter", "x", "nope")).err).toContain("Method nope does not exist");
   });
 
+  it("works in the account it is given", async () => {
+    await server.api("POST", "/accounts", { id: "elsewhere" });
+    const inElsewhere = ["--account", "elsewhere"];
+    expect((await cli("agents", "call", "counter", "of-two", "increment", "5")).out).toBe("5\n");
+    expect((await cli("agents", "call", "counter", "of-two", "increment", "7", ...inElsewhere)).out).toBe(
+      "7\n",
+    );
+    expect((await cli("agents", "show", "counter", "of-two", ...inElsewhere)).out).toContain('"count": 7');
+    expect((await cli("agents", "destroy", "counter", "of-two", ...inElsewhere)).code).toBe(0);
+    expect((await cli("agents", "show", "counter", "of-two")).out).toContain('"count": 5');
+    const unknown = await cli("agents", "call", "counter", "of-two", "read", "--account", "nowhere");
+    expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('Account "nowhere" not found') });
+  });
+
   it("replays dead letters, by id or all", async () => {
     await call("worker/cli/rpc/enqueue", ["fail a"], QUICK);
     const out = await until(
