@@ -108,7 +108,9 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
   });
 
   it("all of it is done, each once, though nobody asks", async () => {
-    await eachOf(healthy, (entity) => expect.poll(() => stateOf(entity), { timeout: 60_000 }).toEqual(DONE));
+    await eachOf(healthy, async (entity) => {
+      await expect.poll(() => stateOf(entity), { timeout: 60_000 }).toEqual(DONE);
+    });
   });
 
   it("instances that cannot start are tried seldom, and keep their work", async () => {
@@ -133,7 +135,9 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
   it("work of a class that is not loaded waits, and is done when the class is back", async () => {
     await server.end("SIGKILL");
     await start([HELD, DEPARTED], MAX_IN_MEMORY);
-    await eachOf(departed, (entity) => expect.poll(() => stateOf(entity), { timeout: 60_000 }).toEqual(DONE));
+    await eachOf(departed, async (entity) => {
+      await expect.poll(() => stateOf(entity), { timeout: 60_000 }).toEqual(DONE);
+    });
     await expect.poll(() => stateOf({ source: "held", entity: "broken7" })).toEqual(DONE);
   });
 });

@@ -81,7 +81,7 @@ function failing(real: Database): Database {
     run: async (query) => (throwNext(storageErrors), real.run(query)),
     transaction: (work) => real.transaction(work),
     close: () => real.close(),
-  } as Database;
+  };
 }
 
 function change(position: number): TagChange {
