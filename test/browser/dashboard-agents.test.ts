@@ -139,6 +139,28 @@ it("finds instances by a part of their name", async () => {
   await close();
 });
 
+it("shows and calls the instance of the account that is chosen", async () => {
+  await server.api("POST", "/accounts", { id: "b" });
+  for (const query of ["", "?account=b"])
+    await server.api("POST", `/agents/worker/of-two/rpc/done${query}`, []);
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/agents");
+  await page.getByLabel("Account").selectOption("b");
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  await page.goto(`${server.url}/dashboard/accounts/b/agents/worker/of-two/console`);
+  await page.getByText("live", { exact: true }).waitFor();
+  await page.getByLabel("Method").selectOption("plan");
+  await page.getByLabel("Arguments").fill(JSON.stringify([3600, "later"]));
+  await page.getByRole("button", { name: "Call" }).click();
+  await page.getByTestId("call-result").waitFor();
+  await page.getByRole("link", { name: /Schedules \(1\)/ }).waitFor();
+  const ofDefault = await server.api("GET", "/accounts/default/agents/worker/instances/of-two");
+  expect(ofDefault.body.result).toMatchObject({ schedule_count: 0 });
+  await page.goto(`${server.url}/dashboard/accounts/b/agents/worker/of-two`);
+  await page.getByText("live", { exact: true }).waitFor();
+  await close();
+});
+
 it("calls methods in the console, and shows queue, dead letters with replay, schedules, connections, events and SQL", async () => {
   // An instance is made by whoever connects first; here a plain call through the console of another page would do the same.
   const { WebSocket } = await import("ws");

@@ -49,10 +49,12 @@ describe("agents", () => {
     expect((await server.api("GET", instance, undefined, reader)).status).toBe(200);
   });
 
-  it("belong to the account default; another has none", async () => {
+  it("are the same in every account; instances are the account's own", async () => {
     await server.api("POST", "/accounts", { id: "elsewhere" });
-    expect((await server.api("GET", "/accounts/elsewhere/agents")).body.result).toEqual([]);
-    expect((await server.api("GET", "/accounts/elsewhere/agents/counter/instances")).status).toBe(404);
+    const classes = (await server.api("GET", "/accounts/elsewhere/agents")).body.result;
+    expect(classes).toContainEqual(expect.objectContaining({ name: "counter", instance_count: 0 }));
+    expect((await server.api("GET", "/accounts/elsewhere/agents/counter/instances")).body.result).toEqual([]);
+    expect((await server.api("GET", "/accounts/nowhere/agents")).status).toBe(404);
   });
 
   it("that are unknown, and instances that are not there, are 404", async () => {
@@ -325,6 +327,20 @@ describe("the command line", () => {
     expect((await cli("agents", "destroy", "counter", "from-cli")).out).toBe("destroyed counter/from-cli\n");
     expect(await cli("agents", "show", "counter", "from-cli")).toMatchObject({ code: 1 });
     expect((await cli("agents", "call", "counter", "x", "nope")).err).toContain("Method nope does not exist");
+  });
+
+  it("works in the account it is given", async () => {
+    await server.api("POST", "/accounts", { id: "elsewhere" });
+    const inElsewhere = ["--account", "elsewhere"];
+    expect((await cli("agents", "call", "counter", "of-two", "increment", "5")).out).toBe("5\n");
+    expect((await cli("agents", "call", "counter", "of-two", "increment", "7", ...inElsewhere)).out).toBe(
+      "7\n",
+    );
+    expect((await cli("agents", "show", "counter", "of-two", ...inElsewhere)).out).toContain('"count": 7');
+    expect((await cli("agents", "destroy", "counter", "of-two", ...inElsewhere)).code).toBe(0);
+    expect((await cli("agents", "show", "counter", "of-two")).out).toContain('"count": 5');
+    const unknown = await cli("agents", "call", "counter", "of-two", "read", "--account", "nowhere");
+    expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('Account "nowhere" not found') });
   });
 
   it("replays dead letters, by id or all", async () => {

@@ -30,6 +30,25 @@ function counter(name: string, token: string | undefined = ROOT_TOKEN): AgentCon
   return connection.open();
 }
 
+it("reaches the instance of the account that is named, or of the token's own", async () => {
+  await server.api("POST", "/accounts", { id: "b" });
+  const token = await server.token(["agents.edit"], { account: "b" });
+  const open = (client: SignalboxClient, account?: string) => {
+    const connection = client.agent<Counter>({
+      agent: "Counter",
+      name: "of-accounts",
+      ...(account === undefined ? {} : { account }),
+    });
+    connections.push(connection);
+    return connection.open();
+  };
+  const root = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
+  expect(await open(root, "b").stub.increment(5)).toBe(5);
+  expect(await open(new SignalboxClient({ url: server.url, token })).stub.increment(1)).toBe(6);
+  expect(await open(root).stub.increment(1)).toBe(1);
+  expect(() => root.agent({ agent: "Counter", account: "" })).toThrow("account must not be empty");
+});
+
 describe("state", () => {
   it("is known when the connection is ready, and follows what methods and other clients do", async () => {
     const [mine, theirs] = [counter("shared"), counter("shared")];

@@ -24,6 +24,7 @@ import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { closeAll } from "./core/close-all.ts";
+import { DEFAULT_ACCOUNT } from "./core/default-account.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { exposureWarnings, requireOperator } from "./exposure.ts";
 import { createGatewayArea, type GatewayArea } from "./gateway/index.ts";
@@ -96,8 +97,6 @@ export interface Service {
   /** Graceful; calling it twice is the same as once. */
   stop(): Promise<void>;
 }
-
-const DEFAULT_ACCOUNT = "default";
 
 /** Wrong tokens a minute and address before they are answered 429: management clients that hold an old token repeat it. */
 const MAX_WRONG_TOKENS = 300;

@@ -1,4 +1,4 @@
-/** Where an instance lives: `{url}/agents/{kebab-class}/{name}`. */
+/** Where an instance lives: `{url}/agents/{kebab-class}/{name}`, in the account of the token or the one that is named. */
 import { kebabCase } from "@signalbox/protocol";
 
 export interface AgentAddress {
@@ -8,13 +8,16 @@ export interface AgentAddress {
   readonly agent: string;
   /** Instance; default `default`. */
   readonly name?: string;
+  /** Account of the instance. Default: the token's own; for the root token, and where access is public, `default`. */
+  readonly account?: string;
   /** Further query parameters, for the agent's own code to read. */
   readonly query?: Readonly<Record<string, string>>;
 }
 
 /** Throws a TypeError that says which part cannot be. */
-export function checkAddress({ url, agent, name }: AgentAddress): void {
+export function checkAddress({ url, agent, name, account }: AgentAddress): void {
   if (agent === "") throw new TypeError("agent must not be empty");
+  if (account === "") throw new TypeError("account must not be empty");
   // A URL parser removes dot segments even when they are percent-encoded: such an instance cannot be addressed.
   if (name === "" || name === "." || name === "..") throw new TypeError(`"${name}" is not an instance name`);
   if (url !== undefined && !/^https?:$/.test(new URL(url).protocol)) {
@@ -25,13 +28,13 @@ export function checkAddress({ url, agent, name }: AgentAddress): void {
 /** The HTTP address of an instance; throws a TypeError when no URL is given outside a browser. */
 export function agentUrl(address: AgentAddress): URL {
   checkAddress(address);
-  const { url, agent, name = "default", query = {} } = address;
+  const { url, agent, name = "default", account, query = {} } = address;
   const base = url ?? (globalThis as { location?: { origin: string } }).location?.origin;
   if (base === undefined) throw new TypeError("url is required outside a browser");
   const result = new URL(base);
   const path = result.pathname.replace(/\/+$/, "");
   result.pathname = `${path}/agents/${encodeURIComponent(kebabCase(agent))}/${encodeURIComponent(name)}`;
-  result.search = new URLSearchParams(query).toString();
+  result.search = new URLSearchParams(account === undefined ? query : { ...query, account }).toString();
   result.hash = "";
   return result;
 }

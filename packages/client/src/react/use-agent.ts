@@ -36,7 +36,7 @@ export interface UseAgentResult<Agent = unknown> extends ConnectionSnapshot<Stat
 const SERVER_SNAPSHOT = { status: "idle", state: undefined, identity: null, error: null } as const;
 
 /**
- * Connects a component to one instance. Reconnects when `url`, `agent`, `name`, `query` or a `token` given as text change, and on
+ * Connects a component to one instance. Reconnects when `url`, `agent`, `name`, `account`, `query` or a `token` given as text change, and on
  * nothing else: callbacks, a `token` function and the other options may be new at every render.
  */
 export function useAgent<Agent = unknown>(options: UseAgentOptions<Agent>): UseAgentResult<Agent> {
@@ -85,7 +85,8 @@ function currentToken({ token }: AgentConnectionOptions): string | undefined | P
 }
 
 /** What makes it another instance (or another visitor). */
-function addressKey({ url, agent, name, query, token }: AgentConnectionOptions): string {
+function addressKey({ url, agent, name, account, query, token }: AgentConnectionOptions): string {
   const parameters = Object.entries(query ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-  return JSON.stringify([url?.toString(), agent, name, parameters, typeof token === "string" ? token : null]);
+  const credential = typeof token === "string" ? token : null;
+  return JSON.stringify([url?.toString(), agent, name, account, parameters, credential]);
 }

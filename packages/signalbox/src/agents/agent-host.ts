@@ -17,6 +17,7 @@ export interface WebhookOptions {
 }
 
 export interface AgentHost {
+  readonly account: string;
   readonly agent: string;
   readonly name: string;
   /** True in the instance's first life: it has stored nothing but what it stored since. */

@@ -53,6 +53,11 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     return this.#host.name;
   }
 
+  /** Id of the account that this instance belongs to. */
+  get account(): string {
+    return this.#host.account;
+  }
+
   /** Secrets and settings from the service's environment. */
   get env(): Env {
     return this.#host.env as Env;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEST_AGENTS, webhookEvent } from "../../../../test/support/agents.ts";
-import { Authenticator, Sessions, Tokens } from "../accounts/index.ts";
+import { Accounts, Authenticator, Sessions, Tokens } from "../accounts/index.ts";
 import { loadConfig } from "../config/index.ts";
 import { checkConfigFile } from "../config/read-config-file.ts";
 import { systemClock } from "../core/clock.ts";
@@ -48,6 +48,7 @@ async function openArea(): Promise<void> {
       sessions: new Sessions(database, systemClock, tokens),
       allowedHosts: [],
     }),
+    accounts: new Accounts(database, systemClock),
     resourceEvents,
     registry: new Registry(),
     outgoing: new OutgoingWebhooks({ allowPrivateHosts: false, clock: systemClock }),
@@ -71,7 +72,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const target = (name: string) => ({ agent: "event-agent", name });
+const target = (name: string) => ({ account: "default", agent: "event-agent", name });
 const kindOf = async (name: string, id: string, type?: string) =>
   (await area.door.deliver(target(name), webhookEvent(id, type))).kind;
 
@@ -106,7 +107,7 @@ describe("deliver", () => {
   });
 
   it("lets the next copy run when a plain function has returned a promise that failed", async () => {
-    const promising = { agent: "promising-agent", name: "p" };
+    const promising = { account: "default", agent: "promising-agent", name: "p" };
     const deliver = (type: string) => area.door.deliver(promising, webhookEvent("1", type));
     await expect(deliver("fail")).rejects.toThrow("refused");
     expect([(await deliver("push")).kind, (await deliver("push")).kind]).toEqual(["processed", "duplicate"]);
@@ -124,7 +125,7 @@ describe("deliver", () => {
   });
 
   it("gives an agent without onEvent the request to answer", async () => {
-    const plain = { agent: "plain-agent", name: "p" };
+    const plain = { account: "default", agent: "plain-agent", name: "p" };
     const event = webhookEvent("9", "ping");
     expect(await area.door.deliver(plain, event)).toEqual({
       kind: "answered",
@@ -136,9 +137,9 @@ describe("deliver", () => {
   });
 
   it("refuses unknown agents and impossible names", async () => {
-    await expect(area.door.deliver({ agent: "nobody", name: "x" }, webhookEvent("1"))).rejects.toThrow(
-      "Agent not found",
-    );
+    await expect(
+      area.door.deliver({ account: "default", agent: "nobody", name: "x" }, webhookEvent("1")),
+    ).rejects.toThrow("Agent not found");
     await expect(area.door.deliver(target(""), webhookEvent("1"))).rejects.toThrow("Invalid instance name");
   });
 });

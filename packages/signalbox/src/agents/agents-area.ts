@@ -1,18 +1,17 @@
 /** Builds the agents' area: wires store, catalog, directory, doors and management, and is the door webhooks come through. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
-import type { Authenticator } from "../accounts/index.ts";
+import type { Accounts, Authenticator } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
 import type { Database } from "../storage/ports/database.ts";
-import type { InstanceStore } from "../storage/ports/instance-store.ts";
+import type { InstanceRef, InstanceStore } from "../storage/ports/instance-store.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
 import type { TagFeed } from "../storage/ports/tag-feed.ts";
 import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { AGENTS_ACCOUNT } from "./doors/access.ts";
 import { ActivityHub } from "./instance/activity.ts";
 import { ActivityStreams } from "./management/activity-stream.ts";
 import type { AgentClass } from "./agent.ts";
@@ -24,13 +23,14 @@ import { Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
 import { InstanceCatalog } from "./instance/instance-catalog.ts";
 import type { InstanceEnvironment } from "./instance/instance-environment.ts";
+import { keyOf } from "./instance/instance-key.ts";
 import { checkInstanceName } from "./instance/instance-name.ts";
 import { loadAgents } from "./modules/load-agent-modules.ts";
 import { callMethod } from "./instance/method-call.ts";
 import { agentRoutes } from "./management/routes.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./subscriptions/tag-subscriptions.ts";
-import type { TurnOwner } from "./turns/turn.ts";
+import type { CallParts } from "./turns/turn.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
 
 export interface AgentsParts {
@@ -40,6 +40,7 @@ export interface AgentsParts {
   readonly database: Database;
   readonly instanceStore: InstanceStore;
   readonly authenticator: Authenticator;
+  readonly accounts: Pick<Accounts, "find">;
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly outgoing: OutgoingSender;
@@ -85,13 +86,18 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   };
   const directory = new Directory(environment, settings, definitions, (ref) =>
     parts.resourceEvents.deleted({
-      accountId: AGENTS_ACCOUNT,
+      accountId: ref.account,
       type: "agent",
       id: `${ref.agent}/${ref.name}`,
     }),
   );
   const doorOptions: DoorOptions = {
-    access: { mode: settings.access, authorize: settings.authorize, authenticator: parts.authenticator },
+    access: {
+      mode: settings.access,
+      authorize: settings.authorize,
+      authenticator: parts.authenticator,
+      accountExists: (id) => parts.accounts.find(id) !== undefined,
+    },
     definitions,
     directory,
     maxBodyBytes: settings.maxBodyBytes,
@@ -103,7 +109,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     prepare(target) {
       const definition = definitions.get(target.agent);
       try {
-        if (definition !== undefined) directory.get(definition, checkInstanceName(target.name));
+        if (definition !== undefined)
+          directory.get(definition, target.account, checkInstanceName(target.name));
       } catch {
         // The event itself will be told.
       }
@@ -111,7 +118,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     async deliver(target, event) {
       const definition = definitions.get(target.agent);
       if (definition === undefined) throw new SignalboxError("agent_not_found");
-      return deliver(directory.get(definition, checkInstanceName(target.name)), event);
+      return deliver(directory.get(definition, target.account, checkInstanceName(target.name)), event);
     },
   };
   const tagSubscriptions = new TagSubscriptions({
@@ -148,7 +155,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       if (unknown !== undefined)
         throw new ConfigError(`agents.tagChanges: no agent is called "${unknown.agent}"`);
       hub.start();
-      await directory.start();
+      directory.start();
       tagSubscriptions.start();
     },
     firstCommands: (url, tokenExpression) => [
@@ -170,11 +177,12 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   };
 }
 
-/** A call between agents: any method of the called agent's own class, as both are the operator's code. */
+/** A call between instances of one account: any method of the called agent's own class, as both are the operator's code. */
 async function callAgent(
   definitions: ReadonlyMap<string, AgentDefinition>,
   directory: Directory,
-  ...[target, method, args, callers]: Parameters<TurnOwner["callAgent"]>
+  target: InstanceRef,
+  ...[method, args, callers]: CallParts
 ): Promise<unknown> {
   const definition = definitions.get(target.agent);
   if (definition === undefined)
@@ -183,11 +191,11 @@ async function callAgent(
   if (!definition.hasMethod(method)) {
     throw new SignalboxError("agent_method_unknown", { message: `Method ${method} does not exist` });
   }
-  if (!definition.isInterleaving && callers.includes(`${target.agent}/${name}`)) {
+  if (!definition.isInterleaving && callers.includes(keyOf(target))) {
     throw new SignalboxError("agent_call_cycle", {
       message: `${target.agent}/${name} is waiting for this call and cannot answer it`,
     });
   }
-  const result = await callMethod(directory.get(definition, name), method, args, { callers });
+  const result = await callMethod(directory.get(definition, target.account, name), method, args, { callers });
   return result === undefined ? undefined : JSON.parse(result);
 }

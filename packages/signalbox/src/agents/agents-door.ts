@@ -1,8 +1,9 @@
 /** What the rest of the service may ask of the agent runtime. */
 import type { WebhookEvent } from "./webhook-event.ts";
 
-/** Where a delivery goes: the agent by its kebab-case name, the instance by its (already sanitised) name. */
+/** Where a delivery goes: the account of its source, the agent by its kebab-case name, the instance by its (already sanitised) name. */
 export interface DeliveryTarget {
+  readonly account: string;
   readonly agent: string;
   readonly name: string;
 }

@@ -123,10 +123,18 @@ export const agentCommands: readonly Command[] = [
     words: ["agents", "call"],
     positionals: ["<agent>", "<name>", "<method>", "[arguments...]"],
     summary: "Call a method; each argument is JSON, or text when it is not.",
-    options: CLIENT_OPTIONS,
+    options: [
+      {
+        ...ACCOUNT_OPTION,
+        summary: "account of the instance (default: the token's; for the root token, default)",
+      },
+      ...CLIENT_OPTIONS,
+    ],
     async run(context) {
       const [, , method = "", ...args] = context.positionals;
-      const path = `/agents/${segment(context, 0)}/${segment(context, 1)}/rpc/${encodeURIComponent(method)}`;
+      const account = context.option("account");
+      const query = account === undefined ? "" : `?account=${encodeURIComponent(account)}`;
+      const path = `/agents/${segment(context, 0)}/${segment(context, 1)}/rpc/${encodeURIComponent(method)}${query}`;
       const result = await (await context.client()).request("POST", path, args.map(parseArgument));
       context.print(result, (value) => `${JSON.stringify(value, null, 2)}\n`);
     },

@@ -1,5 +1,6 @@
 /** Keys of the agents' area. */
 import { z } from "zod";
+import { accountKey } from "./account-key.ts";
 
 const kibibytes = (count: number) => count * 1024;
 
@@ -48,13 +49,13 @@ export const agentsConfig = z
       .default(kibibytes(4 * 1024)),
     /** How often connections are pinged; one that does not answer until the next ping is cut. Default 30 s. */
     pingIntervalMs: z.int().min(50).default(30_000),
-    /** Instances that get every change of an account's tags as an event. `agent` is the class's kebab-case name. Default none. */
+    /** Instances that get every change of their account's tags as an event. `agent` is the class's kebab-case name. Default none. */
     tagChanges: z
       .array(
         z.strictObject({
           agent: z.string().min(1),
           name: z.string().min(1).default("default"),
-          account: z.string().min(1).default("default"),
+          account: accountKey,
         }),
       )
       .default([]),

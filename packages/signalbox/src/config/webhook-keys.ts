@@ -1,5 +1,6 @@
 /** The configuration file's keys for incoming and outgoing webhooks. */
 import { z } from "zod";
+import { accountKey } from "./account-key.ts";
 
 const mebibytes = (count: number) => count * 1024 * 1024;
 
@@ -58,8 +59,8 @@ const source = z.strictObject({
     .optional(),
   /** How far a signed time may be from ours, either way. Default: the scheme's window (300 s, Linear 60 s). */
   toleranceSeconds: z.int().min(1).max(86_400).optional(),
-  /** Account whose operators see the source and its deliveries. Default `default`. */
-  account: z.string().min(1).default("default"),
+  /** Account that the source, its deliveries and the instances it reaches belong to. Default `default`. */
+  account: accountKey,
 });
 
 export const webhookKeys = z

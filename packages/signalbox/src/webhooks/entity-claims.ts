@@ -1,5 +1,5 @@
 /**
- * Keeps two entities off one instance. Plain names are not one-to-one, so the first entity that arrives under an ambiguous name owns it
+ * Keeps two entities of an account off one instance. Plain names are not one-to-one, so the first entity that arrives under an ambiguous name owns it
  * for good; another one with the same plain name gets its reversible name.
  *
  * Invariants:
@@ -21,6 +21,7 @@ import { isAmbiguous, normalise, toInstanceName } from "./instance-name.ts";
 const MAX_KNOWN = 50_000;
 
 interface Claim {
+  readonly account: string;
   readonly agent: string;
   readonly name: string;
   readonly entity: string;
@@ -40,6 +41,7 @@ export class EntityClaims {
 
   /** The instance name of an entity whose plain name is `name`; synchronous, and without `onName`, for everything seen before. */
   resolve(
+    account: string,
     agent: string,
     name: string,
     entity: string,
@@ -47,16 +49,22 @@ export class EntityClaims {
   ): string | Promise<string> {
     if (!isAmbiguous(name)) return name;
     const wanted = normalise(entity);
-    const owner = this.#owners.get(keyOf(agent, name));
+    const owner = this.#owners.get(keyOf(account, agent, name));
     if (owner !== undefined) return nameFor(name, wanted, owner);
-    return this.#claim(agent, name, wanted, onName).then((first) => nameFor(name, wanted, first));
+    return this.#claim(account, agent, name, wanted, onName).then((first) => nameFor(name, wanted, first));
   }
 
-  #claim(agent: string, name: string, entity: string, onName: (name: string) => void): Promise<string> {
+  #claim(
+    account: string,
+    agent: string,
+    name: string,
+    entity: string,
+    onName: (name: string) => void,
+  ): Promise<string> {
     return new Promise((resolve, reject) => {
       // Claims that come while this turn of the event loop lasts share one transaction.
       if (this.#waiting.length === 0) setImmediate(() => void this.#write());
-      this.#waiting.push({ agent, name, entity, onName, resolve, reject });
+      this.#waiting.push({ account, agent, name, entity, onName, resolve, reject });
     });
   }
 
@@ -71,16 +79,17 @@ export class EntityClaims {
     try {
       const owners = await this.#database.transaction(async (tx) => {
         const found: string[] = [];
-        for (const { agent, name, entity } of claims) {
+        for (const { account, agent, name, entity } of claims) {
           const { changes } = await tx.run(
-            sql`INSERT INTO webhook_entity (agent, name, entity) VALUES (${agent}, ${name}, ${entity})
-                ON CONFLICT (agent, name) DO NOTHING`,
+            sql`INSERT INTO webhook_entity (account_id, agent, name, entity) VALUES (${account}, ${agent}, ${name}, ${entity})
+                ON CONFLICT (account_id, agent, name) DO NOTHING`,
           );
           const row =
             changes === 1
               ? { entity }
               : await tx.get<{ entity: string }>(
-                  sql`SELECT entity FROM webhook_entity WHERE agent = ${agent} AND name = ${name}`,
+                  sql`SELECT entity FROM webhook_entity
+                      WHERE account_id = ${account} AND agent = ${agent} AND name = ${name}`,
                 );
           found.push(row?.entity ?? entity);
         }
@@ -90,9 +99,9 @@ export class EntityClaims {
       });
       // A quick disk may have been quicker.
       tell(owners);
-      claims.forEach(({ agent, name, entity, resolve }, i) => {
+      claims.forEach(({ account, agent, name, entity, resolve }, i) => {
         const owner = owners[i] ?? entity;
-        this.#owners.set(keyOf(agent, name), owner);
+        this.#owners.set(keyOf(account, agent, name), owner);
         resolve(owner);
       });
     } catch (error) {
@@ -119,6 +128,6 @@ function nameFor(plain: string, entity: string, owner: string): string {
   return reversible;
 }
 
-function keyOf(agent: string, name: string): string {
-  return `${agent}\0${name}`;
+function keyOf(account: string, agent: string, name: string): string {
+  return `${account}\0${agent}\0${name}`;
 }

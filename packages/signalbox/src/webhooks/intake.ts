@@ -134,7 +134,7 @@ export class Intake {
     const eventId = isRepeat
       ? `${record.deliveryId}#replay-${ulid(this.#parts.clock.now())}`
       : record.deliveryId;
-    const target = { agent: record.agent, name: record.instance };
+    const target = { account: record.accountId, agent: record.agent, name: record.instance };
     return { outcome: await this.#parts.agents.deliver(target, { ...event, id: eventId }), eventId };
   }
 
@@ -160,7 +160,7 @@ export class Intake {
     trace.instance = name;
     this.#parts.admission.enter();
     return this.#parts.agents
-      .deliver({ agent: source.agent, name }, event)
+      .deliver({ account: source.accountId, agent: source.agent, name }, event)
       .then(this.#onEnd, this.#onFailure);
   }
 
@@ -187,10 +187,10 @@ export class Intake {
     }
     if (source.entityForm === "reversible") return requireName(toInstanceName(entity, "reversible"));
     const { claims, agents, admission } = this.#parts;
-    const { agent } = source;
-    return claims.resolve(agent, plain, entity, (name) => {
+    const { accountId: account, agent } = source;
+    return claims.resolve(account, agent, plain, entity, (name) => {
       // A delivery that will be refused must not leave an instance behind.
-      if (admission.hasRoom) agents.prepare({ agent, name });
+      if (admission.hasRoom) agents.prepare({ account, agent, name });
     });
   }
 

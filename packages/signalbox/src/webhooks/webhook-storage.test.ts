@@ -164,7 +164,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
 
   it("the first entity owns an ambiguous name, whoever asks and however often, also after a restart", async () => {
     const claims = new EntityClaims(database);
-    const resolve = (entity: string, by = claims) => by.resolve("webhook-agent", "a-b-c", entity);
+    const resolve = (entity: string, by = claims) => by.resolve("default", "webhook-agent", "a-b-c", entity);
     expect(await Promise.all([resolve("a/b-c"), resolve("a-b/c"), resolve("A/B-C")])).toEqual([
       "a-b-c",
       "a-b_2fc",
@@ -175,7 +175,8 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect(await resolve("a-b/c", restarted)).toBe("a-b_2fc");
     expect(await resolve("a/b-c", restarted)).toBe("a-b-c");
     expect(await resolve("a-b-c", restarted)).toBe("a-b-c");
-    expect(await restarted.resolve("other-agent", "a-b-c", "a-b/c")).toBe("a-b-c");
+    expect(await restarted.resolve("default", "other-agent", "a-b-c", "a-b/c")).toBe("a-b-c");
+    expect(await restarted.resolve("acme", "webhook-agent", "a-b-c", "a-b/c")).toBe("a-b-c");
   });
 
   it("a claim's name is told once, before the claim is durable", async () => {
@@ -183,19 +184,19 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     const tell = (name: string) => told.push(name);
     const claims = new EntityClaims(database);
     const both = [
-      claims.resolve("teller", "x-y-z", "x/y-z", tell),
-      claims.resolve("teller", "x-y-z", "x-y/z", tell),
+      claims.resolve("default", "teller", "x-y-z", "x/y-z", tell),
+      claims.resolve("default", "teller", "x-y-z", "x-y/z", tell),
     ].map(async (claim) => {
       const name = await claim;
       expect(told).toContain(name);
       return name;
     });
     expect(await Promise.all(both)).toEqual(["x-y-z", "x-y_2fz"]);
-    expect(claims.resolve("teller", "x-y-z", "x/y-z", tell)).toBe("x-y-z");
+    expect(claims.resolve("default", "teller", "x-y-z", "x/y-z", tell)).toBe("x-y-z");
     expect(told).toEqual(["x-y-z", "x-y_2fz"]);
   });
 
   it("a name that cannot be shared needs no claim", () => {
-    expect(new EntityClaims(database).resolve("webhook-agent", "cus_1", "cus_1")).toBe("cus_1");
+    expect(new EntityClaims(database).resolve("default", "webhook-agent", "cus_1", "cus_1")).toBe("cus_1");
   });
 });

@@ -23,8 +23,11 @@ export function AgentsPage() {
       <ResourceView of={agents}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title="No agents in this account">
-              <p>Instances belong to the account default: switch to it at the left.</p>
+            <EmptyState title="No agents">
+              <p>
+                Name a file that exports agent classes with <code>--agents</code>, or in{" "}
+                <code>agents.modules</code> of the configuration.
+              </p>
             </EmptyState>
           ) : (
             <Table

@@ -51,13 +51,13 @@ export async function handleHttp(
   context: RequestContext,
 ): Promise<void> {
   const found = findAccess(options.access, request, context.query);
-  const { level, principal } = found instanceof Promise ? await found : found;
+  const { account, level, principal } = found instanceof Promise ? await found : found;
   const target = findTarget(options.definitions, context);
   const method = request.method ?? "GET";
   const isCall = target.rest.length === 2 && target.rest[0] === RPC_SEGMENT;
   const isSafe = (method === "GET" || method === "HEAD") && !isCall;
   if (level === "read" && !isSafe) throw new SignalboxError("forbidden");
-  if (isCall) return handleCall(options, target, request, response, context);
+  if (isCall) return handleCall(options, account, target, request, response, context);
 
   // The body is read before the turn begins: a slow upload holds up nobody.
   const body = isSafe ? undefined : await context.readBody(options.maxBodyBytes);
@@ -65,7 +65,7 @@ export async function handleHttp(
     ...(body === undefined || body.length === 0 ? {} : { body }),
     isCredentialHidden: options.access.mode === "token",
   });
-  const instance = options.directory.get(target.definition, target.name);
+  const instance = options.directory.get(target.definition, account, target.name);
   const answer = await instance.run({
     kind: "request",
     label: `${method} ${context.path}`,
@@ -88,6 +88,7 @@ export async function handleHttp(
 
 async function handleCall(
   options: DoorOptions,
+  account: string,
   { definition, name, rest }: AgentTarget,
   request: IncomingMessage,
   response: ServerResponse,
@@ -106,7 +107,7 @@ async function handleCall(
   }
   let result: string | undefined;
   try {
-    result = await callMethod(options.directory.get(definition, name), method, args);
+    result = await callMethod(options.directory.get(definition, account, name), method, args);
   } catch (error) {
     throw error instanceof SignalboxError
       ? error

@@ -13,6 +13,7 @@ import { type Access, findAccess, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
 import { closed, connect, receive } from "../connections/connection-turns.ts";
+import { instanceKey } from "../instance/instance-key.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { toWebRequest } from "./web-request.ts";
 
@@ -72,13 +73,13 @@ export class WebSocketDoor {
     webSocket: WebSocket,
     context: RequestContext,
     { definition, name }: AgentTarget,
-    { level, principal }: Access,
+    { account, level, principal }: Access,
   ): void {
     const query = new URLSearchParams(context.query);
     const uri = withoutToken(request.url ?? "/");
     const givenId = query.get("_pk") ?? "";
     const id = givenId === "" || givenId.length > MAX_ID_LENGTH ? randomUUID() : givenId;
-    const group = this.#hub.group(`${definition.kebab}/${name}`);
+    const group = this.#hub.group(instanceKey(account, definition.kebab, name));
     const connection = new LiveConnection(group, id, uri, webSocket, socket, level === "read");
     this.#hub.add(group, connection);
     const stopWatching =
@@ -95,7 +96,7 @@ export class WebSocketDoor {
       const { code, reason } = closeCodeOf(toSignalboxError(error));
       connection.closeNow(code, reason);
     };
-    const instance = () => this.#options.directory.get(definition, name);
+    const instance = () => this.#options.directory.get(definition, account, name, group.key);
 
     webSocket.on("pong", () => {
       connection.isAlive = true;

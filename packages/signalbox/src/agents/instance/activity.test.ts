@@ -1,9 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { Activity, type ActivityEvent, ActivityHub } from "./activity.ts";
+import { keyOf } from "./instance-key.ts";
+
+const activityOf = (hub: ActivityHub, name: string, account = "default") => {
+  const ref = { account, agent: "counter", name };
+  return new Activity(hub, keyOf(ref), ref);
+};
 
 describe("the activity of an instance", () => {
   it("is its last twenty events, newest first, each with what belongs to it", () => {
-    const activity = new Activity(new ActivityHub(), "counter", "a");
+    const activity = activityOf(new ActivityHub(), "a");
     activity.record("start", 1, { new: true });
     for (let i = 0; i < 50; i++) {
       activity.recordTurn(i, "rpc", `call ${i}`, 1.234, i === 48 ? "it failed" : null);
@@ -25,9 +31,10 @@ describe("the activity of an instance", () => {
   it("is told to those who listen to this instance, and to no others", () => {
     const hub = new ActivityHub();
     const heard: ActivityEvent[] = [];
-    const stop = hub.listen("counter/a", (event) => heard.push(event));
-    new Activity(hub, "counter", "b").recordState(1, 2, "server");
-    const activity = new Activity(hub, "counter", "a");
+    const stop = hub.listen("default/counter/a", (event) => heard.push(event));
+    activityOf(hub, "b").recordState(1, 2, "server");
+    activityOf(hub, "a", "other").recordState(1, 2, "server");
+    const activity = activityOf(hub, "a");
     activity.recordState(1, 2, "server");
     for (let i = 0; i < 30; i++) activity.recordState(2, 3, "client");
     stop();

@@ -2,6 +2,8 @@
  * What instances are doing, for people who watch: a live tail for whoever listens, and the last few events of each instance in
  * memory. Costs next to nothing when nobody looks.
  */
+import type { InstanceRef } from "../../storage/ports/instance-store.ts";
+
 export type ActivityType =
   | "start"
   | "hibernate"
@@ -73,14 +75,17 @@ export class ActivityHub {
 /** The last events of one instance. */
 export class Activity {
   readonly #hub: ActivityHub;
+  readonly #key: string;
   readonly #agent: string;
   readonly #name: string;
   readonly #slots: Slot[] = [];
   /** The slot of the oldest event, once all are in use. */
   #next = 0;
 
-  constructor(hub: ActivityHub, agent: string, name: string) {
+  /** `key` is what listeners name the instance by. */
+  constructor(hub: ActivityHub, key: string, { agent, name }: InstanceRef) {
     this.#hub = hub;
+    this.#key = key;
     this.#agent = agent;
     this.#name = name;
   }
@@ -134,7 +139,7 @@ export class Activity {
   }
 
   #tell(slot: Slot): void {
-    this.#hub.emit(`${this.#agent}/${this.#name}`, () => this.#toEvent(slot));
+    this.#hub.emit(this.#key, () => this.#toEvent(slot));
   }
 
   #toEvent(slot: Slot): ActivityEvent {

@@ -9,7 +9,7 @@ import { SqliteDatabase } from "../../storage/sqlite/sqlite-database.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import { InstanceCatalog } from "./instance-catalog.ts";
 
-const REF = { agent: "a", name: "x" };
+const REF = { account: "default", agent: "a", name: "x" };
 const NOW = 1_000_000;
 
 let folder: string;

@@ -36,6 +36,11 @@ export class CatalogPresence {
     this.#nextDueAt = this.#indexedDueAt;
   }
 
+  /** The catalog has it. */
+  get isKnown(): boolean {
+    return !this.#isNew;
+  }
+
   /** The database is open. */
   opened(at: number, isDatabaseNew: boolean): void {
     if (this.#isNew) this.#await(this.#catalog.register(this.#ref, at));

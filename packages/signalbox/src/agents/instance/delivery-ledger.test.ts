@@ -12,7 +12,7 @@ import { Transactions } from "../turns/transactions.ts";
 import { DeliveryLedger } from "./delivery-ledger.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-const REF = { agent: "test", name: "x" };
+const REF = { account: "default", agent: "test", name: "x" };
 
 let folder: string;
 let files: InstanceFiles;

@@ -1,11 +1,11 @@
 /**
- * Finds the one instance of `(agent, name)` in memory or brings it there, and sends idle ones to sleep.
+ * Finds the one instance of `(account, agent, name)` in memory or brings it there, and sends idle ones to sleep.
  *
  * Invariants:
  * 1. At most one instance per key takes events; a successor opens the database only after the predecessor has closed it.
  * 2. The number of open databases is bounded: past the limit the instance idle longest leaves first, and if none is idle, new ones are
  *    refused with `overloaded` rather than opened.
- * 3. Work of sleeping instances is found through the catalog's `next_due_at` alone; one timer serves all of them.
+ * 3. Work of sleeping instances is found through the catalog's `next_due_at` alone (`Waker`).
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { RecencyList } from "../../core/recency-list.ts";
@@ -13,17 +13,15 @@ import type { InstanceRef } from "../../storage/ports/instance-store.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
 import { runOutsideTurns } from "../turns/current-turn.ts";
 import { type InstanceReader, readerOf } from "./inspection.ts";
-import { Instance, type InstanceEvents, type InstanceParts } from "./instance.ts";
+import { Instance, type InstanceEvents, type InstanceParts, type Leaving } from "./instance.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
+import { instanceKey, keyOf } from "./instance-key.ts";
+import { Waker } from "./waker.ts";
 
 export interface DirectoryLimits {
   readonly maxActiveInstances: number;
   readonly idleTimeoutMs: number;
 }
-
-/** Instances woken by one look at the catalog; more are woken by the next. */
-const WAKE_BATCH = 100;
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class Directory {
   readonly #environment: InstanceEnvironment;
@@ -34,9 +32,8 @@ export class Directory {
   readonly #byUse = new RecencyList<Instance>();
   readonly #leaving = new Map<string, Promise<void>>();
   readonly #events: InstanceEvents;
+  readonly #waker: Waker;
   #sweepTimer: NodeJS.Timeout | undefined;
-  #wakeTimer: NodeJS.Timeout | undefined;
-  #wakeAt = Number.POSITIVE_INFINITY;
   #isStopping = false;
 
   constructor(
@@ -49,9 +46,20 @@ export class Directory {
     this.#limits = limits;
     this.#definitions = definitions;
     this.#onDestroy = onDestroy;
+    this.#waker = new Waker({
+      ...environment,
+      agents: () => definitions.keys(),
+      // The other half is for events from outside.
+      maxBusy: Math.max(1, Math.floor(limits.maxActiveInstances / 2)),
+      isInMemory: (ref) => this.#instances.has(keyOf(ref)),
+      wake: (ref) => this.#wake(ref),
+    });
     this.#events = {
-      onIdle: () => this.#shrink(),
-      onLeave: (instance, closed, wakeAt) => this.#onLeave(instance, closed, wakeAt),
+      onIdle: (instance) => {
+        this.#shrink();
+        this.#waker.onIdle(instance);
+      },
+      onLeave: (instance, left) => this.#onLeave(instance, left),
       onDestroyRequest: (instance) => this.#destroySoon(instance),
     };
   }
@@ -66,38 +74,36 @@ export class Directory {
     return count;
   }
 
-  /** The instance, started if it was not in memory. Throws `overloaded` when no more can be opened. */
-  get(definition: AgentDefinition, name: string): Instance {
-    const key = `${definition.kebab}/${name}`;
+  /** The instance, started if it was not in memory. Throws `overloaded` when no more can be opened. `key` is for callers that have it. */
+  get(
+    definition: AgentDefinition,
+    account: string,
+    name: string,
+    key: string = instanceKey(account, definition.kebab, name),
+  ): Instance {
     const known = this.#instances.get(key);
     if (known !== undefined) {
       this.#byUse.use(known);
       return known;
     }
     if (this.#isStopping) throw new SignalboxError("stopping", { headers: { "retry-after": "1" } });
-    this.#shrink(1);
-    if (this.#instances.size >= this.#limits.maxActiveInstances) {
+    if (!this.#hasRoom()) {
       throw new SignalboxError("overloaded", {
         message: "Too many instances are busy",
         headers: { "retry-after": "1" },
       });
     }
-    const instance = new Instance(this.#environment, this.#events, definition, name);
-    this.#instances.set(key, instance);
-    this.#byUse.use(instance);
-    // The start belongs to no turn, also when another agent's call caused it.
-    runOutsideTurns(() => instance.start(this.#whenRoom(key)));
-    return instance;
+    return this.#bring(definition, { account, agent: definition.kebab, name }, key, false);
   }
 
   /** The instance if it is in memory. */
   find(ref: InstanceRef): Instance | undefined {
-    return this.#instances.get(`${ref.agent}/${ref.name}`);
+    return this.#instances.get(keyOf(ref));
   }
 
   /** Reads an instance that exists: in a turn of its own if it is in memory, else from its file without running any of its code. */
   async read<T>(ref: InstanceRef, label: string, work: (reader: InstanceReader) => T): Promise<T> {
-    const key = `${ref.agent}/${ref.name}`;
+    const key = keyOf(ref);
     for (;;) {
       const instance = this.#instances.get(key);
       if (instance !== undefined)
@@ -121,11 +127,11 @@ export class Directory {
   /** Changes an instance's own tables in a turn of it, so that what becomes due runs. */
   change<T>(
     definition: AgentDefinition,
-    name: string,
+    { account, name }: InstanceRef,
     label: string,
     work: (parts: InstanceParts) => T,
   ): Promise<T> {
-    const instance = this.get(definition, name);
+    const instance = this.get(definition, account, name);
     return instance.run({
       kind: "manage",
       label,
@@ -142,10 +148,10 @@ export class Directory {
     }
   }
 
-  async start(): Promise<void> {
+  start(): void {
     const sweepMs = Math.max(50, Math.min(this.#limits.idleTimeoutMs / 2, 5000));
     this.#sweepTimer = setInterval(() => this.#sweep(), sweepMs).unref();
-    await this.#wakeDue();
+    this.#waker.start();
   }
 
   /** From now on no instance is brought into memory; those that are there go on. */
@@ -156,7 +162,7 @@ export class Directory {
   async stop(): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#sweepTimer);
-    clearTimeout(this.#wakeTimer);
+    await this.#waker.stop();
     const reason = new SignalboxError("stopping", { headers: { "retry-after": "1" } });
     await Promise.all([...this.#instances.values()].map((instance) => instance.end(reason)));
     await Promise.all(this.#leaving.values());
@@ -164,7 +170,7 @@ export class Directory {
 
   /** Removes the instance and everything it stored; events that were waiting for it fail. */
   async destroy(ref: InstanceRef): Promise<void> {
-    const key = `${ref.agent}/${ref.name}`;
+    const key = keyOf(ref);
     this.#environment.hub.find(key)?.dismiss(4410, "the instance was destroyed");
     await this.#instances.get(key)?.end(new SignalboxError("agent_destroyed"));
     const removed = (this.#leaving.get(key) ?? Promise.resolve()).then(() => this.#remove(ref));
@@ -191,6 +197,29 @@ export class Directory {
     return Promise.resolve();
   }
 
+  /** For the waker: null when there is no room. */
+  #wake(ref: InstanceRef): Instance | null {
+    const definition = this.#definitions.get(ref.agent);
+    if (definition === undefined || this.#isStopping || !this.#hasRoom()) return null;
+    return this.#bring(definition, ref, keyOf(ref), true);
+  }
+
+  /** Sends an idle instance to sleep if that is needed. */
+  #hasRoom(): boolean {
+    this.#shrink(1);
+    return this.#instances.size < this.#limits.maxActiveInstances;
+  }
+
+  #bring(definition: AgentDefinition, ref: InstanceRef, key: string, isWoken: boolean): Instance {
+    const { account, agent, name } = ref;
+    const instance = new Instance(this.#environment, this.#events, definition, { account, agent, name }, key);
+    this.#instances.set(key, instance);
+    this.#byUse.use(instance);
+    // The start belongs to no turn, also when another agent's call caused it.
+    runOutsideTurns(() => instance.start(this.#whenRoom(key), isWoken));
+    return instance;
+  }
+
   /** Resolves when the predecessor is gone, and those on their way out hold few files. */
   async #whenRoom(key: string): Promise<void> {
     const maxLeaving = Math.ceil(this.#limits.maxActiveInstances / 4);
@@ -198,11 +227,11 @@ export class Directory {
     while (this.#leaving.size > maxLeaving) await Promise.race(this.#leaving.values());
   }
 
-  #onLeave(instance: Instance, closed: Promise<void>, wakeAt: number | null): void {
+  #onLeave(instance: Instance, { closed, wakeAt, hasFailed }: Leaving): void {
     if (this.#instances.get(instance.key) === instance) this.#instances.delete(instance.key);
     this.#byUse.delete(instance);
     this.#hold(instance.key, closed);
-    if (wakeAt !== null) this.#wakeBy(wakeAt);
+    this.#waker.onLeave(instance, wakeAt, hasFailed);
   }
 
   #hold(key: string, until: Promise<void>): void {
@@ -233,36 +262,6 @@ export class Directory {
       // Closing folds the log into the file, which blocks for a moment: one at a time, the rest with the next look.
       setImmediate(() => this.#sweep());
       return;
-    }
-  }
-
-  #wakeBy(at: number): void {
-    if (at >= this.#wakeAt || this.#isStopping) return;
-    this.#wakeAt = at;
-    clearTimeout(this.#wakeTimer);
-    const delay = Math.max(0, Math.min(at - this.#environment.clock.now(), MAX_TIMER_MS));
-    this.#wakeTimer = setTimeout(() => void this.#wakeDue(), delay).unref();
-  }
-
-  async #wakeDue(): Promise<void> {
-    const { catalog, clock, logger } = this.#environment;
-    this.#wakeAt = Number.POSITIVE_INFINITY;
-    try {
-      await catalog.flush();
-      const now = clock.now();
-      const due = await catalog.due(now, WAKE_BATCH + this.#instances.size);
-      const asleep = due.filter(({ agent, name }) => !this.#instances.has(`${agent}/${name}`));
-      for (const { agent, name } of asleep.slice(0, WAKE_BATCH)) {
-        const definition = this.#definitions.get(agent);
-        // Work of an agent whose module is not loaded any more waits until it is again.
-        if (definition !== undefined && !this.#isStopping) this.get(definition, name);
-      }
-      const next = await catalog.nextDueAfter(now);
-      if (asleep.length > WAKE_BATCH) this.#wakeBy(now + 100);
-      else if (next !== null) this.#wakeBy(next);
-    } catch (error) {
-      logger.warn({ err: error }, "waking instances with due work failed; trying again");
-      this.#wakeBy(clock.now() + 1000);
     }
   }
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { migrate } from "../../storage/migrate.ts";
 import { rawSql } from "../../storage/ports/sql.ts";
 import { SqliteDatabase } from "../../storage/sqlite/sqlite-database.ts";
-import { InstanceCatalog } from "./instance-catalog.ts";
+import { type DueEntry, InstanceCatalog } from "./instance-catalog.ts";
 
 let folder: string;
 let database: SqliteDatabase;
@@ -24,7 +24,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const ref = (name: string) => ({ agent: "a", name });
+const ref = (name: string) => ({ account: "default", agent: "a", name });
 
 it("an instance is listed once, and what is due is found in order", async () => {
   await Promise.all([
@@ -33,11 +33,52 @@ it("an instance is listed once, and what is due is found in order", async () => 
     catalog.register(ref("x"), 3),
   ]);
   await Promise.all([catalog.setDue(ref("x"), 50), catalog.setDue(ref("y"), 40)]);
-  expect((await catalog.list("a", { limit: 10 })).map(({ name }) => name)).toEqual(["x", "y"]);
-  expect((await catalog.due(45, 10)).map(({ name }) => name)).toEqual(["y"]);
-  expect(await catalog.nextDueAfter(45)).toBe(50);
+  expect((await catalog.list("default", "a", { limit: 10 })).map(({ name }) => name)).toEqual(["x", "y"]);
+  expect((await catalog.due("a", 45, undefined, 10)).map(({ name }) => name)).toEqual(["y"]);
+  expect(await catalog.nextDueAfter("a", 45)).toBe(50);
   await catalog.setDue(ref("x"), null);
-  expect(await catalog.nextDueAfter(45)).toBeNull();
+  expect(await catalog.nextDueAfter("a", 45)).toBeNull();
+});
+
+it("accounts' instances of one name are apart", async () => {
+  const other = { ...ref("x"), account: "acme" };
+  await Promise.all([catalog.register(ref("x"), 1), catalog.register(other, 2)]);
+  await catalog.setDue(other, 60);
+  expect(await catalog.find(ref("x"))).toMatchObject({ account: "default", createdAt: 1, nextDueAt: null });
+  expect(await catalog.list("acme", "a", { limit: 10 })).toEqual([
+    expect.objectContaining({ account: "acme", name: "x", createdAt: 2, nextDueAt: 60 }),
+  ]);
+  expect(await catalog.findMany("acme", "a", ["x"])).toHaveLength(1);
+  await catalog.remove(other);
+  expect(await catalog.count("acme", "a")).toBe(0);
+  expect(await catalog.count("default", "a")).toBe(1);
+});
+
+it("due instances of all accounts are read page by page, though many are due at the same time, and those of other agents are not", async () => {
+  await database.run(
+    rawSql(`INSERT INTO agent_instance (account_id, agent, name, created_at, last_active_at, next_due_at)
+      WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99)
+      SELECT 'account-' || (i % 3), CASE WHEN i < 50 THEN 'a' ELSE 'gone' END, printf('name-%02d', i), 0, 0, 10 + i / 20 FROM n`),
+  );
+  const names: string[] = [];
+  for (let after: DueEntry | undefined; ;) {
+    const page = await catalog.due("a", 100, after, 7);
+    names.push(...page.map(({ name }) => name));
+    after = page.at(-1);
+    if (page.length < 7) break;
+  }
+  expect(names).toHaveLength(50);
+  expect(new Set(names).size).toBe(50);
+  expect(names.slice(0, 20).toSorted().at(-1)).toBe("name-19");
+  const plan = await database.all<{ detail: string }>(
+    rawSql(`EXPLAIN QUERY PLAN SELECT name FROM agent_instance WHERE agent = 'a' AND next_due_at <= 100
+      AND (next_due_at, account_id, name) > (10, 'x', 'y') ORDER BY next_due_at, account_id, name LIMIT 7`),
+  );
+  expect(plan.map(({ detail }) => detail)).toEqual([
+    expect.stringMatching(
+      /SEARCH agent_instance USING .*INDEX agent_instance_by_due \(agent=\? AND \(next_due_at,account_id,name\)>/,
+    ),
+  ]);
 });
 
 it("what could not be written is written later, with what changed meanwhile", async () => {
@@ -53,14 +94,13 @@ it("what could not be written is written later, with what changed meanwhile", as
 
 it("100,000 instances are listed and searched page by page", async () => {
   await database.run(
-    rawSql(`INSERT INTO agent_instance (agent, name, created_at, last_active_at)
+    rawSql(`INSERT INTO agent_instance (account_id, agent, name, created_at, last_active_at)
       WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999)
-      SELECT 'a', printf('name-%06d', i), i, i FROM n`),
+      SELECT 'default', 'a', printf('name-%06d', i), i, i FROM n`),
   );
-  expect((await catalog.list("a", { after: "name-050000", limit: 2 })).map(({ name }) => name)).toEqual([
-    "name-050001",
-    "name-050002",
-  ]);
-  expect(await catalog.list("a", { search: "E-0999", limit: 5000 })).toHaveLength(100);
-  expect(await catalog.count("a")).toBe(100_000);
+  expect(
+    (await catalog.list("default", "a", { after: "name-050000", limit: 2 })).map(({ name }) => name),
+  ).toEqual(["name-050001", "name-050002"]);
+  expect(await catalog.list("default", "a", { search: "E-0999", limit: 5000 })).toHaveLength(100);
+  expect(await catalog.count("default", "a")).toBe(100_000);
 });

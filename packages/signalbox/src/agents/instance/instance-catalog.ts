@@ -9,19 +9,27 @@
 import type { Database, Queryable } from "../../storage/ports/database.ts";
 import type { InstanceRef } from "../../storage/ports/instance-store.ts";
 import { joinSql, sql, sqlList, type SqlQuery } from "../../storage/ports/sql.ts";
+import { keyOf } from "./instance-key.ts";
 
 /** Last activity is for people; writing it late is fine. */
 const LAZY_FLUSH_MS = 5000;
 
-export interface CatalogEntry {
-  readonly agent: string;
-  readonly name: string;
+export interface CatalogEntry extends InstanceRef {
   readonly createdAt: number;
   readonly lastActiveAt: number;
   readonly nextDueAt: number | null;
 }
 
+/** An instance with due work. */
+export interface DueEntry extends InstanceRef {
+  readonly nextDueAt: number;
+}
+
+/** Where a page of due instances ended. */
+export type DuePosition = Pick<DueEntry, "nextDueAt" | "account" | "name">;
+
 interface Row {
+  readonly account_id: string;
   readonly agent: string;
   readonly name: string;
   readonly created_at: number;
@@ -74,23 +82,24 @@ export class InstanceCatalog {
     this.#changes.delete(keyOf(ref));
     await this.#flushing;
     await this.#database.run(
-      sql`DELETE FROM agent_instance WHERE agent = ${ref.agent} AND name = ${ref.name}`,
+      sql`DELETE FROM agent_instance WHERE account_id = ${ref.account} AND agent = ${ref.agent} AND name = ${ref.name}`,
     );
   }
 
   async find(ref: InstanceRef): Promise<CatalogEntry | undefined> {
     const row = await this.#database.get<Row>(
-      sql`SELECT * FROM agent_instance WHERE agent = ${ref.agent} AND name = ${ref.name}`,
+      sql`SELECT * FROM agent_instance WHERE account_id = ${ref.account} AND agent = ${ref.agent} AND name = ${ref.name}`,
     );
     return row === undefined ? undefined : fromRow(row);
   }
 
-  /** In order of name, after the name `after`; `search` is a part of the name, in any case. */
+  /** An account's instances of an agent, in order of name, after the name `after`; `search` is a part of the name, in any case. */
   async list(
+    account: string,
     agent: string,
     options: { search?: string | undefined; after?: string | undefined; limit: number },
   ): Promise<CatalogEntry[]> {
-    const conditions: SqlQuery[] = [sql`agent = ${agent}`];
+    const conditions: SqlQuery[] = [sql`account_id = ${account}`, sql`agent = ${agent}`];
     if (options.after !== undefined) conditions.push(sql`name > ${options.after}`);
     if (options.search !== undefined) {
       const pattern = `%${options.search.toLowerCase().replaceAll(/[\\%_]/g, "\\$&")}%`;
@@ -103,33 +112,52 @@ export class InstanceCatalog {
   }
 
   /** Those of the names that exist, in order. */
-  async findMany(agent: string, names: readonly string[]): Promise<CatalogEntry[]> {
+  async findMany(account: string, agent: string, names: readonly string[]): Promise<CatalogEntry[]> {
     if (names.length === 0) return [];
     const rows = await this.#database.all<Row>(
-      sql`SELECT * FROM agent_instance WHERE agent = ${agent} AND name IN (${sqlList(names)}) ORDER BY name`,
+      sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(names)}) ORDER BY name`,
     );
     return rows.map(fromRow);
   }
 
-  async count(agent: string): Promise<number> {
+  async count(account: string, agent: string): Promise<number> {
     const row = await this.#database.get<{ n: number }>(
-      sql`SELECT count(*) AS n FROM agent_instance WHERE agent = ${agent}`,
+      sql`SELECT count(*) AS n FROM agent_instance WHERE account_id = ${account} AND agent = ${agent}`,
     );
     return row?.n ?? 0;
   }
 
-  /** Those due by `now`, longest first. */
-  async due(now: number, limit: number): Promise<CatalogEntry[]> {
-    const rows = await this.#database.all<Row>(
-      sql`SELECT * FROM agent_instance WHERE next_due_at <= ${now} ORDER BY next_due_at LIMIT ${limit}`,
+  /**
+   * Those of an agent, of all accounts, that are due by `now`: longest first, after `after`. Of one agent, since work of an agent whose module
+   * is not loaded waits, and must not be read again and again meanwhile.
+   */
+  async due(
+    agent: string,
+    now: number,
+    after: DuePosition | undefined,
+    limit: number,
+  ): Promise<readonly DueEntry[]> {
+    const position =
+      after === undefined
+        ? sql``
+        : sql`AND (next_due_at, account_id, name) > (${after.nextDueAt}, ${after.account}, ${after.name})`;
+    const rows = await this.#database.all<Row & { readonly next_due_at: number }>(
+      sql`SELECT account_id, agent, name, next_due_at FROM agent_instance
+          WHERE agent = ${agent} AND next_due_at <= ${now} ${position}
+          ORDER BY next_due_at, account_id, name LIMIT ${limit}`,
     );
-    return rows.map(fromRow);
+    return rows.map((row) => ({
+      account: row.account_id,
+      agent: row.agent,
+      name: row.name,
+      nextDueAt: row.next_due_at,
+    }));
   }
 
-  /** The first due time after `now`; null when nothing is scheduled. */
-  async nextDueAfter(now: number): Promise<number | null> {
+  /** The first due time of an agent's instances after `now`; null when nothing is scheduled. */
+  async nextDueAfter(agent: string, now: number): Promise<number | null> {
     const row = await this.#database.get<{ at: number | null }>(
-      sql`SELECT min(next_due_at) AS at FROM agent_instance WHERE next_due_at > ${now}`,
+      sql`SELECT min(next_due_at) AS at FROM agent_instance WHERE agent = ${agent} AND next_due_at > ${now}`,
     );
     return row?.at ?? null;
   }
@@ -197,9 +225,9 @@ export class InstanceCatalog {
 async function apply(tx: Queryable, { ref, createdAt, lastActiveAt, nextDueAt }: Change): Promise<void> {
   if (createdAt !== undefined) {
     await tx.run(
-      sql`INSERT INTO agent_instance (agent, name, created_at, last_active_at, next_due_at)
-          VALUES (${ref.agent}, ${ref.name}, ${createdAt}, ${lastActiveAt ?? createdAt}, ${nextDueAt ?? null})
-          ON CONFLICT (agent, name) DO NOTHING`,
+      sql`INSERT INTO agent_instance (account_id, agent, name, created_at, last_active_at, next_due_at)
+          VALUES (${ref.account}, ${ref.agent}, ${ref.name}, ${createdAt}, ${lastActiveAt ?? createdAt}, ${nextDueAt ?? null})
+          ON CONFLICT (account_id, agent, name) DO NOTHING`,
     );
     return;
   }
@@ -207,16 +235,14 @@ async function apply(tx: Queryable, { ref, createdAt, lastActiveAt, nextDueAt }:
   if (lastActiveAt !== undefined) settings.push(sql`last_active_at = ${lastActiveAt}`);
   if (nextDueAt !== undefined) settings.push(sql`next_due_at = ${nextDueAt}`);
   await tx.run(
-    sql`UPDATE agent_instance SET ${joinSql(settings, ", ")} WHERE agent = ${ref.agent} AND name = ${ref.name}`,
+    sql`UPDATE agent_instance SET ${joinSql(settings, ", ")}
+        WHERE account_id = ${ref.account} AND agent = ${ref.agent} AND name = ${ref.name}`,
   );
-}
-
-function keyOf({ agent, name }: InstanceRef): string {
-  return `${agent}/${name}`;
 }
 
 function fromRow(row: Row): CatalogEntry {
   return {
+    account: row.account_id,
     agent: row.agent,
     name: row.name,
     createdAt: row.created_at,

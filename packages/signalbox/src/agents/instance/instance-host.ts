@@ -30,6 +30,7 @@ export function createHost(instance: Instance, parts: HostParts): AgentHost {
   const { definition, environment, group, ref } = instance;
   const { state, gate, database, transactions } = parts;
   return {
+    account: ref.account,
     agent: ref.agent,
     name: ref.name,
     isNew: database.isNew,

@@ -74,6 +74,7 @@ function expectKnown(dataDir: string, agent: string): void {
   const rows = database.prepare("SELECT key, value FROM _signalbox_meta ORDER BY key").all();
   database.close();
   expect(rows).toMatchObject([
+    { key: "account", value: "default" },
     { key: "agent", value: agent },
     { key: "created_at", value: expect.stringMatching(/^\d{13}$/) },
     { key: "name", value: "its-name" },

@@ -28,9 +28,9 @@ export class InstanceIdentity implements Participant {
 
   beforeCommit(): void {
     if (!this.#isMissing) return;
-    const { agent, name } = this.#ref;
+    const { account, agent, name } = this.#ref;
     this.#database.run(
-      sql`INSERT INTO _signalbox_meta (key, value) VALUES ('agent', ${agent}), ('name', ${name}),
+      sql`INSERT INTO _signalbox_meta (key, value) VALUES ('account', ${account}), ('agent', ${agent}), ('name', ${name}),
           ('created_at', ${String(this.#createdAt)})`,
     );
   }

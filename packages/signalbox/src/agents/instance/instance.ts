@@ -54,11 +54,20 @@ type Phase =
   | { readonly kind: "leaving" }
   | { readonly kind: "gone" };
 
+export interface Leaving {
+  /** Resolves when a successor may open the database. */
+  readonly closed: Promise<void>;
+  /** When it must be woken at the latest; null for never. */
+  readonly wakeAt: number | null;
+  /** It could not start, or its storage failed. */
+  readonly hasFailed: boolean;
+}
+
 export interface InstanceEvents {
   /** Nothing runs or waits any more. */
   onIdle(instance: Instance): void;
-  /** The instance takes no events any more; `closed` resolves when its successor may open the database. */
-  onLeave(instance: Instance, closed: Promise<void>, wakeAt: number | null): void;
+  /** The instance takes no events any more. */
+  onLeave(instance: Instance, leaving: Leaving): void;
   /** The instance's code asked for its own end. */
   onDestroyRequest(instance: Instance): Promise<void>;
 }
@@ -66,7 +75,7 @@ export interface InstanceEvents {
 export class Instance implements TurnOwner, Ranked<Instance> {
   readonly definition: AgentDefinition;
   readonly ref: InstanceRef;
-  /** `agent/name`. */
+  /** What it is known by in memory. */
   readonly key: string;
   readonly activity: Activity;
   readonly group: ConnectionGroup;
@@ -90,15 +99,16 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     environment: InstanceEnvironment,
     events: InstanceEvents,
     definition: AgentDefinition,
-    name: string,
+    ref: InstanceRef,
+    key: string,
   ) {
     this.environment = environment;
     this.#events = events;
     this.definition = definition;
-    this.ref = { agent: definition.kebab, name };
-    this.key = `${definition.kebab}/${name}`;
+    this.ref = ref;
+    this.key = key;
     this.lastActiveAt = environment.clock.now();
-    this.activity = new Activity(environment.activity, definition.kebab, name);
+    this.activity = new Activity(environment.activity, key, ref);
     this.group = environment.hub.group(this.key);
     this.#presence = new CatalogPresence(environment.catalog, this.ref, environment.clock);
     this.#mailbox = new Mailbox({
@@ -144,21 +154,34 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     return this.parts.gate.pass();
   }
 
-  callAgent(...call: Parameters<TurnOwner["callAgent"]>): Promise<unknown> {
-    return this.environment.callAgent(...call);
+  /** Of the same account: an instance reaches no other. */
+  callAgent(...[target, ...call]: Parameters<TurnOwner["callAgent"]>): Promise<unknown> {
+    return this.environment.callAgent({ ...target, account: this.ref.account }, ...call);
   }
 
-  /** Opens the database, after the predecessor has closed it, and runs `onStart`. Never rejects: who waits learns of a failure. */
-  start(predecessor: Promise<void> | undefined): void {
-    this.#started = this.#start(predecessor);
+  /** Resolves when it has started or has failed to. */
+  get started(): Promise<void> {
+    return this.#started;
   }
 
-  async #start(predecessor: Promise<void> | undefined): Promise<void> {
+  /**
+   * Opens the database, after the predecessor has closed it, and runs `onStart`. Never fails: who waits learns of a failure. One that `isWoken` for
+   * its due work is not created: it may have been destroyed meanwhile.
+   */
+  start(predecessor: Promise<void> | undefined, isWoken: boolean): void {
+    this.#started = this.#start(predecessor, isWoken);
+  }
+
+  async #start(predecessor: Promise<void> | undefined, isWoken: boolean): Promise<void> {
     const { environment, definition, ref } = this;
     let database: InstanceDatabase | undefined;
     try {
       await predecessor;
       await this.#presence.look().catch(failInternally);
+      if (isWoken && !this.#presence.isKnown && this.#mailbox.isIdle) {
+        this.#leave(this.#close(undefined));
+        return;
+      }
       database = await environment.store.open(ref, definition.initialSchema).catch(failInternally);
       this.#presence.opened(this.lastActiveAt, database.isNew);
       await this.#open(database);
@@ -231,6 +254,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       clock,
       call: (method, payload, about) => callOwn(this, method, payload, about),
       onDue: (at) => this.#presence.setDue(at),
+      onIdle: () => this.#checkIdle(),
       onBuried: (kind, callback, error) => this.#onBuried(kind, callback, error),
       onStorageFailure: (error) =>
         this.#logError(
@@ -276,6 +300,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     });
     this.activity.record("start", clock.now(), { new: database.isNew });
     pump.start(database.isNew);
+    this.#checkIdle();
   }
 
   #onBuried(kind: "queue" | "schedule", callback: string, error: unknown): void {
@@ -354,7 +379,9 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       this.#phase = { kind: "gone" };
     });
     this.#mailbox.close(() => reason ?? new SignalboxError("stopping"));
-    this.#events.onLeave(this, this.#left, this.#presence.leave(this.lastActiveAt, this.#hasFailed));
+    const hasFailed = this.#hasFailed;
+    const wakeAt = this.#presence.leave(this.lastActiveAt, hasFailed);
+    this.#events.onLeave(this, { closed: this.#left, wakeAt, hasFailed });
   }
 
   async #close(database: InstanceDatabase | undefined): Promise<void> {
@@ -370,7 +397,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
 
   #logError(error: unknown, message: string, detail: object = {}): void {
     this.environment.logger.error(
-      { err: error, agent: this.ref.agent, instance: this.ref.name, ...detail },
+      { err: error, account: this.ref.account, agent: this.ref.agent, instance: this.ref.name, ...detail },
       message,
     );
   }

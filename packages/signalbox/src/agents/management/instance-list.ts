@@ -1,6 +1,5 @@
 /** Pages of an agent's instances for the management interface: by name, with search and tag filters. */
 import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
-import { AGENTS_ACCOUNT } from "../doors/access.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 
 export interface ListQuery {
@@ -20,18 +19,19 @@ export interface InstancePage {
 export async function listInstances(
   catalog: InstanceCatalog,
   tags: TagLookup | undefined,
+  account: string,
   agent: string,
   query: ListQuery,
 ): Promise<InstancePage> {
   const ids =
     tags === undefined || query.tags.length === 0
       ? null
-      : await tags.matchingIds(AGENTS_ACCOUNT, "agent", query.tags);
+      : await tags.matchingIds(account, "agent", query.tags);
   const wanted = query.limit + 1;
   const found =
     ids === null
-      ? await catalog.list(agent, { search: query.search, after: query.cursor, limit: wanted })
-      : await listTagged(catalog, agent, ids, query, wanted);
+      ? await catalog.list(account, agent, { search: query.search, after: query.cursor, limit: wanted })
+      : await listTagged(catalog, account, agent, ids, query, wanted);
   const entries = found.slice(0, query.limit);
   return { entries, next: found.length > query.limit ? (entries.at(-1)?.name ?? null) : null };
 }
@@ -39,6 +39,7 @@ export async function listInstances(
 /** Tags may name instances that do not exist (yet), so what matches is looked up page by page until the page is full. */
 async function listTagged(
   catalog: InstanceCatalog,
+  account: string,
   agent: string,
   ids: ReadonlySet<string>,
   query: ListQuery,
@@ -54,7 +55,7 @@ async function listTagged(
     .sort(compareUtf8);
   const found: CatalogEntry[] = [];
   for (let i = 0; i < names.length && found.length < wanted; i += wanted) {
-    const entries = await catalog.findMany(agent, names.slice(i, i + wanted));
+    const entries = await catalog.findMany(account, agent, names.slice(i, i + wanted));
     found.push(...entries);
   }
   return found.slice(0, wanted);

@@ -1,14 +1,14 @@
-/** Management of agents and their instances. Instances belong to the account `default`; other accounts have none. */
+/** Management of agents and their instances: classes are the operator's and the same for every account, instances are the account's own. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
-import { type InstanceStore, SqlError } from "../../storage/ports/instance-store.ts";
+import { type InstanceRef, type InstanceStore, SqlError } from "../../storage/ports/instance-store.ts";
 import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
-import { AGENTS_ACCOUNT } from "../doors/access.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
+import { keyOf } from "../instance/instance-key.ts";
 import { listInstances } from "./instance-list.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import * as show from "./show-instance.ts";
@@ -42,17 +42,18 @@ export function agentRoutes(parts: RouteParts): Route[] {
   const { definitions, directory, catalog, hub, store, streams } = parts;
 
   const definitionOf = ({ params }: RouteRequest): AgentDefinition => {
-    const definition =
-      params["account_id"] === AGENTS_ACCOUNT ? definitions.get(params["agent_name"] ?? "") : undefined;
+    const definition = definitions.get(params["agent_name"] ?? "");
     if (definition === undefined) throw new SignalboxError("agent_not_found");
     return definition;
   };
+  const refOf = (request: RouteRequest): InstanceRef => ({
+    account: accountOf(request),
+    agent: definitionOf(request).kebab,
+    name: request.params["instance_name"] ?? "",
+  });
   const entryOf = async (request: RouteRequest): Promise<CatalogEntry> => {
     await catalog.flush();
-    const entry = await catalog.find({
-      agent: definitionOf(request).kebab,
-      name: request.params["instance_name"] ?? "",
-    });
+    const entry = await catalog.find(refOf(request));
     if (entry === undefined) throw new SignalboxError("agent_instance_not_found");
     return entry;
   };
@@ -62,8 +63,8 @@ export function agentRoutes(parts: RouteParts): Route[] {
     label: string,
     work: Parameters<typeof directory.change<T>>[3],
   ) => {
-    const { name } = await entryOf(request);
-    return directory.change(definitionOf(request), name, label, work);
+    const entry = await entryOf(request);
+    return directory.change(definitionOf(request), entry, label, work);
   };
 
   return [
@@ -73,12 +74,12 @@ export function agentRoutes(parts: RouteParts): Route[] {
       access: "agents.read",
       summary: "List the agents (classes), with their callable methods and number of instances.",
       result: z.array(show.agentResult),
-      handler: async ({ params }) => {
-        if (params["account_id"] !== AGENTS_ACCOUNT) return { result: [], resultInfo: { count: 0 } };
+      handler: async (request) => {
+        const account = accountOf(request);
         await catalog.flush();
         const result = await Promise.all(
           [...definitions.values()].map(async (definition) =>
-            show.agent(definition, await catalog.count(definition.kebab)),
+            show.agent(definition, await catalog.count(account, definition.kebab)),
           ),
         );
         return { result, resultInfo: { count: result.length } };
@@ -96,7 +97,10 @@ export function agentRoutes(parts: RouteParts): Route[] {
         const { kebab } = definitionOf(request);
         await catalog.flush();
         const tags = request.rawQuery.getAll("tag");
-        const { entries, next } = await listInstances(catalog, parts.tags, kebab, { ...request.query, tags });
+        const { entries, next } = await listInstances(catalog, parts.tags, accountOf(request), kebab, {
+          ...request.query,
+          tags,
+        });
         return {
           result: entries.map((entry) => show.instance(entry, directory.find(entry), hub)),
           resultInfo: show.pageInfo(entries.length, next),
@@ -122,8 +126,8 @@ export function agentRoutes(parts: RouteParts): Route[] {
       summary: "Destroy an instance and everything it stored.",
       result: z.object({ agent: z.string(), name: z.string() }),
       handler: async (request) => {
-        const { agent, name } = await entryOf(request);
-        await directory.destroy({ agent, name });
+        const { account, agent, name } = await entryOf(request);
+        await directory.destroy({ account, agent, name });
         return { result: { agent, name } };
       },
     }),
@@ -226,8 +230,7 @@ export function agentRoutes(parts: RouteParts): Route[] {
       summary: "List the instance's live connections.",
       result: z.array(show.connectionResult),
       handler: async (request) => {
-        const { agent, name } = await entryOf(request);
-        const connections = hub.find(`${agent}/${name}`)?.list() ?? [];
+        const connections = hub.find(keyOf(await entryOf(request)))?.list() ?? [];
         return { result: connections.map(show.connection), resultInfo: { count: connections.length } };
       },
     }),
@@ -241,9 +244,8 @@ export function agentRoutes(parts: RouteParts): Route[] {
       handler: async (request) => {
         if (request.headers.accept?.includes("text/event-stream") === true) {
           // A tail may be opened before the instance exists: it shows how that begins.
-          const key = `${definitionOf(request).kebab}/${request.params["instance_name"] ?? ""}`;
           return {
-            raw: { contentType: "text/event-stream", body: streams.open(key) },
+            raw: { contentType: "text/event-stream", body: streams.open(keyOf(refOf(request))) },
             headers: { "cache-control": "no-store" },
           };
         }
@@ -277,6 +279,10 @@ export function agentRoutes(parts: RouteParts): Route[] {
       },
     }),
   ];
+}
+
+function accountOf({ params }: RouteRequest): string {
+  return params["account_id"] ?? "";
 }
 
 function parsePosition(cursor: string | undefined): number {

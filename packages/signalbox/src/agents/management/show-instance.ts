@@ -5,6 +5,7 @@ import type { AgentDefinition } from "../agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
 import type { Instance } from "../instance/instance.ts";
+import { keyOf } from "../instance/instance-key.ts";
 import type { CatalogEntry } from "../instance/instance-catalog.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
 import type { Schedule } from "../work/schedules.ts";
@@ -110,7 +111,7 @@ export function instance(
     created_at: isoTime(entry.createdAt),
     last_active_at: isoTime(Math.max(entry.lastActiveAt, inMemory?.lastActiveAt ?? 0)),
     in_memory: inMemory !== undefined,
-    connection_count: hub.find(`${entry.agent}/${entry.name}`)?.joinedCount ?? 0,
+    connection_count: hub.find(keyOf(entry))?.joinedCount ?? 0,
   };
 }
 

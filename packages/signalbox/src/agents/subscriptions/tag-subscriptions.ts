@@ -7,9 +7,11 @@
  *    recognised by the instance's ledger.
  * 3. A change the instance keeps refusing is given up after the last attempt, with an error in the log: one bad event must not hold up
  *    all later ones. The first start of a subscription begins with the next change, not with history.
+ * 4. Storage that fails, and instances that have no room, are waited for, however long that takes: the subscription goes on where it was.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { retry } from "../../core/retry.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fullJitterDelay, retry } from "../../core/retry.ts";
 import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { TagChange, TagFeed } from "../../storage/ports/tag-feed.ts";
@@ -21,6 +23,7 @@ export interface TagSubscription {
   /** Kebab-case name of the agent's class. */
   readonly agent: string;
   readonly name: string;
+  /** Whose tags it hears of, and whose instance it is. */
   readonly account: string;
 }
 
@@ -33,6 +36,8 @@ export interface TagSubscriptionParts {
 }
 
 const ATTEMPTS = { maxAttempts: 8, baseDelayMs: 200, maxDelayMs: 10_000 };
+/** Between attempts of what is tried for ever. */
+const PAUSES = { baseDelayMs: 200, maxDelayMs: 30_000 };
 
 export class TagSubscriptions {
   readonly #parts: TagSubscriptionParts;
@@ -54,41 +59,61 @@ export class TagSubscriptions {
   }
 
   async #run(subscription: TagSubscription): Promise<void> {
-    const { logger } = this.#parts;
+    const progress: Progress = { failures: 0 };
     while (!this.#stopping.signal.aborted) {
       try {
-        await this.#follow(subscription, await this.#position(subscription));
+        await this.#follow(subscription, await this.#position(subscription), progress);
       } catch (error) {
-        if (!(error instanceof SignalboxError) || error.id !== "tags_changes_expired") {
-          logger.error({ err: error, ...subscription }, "a subscription to tag changes ended");
-          return;
-        }
-        logger.error(
-          { ...subscription },
-          "tag changes were pruned before they could be delivered; going on with new ones",
-        );
-        await this.#store(subscription, await this.#parts.feed.newestPosition(subscription.account));
+        await this.#pause(subscription, error, progress);
       }
     }
   }
 
-  async #follow(subscription: TagSubscription, from: number): Promise<void> {
-    for await (const change of this.#parts.feed.follow(subscription.account, from, this.#stopping.signal)) {
-      if (!(await this.#deliver(subscription, change))) return;
-      await this.#store(subscription, change.position);
+  async #follow(subscription: TagSubscription, from: number, progress: Progress): Promise<void> {
+    try {
+      for await (const change of this.#parts.feed.follow(subscription.account, from, this.#stopping.signal)) {
+        if (!(await this.#deliver(subscription, change))) return;
+        await this.#store(subscription, change.position);
+        progress.failures = 0;
+      }
+    } catch (error) {
+      if (!(error instanceof SignalboxError) || error.id !== "tags_changes_expired") throw error;
+      await this.#store(subscription, await this.#parts.feed.newestPosition(subscription.account));
+      this.#parts.logger.error(
+        { ...subscription },
+        "tag changes were pruned before they could be delivered; going on with new ones",
+      );
     }
   }
 
+  /** Reports the failure and waits for longer with each in a row; a service that stops waits no more. */
+  async #pause(subscription: TagSubscription, error: unknown, progress: Progress): Promise<void> {
+    const { signal } = this.#stopping;
+    if (signal.aborted) return;
+    progress.failures += 1;
+    this.#parts.logger.error(
+      { err: error, ...subscription, failures: progress.failures },
+      "a subscription to tag changes failed; trying again",
+    );
+    await sleep(fullJitterDelay(progress.failures, PAUSES), undefined, { signal }).catch(() => undefined);
+  }
+
   /** False when the service stops before the change was delivered. */
-  async #deliver({ agent, name }: TagSubscription, change: TagChange): Promise<boolean> {
+  async #deliver(subscription: TagSubscription, change: TagChange): Promise<boolean> {
     const { door, logger } = this.#parts;
     const { signal } = this.#stopping;
     try {
-      await retry(() => door.deliver({ agent, name }, toEvent(change)), { ...ATTEMPTS, signal });
+      await retry(() => door.deliver(subscription, toEvent(change)), {
+        ...ATTEMPTS,
+        signal,
+        isRetryable: (error) => !isOverloaded(error),
+      });
     } catch (error) {
       if (signal.aborted) return false;
+      // The change is all right, and so is the instance: `#run` waits and comes back to it.
+      if (isOverloaded(error)) throw error;
       logger.error(
-        { err: error, agent, name, position: change.position },
+        { err: error, ...subscription, position: change.position },
         "an agent refused a tag change for good",
       );
     }
@@ -112,6 +137,16 @@ export class TagSubscriptions {
           ON CONFLICT (agent, name, account_id) DO UPDATE SET position = excluded.position`,
     );
   }
+}
+
+/** Failures of one subscription in a row. */
+interface Progress {
+  failures: number;
+}
+
+/** No room, or the instance's storage failed. */
+function isOverloaded(error: unknown): boolean {
+  return error instanceof SignalboxError && (error.id === "overloaded" || error.id === "stopping");
 }
 
 function toEvent(change: TagChange): WebhookEvent {

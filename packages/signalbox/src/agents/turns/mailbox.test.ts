@@ -54,6 +54,7 @@ beforeEach(async () => {
     onFailure: fail,
     onStall: fail,
   }).open({
+    account: "default",
     agent: "test",
     name: "x",
   });

@@ -42,21 +42,19 @@ export interface TurnOwner {
   readonly key: string;
   /** Resolves when everything written so far is durable. */
   passGate(): Promise<void>;
-  /** Calls a method of another agent's instance. */
-  callAgent(
-    target: { readonly agent: string; readonly name: string },
-    method: string,
-    args: readonly unknown[],
-    callers: readonly string[],
-  ): Promise<unknown>;
+  /** Calls a method of another instance of the same account. */
+  callAgent(target: { readonly agent: string; readonly name: string }, ...call: CallParts): Promise<unknown>;
 }
+
+/** A call of a method: `callers` are the keys of the instances that wait for it. */
+export type CallParts = [method: string, args: readonly unknown[], callers: readonly string[]];
 
 export class Turn<T = unknown> {
   readonly owner: TurnOwner;
   readonly kind: TurnKind;
   /** What it is about, for people: a method, a path, an id. */
   readonly label: string;
-  /** `agent/name` of the instance, and of those that wait for this turn to end; a call back into one of them would never return. */
+  /** Keys of the instance, and of those that wait for this turn to end; a call back into one of them would never return. */
   readonly chain: readonly string[];
   /** Null once it runs: a turn waits for its sync, and what its function alone knows of need not. */
   body: (() => T | Promise<T>) | null;

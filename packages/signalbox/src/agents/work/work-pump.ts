@@ -29,6 +29,8 @@ export interface WorkPumpOptions {
   readonly call: (method: string, payload: unknown, about: unknown) => unknown;
   /** The time of the next due work has become known or has changed; null when there is none. */
   readonly onDue: (at: number | null) => void;
+  /** Nothing of the instance's own work runs any more. */
+  readonly onIdle: () => void;
   /** Work has used up its attempts. */
   readonly onBuried: (kind: "queue" | "schedule", callback: string, error: unknown) => void;
   /** The rows could not be read or written; they are looked at again after a pause. */
@@ -58,8 +60,9 @@ export class WorkPump implements Participant {
     options.transactions.join(this);
   }
 
+  /** Nothing runs; before the start it is not known whether something has to. */
   get isIdle(): boolean {
-    return this.#running.size === 0;
+    return this.#running.size === 0 && !this.#isStopped;
   }
 
   /** Rows have changed in the open transaction. */
@@ -164,6 +167,7 @@ export class WorkPump implements Participant {
     void Promise.allSettled([turn]).then(() => {
       this.#running.delete(kind);
       this.#refresh();
+      if (this.isIdle) this.#options.onIdle();
     });
   }
 

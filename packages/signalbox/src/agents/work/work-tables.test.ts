@@ -19,7 +19,7 @@ const fail = (error: Error) => {
   throw error;
 };
 const ignore = () => undefined;
-const REF = { agent: "worker", name: "a" };
+const REF = { account: "default", agent: "worker", name: "a" };
 
 let folder: string;
 let store: InstanceFiles;

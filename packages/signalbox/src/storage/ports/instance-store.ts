@@ -12,6 +12,8 @@
 import type { SqlQuery, SqlValue } from "./sql.ts";
 
 export interface InstanceRef {
+  /** Id of the account it belongs to. */
+  readonly account: string;
   /** Kebab-case name of the agent's class. */
   readonly agent: string;
   readonly name: string;

@@ -8,7 +8,7 @@ import { ResourceView } from "../../../components/resource-view.tsx";
 import { read } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
-import { useAccountPaths, useMay } from "../../../session/session.ts";
+import { useAccountPaths, useMay, useScope } from "../../../session/session.ts";
 import type { AgentClass, CallableMethod } from "../agent.ts";
 import { ConnectionBadge } from "../connection-badge.tsx";
 
@@ -45,8 +45,9 @@ interface ConsoleProps {
 }
 
 function Console({ agent, name, methods }: ConsoleProps) {
+  const { accountId } = useScope();
   const mayEdit = useMay("agents.edit");
-  const { status, call, stream } = useAgent({ agent, name });
+  const { status, call, stream } = useAgent({ agent, name, account: accountId });
   const [chosen, setChosen] = useState(methods[0]?.name ?? "");
   const [args, setArgs] = useState("[]");
   const [output, setOutput] = useState<string | null>(null);

@@ -1,12 +1,19 @@
 import { useAgent } from "@signalbox/client/react";
 import { useState } from "react";
 import { CodeBlock } from "../../../components/code-block.tsx";
+import { useScope } from "../../../session/session.ts";
 import { ConnectionBadge } from "../connection-badge.tsx";
 
 /** The instance's state as it is, over a live connection like any client's. */
 export function StateTab({ agent, name }: { readonly agent: string; readonly name: string }) {
+  const { accountId } = useScope();
   const [updates, setUpdates] = useState(0);
-  const { state, status, error } = useAgent({ agent, name, onStateUpdate: () => setUpdates((n) => n + 1) });
+  const { state, status, error } = useAgent({
+    agent,
+    name,
+    account: accountId,
+    onStateUpdate: () => setUpdates((n) => n + 1),
+  });
   const changes = Math.max(0, updates - 1);
   return (
     <section className="panel" aria-labelledby="state-title">

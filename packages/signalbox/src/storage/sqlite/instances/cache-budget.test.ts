@@ -26,7 +26,7 @@ describe("large page caches", () => {
   it("go to an instance that has filled its log, which keeps what it wrote", async () => {
     const folder = await mkdtemp(join(tmpdir(), "signalbox-cache-"));
     const files = new InstanceFiles(folder, { segmentBytes: 2 ** 30, onFailure: fail, onStall: fail });
-    const database = await files.open({ agent: "a", name: "busy" });
+    const database = await files.open({ account: "default", agent: "a", name: "busy" });
     database.run(rawSql("CREATE TABLE t (x BLOB)"));
     expect(cacheOf(database)).toBe(-256);
     const row = new Uint8Array(1024 * 1024);

@@ -4,7 +4,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { readRows, useInstanceDisks, writeRow } from "../../contract/instance-disks.ts";
 import { SqliteConnection } from "../connection.ts";
 
-const REF = { agent: "a", name: "x" };
+const REF = { account: "default", agent: "a", name: "x" };
 const disks = useInstanceDisks();
 
 afterEach(() => void vi.restoreAllMocks());

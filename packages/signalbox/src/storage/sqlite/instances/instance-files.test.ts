@@ -1,4 +1,5 @@
-import fs, { existsSync } from "node:fs";
+import { hash } from "node:crypto";
+import fs from "node:fs";
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
@@ -23,7 +24,7 @@ function fail(error: Error): never {
   throw error;
 }
 
-const REF = { agent: "a", name: "n" };
+const REF = { account: "default", agent: "a", name: "n" };
 const onDisk = async () =>
   (await readdir(join(folder, "agents"), { recursive: true }))
     .filter((name) => name.includes(".db"))
@@ -73,7 +74,6 @@ describe("an instance's file", () => {
       onFailure: fail,
       onStall: fail,
     });
-    expect(existsSync(`${path}-wal`)).toBe(false);
     const second = await next.open(REF);
     expect(second.get(sql`SELECT count(*) AS n FROM _signalbox_meta`)).toMatchObject({ n: 0 });
     await second.close();
@@ -113,7 +113,7 @@ describe("an instance's file", () => {
     ]);
     expect(second.get(sql`SELECT x FROM own`)).toMatchObject({ x: 1 });
     await second.close();
-    const other = await files.open({ agent: "a", name: "other" });
+    const other = await files.open({ account: "default", agent: "a", name: "other" });
     expect(other.get(sql`SELECT 1 FROM sqlite_schema WHERE name = 'own'`)).toBeUndefined();
     await other.close();
   });
@@ -163,7 +163,26 @@ describe("an instance's file", () => {
     await database.close();
   });
 
+  it("is another one for each account, and that of the account default has the name it had before there were others", async () => {
+    const names: string[] = [];
+    for (const account of ["default", "acme", "other"]) {
+      const database = await files.open({ ...REF, account });
+      expect(database.isNew).toBe(true);
+      await database.close();
+      names.push(...(await onDisk()).filter((name) => !names.includes(name)));
+    }
+    expect(names).toHaveLength(3);
+    const former = hash("sha256", `${REF.agent}\0${REF.name}`).slice(0, 40);
+    expect(names[0]).toBe(join(former.slice(0, 2), `${former}.db`));
+    // An account and an agent never make up another account's agent.
+    const [one, two] = await Promise.all([
+      files.open({ account: "x", agent: "y", name: "z" }),
+      files.open({ account: "default", agent: "x", name: "y\0z" }),
+    ]);
+    await Promise.all([one.close(), two.close()]);
+  });
+
   it("removing what is not there is no error", async () => {
-    await expect(files.destroy({ agent: "a", name: "never" })).resolves.toBeUndefined();
+    await expect(files.destroy({ account: "default", agent: "a", name: "never" })).resolves.toBeUndefined();
   });
 });

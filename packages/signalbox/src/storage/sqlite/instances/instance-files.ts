@@ -1,5 +1,5 @@
 /**
- * Instances' databases as files of the data folder: `agents/<2 digits>/<hash>.db`, named by a hash of agent and name, so that no name
+ * Instances' databases as files of the data folder: `agents/<2 digits>/<hash>.db`, named by a hash of account, agent and name, so that no name
  * a client can think of is ever part of a path, and names that differ only in case stay apart on every file system. `agents/journal` makes
  * what they commit durable.
  *
@@ -11,6 +11,7 @@ import { hash } from "node:crypto";
 import { closeSync, existsSync, fdatasync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 import { promisify } from "node:util";
+import { DEFAULT_ACCOUNT } from "../../../core/default-account.ts";
 import type {
   InstanceDatabase,
   InstanceRef,
@@ -108,7 +109,7 @@ export class InstanceFiles implements InstanceStore {
 
   async close(): Promise<void> {
     await this.#journal.close();
-    this.#logs.close();
+    await this.#logs.close();
   }
 
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
@@ -116,8 +117,8 @@ export class InstanceFiles implements InstanceStore {
   }
 
   /** 160 bits of SHA-256: two names on one file are out of the question. */
-  #placeOf({ agent, name }: InstanceRef): InstancePlace {
-    const key = hash("sha256", `${agent}\0${name}`, "buffer").subarray(0, ID_BYTES);
+  #placeOf(ref: InstanceRef): InstancePlace {
+    const key = hash("sha256", identityOf(ref), "buffer").subarray(0, ID_BYTES);
     const id = key.toString("hex");
     return { key, id, path: this.#pathOf(id) };
   }
@@ -166,3 +167,11 @@ export class InstanceFiles implements InstanceStore {
 }
 
 const datasync = promisify(fdatasync);
+
+/**
+ * What is hashed. Instances of the account `default` keep the file names, and the ids in the journal, that they had before instances belonged to
+ * accounts. An agent's name is never empty and holds no NUL, so no text of the one form is one of the other.
+ */
+function identityOf({ account, agent, name }: InstanceRef): string {
+  return account === DEFAULT_ACCOUNT ? `${agent}\0${name}` : `\0${account}\0${agent}\0${name}`;
+}

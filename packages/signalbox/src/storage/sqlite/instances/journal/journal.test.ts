@@ -22,7 +22,7 @@ import type { InstanceFiles } from "../instance-files.ts";
 import { readRecords } from "./record.ts";
 
 const disks = useInstanceDisks();
-const refOf = (name: string) => ({ agent: "a", name });
+const refOf = (name: string) => ({ account: "default", agent: "a", name });
 
 async function readOf(files: InstanceFiles, name: string): Promise<number[]> {
   const database = await files.open(refOf(name));

@@ -7,7 +7,7 @@ import { readRows, useInstanceDisks, writeRow } from "../../../contract/instance
 import type { InstanceDatabase, InstanceStore } from "../../../ports/instance-store.ts";
 import { readRecords } from "./record.ts";
 
-const REF = { agent: "a", name: "x" };
+const REF = { account: "default", agent: "a", name: "x" };
 
 const disks = useInstanceDisks();
 

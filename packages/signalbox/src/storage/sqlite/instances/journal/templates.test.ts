@@ -17,7 +17,7 @@ const MARKS = "CREATE TABLE marks (x INTEGER);";
 
 const disks = useInstanceDisks();
 
-const refOf = (name: string) => ({ agent: "a", name });
+const refOf = (name: string) => ({ account: "default", agent: "a", name });
 const removeDatabases = (disk: string) => {
   for (const file of readdirSync(join(disks.folder, disk, "agents"), { recursive: true, encoding: "utf8" }))
     if (file.endsWith(".db")) rmSync(join(disks.folder, disk, "agents", file));

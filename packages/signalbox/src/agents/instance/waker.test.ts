@@ -1,0 +1,159 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { createLogger } from "../../telemetry/logger.ts";
+import type { Instance } from "./instance.ts";
+import type { DueEntry } from "./instance-catalog.ts";
+import { keyOf } from "./instance-key.ts";
+import { Waker } from "./waker.ts";
+
+/** A catalog and a directory in memory: instances become busy when they are woken, and do what the test says. */
+let rows: DueEntry[];
+let inMemory: Map<string, Instance>;
+let woken: string[];
+let reads: string[];
+let room: number;
+let waker: Waker;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  rows = [];
+  inMemory = new Map();
+  woken = [];
+  reads = [];
+  room = Number.POSITIVE_INFINITY;
+});
+afterEach(async () => {
+  await waker.stop();
+  vi.useRealTimers();
+});
+
+function create(maxBusy: number, catalogFails: () => boolean = () => false): Waker {
+  waker = new Waker({
+    catalog: {
+      flush: async () => {
+        if (catalogFails()) throw new Error("no catalog");
+      },
+      due: async (agent, now, after, limit) => {
+        reads.push(agent);
+        const due = rows.filter((row) => row.agent === agent && row.nextDueAt <= now);
+        const from = after === undefined ? 0 : due.findIndex((row) => row === after) + 1;
+        return due.slice(from, from + limit);
+      },
+      nextDueAfter: async (agent, now) => {
+        const times = rows.filter((row) => row.agent === agent && row.nextDueAt > now);
+        return times.length === 0 ? null : Math.min(...times.map(({ nextDueAt }) => nextDueAt));
+      },
+    },
+    clock: { now: () => Date.now() },
+    logger: createLogger({ level: "silent", isPretty: false }),
+    agents: () => ["a", "b"],
+    maxBusy,
+    isInMemory: (ref) => inMemory.has(keyOf(ref)),
+    wake: (ref) => {
+      if (inMemory.size >= room) return null;
+      const instance = { key: keyOf(ref), ref, started: Promise.resolve() } as unknown as Instance;
+      inMemory.set(instance.key, instance);
+      woken.push(instance.key);
+      return instance;
+    },
+  });
+  return waker;
+}
+
+const row = (agent: string, name: string, nextDueAt = 0): DueEntry => ({
+  account: "x",
+  agent,
+  name,
+  nextDueAt,
+});
+/** Its work is done and the catalog knows. */
+const finish = (key: string) => {
+  const instance = inMemory.get(key) as Instance;
+  rows = rows.filter((entry) => keyOf(entry) !== key);
+  waker.onIdle(instance);
+  inMemory.delete(key);
+  waker.onLeave(instance, null, false);
+};
+/** It cannot start; its work stays due. */
+const fail = (key: string) => {
+  const instance = inMemory.get(key) as Instance;
+  inMemory.delete(key);
+  waker.onLeave(instance, Date.now() + 10_000, true);
+};
+const settle = () => vi.advanceTimersByTimeAsync(0);
+
+it("goes on while there is more, a few at a time, and agents take turns", async () => {
+  rows = [
+    ...Array.from({ length: 250 }, (_, i) => row("a", `a${i}`)),
+    ...Array.from({ length: 30 }, (_, i) => row("b", `b${i}`)),
+    row("gone", "g"),
+  ];
+  create(10).start();
+  await settle();
+  expect(woken).toHaveLength(10);
+  for (let i = 0; i < woken.length; i++) {
+    finish(woken[i] ?? "");
+    await settle();
+  }
+  expect(new Set(woken).size).toBe(280);
+  // The first hundred of the one, then the other's, then the rest.
+  expect(woken.indexOf("x/b/b0")).toBe(100);
+  expect(reads).not.toContain("gone");
+});
+
+it("waits without asking again while there is no room, and goes on when an instance leaves", async () => {
+  rows = [row("a", "one"), row("a", "two")];
+  room = 1;
+  create(10).start();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(woken).toEqual(["x/a/one"]);
+  expect(reads).toEqual(["a"]);
+  finish("x/a/one");
+  await settle();
+  expect(woken).toEqual(["x/a/one", "x/a/two"]);
+});
+
+it("leaves an instance that fails alone for longer and longer, and the others do not wait for it", async () => {
+  rows = [row("a", "bad"), row("a", "good")];
+  create(1).start();
+  await settle();
+  fail("x/a/bad");
+  await settle();
+  finish("x/a/good");
+  expect(woken).toEqual(["x/a/bad", "x/a/good"]);
+  const times: number[] = [];
+  const start = Date.now();
+  for (let i = 0; i < 4; i++) {
+    const count = woken.length;
+    while (woken.length === count) await vi.advanceTimersByTimeAsync(1000);
+    times.push(Math.round((Date.now() - start) / 1000));
+    fail("x/a/bad");
+    // What else becomes due does not bring it back sooner.
+    waker.wakeBy(Date.now());
+  }
+  expect(times).toEqual([10, 30, 70, 150]);
+});
+
+it("tries again after a failed look, and sleeps until something is due", async () => {
+  let isBroken = true;
+  rows = [row("a", "later", Date.now() + 5000)];
+  create(1, () => isBroken).start();
+  await vi.advanceTimersByTimeAsync(2500);
+  isBroken = false;
+  await vi.advanceTimersByTimeAsync(1000);
+  const looks = reads.length;
+  expect(woken).toEqual([]);
+  await vi.advanceTimersByTimeAsync(1400);
+  expect(reads).toHaveLength(looks);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(woken).toEqual(["x/a/later"]);
+});
+
+it("stops while it waits for room", async () => {
+  rows = [row("a", "one"), row("a", "two")];
+  create(1).start();
+  await settle();
+  await waker.stop();
+  finish("x/a/one");
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(woken).toEqual(["x/a/one"]);
+});

@@ -1,0 +1,144 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SignalboxError } from "@signalbox/protocol";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { migrate } from "../../storage/migrate.ts";
+import type { Database } from "../../storage/ports/database.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import type { TagChange } from "../../storage/ports/tag-feed.ts";
+import { SqliteDatabase } from "../../storage/sqlite/sqlite-database.ts";
+import { createLogger } from "../../telemetry/logger.ts";
+import type { AgentsDoor } from "../agents-door.ts";
+import { TagSubscriptions } from "./tag-subscriptions.ts";
+
+const SUBSCRIPTION = { agent: "watcher", name: "w", account: "acme" };
+
+let folder: string;
+let database: SqliteDatabase;
+let delivered: number[];
+let logs: string[];
+/** What the next calls throw, one after the other; null for nothing. */
+let storageErrors: (Error | null)[];
+let feedErrors: (Error | null)[];
+let doorErrors: (Error | null)[];
+let subscriptions: TagSubscriptions;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-subscriptions-"));
+  database = await SqliteDatabase.open(join(folder, "x.db"), (error) => {
+    throw error;
+  });
+  await migrate(database);
+  await database.run(
+    sql`INSERT INTO tag_subscription (agent, name, account_id, position) VALUES ('watcher', 'w', 'acme', 0)`,
+  );
+  [delivered, logs, storageErrors, feedErrors, doorErrors] = [[], [], [], [], []];
+  subscriptions = new TagSubscriptions({
+    subscriptions: [SUBSCRIPTION],
+    database: failing(database),
+    door: {
+      deliver: async (target: object, event: { id: string }) => {
+        throwNext(doorErrors);
+        expect(target).toMatchObject(SUBSCRIPTION);
+        delivered.push(Number(event.id.split(":").at(-1)));
+        return { kind: "processed" };
+      },
+    } as unknown as AgentsDoor,
+    feed: {
+      newestPosition: async () => 3,
+      async *follow(_account, after, signal) {
+        for (let position = after + 1; position <= 3; position++) {
+          throwNext(feedErrors);
+          yield change(position);
+        }
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      },
+    },
+    logger: createLogger({
+      level: "error",
+      isPretty: false,
+      destination: { write: (line) => void logs.push(line) },
+    }),
+  });
+});
+afterEach(async () => {
+  await subscriptions.stop();
+  await database.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function throwNext(errors: (Error | null)[]): void {
+  const error = errors.shift() ?? null;
+  if (error !== null) throw error;
+}
+
+function failing(real: Database): Database {
+  return {
+    engine: real.engine,
+    get: async (query) => (throwNext(storageErrors), real.get(query)),
+    all: (query) => real.all(query),
+    run: async (query) => (throwNext(storageErrors), real.run(query)),
+    transaction: (work) => real.transaction(work),
+    close: () => real.close(),
+  };
+}
+
+function change(position: number): TagChange {
+  return {
+    position,
+    accountId: "acme",
+    resource: { type: "ai_gateway", id: "g", zoneId: "", parentId: "", name: "" },
+    action: "set",
+    actor: "root",
+    changedAt: 0,
+    before: null,
+    after: { n: String(position) },
+  };
+}
+
+const position = async () =>
+  (await database.get<{ position: number }>(sql`SELECT position FROM tag_subscription`))?.position;
+const locked = () => new Error("database is locked");
+
+it("go on after errors of storage, wherever they happen, and report them", async () => {
+  storageErrors = [locked(), locked()];
+  feedErrors = [locked()];
+  subscriptions.start();
+  await expect.poll(position).toBe(3);
+  expect(delivered).toEqual([1, 2, 3]);
+  expect(logs.filter((line) => line.includes("trying again"))).toHaveLength(3);
+});
+
+it("deliver again what they could not write down, for the ledger to recognise", async () => {
+  storageErrors = [null, null, locked()];
+  subscriptions.start();
+  await expect.poll(position).toBe(3);
+  expect(delivered).toEqual([1, 2, 2, 3]);
+});
+
+it("wait for an instance without room", async () => {
+  const overloaded = () => new SignalboxError("overloaded");
+  doorErrors = [overloaded(), overloaded()];
+  subscriptions.start();
+  await expect.poll(position).toBe(3);
+  expect(delivered).toEqual([1, 2, 3]);
+});
+
+it("go on with new changes when the old ones are gone, also when that cannot be written at once", async () => {
+  const expired = () => new SignalboxError("tags_changes_expired");
+  feedErrors = [expired(), expired()];
+  // The position is read; storing the newest one fails at first.
+  storageErrors = [null, locked()];
+  subscriptions.start();
+  await expect.poll(position).toBe(3);
+  expect(delivered).toEqual([]);
+});
+
+it("stop while they wait after an error", async () => {
+  storageErrors = Array.from({ length: 1000 }, locked);
+  subscriptions.start();
+  await expect.poll(() => logs.length).toBeGreaterThan(2);
+  await subscriptions.stop();
+  expect(delivered).toEqual([]);
+});

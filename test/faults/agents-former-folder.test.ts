@@ -1,0 +1,119 @@
+/**
+ * A data folder of the version before instances belonged to accounts, as kill -9 left it: the control plane has the former tables, and what
+ * instances did is in a journal that was never settled. Their files and the journal's records are the same in both versions.
+ */
+import { readdirSync, renameSync, rmSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { sql } from "../../packages/signalbox/src/storage/ports/sql.ts";
+import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
+import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-schema.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { ROOT_TOKEN } from "../support/test-server.ts";
+import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
+
+const HELD = join(import.meta.dirname, "../fixtures/waking-agents.ts");
+const ENTITIES = Array.from({ length: 110 }, (_, i) => `entity${i}`);
+
+let folder: string;
+let server: ServerProcess;
+
+const start = async (env: Record<string, string> = {}) => {
+  const config = join(folder, "signalbox.config.json");
+  const agents = { modules: [HELD] };
+  const sources = { held: { scheme: "generic", agent: "held-agent" } };
+  await writeFile(config, JSON.stringify({ agents, webhooks: { sources } }));
+  server = await startServerProcess(
+    ["--data-dir", join(folder, "data"), "--config", config, "--log-level", "error"],
+    {
+      env: {
+        HELD_WEBHOOK_SECRET: SECRET,
+        WEBHOOK_SECRET: SECRET,
+        SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN,
+        ...env,
+      },
+    },
+  );
+};
+const api = async (method: string, path: string, body?: unknown) => {
+  const response = await fetch(server.url + path, {
+    method,
+    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers freely
+  return ((await response.json()) as { result: any }).result;
+};
+const deliver = (path: string, id: string) =>
+  sendGeneric(server.url, path, { about: path }, { "x-event-id": id });
+
+/** Gives the control plane the tables that the former version had, with the rows it would have had. */
+async function turnBack(data: string): Promise<void> {
+  const current = new DatabaseSync(join(data, "signalbox.db"));
+  const instances = current.prepare("SELECT * FROM agent_instance").all();
+  const entities = current.prepare("SELECT * FROM webhook_entity").all();
+  current.close();
+  const former = join(data, "former.db");
+  const database = await SqliteDatabase.open(former, (error) => {
+    throw error;
+  });
+  await migrateUpTo(database, BEFORE_ACCOUNTS_OF_INSTANCES);
+  for (const row of instances) {
+    expect(row["account_id"]).toBe("default");
+    const { agent, name, created_at, last_active_at, next_due_at } = row as Record<string, string>;
+    await database.run(
+      sql`INSERT INTO agent_instance (agent, name, created_at, last_active_at, next_due_at)
+          VALUES (${agent ?? ""}, ${name ?? ""}, ${created_at ?? 0}, ${last_active_at ?? 0}, ${next_due_at ?? null})`,
+    );
+  }
+  for (const row of entities) {
+    const { agent, name, entity } = row as Record<string, string>;
+    await database.run(
+      sql`INSERT INTO webhook_entity (agent, name, entity) VALUES (${agent ?? ""}, ${name ?? ""}, ${entity ?? ""})`,
+    );
+  }
+  await database.close();
+  for (const name of readdirSync(data).filter((file) => file.startsWith("signalbox.db")))
+    rmSync(join(data, name));
+  renameSync(former, join(data, "signalbox.db"));
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-former-"));
+  await start({ HOLD: "yes" });
+  for (const entity of ENTITIES)
+    expect((await deliver(`held/${entity}`, `first-of-${entity}`)).status).toBe(202);
+  expect((await deliver("x%2Fy-z", "of-the-owner")).status).toBe(200);
+  await server.end("SIGKILL");
+  expect(readdirSync(join(folder, "data/agents/journal"))).not.toEqual([]);
+  await turnBack(join(folder, "data"));
+  await start();
+});
+afterAll(async () => {
+  await server.end("SIGTERM");
+  await rm(folder, { recursive: true, force: true });
+});
+
+it("its instances are found in the account default, with everything they stored and had to do", async () => {
+  for (const entity of ENTITIES) {
+    const path = `/accounts/default/agents/held-agent/instances/${entity}`;
+    await expect.poll(async () => (await api("GET", path)).state).toEqual({ events: 1, worked: 1, rang: 1 });
+  }
+  expect((await deliver("held/entity7", "first-of-entity7")).body).toEqual({ status: "duplicate" });
+});
+
+it("its entities keep their names", async () => {
+  expect((await deliver("x-y%2Fz", "of-the-second")).status).toBe(200);
+  const eventsOf = async (name: string) =>
+    (await api("POST", `/agents/webhook-agent/${name}/rpc/getEvents`, [])).map(
+      ({ id }: { id: string }) => id,
+    );
+  expect(await eventsOf("x-y-z")).toEqual(["of-the-owner"]);
+  const names = (await api("GET", "/accounts/default/agents/webhook-agent/instances")).map(
+    ({ name }: { name: string }) => name,
+  );
+  expect(names).toHaveLength(2);
+});
