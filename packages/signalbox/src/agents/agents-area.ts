@@ -19,6 +19,7 @@ import type { AgentClass } from "./agent.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentsDoor } from "./agents-door.ts";
+import { Departures } from "./connections/departures.ts";
 import { deliver } from "./instance/delivery.ts";
 import { Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
@@ -97,7 +98,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     maxBodyBytes: settings.maxBodyBytes,
     maxMessageBytes: settings.maxMessageBytes,
   };
-  const webSockets = new WebSocketDoor(doorOptions, hub, parts.logger);
+  const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
+  const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
   const door: AgentsDoor = {
     hasAgent: (agent) => definitions.has(agent),
     prepare(target) {
@@ -163,6 +165,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     },
     async stop() {
       await tagSubscriptions.stop();
+      departures.stop();
       await directory.stop();
       await catalog.close();
     },

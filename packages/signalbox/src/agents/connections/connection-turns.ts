@@ -71,23 +71,19 @@ export async function receive(
   }
 }
 
-export async function closed(
-  find: FindInstance,
+/** For an agent that has an `onClose`, and a connection that had joined. */
+export function closed(
+  instance: Instance,
   connection: LiveConnection,
   code: number,
   reason: string,
 ): Promise<void> {
-  if (!connection.isJoined) return;
-  const instance = find();
-  await instance.run({
+  return instance.run<void>({
     kind: "close",
     label: connection.id,
     isGated: false,
     body: () => {
-      instance.activity.record("disconnect", instance.environment.clock.now(), {
-        connection: connection.id,
-        code,
-      });
+      instance.recordDisconnect(connection.id, code);
       // 1006 is what a socket that ended without a goodbye reports (RFC 6455, section 7.4.1).
       return instance.parts.agent.onClose(connection, code, reason, code !== 1006);
     },

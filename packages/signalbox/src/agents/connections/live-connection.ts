@@ -16,6 +16,8 @@ import { toFrame } from "./websocket-frame.ts";
 
 /** How long a reader that is too slow may take for the goodbye. */
 const SLOW_READER_GRACE_MS = 2000;
+/** What fits in a control frame beside the code (RFC 6455, section 5.5). */
+export const MAX_REASON_BYTES = 123;
 
 export class LiveConnection implements Connection {
   readonly id: string;
@@ -69,6 +71,7 @@ export class LiveConnection implements Connection {
   }
 
   close(code = 1000, reason = ""): void {
+    if (!isCloseCode(code)) throw new RangeError(`${code} is no code that a connection can be closed with`);
     this.#group.output(() => this.closeNow(code, reason));
   }
 
@@ -85,8 +88,7 @@ export class LiveConnection implements Connection {
 
   closeNow(code: number, reason: string): void {
     this.#isClosed = true;
-    // A reason of more than 123 bytes does not fit in a control frame.
-    this.#webSocket.close(code, Buffer.byteLength(reason) > 123 ? "" : reason);
+    this.#webSocket.close(code, Buffer.byteLength(reason) > MAX_REASON_BYTES ? "" : reason);
   }
 
   /** Cuts a connection whose last ping went unanswered, else pings it again. */
@@ -110,4 +112,10 @@ export class LiveConnection implements Connection {
   markClosed(): void {
     this.#isClosed = true;
   }
+}
+
+/** RFC 6455, section 7.4: those that may stand in a close frame. */
+function isCloseCode(code: number): boolean {
+  if (!Number.isInteger(code)) return false;
+  return (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);
 }

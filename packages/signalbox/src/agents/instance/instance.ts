@@ -193,6 +193,10 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     await this.#left;
   }
 
+  recordDisconnect(connection: string, code: number): void {
+    this.activity.record("disconnect", this.environment.clock.now(), { connection, code });
+  }
+
   requestDestroy(): Promise<void> {
     return this.#events.onDestroyRequest(this);
   }
