@@ -14,7 +14,7 @@ import type { ConnectionContext } from "./connection.ts";
 import type { Instance } from "../instance/instance.ts";
 import { writeState } from "../instance/instance-host.ts";
 import type { LiveConnection } from "./live-connection.ts";
-import { callMethod, findCallable, publicMessage, streamMethod } from "../instance/method-call.ts";
+import { callMethod, findCallable, publicMessage, streamMethod, toJson } from "../instance/method-call.ts";
 import type { StreamEvent } from "../streaming-response.ts";
 import { toFrame } from "./websocket-frame.ts";
 
@@ -184,7 +184,7 @@ function refuse(instance: Instance, connection: LiveConnection, error: string): 
 }
 
 function send(connection: LiveConnection, frame: ServerFrame): void {
-  connection.send(JSON.stringify(frame));
+  connection.send(toJson(frame) ?? "null");
 }
 
 function sendNow(connection: LiveConnection, frame: ServerFrame): void {
