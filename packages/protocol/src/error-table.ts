@@ -79,11 +79,12 @@ export const ERROR_TABLE = {
   webhook_entity_mismatch: webhooks(4004, 400, "The entity in the URL is not the one in the payload"),
   webhook_unknown_source: webhooks(4005, 404, "Unknown webhook source"),
   webhook_unsupported_media_type: webhooks(4006, 415, "Content-Type must be JSON or a form the source sends"),
+  webhook_rejected: webhooks(4010, 400, "The agent rejected the event"),
 
   // Agents.
   agent_not_found: agents(3001, 404, "Agent not found", false, 4404),
   agent_invalid_name: agents(3002, 400, "Invalid instance name", false, 4400),
-  agent_instance_not_found: agents(3003, 404, "Instance not found"),
+  agent_instance_not_found: agents(3003, 404, "Instance not found", false, 4404),
   agent_method_unknown: agents(3004, 404, "Method does not exist"),
   agent_method_not_callable: agents(3005, 403, "Method is not callable"),
   agent_readonly: agents(3006, 403, "Connection is readonly"),

@@ -15,6 +15,8 @@ export class AgentDefinition {
   readonly sendsIdentity: boolean;
   /** Asked with every change of a state. */
   readonly hasStateHook: boolean;
+  /** Asked with every HTTP request. */
+  readonly hasRequestHook: boolean;
   /** Asked with every connection that closes. */
   readonly hasCloseHook: boolean;
   /** What is in the database of a new instance beside the runtime's tables; empty for nothing. */
@@ -30,6 +32,7 @@ export class AgentDefinition {
     this.isInterleaving = agentClass.options?.interleave === true;
     this.sendsIdentity = agentClass.options?.sendIdentityOnConnect !== false;
     this.hasStateHook = isOwnMethod(agentClass, "onStateChanged");
+    this.hasRequestHook = isOwnMethod(agentClass, "onRequest");
     this.hasCloseHook = isOwnMethod(agentClass, "onClose");
     this.initialSchema = initialSchemaOf(agentClass);
     this.source = source;

@@ -17,6 +17,7 @@ import { ActivityHub } from "./instance/activity.ts";
 import { ActivityStreams } from "./management/activity-stream.ts";
 import type { AgentClass } from "./agent.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
+import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentsDoor } from "./agents-door.ts";
 import { Departures } from "./connections/departures.ts";
@@ -92,6 +93,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     }),
   );
   const doorOptions: DoorOptions = {
+    environment,
+    creationRate: new CreationRate(settings.newInstancesPerMinute),
     access: { mode: settings.access, authorize: settings.authorize, authenticator: parts.authenticator },
     definitions,
     directory,

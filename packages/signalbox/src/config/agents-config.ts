@@ -14,6 +14,11 @@ export const agentsConfig = z
     authorize: z
       .custom<Authorize>((value) => typeof value === "function", { error: "expected a function" })
       .optional(),
+    /**
+     * Instances that callers without a token may create in a minute, by naming them, where access is public; more are refused with 503. Each
+     * is a file of some 16 KiB for good, so that a flood of names fills a disk by no more than 1.5 GB a day. Default 60.
+     */
+    newInstancesPerMinute: z.int().min(1).default(60),
     /** Files that export agent classes, relative to the working folder. */
     modules: z.array(z.string().min(1)).default([]),
     /** How long a turn may take. Default 30 s. */

@@ -7,12 +7,16 @@
 import type { IncomingMessage } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import { type Authenticator, isAllowed, type Principal } from "../../accounts/index.ts";
+import { within } from "../../core/within.ts";
 import { toWebRequest } from "./web-request.ts";
 
 export type AccessLevel = "read" | "edit";
 
 /** The account all instances belong to. */
 export const AGENTS_ACCOUNT = "default";
+
+/** A hook that does not answer must not hold connections for ever. */
+const AUTHORIZE_TIMEOUT_MS = 10_000;
 
 export interface AccessOptions {
   readonly mode: "token" | "public";
@@ -41,6 +45,16 @@ export function findAccess(
   throw new SignalboxError(principal === null ? "unauthenticated" : "forbidden");
 }
 
+/** True when the request carries a token that may edit, also where none is needed. */
+export function hasEditToken(
+  { authenticator }: AccessOptions,
+  request: IncomingMessage,
+  query: string,
+): boolean {
+  const principal = findPrincipal(authenticator, request, query);
+  return principal !== null && isAllowed(principal, AGENTS_ACCOUNT, "agents.edit");
+}
+
 /** A header or the dashboard's session decides; the query is for clients that can set neither. */
 function findPrincipal(
   authenticator: Authenticator,
@@ -54,7 +68,8 @@ function findPrincipal(
 }
 
 async function ask(authorize: AuthorizeHook, request: IncomingMessage): Promise<AccessLevel> {
-  const answer = await authorize(toWebRequest(request, request.url ?? "/"));
+  const asked = Promise.resolve(authorize(toWebRequest(request, request.url ?? "/")));
+  const answer = await within(asked, AUTHORIZE_TIMEOUT_MS, () => new SignalboxError("overloaded"));
   if (answer === true || answer === "edit") return "edit";
   if (answer === "read") return "read";
   throw new SignalboxError("unauthenticated");

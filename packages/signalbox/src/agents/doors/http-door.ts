@@ -5,17 +5,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import type { RequestContext } from "../../http/request-context.ts";
-import { type AccessOptions, findAccess, withoutToken } from "./access.ts";
+import { within } from "../../core/within.ts";
+import { findAccess, withoutToken } from "./access.ts";
+import type { AdmissionAnswer } from "../admission.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
-import type { Directory } from "../instance/directory.ts";
+import { type CreationOptions, requireInstance } from "./creation.ts";
+import type { InstanceEnvironment } from "../instance/instance-environment.ts";
 import { checkInstanceName } from "../instance/instance-name.ts";
 import { callMethod, findCallable, publicMessage } from "../instance/method-call.ts";
 import { sendWebResponse, toWebRequest } from "./web-request.ts";
 
-export interface DoorOptions {
-  readonly access: AccessOptions;
+export interface DoorOptions extends CreationOptions {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly directory: Directory;
+  readonly environment: Pick<InstanceEnvironment, "variables" | "clock">;
   readonly maxBodyBytes: number;
   readonly maxMessageBytes: number;
 }
@@ -29,6 +31,9 @@ export interface AgentTarget {
 
 /** Reserved below an instance: method calls. */
 const RPC_SEGMENT = "rpc";
+/** A class that does not answer must not hold connections for ever. */
+const ADMISSION_TIMEOUT_MS = 10_000;
+const NO_BODY = new Uint8Array();
 
 /** The agent and instance a path names; throws for unknown agents and impossible names. */
 export function findTarget(
@@ -57,6 +62,11 @@ export async function handleHttp(
   const isCall = target.rest.length === 2 && target.rest[0] === RPC_SEGMENT;
   const isSafe = (method === "GET" || method === "HEAD") && !isCall;
   if (access === "read" && !isSafe) throw new SignalboxError("forbidden");
+  if (!isCall && !target.definition.hasRequestHook) {
+    throw new SignalboxError("not_found", { message: "The agent answers no HTTP requests" });
+  }
+  // Before anything else is told to somebody who may only read, what they name must be there.
+  if (access === "read") await requireInstance(options, target, access, request, context.query);
   if (isCall) return handleCall(options, target, request, response, context);
 
   // The body is read before the turn begins: a slow upload holds up nobody.
@@ -65,6 +75,12 @@ export async function handleHttp(
     ...(body === undefined || body.length === 0 ? {} : { body }),
     isCredentialHidden: options.access.mode === "token",
   });
+  const refusal = await admit(options, target, webRequest, body);
+  if (refusal instanceof Response) return sendWebResponse(refusal, response, method === "HEAD");
+  if (access === "edit") {
+    const created = requireInstance(options, target, access, request, context.query);
+    if (created instanceof Promise) await created;
+  }
   const instance = options.directory.get(target.definition, target.name);
   const answer = await instance.run({
     kind: "request",
@@ -75,6 +91,21 @@ export async function handleHttp(
     throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
   }
   await sendWebResponse(answer, response, method === "HEAD");
+}
+
+/** Asks the class, if it wants to be asked, before there is an instance. */
+function admit(
+  { environment }: DoorOptions,
+  { definition, name }: AgentTarget,
+  request: Request,
+  body: Uint8Array | undefined,
+): AdmissionAnswer | Promise<AdmissionAnswer> {
+  const { agentClass } = definition;
+  if (agentClass.admitRequest === undefined) return undefined;
+  const { variables: env, clock } = environment;
+  const answer = agentClass.admitRequest(request, { name, env, body: body ?? NO_BODY, now: clock.now() });
+  if (!(answer instanceof Promise)) return answer;
+  return within(answer, ADMISSION_TIMEOUT_MS, () => new SignalboxError("agent_turn_timeout"));
 }
 
 async function handleCall(
@@ -95,6 +126,8 @@ async function handleCall(
       message: `Method ${method} streams: call it over a WebSocket`,
     });
   }
+  const created = requireInstance(options, { definition, name }, "edit", request, context.query);
+  if (created instanceof Promise) await created;
   let result: string | undefined;
   try {
     result = await callMethod(options.directory.get(definition, name), method, args);

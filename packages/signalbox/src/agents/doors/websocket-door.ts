@@ -16,7 +16,8 @@ import { LiveConnection } from "../connections/live-connection.ts";
 import { connect, receive } from "../connections/connection-turns.ts";
 import type { Departures } from "../connections/departures.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
-import { toWebRequest } from "./web-request.ts";
+import { requireInstance } from "./creation.ts";
+import { checkHost, toWebRequest } from "./web-request.ts";
 
 /** Messages of one connection that may wait for their turns; then the socket is not read until some have ended. */
 const MAX_UNANSWERED = 256;
@@ -49,8 +50,11 @@ export class WebSocketDoor {
     let target: AgentTarget;
     let isReadonly: boolean;
     try {
-      isReadonly = (await findAccess(this.#options.access, request, context.query)) === "read";
+      const level = await findAccess(this.#options.access, request, context.query);
+      isReadonly = level === "read";
       target = findTarget(this.#options.definitions, context);
+      checkHost(request);
+      await requireInstance(this.#options, target, level, request, context.query);
     } catch (error) {
       this.#refuse(request, socket, head, error);
       return;

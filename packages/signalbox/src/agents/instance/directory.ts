@@ -95,6 +95,12 @@ export class Directory {
     return this.#instances.get(`${ref.agent}/${ref.name}`);
   }
 
+  /** True for an instance that is in memory, or in the catalog. */
+  async exists(definition: AgentDefinition, name: string): Promise<boolean> {
+    const ref = { agent: definition.kebab, name };
+    return this.find(ref) !== undefined || (await this.#environment.catalog.find(ref)) !== undefined;
+  }
+
   /** Reads an instance that exists: in a turn of its own if it is in memory, else from its file without running any of its code. */
   async read<T>(ref: InstanceRef, label: string, work: (reader: InstanceReader) => T): Promise<T> {
     const key = `${ref.agent}/${ref.name}`;
