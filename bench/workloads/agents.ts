@@ -257,7 +257,14 @@ async function startSignalbox(): Promise<AgentServer> {
   const config = join(folder, "signalbox.config.json");
   writeFileSync(
     config,
-    JSON.stringify({ agents: { access: "public", modules: [AGENTS], idleTimeoutMs: IDLE_MS } }),
+    JSON.stringify({
+      agents: {
+        access: "public",
+        newInstancesPerMinute: 1_000_000_000,
+        modules: [AGENTS],
+        idleTimeoutMs: IDLE_MS,
+      },
+    }),
   );
   const server = await startOnCore([
     process.execPath,

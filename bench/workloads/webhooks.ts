@@ -191,7 +191,12 @@ const signalbox: Contender = {
   async start() {
     const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-webhooks-"));
     const config = join(folder, "signalbox.config.json");
-    writeFileSync(config, JSON.stringify({ agents: { access: "public", maxActiveInstances: 1200 } }));
+    writeFileSync(
+      config,
+      JSON.stringify({
+        agents: { access: "public", newInstancesPerMinute: 1_000_000_000, maxActiveInstances: 1200 },
+      }),
+    );
     const server = await startOnCore(
       [
         process.execPath,

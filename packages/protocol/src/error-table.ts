@@ -51,7 +51,7 @@ export const ERROR_TABLE = {
   invalid_request: management(7002, 400, "Invalid request", false, 1008),
   not_found: management(7003, 404, "Not found", false, 4404),
   conflict: management(7004, 409, "Already exists"),
-  malformed_http: management(7005, 400, "Malformed HTTP request"),
+  malformed_http: management(7005, 400, "Malformed HTTP request", false, 1008),
   headers_too_large: management(7006, 431, "Request headers too large"),
   request_timeout: management(7007, 408, "Request took too long to arrive", true),
   overloaded: management(7008, 503, "Too busy, try again", true, 1013),

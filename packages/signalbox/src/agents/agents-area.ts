@@ -62,7 +62,9 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const settings = parts.config.file.agents;
   const definitions = new Map<string, AgentDefinition>();
   const hub = new SocketHub(settings);
-  const catalog = new InstanceCatalog(parts.database);
+  const catalog = new InstanceCatalog(parts.database, (err) =>
+    parts.logger.warn({ err }, "times of instances could not be written; trying again"),
+  );
   const metrics = createAgentMetrics(parts.registry, {
     instances: () => directory.size,
     sockets: () => hub.size,

@@ -16,7 +16,7 @@ export const agentsConfig = z
       .optional(),
     /**
      * Instances that callers without a token may create in a minute, by naming them, where access is public; more are refused with 503. Each
-     * is a file of some 16 KiB for good, so that a flood of names fills a disk by no more than 1.5 GB a day. Default 60.
+     * is a file of 8 KiB or more for good: a flood of names then takes some 0.7 GB a day. Default 60.
      */
     newInstancesPerMinute: z.int().min(1).default(60),
     /** Files that export agent classes, relative to the working folder. */

@@ -75,7 +75,8 @@ export async function handleHttp(
     ...(body === undefined || body.length === 0 ? {} : { body }),
     isCredentialHidden: options.access.mode === "token",
   });
-  const refusal = await admit(options, target, webRequest, body);
+  const admission = admit(options, target, webRequest, body);
+  const refusal = admission instanceof Promise ? await admission : admission;
   if (refusal instanceof Response) return sendWebResponse(refusal, response, method === "HEAD");
   if (access === "edit") {
     const created = requireInstance(options, target, access, request, context.query);

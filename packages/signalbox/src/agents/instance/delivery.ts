@@ -17,13 +17,16 @@ const inFlight = new WeakMap<Instance, InFlight>();
 
 export function deliver(instance: Instance, event: WebhookEvent): Promise<DeliveryOutcome> {
   const key = keyOf(event);
-  const run = () =>
-    instance.run<DeliveryOutcome>({
-      kind: "delivery",
-      label: `${event.source} ${event.type}`,
-      body: () => handle(instance, event, key),
-    });
-  return instance.definition.isInterleaving ? inFlightOf(instance).run(key, run) : run();
+  if (!instance.definition.isInterleaving) return runTurn(instance, event, key);
+  return inFlightOf(instance).run(key, () => runTurn(instance, event, key));
+}
+
+function runTurn(instance: Instance, event: WebhookEvent, key: string): Promise<DeliveryOutcome> {
+  return instance.run({
+    kind: "delivery",
+    label: `${event.source} ${event.type}`,
+    body: () => handle(instance, event, key),
+  });
 }
 
 /** The same for code that is in a turn of the instance already. */

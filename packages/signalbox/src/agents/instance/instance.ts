@@ -187,6 +187,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       const { pump, gate, database } = this.#phase.parts;
       pump.stop();
       await this.#mailbox.whenQuiet();
+      // A gate that has failed has told everybody who waited at it.
       await gate.pass().catch(() => undefined);
       this.#leave(this.#close(database), reason);
     }

@@ -14,7 +14,7 @@ import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { TagChange, TagFeed } from "../../storage/ports/tag-feed.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { AgentsDoor } from "../agents-door.ts";
+import type { AgentsDoor, DeliveryTarget } from "../agents-door.ts";
 import type { WebhookEvent } from "../webhook-event.ts";
 
 export interface TagSubscription {
@@ -84,7 +84,7 @@ export class TagSubscriptions {
     const { door, logger } = this.#parts;
     const { signal } = this.#stopping;
     try {
-      await retry(() => door.deliver({ agent, name }, toEvent(change)), { ...ATTEMPTS, signal });
+      await retry(() => deliverOrThrow(door, { agent, name }, toEvent(change)), { ...ATTEMPTS, signal });
     } catch (error) {
       if (signal.aborted) return false;
       logger.error(
@@ -112,6 +112,13 @@ export class TagSubscriptions {
           ON CONFLICT (agent, name, account_id) DO UPDATE SET position = excluded.position`,
     );
   }
+}
+
+/** An answer that is not 2xx refuses the event as an error would. */
+async function deliverOrThrow(door: AgentsDoor, target: DeliveryTarget, event: WebhookEvent): Promise<void> {
+  const outcome = await door.deliver(target, event);
+  if (outcome.kind === "answered" && (outcome.status < 200 || outcome.status > 299))
+    throw new Error(`the agent answered ${outcome.status}`);
 }
 
 function toEvent(change: TagChange): WebhookEvent {
