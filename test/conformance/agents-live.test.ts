@@ -98,6 +98,7 @@ describe("state", () => {
 
 describe("a read-only connection", () => {
   it("sees state but cannot set it, call methods, or send messages", async () => {
+    await server.api("POST", "/agents/counter/ro/rpc/read", []);
     const client = await connect("counter/ro", { token: await server.token(["agents.read"]) });
     await client.greeted();
     client.send({ type: "cf_agent_state", state: { count: 5 } });

@@ -114,6 +114,7 @@ const CONNECTIONS: Record<string, (name: string) => Promise<RawClient>> = {
   },
   "is read-only": async (name) => {
     const token = await server.token(["agents.read"]);
+    await server.api("POST", `/agents/counter/${name}/rpc/read`, []);
     const client = await new RawClient(`${server.url}/agents/counter/${name}`, { token }).opened();
     await client.greeted();
     return client;

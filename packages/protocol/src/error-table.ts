@@ -52,7 +52,7 @@ export const ERROR_TABLE = {
   invalid_request: management(7002, 400, "Invalid request", false, 1008),
   not_found: management(7003, 404, "Not found", false, 4404),
   conflict: management(7004, 409, "Already exists"),
-  malformed_http: management(7005, 400, "Malformed HTTP request"),
+  malformed_http: management(7005, 400, "Malformed HTTP request", false, 1008),
   headers_too_large: management(7006, 431, "Request headers too large"),
   request_timeout: management(7007, 408, "Request took too long to arrive", true),
   overloaded: management(7008, 503, "Too busy, try again", true, 1013),
@@ -80,11 +80,12 @@ export const ERROR_TABLE = {
   webhook_entity_mismatch: webhooks(4004, 400, "The entity in the URL is not the one in the payload"),
   webhook_unknown_source: webhooks(4005, 404, "Unknown webhook source"),
   webhook_unsupported_media_type: webhooks(4006, 415, "Content-Type must be JSON or a form the source sends"),
+  webhook_rejected: webhooks(4010, 400, "The agent rejected the event"),
 
   // Agents.
   agent_not_found: agents(3001, 404, "Agent not found", false, 4404),
   agent_invalid_name: agents(3002, 400, "Invalid instance name", false, 4400),
-  agent_instance_not_found: agents(3003, 404, "Instance not found"),
+  agent_instance_not_found: agents(3003, 404, "Instance not found", false, 4404),
   agent_method_unknown: agents(3004, 404, "Method does not exist"),
   agent_method_not_callable: agents(3005, 403, "Method is not callable"),
   agent_readonly: agents(3006, 403, "Connection is readonly"),

@@ -1,4 +1,6 @@
 export {
+  type AdmissionAnswer,
+  type AdmissionContext,
   Agent,
   type AgentEnvironment,
   type AgentOptions,
@@ -13,6 +15,7 @@ export {
   type QueuedWebhookOptions,
   type QueueItem,
   type QueueOptions,
+  RejectEvent,
   type RetryOptions,
   type Schedule,
   type ScheduleCriteria,

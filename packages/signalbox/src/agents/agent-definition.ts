@@ -15,6 +15,10 @@ export class AgentDefinition {
   readonly sendsIdentity: boolean;
   /** Asked with every change of a state. */
   readonly hasStateHook: boolean;
+  /** Asked with every HTTP request. */
+  readonly hasRequestHook: boolean;
+  /** Asked with every connection that closes. */
+  readonly hasCloseHook: boolean;
   /** What is in the database of a new instance beside the runtime's tables; empty for nothing. */
   readonly initialSchema: string;
   /** File it came from, for people; null for built-in ones. */
@@ -28,6 +32,8 @@ export class AgentDefinition {
     this.isInterleaving = agentClass.options?.interleave === true;
     this.sendsIdentity = agentClass.options?.sendIdentityOnConnect !== false;
     this.hasStateHook = isOwnMethod(agentClass, "onStateChanged");
+    this.hasRequestHook = isOwnMethod(agentClass, "onRequest");
+    this.hasCloseHook = isOwnMethod(agentClass, "onClose");
     this.initialSchema = initialSchemaOf(agentClass);
     this.source = source;
     if (!/^[a-z0-9][a-z0-9-]*$/.test(this.kebab)) {

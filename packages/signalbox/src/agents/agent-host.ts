@@ -1,9 +1,11 @@
 /** What an `Agent` object delegates to: the parts of its instance, as interfaces of plain objects. */
 import type { Logger } from "../telemetry/logger.ts";
+import type { DeliveryOutcome } from "./agents-door.ts";
 import type { Connection } from "./connections/connection.ts";
 import type { DeadLetters } from "./work/dead-letters.ts";
 import type { DeliveryLedger } from "./instance/delivery-ledger.ts";
 import type { Schedules } from "./work/schedules.ts";
+import type { WebhookEvent } from "./webhook-event.ts";
 import type { WorkQueue } from "./work/work-queue.ts";
 
 export interface WebhookOptions {
@@ -30,6 +32,10 @@ export interface AgentHost {
   readonly deadLetters: DeadLetters;
   readonly schedules: Schedules;
   readonly ledger: DeliveryLedger;
+  /** The service's clock: milliseconds since the epoch. */
+  now(): number;
+  /** Handles a verified event in the running turn of the instance: once, with its entry in the ledger. */
+  deliver(event: WebhookEvent): DeliveryOutcome | Promise<DeliveryOutcome>;
   /** The state, or undefined when none was ever set. */
   readState(): unknown;
   writeState(state: unknown, source: Connection | "server"): void;

@@ -15,6 +15,7 @@ export interface AgentMetrics {
   readonly starts: Counter<"outcome">;
   readonly hibernations: Counter;
   readonly buried: Counter<"kind">;
+  readonly lostCloses: Counter;
 }
 
 export interface Levels {
@@ -73,6 +74,11 @@ export function createAgentMetrics(registry: Registry, levels: Levels): AgentMet
       name: "signalbox_agent_buried_total",
       help: "Queue items and schedules that used up their attempts.",
       labelNames: ["kind"],
+      registers,
+    }),
+    lostCloses: new Counter({
+      name: "signalbox_agent_lost_closes_total",
+      help: "Closed connections whose agent's onClose could not be run.",
       registers,
     }),
   };

@@ -2,6 +2,7 @@
  * The class users extend. It contains nothing: every member hands over to a part of the instance behind it (`AgentHost`), and
  * the hooks are empty or say what happens by default.
  */
+import type { AdmissionAnswer, AdmissionContext } from "./admission.ts";
 import type { AgentHost, WebhookOptions } from "./agent-host.ts";
 import { AGENT_BASE } from "./callable.ts";
 import type { Connection, ConnectionContext } from "./connections/connection.ts";
@@ -31,13 +32,25 @@ export interface AgentOptions {
 /** Values that can stand in `this.sql`. */
 export type SqlParameter = string | number | bigint | boolean | null | Uint8Array;
 
-/** What an agent returns from `onEvent` to say that the work is in its queue: the sender is answered 202 instead of 200. */
-export type EventOutcome = void | "queued";
+/**
+ * What an agent returns from `onEvent`. Nothing: processed (200). `"queued"`: the work is in its queue (202). A response: the sender's answer;
+ * one that is not 2xx means that the event was not taken, and undoes what was written since the last await.
+ */
+export type EventOutcome = void | undefined | "queued" | Response;
 
 export class Agent<Env = AgentEnvironment, State = unknown> {
   declare static readonly options?: AgentOptions;
   /** Methods clients may call, beside those marked with `@callable()`. */
   declare static readonly callable?: readonly string[];
+
+  /**
+   * Judges an HTTP request before it reaches an instance, and before one is created for it. Throws, or returns a response, to refuse it.
+   * (Calls of methods and WebSockets are judged by the caller's token.)
+   */
+  static admitRequest?(
+    request: Request,
+    context: AdmissionContext,
+  ): AdmissionAnswer | Promise<AdmissionAnswer>;
 
   readonly #host: AgentHost;
 
@@ -215,7 +228,11 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
    */
   async queueWebhook(url: string, payload: unknown, options: QueuedWebhookOptions = {}): Promise<string> {
     const retry = { ...DEFAULT_WEBHOOK_RETRY, ...options.retry };
-    return this.#host.workQueue.add(QUEUED_WEBHOOK, toQueuedWebhook(url, payload, options), { retry });
+    return this.#host.workQueue.add(
+      QUEUED_WEBHOOK,
+      toQueuedWebhook(url, payload, options, this.#host.now()),
+      { retry },
+    );
   }
 
   /** `fetch` that waits until everything this instance has written so far is durable. */
@@ -287,4 +304,5 @@ export interface AgentClass<T extends AnyAgent = AnyAgent> {
   readonly prototype: T;
   readonly options?: AgentOptions;
   readonly callable?: readonly string[];
+  admitRequest?(request: Request, context: AdmissionContext): AdmissionAnswer | Promise<AdmissionAnswer>;
 }

@@ -16,8 +16,10 @@ import { ActivityHub } from "./instance/activity.ts";
 import { ActivityStreams } from "./management/activity-stream.ts";
 import type { AgentClass } from "./agent.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
+import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentsDoor } from "./agents-door.ts";
+import { Departures } from "./connections/departures.ts";
 import { deliver } from "./instance/delivery.ts";
 import { Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
@@ -61,7 +63,9 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const settings = parts.config.file.agents;
   const definitions = new Map<string, AgentDefinition>();
   const hub = new SocketHub(settings);
-  const catalog = new InstanceCatalog(parts.database);
+  const catalog = new InstanceCatalog(parts.database, (err) =>
+    parts.logger.warn({ err }, "times of instances could not be written; trying again"),
+  );
   const metrics = createAgentMetrics(parts.registry, {
     instances: () => directory.size,
     sockets: () => hub.size,
@@ -92,6 +96,9 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     }),
   );
   const doorOptions: DoorOptions = {
+    environment,
+    creationRate:
+      settings.newInstancesPerMinute === null ? null : new CreationRate(settings.newInstancesPerMinute),
     access: {
       mode: settings.access,
       authorize: settings.authorize,
@@ -103,7 +110,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     maxBodyBytes: settings.maxBodyBytes,
     maxMessageBytes: settings.maxMessageBytes,
   };
-  const webSockets = new WebSocketDoor(doorOptions, hub, parts.logger);
+  const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
+  const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
   const door: AgentsDoor = {
     hasAgent: (agent) => definitions.has(agent),
     prepare(target) {
@@ -171,6 +179,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     },
     async stop() {
       await tagSubscriptions.stop();
+      departures.stop();
       await directory.stop();
       await catalog.close();
     },

@@ -15,6 +15,11 @@ export const agentsConfig = z
     authorize: z
       .custom<Authorize>((value) => typeof value === "function", { error: "expected a function" })
       .optional(),
+    /**
+     * Instances that callers without a token may create in a minute, by naming them, where access is public; more are refused with 503. Each
+     * is a file of 8 KiB or more for good: at 60, a flood of names takes some 0.7 GB a day. Default: no bound.
+     */
+    newInstancesPerMinute: z.int().min(1).nullable().default(null),
     /** Files that export agent classes, relative to the working folder. */
     modules: z.array(z.string().min(1)).default([]),
     /** How long a turn may take. Default 30 s. */

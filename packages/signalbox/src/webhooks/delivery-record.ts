@@ -22,6 +22,7 @@ export type DeliveryReason =
   | "body_timeout"
   | "body_broke_off"
   | "handler_failed"
+  | "refused_by_agent"
   | "overloaded";
 
 export interface DeliveryRecord {

@@ -86,6 +86,11 @@ export function insertEvent(sql: SqlTag, event: WebhookEvent): void {
     ON CONFLICT (id) DO NOTHING`;
 }
 
+/** How many events are kept. */
+export function countEvents(sql: SqlTag): number {
+  return sql<{ n: number }>`SELECT count(*) AS n FROM events`[0]?.n ?? 0;
+}
+
 interface Ends {
   readonly count: number;
   readonly oldest: number;

@@ -88,7 +88,8 @@ export class Intake {
     }
     try {
       const answer = await this.#process(arrived, now, trace);
-      this.#record(arrived, now, startedAt, trace, resultOf(answer.outcome), answer.answer.status);
+      const { status } = answer.answer;
+      this.#record(arrived, now, startedAt, trace, resultOf(answer.outcome, status), status);
       return answer.answer;
     } catch (error) {
       const refusal = explainRefusal(error);
@@ -275,8 +276,11 @@ function requireName(name: string | null): string {
   return name;
 }
 
-function resultOf(outcome: OutcomeKind): Result {
+function resultOf(outcome: OutcomeKind, status: number): Result {
   if (outcome === "stale") return { status: "rejected", reason: "timestamp_outside_window" };
+  // The sender was told that its event was not taken.
+  if (outcome === "answered" && (status < 200 || status > 299))
+    return { status: "failed", reason: "refused_by_agent" };
   return outcome === "duplicate"
     ? { status: "duplicate", reason: null }
     : { status: "accepted", reason: outcome };
@@ -293,6 +297,8 @@ function explainRefusal(error: unknown): Result {
       return { status: "rejected", reason: "entity_mismatch" };
     case "webhook_unsupported_media_type":
       return { status: "rejected", reason: "unsupported_media_type" };
+    case "webhook_rejected":
+      return { status: "failed", reason: "refused_by_agent" };
     case "overloaded":
     case "stopping":
       return { status: "failed", reason: "overloaded" };

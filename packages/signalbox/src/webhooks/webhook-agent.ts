@@ -9,17 +9,23 @@
  *    the instance's ledger, which keeps ids longer than the table keeps events.
  * 3. Times in the table have one form (ISO 8601, UTC, milliseconds), whoever wrote the row: the order of texts is the order of times.
  */
+import { SignalboxError } from "@signalbox/protocol";
 import {
+  type AdmissionAnswer,
+  type AdmissionContext,
   Agent,
   type AgentEnvironment,
   type AgentHost,
+  type Connection,
   type EventOutcome,
   INITIAL_SCHEMA,
+  isRefusal,
   RECEIVE_EVENT,
   type SqlParameter,
   type WebhookEvent,
 } from "../agents/index.ts";
 import {
+  countEvents,
   EVENT_SCHEMA,
   EVENT_TABLE,
   type EventRow,
@@ -30,7 +36,7 @@ import {
   requireOneFormOfTime,
   type SqlTag,
 } from "./event-table.ts";
-import { answerDirectDelivery } from "./direct-delivery.ts";
+import { admitDirectDelivery, answerDirectDelivery } from "./direct-delivery.ts";
 
 /** What clients see of the newest event. */
 export interface LastEvent {
@@ -109,7 +115,10 @@ export class WebhookAgent<
     return super.sql<Row>(parts, ...values);
   }
 
-  /** Called for every new event, once. Return "queued" after putting the work in the queue: the sender is then answered 202. */
+  /**
+   * Called for every new event, once. Return "queued" after putting the work in the queue: the sender is then answered 202. Throw
+   * `RejectEvent`, or return a response that is not 2xx, to refuse the event: then it is not kept.
+   */
   onEvent(_event: WebhookEvent): EventOutcome | Promise<EventOutcome> {}
 
   /** The newest events first. */
@@ -120,6 +129,11 @@ export class WebhookAgent<
 
   /** The newest events of one type first. */
   getEventsByType(type: string, limit: number = DEFAULT_LIMIT): EventRow[] {
+    if (typeof type !== "string") {
+      throw new SignalboxError("invalid_request", {
+        message: "getEventsByType(type, limit): type must be text, the type of an event",
+      });
+    }
     this.#requireTable();
     return this.#sql<EventRow>`SELECT * FROM events WHERE type = ${type} ORDER BY timestamp DESC, rowid DESC
       LIMIT ${boundedLimit(limit)}`;
@@ -129,24 +143,35 @@ export class WebhookAgent<
     this.#requireTable();
   }
 
+  /** Method, signature and body of a delivery are judged before an instance is made. A subclass with an `onRequest` judges for itself. */
+  static override admitRequest(
+    request: Request,
+    context: AdmissionContext,
+  ): AdmissionAnswer | Promise<AdmissionAnswer> {
+    if (this.prototype.onRequest === WebhookAgent.prototype.onRequest) admitDirectDelivery(request, context);
+  }
+
   /** A delivery posted to the instance itself, signed by the generic scheme. */
   override onRequest(request: Request): Response | Promise<Response> {
-    return answerDirectDelivery(request, this.env as AgentEnvironment, this.#host, (event) =>
-      this[RECEIVE_EVENT](event),
-    );
+    return answerDirectDelivery(request, this.env as AgentEnvironment, this.#host);
+  }
+
+  /** A client has nothing to say about what has happened. A subclass with a state of clients' own has to check it, all of it. */
+  override validateStateChange(_next: State, source: Connection | "server"): void {
+    if (source !== "server")
+      throw new SignalboxError("agent_readonly", { message: "The state is written by events alone" });
   }
 
   /** What the runtime calls: the handler first, then the books, without an await of its own between them. */
   [RECEIVE_EVENT](event: WebhookEvent): EventOutcome | Promise<EventOutcome> {
     const outcome = this.onEvent(event);
-    if (!(outcome instanceof Promise)) {
-      this.#keep(event);
-      return outcome;
-    }
-    return outcome.then((result) => {
-      this.#keep(event);
-      return result;
-    });
+    if (outcome instanceof Promise) return outcome.then((result) => this.#conclude(event, result));
+    return this.#conclude(event, outcome);
+  }
+
+  #conclude(event: WebhookEvent, outcome: EventOutcome): EventOutcome {
+    if (!isRefusal(outcome)) this.#keep(event);
+    return outcome;
   }
 
   #keep(event: WebhookEvent): void {
@@ -155,8 +180,12 @@ export class WebhookAgent<
     this.#makeRoom(Date.parse(event.timestamp));
     const { id, source, type, action, title, description, url, actor, timestamp } = event;
     const lastEvent: LastEvent = { id, source, type, action, title, description, url, actor, timestamp };
-    const { state } = this;
-    this.setState({ ...state, lastEvent, eventCount: (state.eventCount ?? 0) + 1 });
+    // Whatever wrote something else there (an older release let clients do it), the next event makes the state whole again.
+    const state: unknown = this.state;
+    const { eventCount } = (state ?? {}) as Partial<WebhookAgentState>;
+    const rest = isRecord(state) ? (state as State) : this.initialState;
+    const isCount = typeof eventCount === "number" && Number.isSafeInteger(eventCount) && eventCount >= 0;
+    this.setState({ ...rest, lastEvent, eventCount: isCount ? eventCount + 1 : countEvents(this.#sql) });
   }
 
   #makeRoom(now: number): void {
@@ -179,6 +208,10 @@ export class WebhookAgent<
     requireEventTable(this.#sql);
     this.#hasTable = true;
   }
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Limits come from clients, so they may be anything. */

@@ -25,6 +25,7 @@ const REASONS: Readonly<Record<string, string>> = {
   entity_mismatch: "the address and the payload name different entities",
   unsupported_media_type: "the body is neither JSON nor a form",
   handler_failed: "the agent's handler threw; the provider will send it again",
+  refused_by_agent: "the agent refused the event, with the answer it chose",
   overloaded: "too much at once; the provider will send it again",
 };
 

@@ -14,7 +14,7 @@ import type { ConnectionContext } from "./connection.ts";
 import type { Instance } from "../instance/instance.ts";
 import { writeState } from "../instance/instance-host.ts";
 import type { LiveConnection } from "./live-connection.ts";
-import { callMethod, findCallable, publicMessage, streamMethod } from "../instance/method-call.ts";
+import { callMethod, findCallable, publicMessage, streamMethod, toJson } from "../instance/method-call.ts";
 import type { StreamEvent } from "../streaming-response.ts";
 import { toFrame } from "./websocket-frame.ts";
 
@@ -71,23 +71,19 @@ export async function receive(
   }
 }
 
-export async function closed(
-  find: FindInstance,
+/** For an agent that has an `onClose`, and a connection that had joined. */
+export function closed(
+  instance: Instance,
   connection: LiveConnection,
   code: number,
   reason: string,
 ): Promise<void> {
-  if (!connection.isJoined) return;
-  const instance = find();
-  await instance.run({
+  return instance.run<void>({
     kind: "close",
     label: connection.id,
     isGated: false,
     body: () => {
-      instance.activity.record("disconnect", instance.environment.clock.now(), {
-        connection: connection.id,
-        code,
-      });
+      instance.recordDisconnect(connection.id, code);
       // 1006 is what a socket that ended without a goodbye reports (RFC 6455, section 7.4.1).
       return instance.parts.agent.onClose(connection, code, reason, code !== 1006);
     },
@@ -186,7 +182,7 @@ function refuse(instance: Instance, connection: LiveConnection, error: string): 
 }
 
 function send(connection: LiveConnection, frame: ServerFrame): void {
-  connection.send(JSON.stringify(frame));
+  connection.send(toJson(frame) ?? "null");
 }
 
 function sendNow(connection: LiveConnection, frame: ServerFrame): void {

@@ -21,6 +21,8 @@ import { toFrame } from "./websocket-frame.ts";
 const SLOW_READER_GRACE_MS = 2000;
 /** How long a peer whose credential has ended may take for the goodbye. */
 const ENDED_GRACE_MS = 500;
+/** What fits in a control frame beside the code (RFC 6455, section 5.5). */
+export const MAX_REASON_BYTES = 123;
 
 export class LiveConnection implements Connection {
   readonly id: string;
@@ -75,6 +77,7 @@ export class LiveConnection implements Connection {
   }
 
   close(code = 1000, reason = ""): void {
+    if (!isCloseCode(code)) throw new RangeError(`${code} is no code that a connection can be closed with`);
     this.#group.output(() => this.closeNow(code, reason));
   }
 
@@ -91,8 +94,7 @@ export class LiveConnection implements Connection {
 
   closeNow(code: number, reason: string): void {
     this.#isClosed = true;
-    // A reason of more than 123 bytes does not fit in a control frame.
-    this.#webSocket.close(code, Buffer.byteLength(reason) > 123 ? "" : reason);
+    this.#webSocket.close(code, Buffer.byteLength(reason) > MAX_REASON_BYTES ? "" : reason);
   }
 
   /** Closes the connection for good: its token or session was revoked or has expired. */
@@ -130,4 +132,10 @@ export class LiveConnection implements Connection {
   markClosed(): void {
     this.#isClosed = true;
   }
+}
+
+/** RFC 6455, section 7.4: those that may stand in a close frame. */
+function isCloseCode(code: number): boolean {
+  if (!Number.isInteger(code)) return false;
+  return (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);
 }

@@ -9,6 +9,7 @@ import type { IncomingMessage } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import { type Authenticator, isAllowed, type Principal } from "../../accounts/index.ts";
 import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
+import { within } from "../../core/within.ts";
 import { toWebRequest } from "./web-request.ts";
 
 export type AccessLevel = "read" | "edit";
@@ -19,7 +20,12 @@ export interface Access {
   readonly level: AccessLevel;
   /** Whose credential gave it; null where none was needed or the operator's hook decided. What it opens ends with the credential. */
   readonly principal: Principal | null;
+  /** True where access is public and nothing says who asks. */
+  readonly isStranger: boolean;
 }
+
+/** A hook that does not answer must not hold connections for ever. */
+const AUTHORIZE_TIMEOUT_MS = 10_000;
 
 export interface AccessOptions {
   readonly mode: "token" | "public";
@@ -46,10 +52,15 @@ export function findAccess(
   const isPublic = options.mode === "public";
   const principal = findPrincipal(options, request, parameters, named);
   const account = accountOf(options, principal, named);
-  if (isPublic && account === DEFAULT_ACCOUNT) return { account, level: "edit", principal: null };
+  const mayEdit = principal !== null && isAllowed(principal, account, "agents.edit");
+  if (isPublic && account === DEFAULT_ACCOUNT) {
+    return { account, level: "edit", principal: null, isStranger: !mayEdit };
+  }
   if (principal !== null) {
-    if (isAllowed(principal, account, "agents.edit")) return { account, level: "edit", principal };
-    if (isAllowed(principal, account, "agents.read")) return { account, level: "read", principal };
+    if (mayEdit) return { account, level: "edit", principal, isStranger: false };
+    if (isAllowed(principal, account, "agents.read")) {
+      return { account, level: "read", principal, isStranger: false };
+    }
   }
   if (options.authorize !== undefined && !isPublic) return ask(options.authorize, request, account);
   throw new SignalboxError(principal === null ? "unauthenticated" : "forbidden");
@@ -101,9 +112,11 @@ function accountOf(options: AccessOptions, principal: Principal | null, named: s
 }
 
 async function ask(authorize: AuthorizeHook, request: IncomingMessage, account: string): Promise<Access> {
-  const answer = await authorize(toWebRequest(request, request.url ?? "/"));
-  if (answer === true || answer === "edit") return { account, level: "edit", principal: null };
-  if (answer === "read") return { account, level: "read", principal: null };
+  const asked = Promise.resolve(authorize(toWebRequest(request, request.url ?? "/")));
+  const answer = await within(asked, AUTHORIZE_TIMEOUT_MS, () => new SignalboxError("overloaded"));
+  if (answer === true || answer === "edit")
+    return { account, level: "edit", principal: null, isStranger: false };
+  if (answer === "read") return { account, level: "read", principal: null, isStranger: false };
   throw new SignalboxError("unauthenticated");
 }
 

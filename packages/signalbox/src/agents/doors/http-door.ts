@@ -5,17 +5,20 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import type { RequestContext } from "../../http/request-context.ts";
-import { type AccessOptions, findAccess, withoutToken } from "./access.ts";
+import { within } from "../../core/within.ts";
+import { type Access, type AccessOptions, findAccess, withoutToken } from "./access.ts";
+import type { AdmissionAnswer } from "../admission.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
-import type { Directory } from "../instance/directory.ts";
+import { type CreationOptions, requireInstance } from "./creation.ts";
+import type { InstanceEnvironment } from "../instance/instance-environment.ts";
 import { checkInstanceName } from "../instance/instance-name.ts";
 import { callMethod, findCallable, publicMessage } from "../instance/method-call.ts";
 import { sendWebResponse, toWebRequest } from "./web-request.ts";
 
-export interface DoorOptions {
+export interface DoorOptions extends CreationOptions {
   readonly access: AccessOptions;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly directory: Directory;
+  readonly environment: Pick<InstanceEnvironment, "variables" | "clock">;
   readonly maxBodyBytes: number;
   readonly maxMessageBytes: number;
 }
@@ -29,6 +32,9 @@ export interface AgentTarget {
 
 /** Reserved below an instance: method calls. */
 const RPC_SEGMENT = "rpc";
+/** A class that does not answer must not hold connections for ever. */
+const ADMISSION_TIMEOUT_MS = 10_000;
+const NO_BODY = new Uint8Array();
 
 /** The agent and instance a path names; throws for unknown agents and impossible names. */
 export function findTarget(
@@ -51,13 +57,19 @@ export async function handleHttp(
   context: RequestContext,
 ): Promise<void> {
   const found = findAccess(options.access, request, context.query);
-  const { account, level, principal } = found instanceof Promise ? await found : found;
+  const access = found instanceof Promise ? await found : found;
+  const { account, level, principal } = access;
   const target = findTarget(options.definitions, context);
   const method = request.method ?? "GET";
   const isCall = target.rest.length === 2 && target.rest[0] === RPC_SEGMENT;
   const isSafe = (method === "GET" || method === "HEAD") && !isCall;
   if (level === "read" && !isSafe) throw new SignalboxError("forbidden");
-  if (isCall) return handleCall(options, account, target, request, response, context);
+  if (!isCall && !target.definition.hasRequestHook) {
+    throw new SignalboxError("not_found", { message: "The agent answers no HTTP requests" });
+  }
+  // Before anything else is told to somebody who may only read, what they name must be there.
+  if (level === "read") await requireInstance(options, target, access);
+  if (isCall) return handleCall(options, access, target, request, response, context);
 
   // The body is read before the turn begins: a slow upload holds up nobody.
   const body = isSafe ? undefined : await context.readBody(options.maxBodyBytes);
@@ -65,6 +77,13 @@ export async function handleHttp(
     ...(body === undefined || body.length === 0 ? {} : { body }),
     isCredentialHidden: options.access.mode === "token",
   });
+  const admission = admit(options, account, target, webRequest, body);
+  const refusal = admission instanceof Promise ? await admission : admission;
+  if (refusal instanceof Response) return sendWebResponse(refusal, response, method === "HEAD");
+  if (level === "edit") {
+    const created = requireInstance(options, target, access);
+    if (created instanceof Promise) await created;
+  }
   const instance = options.directory.get(target.definition, account, target.name);
   const answer = await instance.run({
     kind: "request",
@@ -86,9 +105,31 @@ export async function handleHttp(
   }
 }
 
+/** Asks the class, if it wants to be asked, before there is an instance. */
+function admit(
+  { environment }: DoorOptions,
+  account: string,
+  { definition, name }: AgentTarget,
+  request: Request,
+  body: Uint8Array | undefined,
+): AdmissionAnswer | Promise<AdmissionAnswer> {
+  const { agentClass } = definition;
+  if (agentClass.admitRequest === undefined) return undefined;
+  const { variables: env, clock } = environment;
+  const answer = agentClass.admitRequest(request, {
+    account,
+    name,
+    env,
+    body: body ?? NO_BODY,
+    now: clock.now(),
+  });
+  if (!(answer instanceof Promise)) return answer;
+  return within(answer, ADMISSION_TIMEOUT_MS, () => new SignalboxError("agent_turn_timeout"));
+}
+
 async function handleCall(
   options: DoorOptions,
-  account: string,
+  access: Access,
   { definition, name, rest }: AgentTarget,
   request: IncomingMessage,
   response: ServerResponse,
@@ -105,9 +146,11 @@ async function handleCall(
       message: `Method ${method} streams: call it over a WebSocket`,
     });
   }
+  const created = requireInstance(options, { definition, name }, access);
+  if (created instanceof Promise) await created;
   let result: string | undefined;
   try {
-    result = await callMethod(options.directory.get(definition, account, name), method, args);
+    result = await callMethod(options.directory.get(definition, access.account, name), method, args);
   } catch (error) {
     throw error instanceof SignalboxError
       ? error

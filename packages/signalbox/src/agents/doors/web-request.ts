@@ -1,6 +1,6 @@
 /** Between node:http and the web's `Request` and `Response`, which agents' code speaks. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { once } from "node:events";
+import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { speaksForOrigin } from "../../http/foreign-answer.ts";
 
@@ -15,7 +15,13 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** `target` replaces the request's own, e.g. without credentials; `body` is what was read from it. */
+/** Those that `Request` takes; it refuses TRACE (and CONNECT, which never comes here). */
+const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/**
+ * `target` replaces the request's own, e.g. without credentials; `body` is what was read from it. Throws `method_not_allowed` or
+ * `malformed_http` for a request that the web's `Request` cannot be.
+ */
 export function toWebRequest(
   request: IncomingMessage,
   target: string,
@@ -29,12 +35,21 @@ export function toWebRequest(
     headers.append(name, name === "cookie" ? withoutSession(value) : value);
   }
   const method = request.method ?? "GET";
+  if (method === "TRACE") throw new SignalboxError("method_not_allowed", { headers: { allow: METHODS } });
   const hasBody = options.body !== undefined && method !== "GET" && method !== "HEAD";
-  return new Request(`http://${request.headers.host ?? "localhost"}${target}`, {
+  return new Request(`http://${checkHost(request)}${target}`, {
     method,
     headers,
     ...(hasBody ? { body: options.body as Uint8Array<ArrayBuffer> } : {}),
   });
+}
+
+/** A host and perhaps a port, and nothing that would make an address mean something else (`user@`, a path). */
+export function checkHost({ headers: { host = "localhost" } }: IncomingMessage): string {
+  if (/[@/\\?#]/.test(host) || !URL.canParse(`http://${host}/`)) {
+    throw new SignalboxError("malformed_http", { message: "The Host header is malformed" });
+  }
+  return host;
 }
 
 /** The dashboard's session is nobody's business but the dashboard's. */
@@ -71,11 +86,25 @@ export async function sendWebResponse(from: Response, to: ServerResponse, isHead
     return;
   }
   const reader = from.body.getReader();
+  // A body that cannot be cancelled has ended or failed by itself; whoever produces it is told nothing new.
   to.once("close", () => void reader.cancel().catch(() => undefined));
   for (;;) {
     const { done, value } = await reader.read();
     if (done || to.destroyed) break;
-    if (!to.write(value)) await Promise.race([once(to, "drain"), once(to, "close")]);
+    if (!to.write(value)) await hasRoom(to);
   }
   to.end();
+}
+
+/** Resolves when more can be written, or never will be. */
+function hasRoom(to: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      to.off("drain", end);
+      to.off("close", end);
+      resolve();
+    };
+    to.on("drain", end);
+    to.on("close", end);
+  });
 }

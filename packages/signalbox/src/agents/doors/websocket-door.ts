@@ -11,33 +11,35 @@ import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type Access, findAccess, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
+import { doorServerOptions, RefusedSockets } from "./refused-sockets.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
-import { closed, connect, receive } from "../connections/connection-turns.ts";
+import { connect, receive } from "../connections/connection-turns.ts";
+import type { Departures } from "../connections/departures.ts";
 import { instanceKey } from "../instance/instance-key.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
-import { toWebRequest } from "./web-request.ts";
+import { requireInstance } from "./creation.ts";
+import { checkHost, toWebRequest } from "./web-request.ts";
 
 /** Messages of one connection that may wait for their turns; then the socket is not read until some have ended. */
 const MAX_UNANSWERED = 256;
 const MAX_ID_LENGTH = 128;
+/** How long a peer may take to answer our close frame, behind whatever still waits to be sent to it. */
+const CLOSE_TIMEOUT_MS = 5000;
 
 export class WebSocketDoor {
   readonly #options: DoorOptions;
   readonly #hub: SocketHub;
+  readonly #departures: Departures;
   readonly #logger: Logger;
   readonly #server: WebSocketServer;
+  readonly #refused = new RefusedSockets();
 
-  constructor(options: DoorOptions, hub: SocketHub, logger: Logger) {
+  constructor(options: DoorOptions, hub: SocketHub, departures: Departures, logger: Logger) {
     this.#options = options;
     this.#hub = hub;
+    this.#departures = departures;
     this.#logger = logger;
-    this.#server = new WebSocketServer({
-      noServer: true,
-      clientTracking: false,
-      // Compression costs some 300 KiB of memory a socket and a lot of time; frames here are small.
-      perMessageDeflate: false,
-      maxPayload: options.maxMessageBytes,
-    });
+    this.#server = new WebSocketServer(doorServerOptions(options.maxMessageBytes, CLOSE_TIMEOUT_MS));
   }
 
   async upgrade(
@@ -51,6 +53,8 @@ export class WebSocketDoor {
     try {
       access = await findAccess(this.#options.access, request, context.query);
       target = findTarget(this.#options.definitions, context);
+      checkHost(request);
+      await requireInstance(this.#options, target, access);
     } catch (error) {
       this.#refuse(request, socket, head, error);
       return;
@@ -64,7 +68,7 @@ export class WebSocketDoor {
     const known = toSignalboxError(error);
     if (known.id === "internal") this.#logger.error({ err: known.cause ?? known }, "upgrade failed");
     const { code, reason } = closeCodeOf(known);
-    this.#server.handleUpgrade(request, socket, head, (webSocket) => webSocket.close(code, reason));
+    this.#refused.refuse(request, socket, head, code, reason);
   }
 
   #accept(
@@ -116,7 +120,7 @@ export class WebSocketDoor {
       connection.markClosed();
       group.leave(connection);
       this.#hub.remove(group, connection);
-      closed(instance, connection, code, reason.toString("utf8")).catch(() => undefined);
+      this.#departures.add({ definition, account, name, connection, code, reason: reason.toString("utf8") });
     });
 
     let webRequest: Request | undefined;

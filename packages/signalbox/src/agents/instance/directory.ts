@@ -101,6 +101,11 @@ export class Directory {
     return this.#instances.get(keyOf(ref));
   }
 
+  /** True for an instance that is in memory, or in the catalog. */
+  async exists(ref: InstanceRef): Promise<boolean> {
+    return this.find(ref) !== undefined || (await this.#environment.catalog.find(ref)) !== undefined;
+  }
+
   /** Reads an instance that exists: in a turn of its own if it is in memory, else from its file without running any of its code. */
   async read<T>(ref: InstanceRef, label: string, work: (reader: InstanceReader) => T): Promise<T> {
     const key = keyOf(ref);

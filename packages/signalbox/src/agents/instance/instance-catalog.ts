@@ -46,13 +46,16 @@ interface Change {
 
 export class InstanceCatalog {
   readonly #database: Database;
+  readonly #onLazyFailure: (error: unknown) => void;
   #changes = new Map<string, Change>();
   #flushing: Promise<void> | null = null;
   #next: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(database: Database) {
+  /** `onLazyFailure` learns of failed writes that nobody waits for; they are tried again. */
+  constructor(database: Database, onLazyFailure: (error: unknown) => void = () => undefined) {
     this.#database = database;
+    this.#onLazyFailure = onLazyFailure;
   }
 
   /** Resolves when the instance is durably listed. */
@@ -206,8 +209,7 @@ export class InstanceCatalog {
   #flushSoon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      // A failed write of the control plane ends the process through its own path; nothing is waiting for this one.
-      this.flush().catch(() => undefined);
+      this.flush().catch(this.#onLazyFailure);
     }, LAZY_FLUSH_MS).unref();
   }
 

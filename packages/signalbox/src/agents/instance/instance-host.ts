@@ -6,6 +6,7 @@ import type { AgentHost } from "../agent-host.ts";
 import type { Connection } from "../connections/connection.ts";
 import { currentTurn } from "../turns/current-turn.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";
+import { deliverInTurn } from "./delivery.ts";
 import type { DeliveryLedger } from "./delivery-ledger.ts";
 import type { Instance } from "./instance.ts";
 import type { InstanceState } from "./instance-state.ts";
@@ -41,6 +42,8 @@ export function createHost(instance: Instance, parts: HostParts): AgentHost {
     deadLetters: parts.deadLetters,
     schedules: parts.schedules,
     ledger: parts.ledger,
+    now: () => environment.clock.now(),
+    deliver: (event) => deliverInTurn(instance, event),
     readState: () => state.value,
     writeState: (next, source) => writeState(instance, state, next, source),
     query(sqlParts, values) {

@@ -210,10 +210,15 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       const { pump, gate, database } = this.#phase.parts;
       pump.stop();
       await this.#mailbox.whenQuiet();
+      // A gate that has failed has told everybody who waited at it.
       await gate.pass().catch(() => undefined);
       this.#leave(this.#close(database), reason);
     }
     await this.#left;
+  }
+
+  recordDisconnect(connection: string, code: number): void {
+    this.activity.record("disconnect", this.environment.clock.now(), { connection, code });
   }
 
   requestDestroy(): Promise<void> {

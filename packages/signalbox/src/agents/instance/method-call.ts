@@ -69,8 +69,20 @@ export function invoke(instance: Instance, method: string, args: readonly unknow
   return (agent as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[method]?.(...args);
 }
 
-function toJson(value: unknown): string | undefined {
-  return JSON.stringify(value);
+/** Integers that JSON's readers would round are written as text; nearly no result has any, so they are looked for only when there is one. */
+export function toJson(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    let hasBigint = false;
+    const json = JSON.stringify(value, (_key, part: unknown) => {
+      if (typeof part !== "bigint") return part;
+      hasBigint = true;
+      return String(part);
+    });
+    if (!hasBigint) throw error;
+    return json;
+  }
 }
 
 /** What a caller may know of an error thrown by an agent's code: its message, never its stack. */

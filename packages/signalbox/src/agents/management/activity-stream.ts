@@ -9,7 +9,8 @@ const MAX_BUFFERED_BYTES = 256 * 1024;
 
 export class ActivityStreams {
   readonly #hub: ActivityHub;
-  readonly #open = new Set<Readable>();
+  /** Each with what silences it: a stream that has ended takes nothing any more, and says so with an error. */
+  readonly #open = new Map<Readable, () => void>();
 
   constructor(hub: ActivityHub) {
     this.#hub = hub;
@@ -29,18 +30,24 @@ export class ActivityStreams {
     };
     const stop = this.#hub.listen(key, push);
     const keepAlive = setInterval(() => stream.push(":\n\n"), KEEP_ALIVE_MS).unref();
-    stream.once("close", () => {
+    const silence = () => {
       clearInterval(keepAlive);
       stop();
+    };
+    stream.once("close", () => {
+      silence();
       this.#open.delete(stream);
     });
     stream.push(": listening\n\n");
-    this.#open.add(stream);
+    this.#open.set(stream, silence);
     return stream;
   }
 
   /** Ends every stream, so that the listener can close. */
   close(): void {
-    for (const stream of this.#open) stream.push(null);
+    for (const [stream, silence] of this.#open) {
+      silence();
+      stream.push(null);
+    }
   }
 }

@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
-import { type InstanceRef, type InstanceStore, SqlError } from "../../storage/ports/instance-store.ts";
+import type { InstanceRef, InstanceStore } from "../../storage/ports/instance-store.ts";
 import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
@@ -11,6 +11,7 @@ import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog
 import { keyOf } from "../instance/instance-key.ts";
 import { listInstances } from "./instance-list.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
+import { SqlConsole } from "./sql-console.ts";
 import * as show from "./show-instance.ts";
 
 export interface RouteParts {
@@ -28,9 +29,6 @@ const INSTANCES = `${AGENTS}/{agent_name}/instances`;
 const INSTANCE = `${INSTANCES}/{instance_name}`;
 
 const PAGE_SIZE = 100;
-/** What a query for people may return and take; an instance larger than this is not copied for one. */
-const SQL_LIMITS = { maxRows: 1000, timeoutMs: 5000 };
-const MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024;
 
 const page = z.object({
   cursor: z.string().max(1024).optional(),
@@ -40,6 +38,7 @@ const search = page.extend({ search: z.string().max(256).optional() });
 
 export function agentRoutes(parts: RouteParts): Route[] {
   const { definitions, directory, catalog, hub, store, streams } = parts;
+  const sqlConsole = new SqlConsole(directory, store);
 
   const definitionOf = ({ params }: RouteRequest): AgentDefinition => {
     const definition = definitions.get(params["agent_name"] ?? "");
@@ -257,25 +256,13 @@ export function agentRoutes(parts: RouteParts): Route[] {
       method: "POST",
       path: `${INSTANCE}/sql`,
       access: "agents.edit",
-      summary: "Run one reading statement on a copy of the instance's database; at most 1,000 rows.",
+      summary:
+        "Run one reading statement on a copy of the instance's database; at most 1,000 rows and 4 MiB.",
       body: z.strictObject({ sql: z.string().min(1).max(100_000) }),
       result: z.object({ rows: z.array(z.record(z.string(), z.unknown())), truncated: z.boolean() }),
       handler: async (request) => {
-        const snapshot = await directory.read(await entryOf(request), "sql", ({ database }) =>
-          database.snapshot(),
-        );
-        if (snapshot.byteLength > MAX_SNAPSHOT_BYTES) {
-          throw new SignalboxError("agent_sql", {
-            message: `The instance's database is larger than ${MAX_SNAPSHOT_BYTES} bytes`,
-          });
-        }
-        try {
-          const { rows, isCut } = await store.queryReadOnly(snapshot, request.body.sql, SQL_LIMITS);
-          return { result: { rows: rows.map(show.row), truncated: isCut } };
-        } catch (error) {
-          if (error instanceof SqlError) throw new SignalboxError("agent_sql", { message: error.message });
-          throw error;
-        }
+        const { rows, isCut } = await sqlConsole.query(await entryOf(request), request.body.sql);
+        return { result: { rows: rows.map(show.row), truncated: isCut } };
       },
     }),
   ];

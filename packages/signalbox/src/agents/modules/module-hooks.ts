@@ -3,7 +3,7 @@
  * very package, wherever the file lies and whatever is installed there.
  */
 import { readFileSync } from "node:fs";
-import { registerHooks } from "node:module";
+import { registerHooks, setSourceMapsSupport } from "node:module";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -20,6 +20,9 @@ export async function registerModuleHooks(): Promise<void> {
   isRegistered = true;
   // Loaded only here: most installations have no agents of their own, and the compiler is a process beside ours.
   const { transformSync } = await import("esbuild");
+  // Stack traces name the lines that people wrote. Maps are read when a module is loaded and used when a stack is printed; installed packages
+  // have maps of their own, which nobody here needs.
+  setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
   registerHooks({
     resolve: (specifier, context, nextResolve) =>
       specifier === "signalbox"

@@ -16,7 +16,7 @@ import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { TagChange, TagFeed } from "../../storage/ports/tag-feed.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { AgentsDoor } from "../agents-door.ts";
+import type { AgentsDoor, DeliveryTarget } from "../agents-door.ts";
 import type { WebhookEvent } from "../webhook-event.ts";
 
 export interface TagSubscription {
@@ -103,7 +103,7 @@ export class TagSubscriptions {
     const { door, logger } = this.#parts;
     const { signal } = this.#stopping;
     try {
-      await retry(() => door.deliver(subscription, toEvent(change)), {
+      await retry(() => deliverOrThrow(door, subscription, toEvent(change)), {
         ...ATTEMPTS,
         signal,
         isRetryable: (error) => !isOverloaded(error),
@@ -147,6 +147,13 @@ interface Progress {
 /** No room, or the instance's storage failed. */
 function isOverloaded(error: unknown): boolean {
   return error instanceof SignalboxError && (error.id === "overloaded" || error.id === "stopping");
+}
+
+/** An answer that is not 2xx refuses the event as an error would. */
+async function deliverOrThrow(door: AgentsDoor, target: DeliveryTarget, event: WebhookEvent): Promise<void> {
+  const outcome = await door.deliver(target, event);
+  if (outcome.kind === "answered" && (outcome.status < 200 || outcome.status > 299))
+    throw new Error(`the agent answered ${outcome.status}`);
 }
 
 function toEvent(change: TagChange): WebhookEvent {

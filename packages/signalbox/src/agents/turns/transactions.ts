@@ -128,6 +128,11 @@ export class Transactions {
     if (this.#isOpen && this.#owner === turn) this.#rollback();
   }
 
+  /** Undoes what the running code has open; its turn goes on. */
+  undo(): void {
+    if (this.#isOpen && this.#owner === currentTurn()) this.#rollback();
+  }
+
   /** Commits what the running code has open, so that it stays even if the process ends at once. */
   commitNow(): void {
     if (!this.#isOpen || this.#owner !== currentTurn()) return;

@@ -31,9 +31,14 @@ export interface QueuedWebhook {
   readonly timeoutMs?: number | undefined;
 }
 
-export function toQueuedWebhook(url: string, payload: unknown, options: QueuedWebhookOptions): QueuedWebhook {
+export function toQueuedWebhook(
+  url: string,
+  payload: unknown,
+  options: QueuedWebhookOptions,
+  now: number,
+): QueuedWebhook {
   const { secretVariable, headers, timeoutMs } = options;
-  const id = options.id ?? newWebhookId(Date.now());
+  const id = options.id ?? newWebhookId(now);
   return { url, body: JSON.stringify(payload ?? null), id, secretVariable, headers, timeoutMs };
 }
 

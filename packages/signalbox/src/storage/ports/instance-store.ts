@@ -29,7 +29,7 @@ export interface InstanceStore {
   destroy(ref: InstanceRef): Promise<void>;
   /**
    * Runs one reading statement on a snapshot, away from the event loop. Rejects with `SqlError` for a statement that is not one, that
-   * writes or looks outside, or that takes too long.
+   * writes or looks outside, or that takes too long or too much memory.
    */
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult>;
   /** Lets go of everything; all instances are closed by then. */
@@ -38,12 +38,16 @@ export interface InstanceStore {
 
 export interface QueryLimits {
   readonly maxRows: number;
+  /** Of all rows together, about; also of any one value. */
+  readonly maxBytes: number;
   readonly timeoutMs: number;
+  /** Of whatever runs the query. */
+  readonly maxMemoryBytes: number;
 }
 
 export interface QueryResult {
   readonly rows: readonly Readonly<Record<string, SqlValue>>[];
-  /** True when there were more rows than the limit. */
+  /** True when there were more rows, or more bytes of them, than the limits. */
   readonly isCut: boolean;
 }
 
@@ -84,6 +88,7 @@ export interface AgentStatement {
   readonly isWrite: boolean;
   /** True when running it may insert rows into the table, or create a trigger that would. `table` is written in small letters. */
   mayInsert(table: string): boolean;
+  /** Integers that a number does not hold come as bigints. */
   all(values: readonly SqlValue[]): Record<string, SqlValue>[];
 }
 

@@ -5,6 +5,7 @@
  */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import type { SqlQuery, SqlValue } from "../ports/sql.ts";
+import { PreparedStatement } from "./prepared-statement.ts";
 import { StatementCache, textOf } from "./statement-cache.ts";
 
 /** Enough for every call site of the control plane; agents run a handful of statements each. */
@@ -14,6 +15,8 @@ export interface SqliteConnectionOptions {
   readonly readOnly?: boolean;
   /** How long a statement waits for another connection's lock. */
   readonly busyTimeoutMs?: number;
+  /** Bytes that a text, a blob or a row may have. */
+  readonly maxValueBytes?: number;
 }
 
 /** One thing a statement would do, as SQLite tells it while compiling; `action` is one of `SQLITE_ACTIONS`. */
@@ -21,14 +24,6 @@ export type Authorizer = (action: number, first: string | null, second: string |
 
 /** SQLite's codes of what a statement does (`SQLITE_INSERT`, …). */
 export const SQLITE_ACTIONS = constants;
-
-export interface PreparedStatement {
-  /** The text this statement covers, when more text follows it. */
-  readonly text: string;
-  all(values: readonly SqlValue[]): Record<string, SqlValue>[];
-  /** At most `limit` rows. */
-  take(values: readonly SqlValue[], limit: number): Record<string, SqlValue>[];
-}
 
 export class SqliteConnection {
   readonly #database: DatabaseSync;
@@ -43,6 +38,7 @@ export class SqliteConnection {
       readOnly: options.readOnly ?? false,
       timeout: options.busyTimeoutMs ?? 5000,
       enableForeignKeyConstraints: true,
+      ...(options.maxValueBytes === undefined ? {} : { limits: { length: options.maxValueBytes } }),
     });
     return new SqliteConnection(database);
   }
@@ -72,15 +68,7 @@ export class SqliteConnection {
 
   /** Compiles the first statement of a text, uncached. */
   prepare(text: string): PreparedStatement {
-    const statement = this.#database.prepare(text);
-    return {
-      text: statement.sourceSQL,
-      all: (values) => statement.all(...values),
-      take: (values, limit) =>
-        Iterator.from(statement.iterate(...values) as Iterable<Record<string, SqlValue>>)
-          .take(limit)
-          .toArray(),
-    };
+    return new PreparedStatement(this.#database.prepare(text));
   }
 
   /** Compiles a statement that is run for many rows, uncached; the function returns how many rows it changed. */

@@ -12,8 +12,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../../ports/instance-store.ts";
 import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
-import { type PreparedStatement, SqliteConnection } from "../connection.ts";
+import { SqliteConnection } from "../connection.ts";
 import { isFullDisk } from "../full-disk.ts";
+import type { PreparedStatement } from "../prepared-statement.ts";
 import { StatementCache, textOf } from "../statement-cache.ts";
 import { requireSchema } from "./instance-template.ts";
 import type { CacheBudget } from "./cache-budget.ts";
@@ -329,7 +330,9 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   #prepare(text: string): Compiled<PreparedStatement> {
-    return this.#explained(text, () => this.#guard.compile(() => this.#connection.prepare(text)));
+    const compiled = this.#explained(text, () => this.#guard.compile(() => this.#connection.prepare(text)));
+    if (compiled.isWrite) compiled.statement.neverRunTwice();
+    return compiled;
   }
 
   #explained<T>(text: string, work: () => T): T {

@@ -156,6 +156,8 @@ describe("an instance's file", () => {
     database.run(sql`INSERT INTO t VALUES (${41})`);
     database.commit();
     const result = await files.queryReadOnly(database.snapshot(), "SELECT x + 1 AS y FROM t", {
+      maxBytes: 1024,
+      maxMemoryBytes: 512 * 1024 * 1024,
       maxRows: 10,
       timeoutMs: 20_000,
     });

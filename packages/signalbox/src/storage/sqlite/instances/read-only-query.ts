@@ -1,6 +1,6 @@
 /**
  * Runs an operator's query in a process of its own, on a copy of the database: it can neither write nor hold up anything, and when it
- * takes too long it is killed. (A thread would not do: nothing ends a thread that is inside SQLite.)
+ * takes too long or too much memory it is killed. (A thread would not do: nothing ends a thread that is inside SQLite.)
  */
 import { fork } from "node:child_process";
 import { type QueryLimits, type QueryResult, SqlError } from "../../ports/instance-store.ts";
@@ -8,7 +8,7 @@ import { type QueryLimits, type QueryResult, SqlError } from "../../ports/instan
 export interface QueryOrder {
   readonly snapshot: Uint8Array;
   readonly text: string;
-  readonly maxRows: number;
+  readonly limits: QueryLimits;
 }
 
 export type QueryAnswer = QueryResult | { readonly error: string };
@@ -16,8 +16,9 @@ export type QueryAnswer = QueryResult | { readonly error: string };
 export async function queryInProcess(
   snapshot: Uint8Array,
   text: string,
-  { maxRows, timeoutMs }: QueryLimits,
+  limits: QueryLimits,
 ): Promise<QueryResult> {
+  const { timeoutMs, maxMemoryBytes } = limits;
   const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
   const child = fork(new URL(`./read-only-query.worker${extension}`, import.meta.url), {
     serialization: "advanced",
@@ -30,10 +31,15 @@ export async function queryInProcess(
   try {
     const answer = await new Promise<QueryAnswer>((resolve, reject) => {
       child.once("message", (message) => resolve(message as QueryAnswer));
-      child.once("error", reject);
-      child.once("exit", () => resolve({ error: "the query ended without an answer" }));
+      // Also after the answer: a process that cannot be killed any more must not end ours.
+      child.on("error", reject);
+      child.once("exit", (_code, signal) => {
+        const cause =
+          signal === "SIGKILL" ? `the query needed more than ${maxMemoryBytes} bytes of memory` : undefined;
+        resolve({ error: cause ?? "the query ended without an answer" });
+      });
       timer = setTimeout(() => resolve({ error: `the query took longer than ${timeoutMs} ms` }), timeoutMs);
-      const order: QueryOrder = { snapshot, text, maxRows };
+      const order: QueryOrder = { snapshot, text, limits };
       child.send(order);
     });
     if ("error" in answer) throw new SqlError(answer.error, text);

@@ -1,0 +1,154 @@
+/**
+ * Tells agents of connections that have closed, as turns of `onClose`. Sockets outlive their instances' time in memory, so a proxy that restarts
+ * can close thousands whose instances are all asleep.
+ *
+ * Invariants:
+ * 1. An instance is brought into memory only for an agent that has an `onClose`.
+ * 2. At most `MAX_WAKING` instances are woken at a time for this; the others wait in order, at most `MAX_WAITING` of them. While no instance
+ *    can be opened (`overloaded`) they wait, too, but not for ever.
+ * 3. An `onClose` that does not run is counted (`signalbox_agent_lost_closes_total`) and logged; a flood of them makes few lines.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { AgentDefinition } from "../agent-definition.ts";
+import type { Directory } from "../instance/directory.ts";
+import type { Instance } from "../instance/instance.ts";
+import { closed } from "./connection-turns.ts";
+import type { LiveConnection } from "./live-connection.ts";
+
+export interface Departure {
+  readonly definition: AgentDefinition;
+  readonly account: string;
+  readonly name: string;
+  readonly connection: LiveConnection;
+  readonly code: number;
+  readonly reason: string;
+}
+
+export interface DeparturesParts {
+  readonly directory: Pick<Directory, "get" | "find">;
+  readonly logger: Logger;
+  /** Counts what is lost. */
+  readonly lost: { inc(count: number): void };
+}
+
+/** Enough to keep the disk busy; the others keep their places in memory. */
+const MAX_WAKING = 16;
+/** Twice the connections a listener has by default; each holds a few kilobytes. */
+const MAX_WAITING = 20_000;
+/** Between looks whether an instance can be opened again. */
+const PAUSE_MS = 100;
+/** So many looks in vain are a minute: whatever keeps all instances busy that long is not going to end soon. */
+const MAX_PAUSES = 600;
+/** Between log lines about the same thing. */
+const NOTICE_MS = 10_000;
+
+export class Departures {
+  readonly #parts: DeparturesParts;
+  #waiting: Departure[] = [];
+  #head = 0;
+  #waking = 0;
+  /** Looks in vain since the last success. */
+  #pauses = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #unreported = 0;
+  #reportedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: DeparturesParts) {
+    this.#parts = parts;
+  }
+
+  add(departure: Departure): void {
+    const { definition, account, name, connection, code } = departure;
+    if (!connection.isJoined) return;
+    const instance = this.#parts.directory.find({ account, agent: definition.kebab, name });
+    if (!definition.hasCloseHook) {
+      instance?.recordDisconnect(connection.id, code);
+      return;
+    }
+    if (instance !== undefined) this.#tell(instance, departure);
+    else if (this.#waiting.length - this.#head >= MAX_WAITING) this.#lose(1, "too many are waiting");
+    else {
+      this.#waiting.push(departure);
+      this.#wake();
+    }
+  }
+
+  /** What still waits is lost: nothing is woken any more. */
+  stop(): void {
+    clearTimeout(this.#timer);
+    const count = this.#waiting.length - this.#head;
+    this.#waiting = [];
+    this.#head = 0;
+    if (count > 0) this.#lose(count, "the server stops");
+  }
+
+  #wake(): void {
+    while (this.#timer === undefined && this.#waking < MAX_WAKING) {
+      const departure = this.#waiting[this.#head];
+      if (departure === undefined) break;
+      let instance: Instance;
+      try {
+        const { definition, account, name } = departure;
+        instance = this.#parts.directory.get(definition, account, name);
+      } catch (error) {
+        if (isOverload(error) && this.#pauses < MAX_PAUSES) {
+          this.#pause();
+          return;
+        }
+        this.#shift();
+        this.#lose(1, error instanceof Error ? error.message : String(error));
+        continue;
+      }
+      this.#shift();
+      this.#pauses = 0;
+      this.#waking += 1;
+      this.#tell(instance, departure, () => {
+        this.#waking -= 1;
+        this.#wake();
+      });
+    }
+  }
+
+  #pause(): void {
+    this.#pauses += 1;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#wake();
+    }, PAUSE_MS).unref();
+  }
+
+  #shift(): void {
+    this.#head += 1;
+    if (this.#head === this.#waiting.length) this.#waiting = [];
+    else if (this.#head > 1024) this.#waiting = this.#waiting.slice(this.#head);
+    else return;
+    this.#head = 0;
+  }
+
+  #tell(instance: Instance, { connection, code, reason }: Departure, onEnd?: () => void): void {
+    closed(instance, connection, code, reason)
+      .catch((error: unknown) => {
+        // What the handler itself throws is the instance's to log; an instance that was destroyed needs no goodbye.
+        if (error instanceof SignalboxError && error.id !== "agent_destroyed") this.#lose(1, error.message);
+      })
+      .finally(onEnd);
+  }
+
+  #lose(count: number, reason: string): void {
+    this.#parts.lost.inc(count);
+    this.#unreported += count;
+    const now = performance.now();
+    if (now - this.#reportedAt < NOTICE_MS) return;
+    this.#reportedAt = now;
+    this.#parts.logger.warn(
+      { reason, count: this.#unreported },
+      "onClose did not run for closed connections",
+    );
+    this.#unreported = 0;
+  }
+}
+
+function isOverload(error: unknown): boolean {
+  return error instanceof SignalboxError && error.id === "overloaded";
+}

@@ -1,0 +1,86 @@
+/**
+ * Queries that operators run on copies of instances' databases, each in a process of its own (`queryReadOnly`).
+ *
+ * Invariants:
+ * 1. At most `MAX_RUNNING` processes exist, and as many copies; `MAX_WAITING` queries wait for their turn without a copy, more are refused.
+ * 2. A database that is too large is refused before it is copied.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import {
+  type InstanceDatabase,
+  type InstanceRef,
+  type InstanceStore,
+  type QueryResult,
+  SqlError,
+} from "../../storage/ports/instance-store.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import type { Directory } from "../instance/directory.ts";
+
+const MEBIBYTE = 1024 * 1024;
+/** One may be slow without keeping the next person waiting. */
+const MAX_RUNNING = 2;
+/** At five seconds each the last of them waits for as long as a person would. */
+const MAX_WAITING = 8;
+/** An instance larger than this is not copied. */
+const MAX_SNAPSHOT_BYTES = 64 * MEBIBYTE;
+/** What people can look at; the process may need the copy three times over (as a message, as SQLite's, as pages that are sorted). */
+const LIMITS = { maxRows: 1000, maxBytes: 4 * MEBIBYTE, timeoutMs: 5000, maxMemoryBytes: 384 * MEBIBYTE };
+
+export class SqlConsole {
+  readonly #directory: Pick<Directory, "read">;
+  readonly #store: Pick<InstanceStore, "queryReadOnly">;
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(directory: Pick<Directory, "read">, store: Pick<InstanceStore, "queryReadOnly">) {
+    this.#directory = directory;
+    this.#store = store;
+  }
+
+  /** Throws `overloaded` when too many wait already, and `agent_sql` for whatever is wrong with the statement. */
+  async query(ref: InstanceRef, text: string): Promise<QueryResult> {
+    await this.#enter();
+    try {
+      const snapshot = await this.#directory.read(ref, "sql", ({ database }) => copyOf(database));
+      return await this.#store.queryReadOnly(snapshot, text, LIMITS);
+    } catch (error) {
+      if (error instanceof SqlError) throw new SignalboxError("agent_sql", { message: error.message });
+      throw error;
+    } finally {
+      this.#leave();
+    }
+  }
+
+  async #enter(): Promise<void> {
+    if (this.#running < MAX_RUNNING) {
+      this.#running += 1;
+      return;
+    }
+    if (this.#waiting.length >= MAX_WAITING) {
+      throw new SignalboxError("overloaded", {
+        message: "Too many queries are running",
+        headers: { "retry-after": "5" },
+      });
+    }
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** The place goes to the one who waits longest, if any. */
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#running -= 1;
+    else next();
+  }
+}
+
+function copyOf(database: InstanceDatabase): Uint8Array {
+  const { bytes } = database.get<{ bytes: number }>(
+    sql`SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size`,
+  ) ?? { bytes: 0 };
+  if (bytes > MAX_SNAPSHOT_BYTES) {
+    throw new SignalboxError("agent_sql", {
+      message: `The instance's database is larger than ${MAX_SNAPSHOT_BYTES} bytes`,
+    });
+  }
+  return database.snapshot();
+}

@@ -1,0 +1,53 @@
+/** Agents' own modules in a server as people start it: stack traces, and classes that extend the built-in agent. */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { ROOT_TOKEN } from "../support/test-server.ts";
+import { hexSignature, post, SECRET } from "../support/webhook-sender.ts";
+
+const AGENTS = join(import.meta.dirname, "../fixtures/door-agents.ts");
+const headers = { authorization: `Bearer ${ROOT_TOKEN}` };
+
+let folder: string;
+let server: ServerProcess;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-modules-"));
+  server = await startServerProcess(["--data-dir", folder, "--agents", AGENTS], {
+    cwd: folder,
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET: SECRET },
+  });
+});
+afterAll(async () => {
+  await server.end("SIGTERM");
+  await rm(folder, { recursive: true, force: true });
+});
+
+it("an error of a TypeScript agent is logged with the line it was thrown at", async () => {
+  const lines = (await readFile(AGENTS, "utf8")).split("\n");
+  const line = lines.findIndex((text) => text.includes("thrown at a line that must be found")) + 1;
+  const answer = await post(`${server.url}/agents/thrower/x/rpc/fail`, "[]", headers);
+  expect(answer.status).toBe(500);
+  await expect.poll(() => server.stderr()).toContain(`door-agents.ts:${line}:`);
+});
+
+it("a subclass that answers GET itself still takes deliveries, and refuses what is not genuine", async () => {
+  const url = `${server.url}/agents/hybrid/page`;
+  expect(await (await fetch(url, { headers })).text()).toBe("page of page");
+  const body = JSON.stringify({ id: "h1" });
+  const signed = { ...headers, "x-signature": hexSignature(body) };
+  expect((await post(url, body, signed)).body).toEqual({ status: "processed" });
+  expect((await post(url, body, signed)).body).toEqual({ status: "duplicate" });
+  const unsigned = await post(url, "{}", headers);
+  expect([unsigned.status, unsigned.body.errors[0].code]).toEqual([401, 4001]);
+  const put = await fetch(url, { method: "PUT", headers });
+  expect([put.status, put.headers.get("allow")]).toEqual([405, "POST"]);
+});
+
+it("a subclass that only handles events refuses strangers' requests before there is an instance", async () => {
+  const unsigned = await post(`${server.url}/agents/judge/nobody`, "{}", headers);
+  expect([unsigned.status, unsigned.body.errors[0].code]).toEqual([401, 4001]);
+  const { status } = await fetch(`${server.url}/accounts/default/agents/judge/instances/nobody`, { headers });
+  expect(status).toBe(404);
+});

@@ -1,0 +1,166 @@
+/** What an agent may answer to an event, and that an event it refuses has not happened; deliveries at an agent's own door. */
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RawClient } from "../support/agents.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { hexSignature, post, SECRET, sendGeneric } from "../support/webhook-sender.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  const agents = ["judge", "quick-judge", "interleaver", "careless"];
+  const sources = Object.fromEntries(
+    agents.map((agent) => [agent, { scheme: "generic" as const, agent, secretVariable: "WEBHOOK_SECRET" }]),
+  );
+  server = await startTestServer({
+    environment: { WEBHOOK_SECRET: SECRET },
+    file: {
+      agents: { modules: [join(import.meta.dirname, "../fixtures/door-agents.ts")] },
+      webhooks: { sources },
+    },
+  });
+});
+afterAll(() => server.stop());
+
+/** Through the intake, or to the instance itself. */
+const WAYS = {
+  "the intake": (agent: string, name: string, payload: object) =>
+    sendGeneric(server.url, `${agent}/${name}`, payload),
+  "the agent's own door": (agent: string, name: string, payload: object) => {
+    const body = JSON.stringify(payload);
+    return post(`${server.url}/agents/${agent}/${name}`, body, {
+      authorization: `Bearer ${ROOT_TOKEN}`,
+      "x-signature": hexSignature(body),
+    });
+  },
+};
+
+const call = async (agent: string, name: string, method: string) =>
+  (await server.api("POST", `/agents/${agent}/${name}/rpc/${method}`, [])).body.result as unknown[];
+
+describe.each([
+  ["a handler that waits", "judge", "the intake"],
+  ["a handler that does not wait", "quick-judge", "the intake"],
+  ["a handler that waits", "judge", "the agent's own door"],
+  ["an interleaving handler", "interleaver", "the agent's own door"],
+] as const)("%s (%s), through %s,", (_title, agent, way) => {
+  const send = WAYS[way];
+  const name = `${agent}-${way.length}`;
+  const seen = () => call(agent, name, "seen");
+
+  it("refuses an event with RejectEvent: 400 with the message, nothing is written, and it can come again", async () => {
+    const refused = await send(agent, name, { id: "r1", reject: "amount is missing" });
+    expect(refused.status).toBe(400);
+    expect(refused.body.errors).toEqual([{ code: 4010, message: "amount is missing" }]);
+    expect(await seen()).toEqual([]);
+    expect((await send(agent, name, { id: "r1" })).body).toEqual({ status: "processed" });
+    expect((await send(agent, name, { id: "r1" })).body).toEqual({ status: "duplicate" });
+    expect(await seen()).toEqual(["r1"]);
+  });
+
+  it("refuses an event with a response of its own, which the sender gets", async () => {
+    const refused = await send(agent, name, { id: "a1", answer: 422 });
+    expect(refused.status).toBe(422);
+    expect(refused.body).toEqual(agent === "quick-judge" ? "own 422" : { own: 422 });
+    expect(await seen()).toEqual(["r1"]);
+    expect((await send(agent, name, { id: "a1" })).body).toEqual({ status: "processed" });
+  });
+
+  it("takes an event with a response of its own, once", async () => {
+    const taken = await send(agent, name, { id: "a2", answer: 201 });
+    expect(taken.status).toBe(201);
+    expect((await send(agent, name, { id: "a2", answer: 201 })).body).toEqual({ status: "duplicate" });
+    expect(await seen()).toEqual(["r1", "a1", "a2"]);
+  });
+});
+
+it("what an agent refused is in the inspector as that, and not among its events", async () => {
+  await sendGeneric(server.url, "judge/inspected", { id: "i1", reject: "no" });
+  await sendGeneric(server.url, "judge/inspected", { id: "i2", answer: 409 });
+  await sendGeneric(server.url, "judge/inspected", { id: "i3" });
+  const { body } = await server.api("GET", "/accounts/default/webhooks/deliveries?instance=inspected");
+  expect(
+    body.result.map((record: { status: string; reason: string; http_status: number }) => [
+      record.status,
+      record.reason,
+      record.http_status,
+    ]),
+  ).toEqual([
+    ["accepted", "processed", 200],
+    ["failed", "refused_by_agent", 409],
+    ["failed", "refused_by_agent", 400],
+  ]);
+  expect(await call("judge", "inspected", "getEvents")).toHaveLength(1);
+});
+
+it("copies of one delivery run once, at both doors of an interleaving agent at the same time", async () => {
+  const payload = { id: "c1", wait: true };
+  // The ledger knows a delivery by its source, so the copies come through the scheme that both doors share.
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, () => WAYS["the agent's own door"]("interleaver", "copies", payload)),
+  );
+  expect(answers.map(({ body }) => body.status as string).sort()).toEqual([
+    ...Array<string>(5).fill("duplicate"),
+    "processed",
+  ]);
+  expect(await call("interleaver", "copies", "seen")).toEqual(["c1"]);
+});
+
+describe("the state of a webhook agent", () => {
+  const connect = async (path: string) => {
+    const client = await new RawClient(`${server.url}/agents/${path}`).opened();
+    await client.greeted();
+    return client;
+  };
+  const stateOf = async (agent: string, name: string) =>
+    (await server.api("GET", `/accounts/default/agents/${agent}/instances/${name}`)).body.result
+      .state as unknown;
+
+  it.each([null, "text", 7, [1], {}, { lastEvent: null, eventCount: 99 }])(
+    "is not %j because a client says so",
+    async (state) => {
+      await sendGeneric(server.url, "guarded", { id: "g1" });
+      const client = await connect("webhook-agent/guarded");
+      client.send({ type: "cf_agent_state", state });
+      expect(await client.next()).toEqual({
+        type: "cf_agent_state_error",
+        error: "The state is written by events alone",
+      });
+      expect(await client.next()).toMatchObject({ type: "cf_agent_state", state: { eventCount: 1 } });
+      client.close();
+    },
+  );
+
+  it.each([null, "text", 7, [1], { eventCount: "many" }, { eventCount: -1, mine: "kept" }])(
+    "that a client made %j is whole again with the next event",
+    async (state) => {
+      const name = `broken-${JSON.stringify(state).replaceAll(/\W/g, "").toLowerCase()}`;
+      await sendGeneric(server.url, `careless/${name}`, { id: "1" });
+      await sendGeneric(server.url, `careless/${name}`, { id: "2" });
+      const client = await connect(`careless/${name}`);
+      client.send({ type: "cf_agent_state", state });
+      await expect.poll(() => stateOf("careless", name)).toEqual(state);
+      expect((await sendGeneric(server.url, `careless/${name}`, { id: "3" })).body).toEqual({
+        status: "processed",
+      });
+      expect(await stateOf("careless", name)).toMatchObject({
+        eventCount: 3,
+        lastEvent: { id: "3" },
+        ...(JSON.stringify(state).includes("mine") ? { mine: "kept" } : {}),
+      });
+      client.close();
+    },
+  );
+});
+
+it.each([[[]], [[null]], [[5, 10]], [[{}]]])(
+  "getEventsByType%j says which argument is wrong",
+  async (args) => {
+    const { status, body } = await server.api(
+      "POST",
+      "/agents/webhook-agent/typeless/rpc/getEventsByType",
+      args,
+    );
+    expect(status).toBe(400);
+    expect(body.errors[0].message).toContain("type must be text");
+  },
+);

@@ -1,0 +1,169 @@
+/** Requests that are refused leave no instance behind, whoever sends them; and strangers create no more than a rate allows. */
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RawClient } from "../support/agents.ts";
+import { RawSocket } from "../support/raw-socket.ts";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { hexSignature, post, SECRET } from "../support/webhook-sender.ts";
+
+const MODULES = [join(import.meta.dirname, "../fixtures/door-agents.ts")];
+const environment = { WEBHOOK_SECRET: SECRET, BOUNCER_PASSWORD: "friend" };
+
+let closed: TestServer;
+let open: TestServer;
+beforeAll(async () => {
+  closed = await startTestServer({ environment, file: { agents: { modules: MODULES, idleTimeoutMs: 50 } } });
+  open = await startTestServer({
+    environment,
+    file: { agents: { modules: MODULES, access: "public", newInstancesPerMinute: 3 } },
+  });
+});
+afterAll(async () => {
+  await closed.stop();
+  await open.stop();
+});
+
+async function instances(server: TestServer): Promise<string[]> {
+  const { body } = await server.api("GET", "/accounts/default/agents");
+  const lists = await Promise.all(
+    body.result.map(async ({ name }: { name: string }) =>
+      (await server.api("GET", `/accounts/default/agents/${name}/instances`)).body.result.map(
+        (entry: { name: string }) => `${name}/${entry.name}`,
+      ),
+    ),
+  );
+  return lists.flat();
+}
+
+/** Sends a request by hand: `fetch` would not. */
+async function raw(server: TestServer, lines: string): Promise<string> {
+  const socket = new RawSocket(server.url);
+  socket.write(`${lines}\r\nauthorization: Bearer ${ROOT_TOKEN}\r\nconnection: close\r\n\r\n`);
+  await socket.closed();
+  return socket.received.toString("latin1");
+}
+
+const REFUSED: readonly (readonly [string, string, string, RequestInit, number, number])[] = [
+  ["GET of a webhook agent", "webhook-agent/s1", "GET", {}, 405, 7001],
+  ["PUT with a body", "webhook-agent/s2", "PUT", { body: "{}" }, 405, 7001],
+  ["an unsigned delivery", "webhook-agent/s3", "POST", { body: "{}" }, 401, 4001],
+  [
+    "a wrong signature",
+    "webhook-agent/s4",
+    "POST",
+    { body: "{}", headers: { "x-signature": "sha256=00" } },
+    401,
+    4001,
+  ],
+  [
+    "a signed body that is no JSON",
+    "webhook-agent/s5",
+    "POST",
+    { body: "{", headers: { "x-signature": hexSignature("{"), "content-type": "application/json" } },
+    400,
+    4002,
+  ],
+  ["an agent that answers no requests", "mute/s6", "GET", {}, 404, 7003],
+  ["a method that does not exist", "exact/s7/rpc/nothing", "POST", { body: "[]" }, 404, 3004],
+  ["a method that streams", "exact/s8/rpc/streamRows", "POST", { body: "[]" }, 400, 7002],
+  ["a call by GET", "exact/s9/rpc/rows", "GET", {}, 405, 7001],
+  ["arguments that are no JSON", "exact/s10/rpc/rows", "POST", { body: "{" }, 400, 7002],
+  ["what the class's own hook fails on", "bouncer/silent", "GET", {}, 500, 1000],
+];
+
+describe.each([
+  ["with a token that may edit", () => closed, ROOT_TOKEN],
+  ["where access is public", () => open, null],
+])("a refused request %s", (_where, server, token) => {
+  it.each(REFUSED)("(%s) creates nothing", async (_title, path, method, init, status, code) => {
+    const headers = new Headers(init.headers);
+    if (token !== null) headers.set("authorization", `Bearer ${token}`);
+    const before = await instances(server());
+    const answer = await fetch(`${server().url}/agents/${path}`, { ...init, method, headers });
+    expect(answer.status).toBe(status);
+    expect(await answer.json()).toMatchObject({ success: false, errors: [{ code }] });
+    if (status === 405) expect(answer.headers.get("allow")).toBe("POST");
+    expect(await instances(server())).toEqual(before);
+  });
+
+  it("by the class's own hook gets that hook's answer and creates nothing", async () => {
+    const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
+    const answer = await fetch(`${server().url}/agents/bouncer/door`, { headers });
+    expect([answer.status, await answer.text()]).toEqual([403, "not you"]);
+    expect(await instances(server())).not.toContain("bouncer/door");
+  });
+
+  it("with a malformed Host or the method TRACE gets 4xx and creates nothing", async () => {
+    const before = await instances(server());
+    for (const host of ["a b", "[::1", "user@host", "x/y", "a:99999", "%zz"]) {
+      expect(await raw(server(), `GET /agents/bouncer/h HTTP/1.1\r\nhost: ${host}`)).toMatch(
+        /^HTTP\/1\.1 400 [\s\S]*"code":7005/,
+      );
+    }
+    expect(await raw(server(), "TRACE /agents/bouncer/t HTTP/1.1\r\nhost: x")).toMatch(
+      /^HTTP\/1\.1 405 [\s\S]*allow: GET, HEAD[\s\S]*"code":7001/i,
+    );
+    expect(await instances(server())).toEqual(before);
+  });
+});
+
+describe("a caller who may only read", () => {
+  it("finds no instance that is not there, by request or by WebSocket, and makes none", async () => {
+    const reader = await closed.token(["agents.read"]);
+    const before = await instances(closed);
+    for (const method of ["GET", "HEAD"]) {
+      for (const path of ["bouncer/absent", "webhook-agent/absent", "bouncer/absent/below"]) {
+        const answer = await fetch(`${closed.url}/agents/${path}`, {
+          method,
+          headers: { authorization: `Bearer ${reader}`, "x-password": "friend" },
+        });
+        expect(answer.status).toBe(404);
+        if (method === "GET") expect(await answer.json()).toMatchObject({ errors: [{ code: 3003 }] });
+      }
+    }
+    const socket = await new RawClient(`${closed.url}/agents/exact/absent`, { token: reader }).opened();
+    expect(await socket.closed()).toBe(4404);
+    expect((await closed.api("POST", "/agents/exact/absent/rpc/rows", [], reader)).status).toBe(403);
+    expect(await instances(closed)).toEqual(before);
+  });
+
+  it("finds one that is there, in memory or asleep", async () => {
+    const reader = await closed.token(["agents.read"]);
+    const welcome = () =>
+      fetch(`${closed.url}/agents/bouncer/there`, {
+        headers: { authorization: `Bearer ${reader}`, "x-password": "friend" },
+      }).then((answer) => answer.text());
+    const editor = { authorization: `Bearer ${ROOT_TOKEN}`, "x-password": "friend" };
+    await fetch(`${closed.url}/agents/bouncer/there`, { headers: editor });
+    expect(await welcome()).toBe("welcome");
+    const shown = "/accounts/default/agents/bouncer/instances/there";
+    await expect.poll(async () => (await closed.api("GET", shown)).body.result.in_memory).toBe(false);
+    expect(await welcome()).toBe("welcome");
+    const socket = await new RawClient(`${closed.url}/agents/bouncer/there`, { token: reader }).opened();
+    expect(await socket.next()).toMatchObject({ type: "cf_agent_identity" });
+    socket.close();
+  });
+});
+
+describe("where access is public", () => {
+  it("strangers create what they name at a rate, holders of a token and signed events without one", async () => {
+    const call = (name: string, token: string | null) =>
+      open.api("POST", `/agents/exact/${name}/rpc/rows`, [], token);
+    const first = await Promise.all(["p1", "p2", "p3"].map((name) => call(name, null)));
+    expect(first.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const fourth = await call("p4", null);
+    expect([fourth.status, fourth.body.errors[0].code]).toEqual([503, 7008]);
+    expect(Number(fourth.headers.get("retry-after"))).toBeGreaterThan(0);
+    const get = await fetch(`${open.url}/agents/bouncer/p4`, { headers: { "x-password": "friend" } });
+    expect(get.status).toBe(503);
+    const socket = await new RawClient(`${open.url}/agents/exact/p4`, { token: null }).opened();
+    expect(await socket.closed()).toBe(1013);
+    // What is there stays open to everybody.
+    expect((await call("p1", null)).status).toBe(200);
+    expect(await instances(open)).not.toContain("exact/p4");
+    expect((await call("p4", ROOT_TOKEN)).status).toBe(200);
+    const body = JSON.stringify({ id: "e1" });
+    const signed = await post(`${open.url}/webhooks/p5`, body, { "x-signature": hexSignature(body) });
+    expect(signed.body).toEqual({ status: "processed" });
+  });
+});

@@ -1,0 +1,62 @@
+/** A TCP connection that says whatever a test wants, and keeps what it hears. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+
+export class RawSocket {
+  readonly socket: Socket;
+  #received = Buffer.alloc(0);
+  isClosed = false;
+
+  constructor(url: string) {
+    const { hostname, port } = new URL(url);
+    this.socket = connect(Number(port), hostname);
+    this.socket.on("data", (chunk) => (this.#received = Buffer.concat([this.#received, chunk])));
+    this.socket.on("close", () => (this.isClosed = true));
+    // A peer that cuts the connection is what some tests wait for.
+    this.socket.on("error", () => undefined);
+  }
+
+  get received(): Buffer {
+    return this.#received;
+  }
+
+  write(bytes: string | Uint8Array): void {
+    this.socket.write(bytes);
+  }
+
+  /** Resolves when the text has arrived; rejects when the connection ends without it. */
+  async until(text: string): Promise<void> {
+    while (!this.#received.includes(text)) {
+      if (this.isClosed) throw new Error(`closed after ${this.#received.toString("latin1")}`);
+      await Promise.race([once(this.socket, "data"), once(this.socket, "close")]);
+    }
+  }
+
+  async closed(): Promise<void> {
+    if (!this.isClosed) await once(this.socket, "close");
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+}
+
+/** Opens a WebSocket by hand; resolves when the server has switched protocols. */
+export async function rawWebSocket(
+  url: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<RawSocket> {
+  const raw = new RawSocket(url);
+  const lines = Object.entries({
+    host: new URL(url).host,
+    upgrade: "websocket",
+    connection: "Upgrade",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "sec-websocket-version": "13",
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  raw.write(`GET ${path} HTTP/1.1\r\n${lines.join("")}\r\n`);
+  await raw.until("\r\n\r\n");
+  return raw;
+}
