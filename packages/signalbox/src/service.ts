@@ -18,6 +18,7 @@ import {
 } from "./accounts/index.ts";
 import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
+import { closeAll, type Closer } from "./close-all.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
@@ -36,6 +37,8 @@ import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
 import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
+import { StorageHealth } from "./telemetry/storage-health.ts";
+import type { UncaughtErrors } from "./telemetry/uncaught-errors.ts";
 import { VERSION } from "./version.ts";
 import { createWebhooksArea, WebhookAgent } from "./webhooks/index.ts";
 
@@ -48,6 +51,8 @@ export interface ServiceOptions {
    * Default: such webhooks are refused.
    */
   readonly makesWebhookSecret?: boolean;
+  /** Counted in the metrics; only `serve` watches for them, since they are the whole process's. */
+  readonly uncaughtErrors?: UncaughtErrors;
   /** Ends the process when storage can no longer be trusted; tests replace it. */
   readonly onFatal: (error: Error) => void;
 }
@@ -85,14 +90,14 @@ const DEFAULT_ACCOUNT = "default";
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { logger } = options;
   const clock = options.clock ?? systemClock;
-  const closers: (() => void | Promise<void>)[] = [];
+  const closers: Closer[] = [];
   try {
     const dataFolder = DataFolder.open(options.config.dataDir);
-    closers.push(() => dataFolder.close());
+    closers.push({ close: () => dataFolder.close() });
     const config =
       options.makesWebhookSecret === true ? withWebhookSecret(options.config, dataFolder) : options.config;
     const database = await openDatabase(config, dataFolder, options.onFatal);
-    closers.push(() => database.close());
+    closers.push({ close: () => database.close() });
     await migrate(database);
 
     const resourceEvents = new ResourceEvents();
@@ -101,8 +106,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     if (accounts.find(DEFAULT_ACCOUNT) === undefined) await accounts.create({ id: DEFAULT_ACCOUNT });
     const tokens = new Tokens(database, clock, resourceEvents);
     await tokens.load();
-    tokens.start();
-    closers.push(() => tokens.stop());
+    tokens.start((error) => logger.error({ err: error }, "last uses of tokens could not be stored"));
+    closers.push({ close: () => tokens.stop() });
     const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
     const sessions = new Sessions(database, clock, tokens);
     await sessions.load();
@@ -122,11 +127,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       );
 
     const callLog = await openCallLog(config, dataFolder, clock, options);
-    closers.push(() => callLog.close());
+    closers.push({ close: () => callLog.close() });
     const instanceStore = openInstanceStore(config, dataFolder, options);
-    closers.push(() => instanceStore.close());
+    closers.push({ close: () => instanceStore.close(), canStall: true });
 
     const registry = createRegistry();
+    options.uncaughtErrors?.register(registry);
+    const health = new StorageHealth(registry, { database, "call log": callLog, agents: instanceStore });
     const areas = createAreas({
       ...options,
       config,
@@ -154,7 +161,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     );
     for (const area of areas) {
       await area.start?.();
-      closers.push(() => area.stop?.());
+      closers.push({ close: () => area.stop?.(), canStall: area.waitsForInstances === true });
     }
 
     let isStopping = false;
@@ -164,7 +171,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       [
         createOperations({
           registry,
-          whyNotReady: () => (isStopping ? "stopping" : null),
+          problems: () => (isStopping ? ["stopping"] : health.problems()),
           openApi: () => buildOpenApi(routes, VERSION),
         }),
         createManagement({
@@ -201,13 +208,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           listener.drain();
           await Promise.all(areas.map(async (area) => area.drain?.()));
           await listener.close(config.file.listener.gracePeriodMs);
-          await closeAll(closers);
+          await closeAll(closers, instanceStore);
         })();
         return stopped;
       },
     };
   } catch (error) {
-    await closeAll(closers);
+    // What prevented the start is to be told, not what followed from it.
+    await closeAll(closers, null).catch(() => undefined);
     throw error;
   }
 }
@@ -250,6 +258,7 @@ function openCallLog(
     folder: dataFolder.file("logs"),
     clock,
     onError: (error) => logger.error({ err: error }, "call log"),
+    onRecovery: (droppedCalls) => logger.warn({ droppedCalls }, "calls are written to the log again"),
     onFatal,
   });
 }
@@ -277,9 +286,4 @@ function createAreas(parts: AreaParts): AreaModule[] {
   });
   const webhooks = createWebhooksArea({ ...parts, agents: agents.door, tags: tags.lookup });
   return [createGatewayArea({ ...parts, tags: tags.lookup }), agents, webhooks, tags];
-}
-
-/** Last opened, first closed. */
-async function closeAll(closers: readonly (() => void | Promise<void>)[]): Promise<void> {
-  for (const close of closers.toReversed()) await close();
 }

@@ -6,8 +6,8 @@ import type { Area } from "./area.ts";
 
 export interface OperationsOptions {
   readonly registry: Registry;
-  /** Null when it can serve, else why not. */
-  readonly whyNotReady: () => string | null;
+  /** What keeps it from serving all that it should, in words; empty when nothing does. */
+  readonly problems: () => readonly string[];
   readonly openApi: () => object;
 }
 
@@ -25,8 +25,9 @@ export function createOperations(options: OperationsOptions): Area {
           sendJson(request, response, HEALTHY);
           return;
         case "/readyz": {
-          const reason = options.whyNotReady();
-          if (reason !== null) throw new SignalboxError("not_ready", { message: `Not ready: ${reason}` });
+          const problems = options.problems();
+          if (problems.length > 0)
+            throw new SignalboxError("not_ready", { message: `Not ready: ${problems.join("; ")}` });
           sendJson(request, response, HEALTHY);
           return;
         }

@@ -75,6 +75,8 @@ export class Directory {
       return known;
     }
     if (this.#isStopping) throw new SignalboxError("stopping", { headers: { "retry-after": "1" } });
+    // It would wait for room with everybody who waits for it.
+    this.#environment.store.requireRoom();
     this.#shrink(1);
     if (this.#instances.size >= this.#limits.maxActiveInstances) {
       throw new SignalboxError("overloaded", {

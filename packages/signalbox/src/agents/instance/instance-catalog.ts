@@ -12,6 +12,8 @@ import { joinSql, sql, sqlList, type SqlQuery } from "../../storage/ports/sql.ts
 
 /** Last activity is for people; writing it late is fine. */
 const LAZY_FLUSH_MS = 5000;
+/** Nothing else writes to `agent_instance` but single deletions. */
+const SCOPE = { scope: "agent_instance" };
 
 export interface CatalogEntry {
   readonly agent: string;
@@ -154,7 +156,7 @@ export class InstanceCatalog {
     const flushing = this.#database
       .transaction(async (tx) => {
         for (const change of changes) await apply(tx, change);
-      })
+      }, SCOPE)
       .catch((error: unknown) => {
         this.#putBack(changes);
         throw error;

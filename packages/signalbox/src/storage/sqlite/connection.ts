@@ -12,7 +12,7 @@ const STATEMENT_CACHE_SIZE = 256;
 
 export interface SqliteConnectionOptions {
   readonly readOnly?: boolean;
-  /** How long a statement waits for another connection's lock. */
+  /** How long a statement waits for another connection's lock, holding up its thread. Default 5000. */
   readonly busyTimeoutMs?: number;
 }
 
@@ -45,6 +45,10 @@ export class SqliteConnection {
       enableForeignKeyConstraints: true,
     });
     return new SqliteConnection(database);
+  }
+
+  setBusyTimeout(ms: number): void {
+    this.#database.exec(`PRAGMA busy_timeout = ${Math.trunc(ms)}`);
   }
 
   exec(text: string): void {

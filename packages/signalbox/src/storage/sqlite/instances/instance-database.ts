@@ -13,10 +13,11 @@ import { promisify } from "node:util";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../../ports/instance-store.ts";
 import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
 import { type PreparedStatement, SqliteConnection } from "../connection.ts";
-import { isFullDisk } from "../full-disk.ts";
+import { isFullDisk } from "../storage-failure.ts";
 import { StatementCache, textOf } from "../statement-cache.ts";
 import { requireSchema } from "./instance-template.ts";
 import type { CacheBudget } from "./cache-budget.ts";
+import type { DiskRoom } from "./disk-room.ts";
 import type { Entry, Journal } from "./journal/journal.ts";
 import { WalTail } from "./journal/wal-frames.ts";
 import type { LogFile, LogFiles } from "./log-files.ts";
@@ -58,6 +59,7 @@ export interface InstanceDatabaseParts {
   readonly journal: Journal;
   readonly logs: LogFiles;
   readonly caches: CacheBudget;
+  readonly room: DiskRoom;
   readonly onClose: () => void;
 }
 
@@ -73,6 +75,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   readonly #journal: Journal;
   readonly #logs: LogFiles;
   readonly #caches: CacheBudget;
+  readonly #room: DiskRoom;
   readonly #onClose: () => void;
   readonly #log: LogFile;
   readonly #tail: WalTail;
@@ -93,7 +96,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     isNew: boolean,
     connection: SqliteConnection,
     log: LogFile,
-    { journal, logs, caches, onClose }: InstanceDatabaseParts,
+    { journal, logs, caches, room, onClose }: InstanceDatabaseParts,
   ) {
     this.#place = place;
     this.isNew = isNew;
@@ -101,6 +104,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     this.#journal = journal;
     this.#logs = logs;
     this.#caches = caches;
+    this.#room = room;
     this.#onClose = onClose;
     this.#log = log;
     this.#tail = new WalTail(log.fd);
@@ -143,7 +147,11 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   run(query: SqlQuery): { changes: number } {
-    return this.#connection.run(query);
+    try {
+      return this.#connection.run(query);
+    } catch (error) {
+      throw this.#room.explain(error);
+    }
   }
 
   agentStatement(parts: readonly string[]): AgentStatement {
@@ -159,11 +167,12 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   begin(): void {
-    this.#connection.run(BEGIN);
+    this.#room.require();
+    this.run(BEGIN);
   }
 
   commit(): void {
-    this.#connection.run(COMMIT);
+    this.run(COMMIT);
     this.#transactionEnded();
   }
 
@@ -336,6 +345,9 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     try {
       return work();
     } catch (cause) {
+      const explained = this.#room.explain(cause);
+      // Not the statement's fault.
+      if (explained !== cause) throw explained;
       const message = this.#guard.refusal ?? (cause instanceof Error ? cause.message : String(cause));
       throw new SqlError(message, text.trim(), cause);
     }
