@@ -16,6 +16,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { fullJitterDelay } from "../../core/retry.ts";
 import { DataFolderError } from "../ports/data-folder-error.ts";
+import { CREATE_MARKS, leaveMark, type WriteMark } from "./write-marks.ts";
 
 /** Arbitrary but fixed: every Signalbox must agree on them. */
 const OWNER_LOCK = 0x5347_0002;
@@ -28,9 +29,11 @@ const CREATE_TABLE =
 const COUNT_UP = `INSERT INTO signalbox_owner (id, epoch) VALUES (1, 1)
   ON CONFLICT (id) DO UPDATE SET epoch = signalbox_owner.epoch + 1 RETURNING epoch`;
 
-/** Begins a write transaction; its last result has the epoch, and the number that its outcome is asked for with. */
-export const BEGIN_WRITE = `BEGIN; SELECT pg_advisory_xact_lock_shared(${FENCE_LOCK});
-  SELECT epoch::text, pg_current_xact_id()::text AS xid FROM signalbox_owner`;
+/** Begins a write transaction, in one round trip; its last result has the epoch. */
+export function beginWrite(mark: WriteMark): string {
+  return `BEGIN; SELECT pg_advisory_xact_lock_shared(${FENCE_LOCK}); ${leaveMark(mark)};
+    SELECT epoch::text FROM signalbox_owner`;
+}
 
 export interface OwnershipOptions {
   readonly url: string;
@@ -72,6 +75,11 @@ export class Ownership {
 
   get isHeld(): boolean {
     return this.#client !== null;
+  }
+
+  /** Different for every process that ever owned the database. */
+  get epoch(): string {
+    return this.#epoch;
   }
 
   /** True for the epoch that a write transaction has read, if it may go on. */
@@ -164,7 +172,7 @@ async function tryLock(client: Client): Promise<boolean> {
 }
 
 async function countUp(client: Client): Promise<string> {
-  await client.query(CREATE_TABLE);
+  await client.query(`${CREATE_TABLE}; ${CREATE_MARKS}`);
   await client.query("BEGIN");
   // Waits for writes of an earlier owner that are still under way.
   await client.query("SELECT pg_advisory_xact_lock($1)", [FENCE_LOCK]);

@@ -16,9 +16,10 @@ import { repeat, type Repetition } from "../../core/repeat.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import type { Database, Queryable, TransactionOptions } from "../ports/database.ts";
 import { rawSql, type SqlQuery } from "../ports/sql.ts";
-import { BEGIN_WRITE, Ownership } from "./ownership.ts";
+import { beginWrite, Ownership } from "./ownership.ts";
 import { explainFailure, isPlainRefusal, isUnavailable, problemOf } from "./postgres-failure.ts";
 import { toStatement } from "./statement.ts";
+import { readOutcome, type WriteMark, WriteMarks } from "./write-marks.ts";
 
 const POOL_SIZE = 10;
 /** How long reads and writes wait for a server that is away: a restart passes unseen, and senders still get an answer. */
@@ -34,11 +35,6 @@ const PROBE = rawSql("UPDATE signalbox_owner SET epoch = epoch");
 /** A transaction that the process has forgotten, say over a lost connection, must not hold its locks for ever. */
 const SESSION = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=30000";
 
-interface Begun {
-  readonly client: PoolClient;
-  readonly xid: string;
-}
-
 export interface PostgresDatabaseOptions {
   readonly maxWaitMs?: number;
   readonly maxOutcomeWaitMs?: number;
@@ -52,6 +48,7 @@ export class PostgresDatabase implements Database {
   readonly #maxWaitMs: number;
   readonly #maxOutcomeWaitMs: number;
   /** The last transaction of each scope that has any. */
+  readonly #marks: WriteMarks;
   readonly #scopes = new Map<string, Promise<void>>();
   #problem: string | null = null;
   #probing: Repetition | null = null;
@@ -75,6 +72,7 @@ export class PostgresDatabase implements Database {
   ) {
     this.#pool = pool;
     this.#ownership = ownership;
+    this.#marks = new WriteMarks(ownership.epoch);
     this.#onLost = onLost;
     this.#maxWaitMs = options.maxWaitMs ?? MAX_WAIT_MS;
     this.#maxOutcomeWaitMs = options.maxOutcomeWaitMs ?? MAX_OUTCOME_WAIT_MS;
@@ -121,7 +119,22 @@ export class PostgresDatabase implements Database {
   }
 
   async #runTransaction<T>(work: (tx: Queryable) => Promise<T>, deadline: number): Promise<T> {
-    const { client, xid } = await this.#begin(deadline);
+    const mark = this.#marks.take();
+    if (mark === null) throw this.#explain(new UnreachableError());
+    try {
+      const result = await this.#runMarked(work, deadline, mark);
+      this.#marks.release(mark);
+      return result;
+    } catch (error) {
+      // Of an unknown outcome, the mark is the only witness.
+      if (!(error instanceof SignalboxError && error.id === "write_outcome_unknown"))
+        this.#marks.release(mark);
+      throw error;
+    }
+  }
+
+  async #runMarked<T>(work: (tx: Queryable) => Promise<T>, deadline: number, mark: WriteMark): Promise<T> {
+    const client = await this.#begin(deadline, mark);
     let result: T;
     try {
       result = await work(asQueryable(client));
@@ -129,18 +142,18 @@ export class PostgresDatabase implements Database {
       await rollBack(client);
       throw this.#explain(error);
     }
-    await this.#commit(client, xid);
+    await this.#commit(client, mark);
     if (this.#problem !== null) this.#recover();
     return result;
   }
 
-  async #begin(deadline: number): Promise<Begun> {
+  async #begin(deadline: number, mark: WriteMark): Promise<PoolClient> {
     for (let attempt = 1; ; attempt++) {
       // Time that has passed in line counts: when a server is away, everybody behind the first is told at once.
       const isLast = performance.now() >= deadline;
       if (isLast && this.problem !== null) throw this.#explain(new UnreachableError());
       try {
-        if (this.#ownership.isHeld) return await this.#tryToBegin();
+        if (this.#ownership.isHeld) return await this.#tryToBegin(mark);
         if (isLast) throw new UnreachableError();
       } catch (error) {
         if (isLast || !isUnavailable(error)) throw this.#explain(error);
@@ -149,20 +162,16 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async #tryToBegin(): Promise<Begun> {
+  async #tryToBegin(mark: WriteMark): Promise<PoolClient> {
     const client = await this.#pool.connect();
     try {
-      // One text, one round trip; the driver then gives one result for each statement.
-      const results = (await client.query(BEGIN_WRITE)) as unknown as QueryResult<{
-        epoch: string;
-        xid: string;
-      }>[];
-      const row = results.at(-1)?.rows[0];
-      if (!this.#ownership.isEpoch(row?.epoch) || row === undefined) {
+      // The driver gives one result for each statement of the text.
+      const results = (await client.query(beginWrite(mark))) as unknown as QueryResult<{ epoch: string }>[];
+      if (!this.#ownership.isEpoch(results.at(-1)?.rows[0]?.epoch)) {
         this.#ownership.takenOver();
         throw new UnreachableError();
       }
-      return { client, xid: row.xid };
+      return client;
     } catch (error) {
       // Its transaction may be open.
       client.release(true);
@@ -170,7 +179,7 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async #commit(client: PoolClient, xid: string): Promise<void> {
+  async #commit(client: PoolClient, mark: WriteMark): Promise<void> {
     try {
       const { command } = await client.query("COMMIT");
       client.release();
@@ -183,54 +192,34 @@ export class PostgresDatabase implements Database {
         throw this.#explain(error);
       }
       client.release(true);
-      if (!(await this.#hasCommitted(xid))) throw this.#explain(error);
+      if (!(await this.#hasCommitted(mark))) throw this.#explain(error);
     }
   }
 
   /** Throws `write_outcome_unknown` when the server does not say so in time. */
-  async #hasCommitted(xid: string): Promise<boolean> {
+  async #hasCommitted(mark: WriteMark): Promise<boolean> {
     const deadline = performance.now() + this.#maxOutcomeWaitMs;
     for (let attempt = 1; performance.now() < deadline; attempt++) {
-      const status = await this.#statusOf(xid);
-      if (status === "committed") return true;
-      if (status === "aborted") return false;
-      if (status === "unknown") break;
+      const outcome = await readOutcome(this.#pool, mark);
+      if (outcome !== "later") return outcome === "committed";
       await sleep(fullJitterDelay(attempt, RETRY));
     }
-    // It goes on by itself, and has nobody to tell but `onLost`.
-    void this.#settle(xid);
+    this.#settle(mark).catch((error: unknown) => this.#onLost(error as Error));
     throw new SignalboxError("write_outcome_unknown");
   }
 
-  async #statusOf(xid: string): Promise<"committed" | "aborted" | "unknown" | "later"> {
-    try {
-      const { rows } = await this.#pool.query<{ status: string | null }>(
-        "SELECT pg_xact_status($1::xid8) AS status",
-        [xid],
-      );
-      const status = rows[0]?.status;
-      if (status === "in progress") return "later";
-      return status === "committed" || status === "aborted" ? status : "unknown";
-    } catch (error) {
-      // Any other failure means that the server has never heard of the transaction: it is not the one that we wrote to.
-      return isUnavailable(error) ? "later" : "unknown";
-    }
-  }
-
   /** A write that took place although its writer was told that nobody knows: memory was not brought up to date, and a new process must. */
-  async #settle(xid: string): Promise<void> {
-    let status = await this.#statusOf(xid);
-    while (status === "later" && !this.#isClosed) {
+  async #settle(mark: WriteMark): Promise<void> {
+    let outcome = await readOutcome(this.#pool, mark);
+    while (outcome === "later" && !this.#isClosed) {
       await sleep(PROBE_MS, undefined, { ref: false });
-      status = await this.#statusOf(xid);
+      outcome = await readOutcome(this.#pool, mark);
     }
-    if (status !== "aborted" && !this.#isClosed) {
-      this.#onLost(
-        new Error(
-          "a write took place whose outcome was unknown for too long; what is in memory is out of date",
-        ),
+    this.#marks.release(mark);
+    if (outcome === "committed" && !this.#isClosed)
+      throw new Error(
+        "a write took place whose outcome was unknown for too long; what is in memory is out of date",
       );
-    }
   }
 
   async #read(query: SqlQuery): Promise<QueryResult> {
