@@ -10,6 +10,10 @@ import { Client } from "pg";
 
 export interface TestPostgres {
   readonly url: string;
+  /** Ends the server: in order, with sessions cut off (`fast`), or as a crash does (`kill`). Resolves when its process is gone. */
+  stop(how: "fast" | "kill"): Promise<void>;
+  /** Starts it again on the same port, with the same data. */
+  start(): Promise<void>;
   drop(): Promise<void>;
 }
 
@@ -38,27 +42,33 @@ export async function openTestPostgres(): Promise<TestPostgres> {
   const [code] = (await once(initdb.child, "exit")) as [number | null];
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${initdb.output()}`);
   const port = await freePort();
-  const server = run(join(binaries, "postgres"), [
-    "-D",
-    cluster,
-    "-p",
-    String(port),
-    "-h",
-    "127.0.0.1",
-    "-k",
-    folder,
-    "-c",
-    "fsync=off",
-  ]);
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  await waitUntilReady(url, server);
+  const args = ["-D", cluster, "-p", String(port), "-h", "127.0.0.1", "-k", folder, "-c", "fsync=off"];
+  const start = async (): Promise<Running> => {
+    for (;;) {
+      const server = run(join(binaries, "postgres"), args);
+      if (await isReady(url, server)) return server;
+      // Sessions of a server that was killed end by themselves; until then the next one refuses to start.
+      if (!/pre-existing shared memory|lock file|already in use/.test(server.output()))
+        throw new Error(`postgres ended: ${server.output()}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  let server = await start();
+  const end = async (signal: NodeJS.Signals) => {
+    const exit = once(server.child, "exit");
+    server.child.kill(signal);
+    await exit;
+  };
   return {
     url,
+    stop: (how) => end(how === "fast" ? "SIGINT" : "SIGKILL"),
+    async start() {
+      server = await start();
+    },
     async drop() {
-      const exit = once(server.child, "exit");
       // SIGQUIT is PostgreSQL's immediate shutdown; the cluster is thrown away anyway.
-      server.child.kill("SIGQUIT");
-      await exit;
+      if (server.child.exitCode === null && server.child.signalCode === null) await end("SIGQUIT");
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -108,14 +118,17 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function waitUntilReady(url: string, server: Running): Promise<void> {
+/** False when it has ended instead. */
+async function isReady(url: string, server: Running): Promise<boolean> {
   for (;;) {
-    if (server.child.exitCode !== null) throw new Error(`postgres ended: ${server.output()}`);
+    if (server.child.exitCode !== null) return false;
     const client = new Client({ connectionString: url });
+    // Told by `connect`, too.
+    client.on("error", () => undefined);
     try {
       await client.connect();
       await client.end();
-      return;
+      return true;
     } catch {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }

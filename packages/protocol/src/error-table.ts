@@ -60,6 +60,14 @@ export const ERROR_TABLE = {
   body_too_large: management(7010, 413, "Request body too large", false, 1009),
   unsupported_media_type: management(7011, 415, "Content-Type must be application/json"),
   not_ready: management(7012, 503, "Not ready", true),
+  storage_unavailable: management(7013, 503, "Storage is unavailable; nothing was written", true, 1013),
+  write_outcome_unknown: management(
+    7014,
+    503,
+    "The database was lost while it committed; read back whether the change took place",
+    false,
+    1011,
+  ),
 
   // The gateway's data plane.
   gateway_not_found: gateway(2001, 400, "Gateway not found"),

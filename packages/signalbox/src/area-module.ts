@@ -12,6 +12,8 @@ export interface AreaModule {
   drain?(): Promise<void>;
   /** Runs when no request is left: flush and close. */
   stop?(): Promise<void>;
+  /** Its stop ends only when agents' storage has room for what they know. */
+  readonly waitsForInstances?: boolean;
   /** The card of the dashboard's overview that shows its first commands. Default `agents`. */
   readonly card?: OverviewCard;
   /** Copy-and-paste shell commands printed at the start; `tokenExpression` is shell text that expands to the root token. */

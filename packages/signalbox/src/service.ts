@@ -21,9 +21,9 @@ import {
 } from "./accounts/index.ts";
 import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
+import { closeAll, type Closer } from "./close-all.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
-import { closeAll } from "./core/close-all.ts";
 import { DEFAULT_ACCOUNT } from "./core/default-account.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { exposureWarnings, requireOperator } from "./exposure.ts";
@@ -49,6 +49,8 @@ import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
 import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
+import { StorageHealth } from "./telemetry/storage-health.ts";
+import type { UncaughtErrors } from "./telemetry/uncaught-errors.ts";
 import { VERSION } from "./version.ts";
 import { createWebhooksArea, WebhookAgent } from "./webhooks/index.ts";
 
@@ -61,6 +63,8 @@ export interface ServiceOptions {
    * Default: such webhooks are refused.
    */
   readonly makesWebhookSecret?: boolean;
+  /** Counted in the metrics; only `serve` watches for them, since they are the whole process's. */
+  readonly uncaughtErrors?: UncaughtErrors;
   /** Ends the process when storage can no longer be trusted; tests replace it. */
   readonly onFatal: (error: Error) => void;
 }
@@ -112,14 +116,14 @@ interface Origins {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { logger } = options;
   const clock = options.clock ?? systemClock;
-  const closers: (() => void | Promise<void>)[] = [];
+  const closers: Closer[] = [];
   try {
     const dataFolder = DataFolder.open(options.config.dataDir);
-    closers.push(() => dataFolder.close());
+    closers.push({ close: () => dataFolder.close() });
     const config =
       options.makesWebhookSecret === true ? withWebhookSecret(options.config, dataFolder) : options.config;
     const database = await openDatabase(config, dataFolder, options.onFatal);
-    closers.push(() => database.close());
+    closers.push({ close: () => database.close() });
     await migrate(database);
 
     const resourceEvents = new ResourceEvents();
@@ -130,8 +134,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       gateway.exists(accountId, gatewayId),
     );
     await tokens.load();
-    tokens.start();
-    closers.push(() => tokens.stop());
+    tokens.start((error) => logger.error({ err: error }, "last uses of tokens could not be stored"));
+    closers.push({ close: () => tokens.stop() });
     const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
     const sessions = new Sessions(database, clock, tokens);
     await sessions.load();
@@ -164,11 +168,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     };
 
     const callLog = await openCallLog(config, dataFolder, clock, options);
-    closers.push(() => callLog.close());
+    closers.push({ close: () => callLog.close() });
     const instanceStore = openInstanceStore(config, dataFolder, options);
-    closers.push(() => instanceStore.close());
+    closers.push({ close: () => instanceStore.close(), canStall: true });
 
     const registry = createRegistry();
+    options.uncaughtErrors?.register(registry);
+    const health = new StorageHealth(registry, { database, "call log": callLog, agents: instanceStore });
     const { gateway, agents, webhooks, areas } = createAreas({
       ...options,
       config,
@@ -197,21 +203,21 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     areas.push(dashboard);
     for (const area of areas) {
       await area.start?.();
-      closers.push(() => area.stop?.());
+      closers.push({ close: () => area.stop?.(), canStall: area.waitsForInstances === true });
     }
 
     let isStopping = false;
     const routes = [...accountRoutes(accounts, tokens), ...areas.flatMap((area) => area.routes)];
-    const whyNotReady = () => (isStopping ? "stopping" : null);
+    const problems = () => (isStopping ? ["stopping"] : health.problems());
     const mounts = (chosen: readonly AreaModule[]) => chosen.flatMap((area) => area.mounts);
     front = await openFront({
       traffic: mounts([gateway, webhooks]),
       shared: agents.mounts,
-      health: createHealth(whyNotReady),
+      health: createHealth(problems),
       administration: [
         createOperations({
           registry,
-          whyNotReady,
+          problems,
           openApi: () => buildOpenApi(routes, VERSION),
           authorise: (request, what) => {
             if (front?.isAdminExposed === false || (what === "metrics" && config.isMetricsPublic)) return;
@@ -261,14 +267,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           openedFront.drain();
           await Promise.all(areas.map(async (area) => area.drain?.()));
           await openedFront.close(config.file.listener.gracePeriodMs);
-          await closeAll(closers);
+          await closeAll(closers, instanceStore);
         })();
         return stopped;
       },
     };
   } catch (error) {
     // Why it could not start is what the operator needs to know; what then failed to close goes to the log.
-    await closeAll(closers).catch((err: unknown) => logger.error({ err }, "closing after a failed start"));
+    await closeAll(closers, null).catch((err: unknown) =>
+      logger.error({ err }, "closing after a failed start"),
+    );
     throw error;
   }
 }
@@ -311,6 +319,7 @@ function openCallLog(
     folder: dataFolder.file("logs"),
     clock,
     onError: (error) => logger.error({ err: error }, "call log"),
+    onRecovery: (droppedCalls) => logger.warn({ droppedCalls }, "calls are written to the log again"),
     onFatal,
   });
 }

@@ -51,3 +51,19 @@ it("refuses a remembered token from the moment it expires, and after everything 
   index.clear();
   expect(index.findByText(text, 99, connection)).toBeUndefined();
 });
+
+it("hands uses out again that could not be stored, less those of later or of removed tokens", () => {
+  const index = new TokenIndex();
+  const texts = [generateToken(), generateToken(), generateToken()];
+  texts.forEach((text, i) => index.add(tokenOf(String(i), text)));
+  for (const text of texts) index.findByText(text, 1);
+  const uses = index.takeUses();
+  index.findByText(texts[1] ?? "", 5);
+  index.remove("2");
+  index.putBackUses(uses);
+  expect(index.takeUses().toSorted((a, b) => a.time - b.time)).toEqual([
+    { id: "0", time: 1 },
+    { id: "1", time: 5 },
+  ]);
+  expect(index.takeUses()).toEqual([]);
+});

@@ -92,6 +92,16 @@ export class TokenIndex {
     return uses;
   }
 
+  /** Uses that could not be stored; one that was used again meanwhile keeps its later time, one that is gone is forgotten. */
+  putBackUses(uses: readonly { readonly id: string; readonly time: number }[]): void {
+    for (const { id, time } of uses) {
+      const entry = this.#byId.get(id);
+      if (entry === undefined || entry.usedAt !== 0) continue;
+      entry.usedAt = time;
+      this.#used.push(entry);
+    }
+  }
+
   clear(): void {
     for (const entry of this.#byId.values()) entry.isRemoved = true;
     this.#byDigest.clear();

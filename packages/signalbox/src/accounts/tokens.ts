@@ -10,6 +10,7 @@ import {
   tokenSuffix,
 } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
+import { repeat, type Repetition } from "../core/repeat.ts";
 import { Secret } from "../core/secret.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database } from "../storage/ports/database.ts";
@@ -42,7 +43,7 @@ export class Tokens {
   /** Calls back connections and streams whose token or session ends. */
   readonly ends: CredentialEnds;
   readonly #gatewayExists: GatewayExists;
-  #flushTimer: NodeJS.Timeout | undefined;
+  #flushing: Repetition | undefined;
 
   /** Without `gatewayExists` no token can be bound to a gateway. */
   constructor(
@@ -64,12 +65,13 @@ export class Tokens {
       this.#index.add(fromRow(row));
   }
 
-  start(): void {
-    this.#flushTimer = setInterval(() => void this.flushLastUse(), LAST_USE_FLUSH_MS).unref();
+  /** `onError` hears of a flush that failed; its times are written with the next. */
+  start(onError: (error: unknown) => void): void {
+    this.#flushing = repeat(LAST_USE_FLUSH_MS, () => this.flushLastUse(), onError);
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#flushTimer);
+    await this.#flushing?.stop();
     this.ends.close();
     await this.flushLastUse();
   }
@@ -194,10 +196,15 @@ export class Tokens {
   async flushLastUse(): Promise<void> {
     const uses = this.#index.takeUses();
     if (uses.length === 0) return;
-    await this.#database.transaction(async (tx) => {
-      for (const { id, time } of uses)
-        await tx.run(sql`UPDATE token SET last_used_at = ${time} WHERE id = ${id}`);
-    });
+    try {
+      await this.#database.transaction(async (tx) => {
+        for (const { id, time } of uses)
+          await tx.run(sql`UPDATE token SET last_used_at = ${time} WHERE id = ${id}`);
+      });
+    } catch (error) {
+      this.#index.putBackUses(uses);
+      throw error;
+    }
   }
 }
 

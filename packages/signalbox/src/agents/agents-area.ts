@@ -177,6 +177,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       hub.closeAll(1012, "the server restarts");
       streams.close();
     },
+    waitsForInstances: true,
     async stop() {
       await tagSubscriptions.stop();
       departures.stop();

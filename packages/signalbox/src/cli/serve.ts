@@ -1,7 +1,10 @@
 /** `signalbox serve`: runs the service until it is told to stop. */
+import { SignalboxError } from "@signalbox/protocol";
 import { loadConfig } from "../config/index.ts";
 import { type Service, startService } from "../service.ts";
+import { isBusy, isFullDisk } from "../storage/sqlite/storage-failure.ts";
 import { createLogger } from "../telemetry/logger.ts";
+import { UncaughtErrors } from "../telemetry/uncaught-errors.ts";
 import { VERSION } from "../version.ts";
 import type { Command } from "./command.ts";
 import { readEnvironment, toFlags } from "./environment.ts";
@@ -16,11 +19,19 @@ export const serve: Command = {
     const config = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
     const logger = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });
     // Listened for from the beginning: a signal during the start must stop it too, not kill it half-way.
-    const stopSignal = nextStopSignal();
+    const stop = Promise.withResolvers<StopReason>();
+    stopOnSignals(stop.resolve);
+    const uncaughtErrors = new UncaughtErrors({
+      logger,
+      isPassing: (error) => error instanceof SignalboxError || isFullDisk(error) || isBusy(error),
+      onUnsound: () => stop.resolve("unsound"),
+    });
+    uncaughtErrors.install();
     const service = await startService({
       config,
       logger,
       makesWebhookSecret: true,
+      uncaughtErrors,
       // Nothing may be answered from storage that lost writes; a supervisor restarts us from what is really on disk.
       onFatal: (error) => {
         logger.fatal({ err: error }, "stopping at once");
@@ -30,9 +41,21 @@ export const serve: Command = {
     context.out.write(
       context.isJson ? `${JSON.stringify(startLine(service))}\n` : welcome(service, config.dataDir),
     );
-    const signal = await stopSignal;
-    logger.info({ signal }, "stopping");
-    await service.stop();
+    const reason = await stop.promise;
+    logger.info({ reason }, "stopping");
+    if (reason === "unsound") {
+      // Whatever is wrong may keep the stop from ending, too.
+      const graceMs = config.file.listener.gracePeriodMs + UNSOUND_STOP_MS;
+      setTimeout(() => process.exit(1), graceMs).unref();
+    }
+    try {
+      await service.stop();
+    } catch (error) {
+      logger.error({ err: error }, "could not stop cleanly");
+      // Something still waits, say for room on the disk, and would keep the process.
+      process.exit(1);
+    }
+    if (reason === "unsound") process.exit(1);
   },
 };
 
@@ -45,6 +68,11 @@ function startLine({ url, adminUrl, rootToken }: Service): object {
     ...(rootToken.file === null ? {} : { root_token_file: rootToken.file }),
   };
 }
+/** A signal, or an error after which memory cannot be trusted. */
+type StopReason = NodeJS.Signals | "unsound";
+
+/** Beyond the grace period of running requests. */
+const UNSOUND_STOP_MS = 5000;
 
 function welcome(service: Service, dataDir: string): string {
   const lines = [`Signalbox ${VERSION} on ${service.url}`];
@@ -69,13 +97,11 @@ function welcome(service: Service, dataDir: string): string {
 }
 
 /** The first SIGTERM or SIGINT; a second one ends the process at once. */
-function nextStopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    for (const name of ["SIGTERM", "SIGINT"] as const) {
-      process.once(name, () => {
-        process.once(name, () => process.exit(1));
-        resolve(name);
-      });
-    }
-  });
+function stopOnSignals(onStop: (name: NodeJS.Signals) => void): void {
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    process.once(name, () => {
+      process.once(name, () => process.exit(1));
+      onStop(name);
+    });
+  }
 }

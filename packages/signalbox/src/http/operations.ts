@@ -11,8 +11,8 @@ import type { Area } from "./area.ts";
 
 export interface OperationsOptions {
   readonly registry: Registry;
-  /** Null when it can serve, else why not. */
-  readonly whyNotReady: () => string | null;
+  /** What keeps it from serving all that it should, in words; empty when nothing does. */
+  readonly problems: () => readonly string[];
   readonly openApi: () => object;
   /** Throws unless the caller may read the metrics, or the description. */
   readonly authorise: (request: IncomingMessage, what: "metrics" | "description") => void;
@@ -25,14 +25,14 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const HEALTHY = '{"status":"ok"}';
 
 /** Health alone, for an address that serves nothing else of this. */
-export function createHealth(whyNotReady: () => string | null): Area {
+export function createHealth(problems: () => readonly string[]): Area {
   return {
     name: "operations",
     segments: ["healthz", "readyz"],
     dialect: "envelope",
     handle(request, response, context) {
       requireGet(request);
-      sendHealth(request, response, context.path, whyNotReady);
+      sendHealth(request, response, context.path, problems);
     },
   };
 }
@@ -57,7 +57,7 @@ export function createOperations(options: OperationsOptions): Area {
           sendDescription(request, response, description);
           return;
         default:
-          sendHealth(request, response, context.path, options.whyNotReady);
+          sendHealth(request, response, context.path, options.problems);
           return;
       }
     },
@@ -68,11 +68,12 @@ function sendHealth(
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
-  whyNotReady: () => string | null,
+  problems: () => readonly string[],
 ): void {
   if (path === "/readyz") {
-    const reason = whyNotReady();
-    if (reason !== null) throw new SignalboxError("not_ready", { message: `Not ready: ${reason}` });
+    const found = problems();
+    if (found.length > 0)
+      throw new SignalboxError("not_ready", { message: `Not ready: ${found.join("; ")}` });
   } else if (path !== "/healthz") {
     throw new SignalboxError("not_found");
   }

@@ -1,7 +1,17 @@
 /** Stored deliveries: the statements on `webhook_delivery`. */
 import type { Database } from "../storage/ports/database.ts";
-import { joinSql, sql, type SqlQuery } from "../storage/ports/sql.ts";
+import { RowInserter } from "../storage/ports/insert-rows.ts";
+import { joinSql, sql, type SqlQuery, type SqlValue } from "../storage/ports/sql.ts";
 import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
+
+const COLUMNS = [
+  ...["id", "account_id", "source", "status", "reason", "http_status", "received_at", "duration_ms"],
+  ...["delivery_id", "type", "title", "agent", "instance", "content_type", "headers", "body_bytes", "body"],
+];
+const INSERT = new RowInserter(
+  `INSERT INTO webhook_delivery (${COLUMNS.join(", ")}) VALUES `,
+  COLUMNS.length,
+);
 
 export class DeliveryTable {
   readonly #database: Database;
@@ -11,19 +21,8 @@ export class DeliveryTable {
   }
 
   async insert(records: readonly DeliveryRecord[]): Promise<void> {
-    await this.#database.transaction(async (tx) => {
-      for (const record of records) {
-        await tx.run(
-          sql`INSERT INTO webhook_delivery
-                (id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
-                 agent, instance, content_type, headers, body_bytes, body)
-              VALUES (${record.id}, ${record.accountId}, ${record.source}, ${record.status}, ${record.reason},
-                      ${record.httpStatus}, ${record.receivedAt}, ${Math.round(record.durationMs)}, ${record.deliveryId},
-                      ${record.type}, ${record.title}, ${record.agent}, ${record.instance}, ${record.contentType},
-                      ${JSON.stringify(record.headers)}, ${record.bodyBytes}, ${record.body})`,
-        );
-      }
-    });
+    const values = records.flatMap(toValues);
+    await this.#database.transaction((tx) => INSERT.insert(tx, values), { scope: "webhook_delivery" });
   }
 
   /** Deletes all but the newest `keep`. */
@@ -71,6 +70,29 @@ export class DeliveryTable {
     );
     return row === undefined ? undefined : fromRow(row);
   }
+}
+
+/** In the order of `COLUMNS`. */
+function toValues(record: DeliveryRecord): SqlValue[] {
+  return [
+    record.id,
+    record.accountId,
+    record.source,
+    record.status,
+    record.reason,
+    record.httpStatus,
+    record.receivedAt,
+    Math.round(record.durationMs),
+    record.deliveryId,
+    record.type,
+    record.title,
+    record.agent,
+    record.instance,
+    record.contentType,
+    JSON.stringify(record.headers),
+    record.bodyBytes,
+    record.body,
+  ];
 }
 
 const SELECT = sql`SELECT id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,

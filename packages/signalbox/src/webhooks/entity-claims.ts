@@ -19,6 +19,8 @@ import { isAmbiguous, normalise, toInstanceName } from "./instance-name.ts";
 
 /** About 10 MB of names; a miss costs one indexed read. */
 const MAX_KNOWN = 50_000;
+/** Nothing else touches `webhook_entity`: a first delivery need not wait for what other areas write. */
+const SCOPE = { scope: "webhook_entity" };
 
 interface Claim {
   readonly account: string;
@@ -96,7 +98,7 @@ export class EntityClaims {
         // Not in here, where no other write can happen: they prepare while this one is committed and synced.
         setImmediate(() => tell(found));
         return found;
-      });
+      }, SCOPE);
       // A quick disk may have been quicker.
       tell(owners);
       claims.forEach(({ account, agent, name, entity, resolve }, i) => {

@@ -87,6 +87,8 @@ export class Directory {
       return known;
     }
     if (this.#isStopping) throw new SignalboxError("stopping", { headers: { "retry-after": "1" } });
+    // It would wait for room with everybody who waits for it.
+    this.#environment.store.requireRoom();
     if (!this.#hasRoom()) {
       throw new SignalboxError("overloaded", {
         message: "Too many instances are busy",
@@ -202,8 +204,9 @@ export class Directory {
     return Promise.resolve();
   }
 
-  /** For the waker: null when there is no room. */
+  /** For the waker: null when there is no room in memory. Throws `storage_unavailable` while no instance can write. */
   #wake(ref: InstanceRef): Instance | null {
+    this.#environment.store.requireRoom();
     const definition = this.#definitions.get(ref.agent);
     if (definition === undefined || this.#isStopping || !this.#hasRoom()) return null;
     return this.#bring(definition, ref, keyOf(ref), true);

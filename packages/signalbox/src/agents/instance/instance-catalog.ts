@@ -13,6 +13,8 @@ import { keyOf } from "./instance-key.ts";
 
 /** Last activity is for people; writing it late is fine. */
 const LAZY_FLUSH_MS = 5000;
+/** Nothing else writes to `agent_instance` but single deletions. */
+const SCOPE = { scope: "agent_instance" };
 
 export interface CatalogEntry extends InstanceRef {
   readonly createdAt: number;
@@ -185,7 +187,7 @@ export class InstanceCatalog {
     const flushing = this.#database
       .transaction(async (tx) => {
         for (const change of changes) await apply(tx, change);
-      })
+      }, SCOPE)
       .catch((error: unknown) => {
         this.#putBack(changes);
         throw error;

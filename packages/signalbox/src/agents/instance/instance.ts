@@ -357,10 +357,10 @@ export class Instance implements TurnOwner, Ranked<Instance> {
    */
   #startAgain(error: unknown): void {
     this.#logError(error, "the instance's storage failed; it starts again from what is stored");
-    const reason = new SignalboxError("overloaded", {
-      message: "The instance's storage failed",
-      cause: error,
-    });
+    const reason =
+      error instanceof SignalboxError
+        ? error
+        : new SignalboxError("overloaded", { message: "The instance's storage failed", cause: error });
     this.#hasFailed = true;
     setImmediate(() => void this.#endFailed(reason));
   }
@@ -414,5 +414,6 @@ export function messageOf(error: unknown): string {
 
 /** Callers learn the message of what an agent's code throws; what storage says names files. */
 function failInternally(cause: unknown): never {
+  if (cause instanceof SignalboxError) throw cause;
   throw new SignalboxError("internal", { cause });
 }

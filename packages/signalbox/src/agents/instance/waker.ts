@@ -11,6 +11,7 @@
  * 3. Due work of agents that are not loaded is not even read. It runs after a start that loads them.
  * 4. An instance that fails again and again is left alone for longer and longer, and holds up no other.
  */
+import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceRef } from "../../storage/ports/instance-store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -39,7 +40,7 @@ export interface WakerParts {
   /** Woken instances that may be busy at once. */
   readonly maxBusy: number;
   readonly isInMemory: (ref: InstanceRef) => boolean;
-  /** Brings it into memory; null when there is no room. */
+  /** Brings it into memory; null when there is no room there. Throws when no instance can be opened now: the look begins again later. */
   readonly wake: (ref: InstanceRef) => Instance | null;
 }
 
@@ -129,7 +130,9 @@ export class Waker {
         if (next !== null) this.wakeBy(next);
       }
     } catch (error) {
-      logger.warn({ err: error }, "waking instances with due work failed; trying again");
+      // That storage is unavailable is reported where it is found out.
+      if (!(error instanceof SignalboxError && error.id === "storage_unavailable"))
+        logger.warn({ err: error }, "waking instances with due work failed; trying again");
       this.wakeBy(clock.now() + RETRY_MS);
     }
   }

@@ -76,6 +76,7 @@ function throwNext(errors: (Error | null)[]): void {
 function failing(real: Database): Database {
   return {
     engine: real.engine,
+    problem: null,
     get: async (query) => (throwNext(storageErrors), real.get(query)),
     all: (query) => real.all(query),
     run: async (query) => (throwNext(storageErrors), real.run(query)),

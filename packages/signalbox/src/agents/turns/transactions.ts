@@ -23,6 +23,7 @@
  *    sync. After that nothing can be written; the instance starts again from what is stored. Only storage itself can fail a batch: an
  *    agent with constraints that the commit checks (`DEFERRABLE`) gets one for each segment.
  */
+import { SignalboxError } from "@signalbox/protocol";
 import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
 import { rawSql, sql } from "../../storage/ports/sql.ts";
 import { currentTurn } from "./current-turn.ts";
@@ -265,7 +266,11 @@ export class Transactions {
   }
 
   #fail(cause: unknown, isFinal: boolean): Error {
-    const error = new Error("the instance's storage refused the commit", { cause });
+    // Storage that is away for a while says so itself, and callers should hear it.
+    const error =
+      cause instanceof SignalboxError
+        ? cause
+        : new Error("the instance's storage refused the commit", { cause });
     if (isFinal) this.#failure = error;
     this.#batched = 0;
     this.#lastOwner = undefined;

@@ -5,8 +5,10 @@
  * Invariants every adapter keeps:
  * 1. `record` never does I/O on the caller's thread and never loses a row silently: when the queue is full, `hasRoom` is false and
  *    `whenRoom` resolves once the caller may go on. Nobody may write into a body after it was recorded.
+ *    While rows cannot be written at all (a full disk, or one that does not answer), calls are worth more than their rows: nobody waits, rows
+ *    wait up to the queue's limits, and those beyond are dropped and counted.
  * 2. A read or change sees every row recorded before it was called, flushed or not.
- * 3. `close` resolves when every recorded row is on stable storage.
+ * 3. `close` resolves when every recorded row is on stable storage, and rejects after a bounded time when that cannot be.
  * 4. A row belongs to one gateway of one account: no read or change reaches it through another.
  * 5. Usage figures count every recorded call once, also calls whose rows a quota kept out or were deleted since; they go when their
  *    day expires or the gateway is dropped.
@@ -251,6 +253,11 @@ export const LATENCY_BUCKETS_MS = [
 ];
 
 export interface CallLog extends CallSink {
+  /** Why rows cannot be written at the moment, in words for operators; null when they can. It becomes null by itself. */
+  readonly problem: string | null;
+  /** Rows that were dropped since the start, and those that wait. */
+  readonly droppedCalls: number;
+  readonly queuedCalls: number;
   list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage>;
   ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges>;
   get(gateway: GatewayRef, id: string): Promise<CallRow | null>;

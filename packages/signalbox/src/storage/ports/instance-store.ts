@@ -7,7 +7,9 @@
  * 3. A promise from `sync` resolves only when everything committed before the call survives the loss of power (or of the machine,
  *    for an adapter that replicates). One call covers all commits before it. A failed `sync` is final: the adapter reports it
  *    through its `onFailure` and never resolves a later one.
- * 4. `commit` itself promises nothing about durability: whoever lets results out waits for `sync`.
+ * 4. While there is no room, `open` and `begin` fail at once with `storage_unavailable`, and what was committed waits: nothing acknowledged is lost,
+ *    and everything goes on by itself when there is room.
+ * 5. `commit` itself promises nothing about durability: whoever lets results out waits for `sync`.
  */
 import type { SqlQuery, SqlValue } from "./sql.ts";
 
@@ -32,6 +34,10 @@ export interface InstanceStore {
    * writes or looks outside, or that takes too long or too much memory.
    */
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult>;
+  /** What keeps instances from writing at the moment, in words for operators; null when nothing does. It becomes null by itself. */
+  readonly problem: string | null;
+  /** Throws `storage_unavailable` while no instance can write. */
+  requireRoom(): void;
   /** Lets go of everything; all instances are closed by then. */
   close(): Promise<void>;
 }

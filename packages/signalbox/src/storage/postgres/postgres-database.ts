@@ -2,103 +2,304 @@
  * The control plane's database on PostgreSQL.
  *
  * Invariants (beside those of the port):
- * 1. Write transactions take one advisory lock first, so they never interleave, whichever process they come from; that gives areas the
- *    same simple world as SQLite's single writer. Reads take no lock.
+ * 1. One process writes (`Ownership`), so transactions of one scope are kept apart in this process, before they take a connection: those that
+ *    wait hold nothing that others need. Every write transaction makes sure, in the server, that the process still is the owner.
  * 2. Durability is the server's: a commit returns when its WAL is flushed (`synchronous_commit` is set to on for our sessions).
- * 3. One process at a time owns the database (a session-level advisory lock held on a connection of its own): several nodes on one
- *    database would serve stale tokens and settings to each other.
+ * 3. What is tried again is only what cannot have had an effect: reads, and beginning a transaction. A transaction that breaks before
+ *    COMMIT has left nothing and fails. If the connection breaks while it commits, the server is asked what became of it; the answer
+ *    that it is unknown is given only when the server does not come back in time.
  */
-import { createHash } from "node:crypto";
-import { Client, Pool, type PoolClient, types } from "pg";
-import { DataFolderError } from "../ports/data-folder-error.ts";
-import type { Database, Queryable } from "../ports/database.ts";
-import type { SqlQuery, SqlValue } from "../ports/sql.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { SignalboxError } from "@signalbox/protocol";
+import { Pool, type PoolClient, type QueryResult, types } from "pg";
+import { repeat, type Repetition } from "../../core/repeat.ts";
+import { fullJitterDelay } from "../../core/retry.ts";
+import type { Database, Queryable, TransactionOptions } from "../ports/database.ts";
+import { rawSql, type SqlQuery } from "../ports/sql.ts";
+import { beginWrite, Ownership } from "./ownership.ts";
+import { explainFailure, isPlainRefusal, isUnavailable, problemOf } from "./postgres-failure.ts";
+import { toStatement } from "./statement.ts";
+import { readOutcome, type WriteMark, WriteMarks } from "./write-marks.ts";
 
-/** Arbitrary but fixed: every Signalbox must agree on them. */
-const WRITE_LOCK = 0x5347_0001;
-const OWNER_LOCK = 0x5347_0002;
 const POOL_SIZE = 10;
+/** How long reads and writes wait for a server that is away: a restart passes unseen, and senders still get an answer. */
+const MAX_WAIT_MS = 5000;
+/** How long a writer waits to learn what became of its commit. */
+const MAX_OUTCOME_WAIT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 3000;
+const RETRY = { baseDelayMs: 50, maxDelayMs: 500 };
+/** How often a server that has no room or no connection left is looked at again. */
+const PROBE_MS = 1000;
+/** Writes one row without changing anything. */
+const PROBE = rawSql("UPDATE signalbox_owner SET epoch = epoch");
+/** A transaction that the process has forgotten, say over a lost connection, must not hold its locks for ever. */
+const SESSION = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=30000";
+
+export interface PostgresDatabaseOptions {
+  readonly maxWaitMs?: number;
+  readonly maxOutcomeWaitMs?: number;
+}
 
 export class PostgresDatabase implements Database {
   readonly engine = "postgres";
   readonly #pool: Pool;
-  readonly #owner: Client;
+  readonly #ownership: Ownership;
+  readonly #onLost: (error: Error) => void;
+  readonly #maxWaitMs: number;
+  readonly #maxOutcomeWaitMs: number;
+  /** The last transaction of each scope that has any. */
+  readonly #marks: WriteMarks;
+  readonly #scopes = new Map<string, Promise<void>>();
+  #problem: string | null = null;
+  #probing: Repetition | null = null;
+  #isClosed = false;
 
-  private constructor(pool: Pool, owner: Client) {
-    this.#pool = pool;
-    this.#owner = owner;
+  /** `onLost` must end the process: another one has the database, or memory no longer agrees with it. Tests have less time to wait. */
+  static async open(
+    url: string,
+    onLost: (error: Error) => void,
+    options: PostgresDatabaseOptions = {},
+  ): Promise<PostgresDatabase> {
+    const ownership = await Ownership.take({ url, onTakenOver: onLost });
+    return new PostgresDatabase(createPool(url), ownership, onLost, options);
   }
 
-  /** `onLost` must end the process: without the owner lock another node may have taken over. */
-  static async open(url: string, onLost: (error: Error) => void): Promise<PostgresDatabase> {
-    const owner = new Client({ connectionString: url, application_name: "signalbox owner" });
-    try {
-      await owner.connect();
-    } catch (cause) {
-      throw new DataFolderError(`cannot connect to PostgreSQL: ${reason(cause)}`, { cause });
-    }
-    const { rows } = await owner.query<{ taken: boolean }>("SELECT pg_try_advisory_lock($1) AS taken", [
-      OWNER_LOCK,
-    ]);
-    if (rows[0]?.taken !== true) {
-      await owner.end();
-      throw new DataFolderError("the PostgreSQL database is in use by another Signalbox process");
-    }
-    owner.on("error", (cause) =>
-      onLost(new Error("the connection that owns the database was lost", { cause })),
-    );
-    const pool = new Pool({
-      connectionString: url,
-      max: POOL_SIZE,
-      application_name: "signalbox",
-      options: "-c synchronous_commit=on",
-      types: {
-        getTypeParser: (oid, format) =>
-          oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
-      },
-    });
-    // A pooled connection may break while idle; the next query opens another, and a query in flight fails by itself.
-    pool.on("error", () => undefined);
-    return new PostgresDatabase(pool, owner);
+  private constructor(
+    pool: Pool,
+    ownership: Ownership,
+    onLost: (error: Error) => void,
+    options: PostgresDatabaseOptions,
+  ) {
+    this.#pool = pool;
+    this.#ownership = ownership;
+    this.#marks = new WriteMarks(ownership.epoch);
+    this.#onLost = onLost;
+    this.#maxWaitMs = options.maxWaitMs ?? MAX_WAIT_MS;
+    this.#maxOutcomeWaitMs = options.maxOutcomeWaitMs ?? MAX_OUTCOME_WAIT_MS;
+  }
+
+  get problem(): string | null {
+    return this.#ownership.isHeld ? this.#problem : "PostgreSQL cannot be reached";
   }
 
   async all<Row>(query: SqlQuery): Promise<Row[]> {
-    return (await this.#pool.query(toStatement(query))).rows as Row[];
+    return (await this.#read(query)).rows as Row[];
   }
 
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {
-    return (await this.all<Row>(query))[0];
+    return (await this.#read(query)).rows[0] as Row | undefined;
   }
 
   run(query: SqlQuery): Promise<{ changes: number }> {
     return this.transaction((tx) => tx.run(query));
   }
 
-  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
-    let isBroken = true;
+  async transaction<T>(
+    work: (tx: Queryable) => Promise<T>,
+    { scope = "" }: TransactionOptions = {},
+  ): Promise<T> {
+    const deadline = performance.now() + this.#maxWaitMs;
+    const before = this.#scopes.get(scope);
+    const turn = Promise.withResolvers<void>();
+    this.#scopes.set(scope, turn.promise);
     try {
-      await client.query("BEGIN");
-      try {
-        await client.query("SELECT pg_advisory_xact_lock($1)", [WRITE_LOCK]);
-        const result = await work(asQueryable(client));
-        await client.query("COMMIT");
-        isBroken = false;
-        return result;
-      } catch (error) {
-        await client.query("ROLLBACK");
-        isBroken = false;
-        throw error;
-      }
+      await before;
+      return await this.#runTransaction(work, deadline);
     } finally {
-      // A connection whose transaction could not be ended must not go back to the pool.
-      client.release(isBroken);
+      if (this.#scopes.get(scope) === turn.promise) this.#scopes.delete(scope);
+      turn.resolve();
     }
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#probing?.stop();
+    await this.#ownership.close();
     await this.#pool.end();
-    await this.#owner.end();
+  }
+
+  async #runTransaction<T>(work: (tx: Queryable) => Promise<T>, deadline: number): Promise<T> {
+    const mark = this.#marks.take();
+    if (mark === null) throw this.#explain(new UnreachableError());
+    try {
+      const result = await this.#runMarked(work, deadline, mark);
+      this.#marks.release(mark);
+      return result;
+    } catch (error) {
+      // Of an unknown outcome, the mark is the only witness.
+      if (!(error instanceof SignalboxError && error.id === "write_outcome_unknown"))
+        this.#marks.release(mark);
+      throw error;
+    }
+  }
+
+  async #runMarked<T>(work: (tx: Queryable) => Promise<T>, deadline: number, mark: WriteMark): Promise<T> {
+    const client = await this.#begin(deadline, mark);
+    let result: T;
+    try {
+      result = await work(asQueryable(client));
+    } catch (error) {
+      await rollBack(client);
+      throw this.#explain(error);
+    }
+    await this.#commit(client, mark);
+    if (this.#problem !== null) this.#recover();
+    return result;
+  }
+
+  async #begin(deadline: number, mark: WriteMark): Promise<PoolClient> {
+    for (let attempt = 1; ; attempt++) {
+      // Time that has passed in line counts: when a server is away, everybody behind the first is told at once.
+      const isLast = performance.now() >= deadline;
+      if (isLast && this.problem !== null) throw this.#explain(new UnreachableError());
+      try {
+        if (this.#ownership.isHeld) return await this.#tryToBegin(mark);
+        if (isLast) throw new UnreachableError();
+      } catch (error) {
+        if (isLast || !isUnavailable(error)) throw this.#explain(error);
+      }
+      await sleep(fullJitterDelay(attempt, RETRY));
+    }
+  }
+
+  async #tryToBegin(mark: WriteMark): Promise<PoolClient> {
+    const client = await this.#pool.connect();
+    try {
+      // The driver gives one result for each statement of the text.
+      const results = (await client.query(beginWrite(mark))) as unknown as QueryResult<{ epoch: string }>[];
+      if (!this.#ownership.isEpoch(results.at(-1)?.rows[0]?.epoch)) {
+        this.#ownership.takenOver();
+        throw new UnreachableError();
+      }
+      return client;
+    } catch (error) {
+      // Its transaction may be open.
+      client.release(true);
+      throw error;
+    }
+  }
+
+  async #commit(client: PoolClient, mark: WriteMark): Promise<void> {
+    try {
+      const { command } = await client.query("COMMIT");
+      client.release();
+      // The server's way to say that a statement had failed before, and somebody did not care.
+      if (command === "ROLLBACK") throw new RolledBackError();
+    } catch (error) {
+      if (error instanceof RolledBackError) throw error;
+      if (isPlainRefusal(error)) {
+        await rollBack(client);
+        throw this.#explain(error);
+      }
+      client.release(true);
+      if (!(await this.#hasCommitted(mark))) throw this.#explain(error);
+    }
+  }
+
+  /** Throws `write_outcome_unknown` when the server does not say so in time. */
+  async #hasCommitted(mark: WriteMark): Promise<boolean> {
+    const deadline = performance.now() + this.#maxOutcomeWaitMs;
+    for (let attempt = 1; performance.now() < deadline; attempt++) {
+      const outcome = await readOutcome(this.#pool, mark);
+      if (outcome !== "later") return outcome === "committed";
+      await sleep(fullJitterDelay(attempt, RETRY));
+    }
+    this.#settle(mark).catch((error: unknown) => this.#onLost(error as Error));
+    throw new SignalboxError("write_outcome_unknown");
+  }
+
+  /** A write that took place although its writer was told that nobody knows: memory was not brought up to date, and a new process must. */
+  async #settle(mark: WriteMark): Promise<void> {
+    let outcome = await readOutcome(this.#pool, mark);
+    while (outcome === "later" && !this.#isClosed) {
+      await sleep(PROBE_MS, undefined, { ref: false });
+      outcome = await readOutcome(this.#pool, mark);
+    }
+    this.#marks.release(mark);
+    if (outcome === "committed" && !this.#isClosed)
+      throw new Error(
+        "a write took place whose outcome was unknown for too long; what is in memory is out of date",
+      );
+  }
+
+  async #read(query: SqlQuery): Promise<QueryResult> {
+    const statement = toStatement(query);
+    const deadline = performance.now() + this.#maxWaitMs;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#pool.query(statement);
+      } catch (error) {
+        if (!isUnavailable(error) || performance.now() >= deadline) throw this.#explain(error);
+      }
+      await sleep(fullJitterDelay(attempt, RETRY));
+    }
+  }
+
+  /** Also takes note of what is wrong, until a write succeeds. */
+  #explain(error: unknown): unknown {
+    if (isUnavailable(error)) {
+      this.#problem = problemOf(error);
+      // Writes of clients may stay away meanwhile. A probe that fails is noted as any write.
+      this.#probing ??= repeat(
+        PROBE_MS,
+        async () => void (await this.run(PROBE)),
+        () => undefined,
+      );
+    }
+    return explainFailure(error);
+  }
+
+  #recover(): void {
+    this.#problem = null;
+    // Not waited for: the probe itself may be what got here.
+    void this.#probing?.stop();
+    this.#probing = null;
+  }
+}
+
+/** The owner's session is gone, which means that the server is, or that nobody may write until it is known who owns the database. */
+class UnreachableError extends Error {
+  readonly code = "08006";
+
+  constructor() {
+    super("the session that owns the database is lost");
+  }
+}
+
+class RolledBackError extends Error {
+  constructor() {
+    super("the transaction was rolled back, because one of its statements had failed");
+  }
+}
+
+function createPool(url: string): Pool {
+  const pool = new Pool({
+    connectionString: url,
+    max: POOL_SIZE,
+    application_name: "signalbox",
+    options: SESSION,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    types: {
+      getTypeParser: (oid, format) =>
+        oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
+    },
+  });
+  // A pooled connection may break while idle; the next query opens another, and a query in flight fails by itself.
+  pool.on("error", () => undefined);
+  // The pool listens only while a connection is idle: one that breaks between two statements of a transaction would be an uncaught error.
+  // The next statement fails.
+  pool.on("connect", (client) => void client.on("error", () => undefined));
+  return pool;
+}
+
+/** Gives the connection back, or drops it when it cannot be rolled back: the failure that led here is the one to tell. */
+async function rollBack(client: PoolClient): Promise<void> {
+  try {
+    await client.query("ROLLBACK");
+    client.release();
+  } catch {
+    client.release(true);
   }
 }
 
@@ -108,33 +309,4 @@ function asQueryable(client: PoolClient): Queryable {
     get: async <Row>(query: SqlQuery) => (await client.query(toStatement(query))).rows[0] as Row | undefined,
     run: async (query) => ({ changes: (await client.query(toStatement(query))).rowCount ?? 0 }),
   };
-}
-
-interface Statement {
-  readonly name?: string;
-  readonly text: string;
-  readonly values: SqlValue[];
-}
-
-const preparedTexts = new WeakMap<readonly string[], { readonly name: string; readonly text: string }>();
-
-/** Statements of fixed call sites are prepared once per connection; composed ones are sent as they are. */
-function toStatement(query: SqlQuery): Statement {
-  const values = query.values as SqlValue[];
-  if (!Object.isFrozen(query.parts)) return { text: toText(query.parts), values };
-  let prepared = preparedTexts.get(query.parts);
-  if (prepared === undefined) {
-    const text = toText(query.parts);
-    prepared = { text, name: createHash("sha256").update(text).digest("base64url").slice(0, 32) };
-    preparedTexts.set(query.parts, prepared);
-  }
-  return { ...prepared, values };
-}
-
-function toText(parts: readonly string[]): string {
-  return parts.reduce((text, part, i) => (i === 0 ? part : `${text}$${i}${part}`), "");
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -13,7 +13,7 @@ const STATEMENT_CACHE_SIZE = 256;
 
 export interface SqliteConnectionOptions {
   readonly readOnly?: boolean;
-  /** How long a statement waits for another connection's lock. */
+  /** How long a statement waits for another connection's lock, holding up its thread. Default 5000. */
   readonly busyTimeoutMs?: number;
   /** Bytes that a text, a blob or a row may have. */
   readonly maxValueBytes?: number;
@@ -41,6 +41,10 @@ export class SqliteConnection {
       ...(options.maxValueBytes === undefined ? {} : { limits: { length: options.maxValueBytes } }),
     });
     return new SqliteConnection(database);
+  }
+
+  setBusyTimeout(ms: number): void {
+    this.#database.exec(`PRAGMA busy_timeout = ${Math.trunc(ms)}`);
   }
 
   exec(text: string): void {

@@ -13,6 +13,7 @@ import type { TagChange, TagFeed } from "../../storage/ports/tag-feed.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
 import { forgetUnusedTags } from "./forget-unused.ts";
 import { findResourceRow, type ResourceKey } from "./resource-row.ts";
+import { TAG_TABLES } from "./tag-tables.ts";
 import type { TagAction } from "./tag-write.ts";
 
 export interface ChangeLogLimits {
@@ -139,7 +140,7 @@ export class ChangeLog implements TagFeed {
     );
     for (const { account_no: accountNo } of accounts) {
       while (!signal.aborted && (await this.#hasExpired(accountNo))) {
-        await this.#database.transaction((tx) => this.#pruneStep(tx, accountNo));
+        await this.#database.transaction((tx) => this.#pruneStep(tx, accountNo), TAG_TABLES);
         await nextTurn();
       }
     }

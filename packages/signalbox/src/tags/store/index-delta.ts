@@ -16,7 +16,7 @@ import type { Queryable } from "../../storage/ports/database.ts";
 import { sql, type SqlValue } from "../../storage/ports/sql.ts";
 import { writeBitmap } from "./bitmap-writer.ts";
 import { ANY_VALUE_NO, findKey, findTypeKey, findValue, TYPE_KEY_NO } from "./dictionary.ts";
-import { RowInserter } from "./insert-rows.ts";
+import { RowInserter } from "../../storage/ports/insert-rows.ts";
 import { toSortKey, toStoredText } from "./sort-key.ts";
 
 /** Below it a set is read from the postings in well under a millisecond; above it chunks are faster and smaller. */

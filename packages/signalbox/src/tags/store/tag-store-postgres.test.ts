@@ -1,7 +1,7 @@
+import { Client } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { openTestPostgres, type TestPostgres } from "../../../../../test/support/test-postgres.ts";
 import { migrate } from "../../storage/migrate.ts";
-import { rawSql } from "../../storage/ports/sql.ts";
 import { PostgresDatabase } from "../../storage/postgres/postgres-database.ts";
 import { describeTagStore } from "./tag-store-contract.ts";
 
@@ -15,11 +15,13 @@ describeTagStore("PostgreSQL", {
   runs: 20,
   resources: 1200,
   async open() {
+    const client = new Client({ connectionString: server.url });
+    await client.connect();
+    await client.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+    await client.end();
     const database = await PostgresDatabase.open(server.url, (error) => {
       throw error;
     });
-    for (const text of ["DROP SCHEMA public CASCADE", "CREATE SCHEMA public"])
-      await database.run(rawSql(text));
     await migrate(database);
     return database;
   },

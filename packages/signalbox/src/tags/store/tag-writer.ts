@@ -4,6 +4,7 @@ import type { Database } from "../../storage/ports/database.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
 import { BITMAP_MIN_USES } from "./index-delta.ts";
 import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
+import { TAG_TABLES } from "./tag-tables.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
 import { WriteQueue, type WriteQueueOptions } from "./write-queue.ts";
@@ -76,7 +77,7 @@ export class TagWriter {
         loaded += outcomes.filter((outcome) => outcome.kind !== "refused").length;
       }
       return loaded;
-    });
+    }, TAG_TABLES);
     this.#options.cache.clear();
     return count;
   }

@@ -11,7 +11,7 @@ import type { Queryable } from "../../storage/ports/database.ts";
 import { sql, type SqlValue } from "../../storage/ports/sql.ts";
 import { EMPTY_ETAG } from "../etag.ts";
 import { IndexDelta } from "./index-delta.ts";
-import { RowInserter } from "./insert-rows.ts";
+import { RowInserter } from "../../storage/ports/insert-rows.ts";
 import { findResourceRow, type ResourceRow, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome, type WriteRules } from "./tag-write.ts";
 

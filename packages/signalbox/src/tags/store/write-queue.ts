@@ -6,12 +6,15 @@
  * 2. A write's promise resolves only when its batch is on stable storage.
  * 3. At most two batches of an account are under way: while one waits for the disk, the next one runs, and what arrives meanwhile
  *    becomes the one after that.
+ * 4. A transaction that could not even begin fails every write that waits: its time is up for the first of them, and trying for each in
+ *    turn would make the last one wait for all of their times.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../storage/ports/database.ts";
 import { BITMAP_MIN_USES } from "./index-delta.ts";
 import { cacheKey, type ResourceCache } from "./resource-cache.ts";
+import { TAG_TABLES } from "./tag-tables.ts";
 import type { TagWrite, WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
 
@@ -108,13 +111,14 @@ export class WriteQueue {
         keys = taken.map(({ write }) => cacheKey(queue.accountNo, write.resource));
         cache.beginWrite(keys);
         return batch;
-      });
+      }, TAG_TABLES);
       cache.endWrite(keys);
       keys = [];
       if (hasChanges) this.#options.onChanged(queue.accountNo);
       taken.forEach(({ resolve }, i) => resolve(outcomes[i] as WriteOutcome));
     } catch (error) {
-      for (const { reject } of taken) reject(error);
+      const failed = taken.length > 0 ? taken : queue.pending.splice(0);
+      for (const { reject } of failed) reject(error);
     } finally {
       cache.endWrite(keys);
       queue.underWay -= 1;

@@ -58,7 +58,7 @@ function commit(): void {
     waitingRows = 0;
     waitingBytes = 0;
     isFailing = false;
-    if (writer.trim()) void trimOn();
+    trimNow();
     report({ kind: "committed", upTo: position });
   } catch (error) {
     isFailing = true;
@@ -73,6 +73,16 @@ function tryCommit(): void {
     commit();
   } catch {
     // Reported, and scheduled again.
+  }
+}
+
+/** A failure here is not one of the rows, which are stored; it is tried again with the next ones. */
+function trimNow(): void {
+  try {
+    // It reports what goes wrong itself.
+    if (writer.trim()) void trimOn();
+  } catch (error) {
+    report({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
 }
 

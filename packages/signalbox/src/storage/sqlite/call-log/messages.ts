@@ -12,7 +12,13 @@ export interface Question {
 
 export type Answer =
   | { readonly kind: "answer"; readonly id: number; readonly value: unknown }
-  | { readonly kind: "error"; readonly id: number; readonly message: string };
+  /** Of a failure that passes by itself, clients are told so. */
+  | {
+      readonly kind: "error";
+      readonly id: number;
+      readonly message: string;
+      readonly isUnavailable: boolean;
+    };
 
 /** To the writer, in order. */
 export type WriterMessage =

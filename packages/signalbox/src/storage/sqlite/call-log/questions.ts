@@ -1,6 +1,8 @@
 /** Questions to a worker thread, and their answers. */
 import { setFlagsFromString } from "node:v8";
 import { type MessagePort, Worker } from "node:worker_threads";
+import { SignalboxError } from "@signalbox/protocol";
+import { explainFailure } from "../storage-failure.ts";
 import type { Answer, Question } from "./messages.ts";
 
 /** What these threads allocate is short-lived: room for more would only make the process larger before it is cleared. */
@@ -45,6 +47,8 @@ export class Questions {
     const waiting = this.#waiting.get(answer.id);
     this.#waiting.delete(answer.id);
     if (answer.kind === "answer") waiting?.resolve(answer.value);
+    else if (answer.isUnavailable)
+      waiting?.reject(new SignalboxError("storage_unavailable", { message: answer.message }));
     else waiting?.reject(new Error(answer.message));
   }
 
@@ -67,7 +71,9 @@ export async function answerQuestion(
     if (handler === undefined) throw new Error(`no such question: ${method}`);
     answer = { kind: "answer", id, value: await handler(...(args as never[])) };
   } catch (error) {
-    answer = { kind: "error", id, message: error instanceof Error ? error.message : String(error) };
+    const explained = explainFailure(error);
+    const message = explained instanceof Error ? explained.message : String(explained);
+    answer = { kind: "error", id, message, isUnavailable: explained !== error };
   }
   port.postMessage(answer);
 }

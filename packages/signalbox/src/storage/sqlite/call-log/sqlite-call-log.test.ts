@@ -185,17 +185,30 @@ it("ends the process when the writer's thread dies again without having written 
   await expect(total(calls)).rejects.toThrow("ended unexpectedly");
 });
 
-it("keeps rows that cannot be written, reports it, and writes them when it can", async () => {
-  const calls = await open({ maxQueuedCalls: 3 });
+it("keeps as many rows as the queue takes while it cannot write, counts the others, and reports it once", async () => {
+  const recoveries: number[] = [];
+  const calls = await open({ maxQueuedCalls: 3, onRecovery: (dropped) => recoveries.push(dropped) });
   const obstacle = dayPath(folder, "2026-11-15");
   await mkdir(obstacle);
   for (let i = 0; i < 3; i++) calls.record(callRecord({ createdAt: NOON }));
-  await expect(total(calls)).rejects.toThrow("trying again");
-  expect(calls.hasRoom).toBe(false);
-  expect(errors.length).toBeGreaterThan(0);
+  for (let i = 0; i < 5; i++) await expect(total(calls)).rejects.toMatchObject({ id: "storage_unavailable" });
+  expect(calls.hasRoom).toBe(true);
+  for (let i = 0; i < 4; i++) calls.record(callRecord({ createdAt: NOON }));
+  expect([calls.queuedCalls, calls.droppedCalls, errors.length]).toEqual([3, 4, 1]);
+  expect(calls.problem).not.toBeNull();
   await rmdir(obstacle);
-  await calls.whenRoom();
+  await until(() => calls.problem === null);
   expect(await total(calls)).toBe(3);
+  expect(recoveries).toEqual([4]);
+  calls.record(callRecord({ createdAt: NOON }));
+  expect(await total(calls)).toBe(4);
+});
+
+it("ends within bounds when it cannot write, and says how many rows are lost", async () => {
+  const calls = await open();
+  await mkdir(dayPath(folder, "2026-11-15"));
+  for (let i = 0; i < 3; i++) calls.record(callRecord({ createdAt: NOON }));
+  await expect(calls.close()).rejects.toThrow("3 calls could not be written");
 });
 
 it("answers a read that fails, and the next one", async () => {

@@ -10,10 +10,13 @@
  *    rows that were committed unnoticed are recognised by their ids.
  * 2. A thread that dies twice without having committed anything ends the process through `onFatal`: the cause is not going away.
  * 3. Positions count records; a read waits until the position at its call is committed.
+ * 4. While the log is stalled (`QueueRoom`), reads and changes fail instead of waiting.
  */
 import { mkdirSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
+import { SignalboxError } from "@signalbox/protocol";
 import { type Clock, systemClock } from "../../../core/clock.ts";
+import { repeat, type Repetition } from "../../../core/repeat.ts";
 import { isUlid } from "../../../core/ulid.ts";
 import type {
   BodySide,
@@ -36,6 +39,7 @@ import { DataFolderError } from "../../ports/data-folder-error.ts";
 import { listDays } from "./day-files.ts";
 import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
 import { Questions, startWorker } from "./questions.ts";
+import { QueueRoom } from "./queue-room.ts";
 import { type QueuedBatch, RowQueue } from "./row-queue.ts";
 
 /** Rows are handed over together: a message wakes the other thread, which costs more than a dozen rows. */
@@ -55,6 +59,8 @@ export interface SqliteCallLogOptions {
   readonly clock?: Clock;
   /** Something went wrong that is being tried again. */
   readonly onError: (error: Error) => void;
+  /** Rows are written again after the log was stalled; so many were dropped. */
+  readonly onRecovery?: (droppedCalls: number) => void;
   /** Rows can no longer be written; must end the process. */
   readonly onFatal: (error: Error) => void;
   /** Tests keep a hand on the thread. */
@@ -76,7 +82,7 @@ export class SqliteCallLog implements CallLog {
   readonly #options: SqliteCallLogOptions;
   readonly #clock: Clock;
   readonly #quotas = new Map<string, { gateway: GatewayRef; quota: CallQuota }>();
-  readonly #expiryTimer: NodeJS.Timeout;
+  readonly #expiry: Repetition;
   readonly #handOverMs: number;
   /** Started with the first thing to do, as the reader: an installation without calls pays for neither. */
   #writer: Thread | null = null;
@@ -85,7 +91,7 @@ export class SqliteCallLog implements CallLog {
   /** Position of the last row that the writer was given. */
   #handedOver = 0;
   #handOverTimer: NodeJS.Timeout | undefined;
-  #roomWaiters: (() => void)[] = [];
+  readonly #room: QueueRoom;
   #positionWaiters: PositionWaiter[] = [];
   #hasWriterCommitted = true;
   #isOpen = false;
@@ -96,9 +102,19 @@ export class SqliteCallLog implements CallLog {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#handOverMs = Math.min(MAX_HAND_OVER_MS, Math.floor(options.flushIntervalMs / 2));
-    this.#expiryTimer = setInterval(() => {
-      this.expire().catch((error: unknown) => options.onError(asError(error)));
-    }, EXPIRY_INTERVAL_MS).unref();
+    this.#room = new QueueRoom({
+      free: () =>
+        this.#queue.bodyBytes < options.maxQueuedBytes
+          ? Math.max(0, options.maxQueuedCalls - this.#queue.length)
+          : 0,
+      onStall: options.onError,
+      onRecovery: (dropped) => options.onRecovery?.(dropped),
+    });
+    this.#expiry = repeat(
+      EXPIRY_INTERVAL_MS,
+      () => this.expire(),
+      (error) => options.onError(asError(error)),
+    );
   }
 
   /** Resolves when the day files are open and those past their age are gone. */
@@ -110,7 +126,7 @@ export class SqliteCallLog implements CallLog {
       log.#isOpen = true;
       return log;
     } catch (cause) {
-      clearInterval(log.#expiryTimer);
+      await log.#expiry.stop();
       await log.#writer?.worker.terminate();
       throw new DataFolderError(`cannot open the call log in ${options.folder}: ${asError(cause).message}`, {
         cause,
@@ -123,23 +139,27 @@ export class SqliteCallLog implements CallLog {
     return this.#queue.length;
   }
 
+  /** Records that were dropped because the log was stalled and its queue full. */
+  get droppedCalls(): number {
+    return this.#room.dropped;
+  }
+
+  get problem(): string | null {
+    return this.#room.stall;
+  }
+
   get hasRoom(): boolean {
-    return (
-      this.#queue.length < this.#options.maxQueuedCalls &&
-      this.#queue.bodyBytes < this.#options.maxQueuedBytes &&
-      this.#failure === null
-    );
+    return this.#room.isOpen && this.#failure === null;
   }
 
   whenRoom(): Promise<void> {
-    if (this.hasRoom) return Promise.resolve();
-    if (this.#failure !== null) return Promise.reject(this.#failure);
-    return new Promise((resolve) => this.#roomWaiters.push(resolve));
+    return this.#failure === null ? this.#room.wait() : Promise.reject(this.#failure);
   }
 
   record(call: CallRecord): void {
     if (this.#closed !== null) throw new Error("the call log is closed");
     if (!isUlid(call.id)) throw new TypeError(`a call's id must be a ULID, found ${call.id}`);
+    if (!this.#room.admits()) return;
     this.#queue.add(call);
     if (this.#queue.added - this.#handedOver >= HAND_OVER_ROWS) this.#handOver();
     else this.#handOverTimer ??= setTimeout(() => this.#handOver(), this.#handOverMs);
@@ -208,15 +228,21 @@ export class SqliteCallLog implements CallLog {
   }
 
   async #close(): Promise<void> {
-    clearInterval(this.#expiryTimer);
+    // Not waited for: it may wait for the writer, which ends below.
+    void this.#expiry.stop();
+    this.#room.close();
     this.#handOver();
     if (this.#reader !== null) {
+      // It writes nothing, so nothing is lost with it.
       await this.#reader.questions.ask("close").catch(() => undefined);
       await this.#reader.worker.terminate();
     }
     try {
       if (this.#failure !== null) throw this.#failure;
       await this.#writer?.questions.ask("close");
+    } catch (cause) {
+      const count = this.queuedCalls;
+      throw new Error(`${count} calls could not be written to the log before it closed`, { cause });
     } finally {
       await this.#writer?.worker.terminate();
     }
@@ -287,9 +313,9 @@ export class SqliteCallLog implements CallLog {
   #takeReport(report: WriterReport): void {
     if (report.kind === "committed") this.#takeCommit(report.upTo);
     else if (report.kind === "failed") {
-      const error = new Error(`calls cannot be written, trying again: ${report.message}`);
-      this.#options.onError(error);
-      this.#failPositionWaiters(error);
+      const cause = this.#room.stalled(report.message);
+      const message = "The log cannot be read until the calls that wait for it are written";
+      this.#failPositionWaiters(new SignalboxError("storage_unavailable", { message, cause }));
     } else this.#writer?.questions.take(report);
   }
 
@@ -299,14 +325,7 @@ export class SqliteCallLog implements CallLog {
     const waiters = this.#positionWaiters;
     this.#positionWaiters = waiters.filter((waiter) => waiter.position > upTo);
     for (const waiter of waiters) if (waiter.position <= upTo) waiter.resolve();
-    this.#admit();
-  }
-
-  /** Lets as many waiting callers go on as there is room for; the others stay in line. */
-  #admit(): void {
-    if (!this.hasRoom) return;
-    const free = this.#options.maxQueuedCalls - this.queuedCalls;
-    for (const resolve of this.#roomWaiters.splice(0, free)) resolve();
+    this.#room.committed();
   }
 
   #replaceWriter(error: Error): void {

@@ -13,11 +13,12 @@ import { promisify } from "node:util";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../../ports/instance-store.ts";
 import { rawSql, type SqlQuery, type SqlValue } from "../../ports/sql.ts";
 import { SqliteConnection } from "../connection.ts";
-import { isFullDisk } from "../full-disk.ts";
 import type { PreparedStatement } from "../prepared-statement.ts";
+import { isFullDisk } from "../storage-failure.ts";
 import { StatementCache, textOf } from "../statement-cache.ts";
 import { requireSchema } from "./instance-template.ts";
 import type { CacheBudget } from "./cache-budget.ts";
+import type { DiskRoom } from "./disk-room.ts";
 import type { Entry, Journal } from "./journal/journal.ts";
 import { WalTail } from "./journal/wal-frames.ts";
 import type { LogFile, LogFiles } from "./log-files.ts";
@@ -59,6 +60,7 @@ export interface InstanceDatabaseParts {
   readonly journal: Journal;
   readonly logs: LogFiles;
   readonly caches: CacheBudget;
+  readonly room: DiskRoom;
   readonly onClose: () => void;
 }
 
@@ -74,6 +76,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   readonly #journal: Journal;
   readonly #logs: LogFiles;
   readonly #caches: CacheBudget;
+  readonly #room: DiskRoom;
   readonly #onClose: () => void;
   readonly #log: LogFile;
   readonly #tail: WalTail;
@@ -94,7 +97,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     isNew: boolean,
     connection: SqliteConnection,
     log: LogFile,
-    { journal, logs, caches, onClose }: InstanceDatabaseParts,
+    { journal, logs, caches, room, onClose }: InstanceDatabaseParts,
   ) {
     this.#place = place;
     this.isNew = isNew;
@@ -102,6 +105,7 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     this.#journal = journal;
     this.#logs = logs;
     this.#caches = caches;
+    this.#room = room;
     this.#onClose = onClose;
     this.#log = log;
     this.#tail = new WalTail(log.fd);
@@ -144,7 +148,11 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   run(query: SqlQuery): { changes: number } {
-    return this.#connection.run(query);
+    try {
+      return this.#connection.run(query);
+    } catch (error) {
+      throw this.#room.explain(error);
+    }
   }
 
   agentStatement(parts: readonly string[]): AgentStatement {
@@ -160,11 +168,12 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
   }
 
   begin(): void {
-    this.#connection.run(BEGIN);
+    this.#room.require();
+    this.run(BEGIN);
   }
 
   commit(): void {
-    this.#connection.run(COMMIT);
+    this.run(COMMIT);
     this.#transactionEnded();
   }
 
@@ -339,6 +348,9 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
     try {
       return work();
     } catch (cause) {
+      const explained = this.#room.explain(cause);
+      // Not the statement's fault.
+      if (explained !== cause) throw explained;
       const message = this.#guard.refusal ?? (cause instanceof Error ? cause.message : String(cause));
       throw new SqlError(message, text.trim(), cause);
     }

@@ -10,12 +10,14 @@ import { InstanceFiles } from "./instance-files.ts";
 
 let folder: string;
 let files: InstanceFiles;
+let stalls: Error[];
 beforeEach(async () => {
+  stalls = [];
   folder = await mkdtemp(join(tmpdir(), "signalbox-files-"));
   files = new InstanceFiles(join(folder, "agents"), {
     segmentBytes: 2 ** 20,
     onFailure: fail,
-    onStall: fail,
+    onStall: (error) => stalls.push(error),
   });
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
@@ -128,12 +130,15 @@ describe("an instance's file", () => {
     }) as typeof writeSync;
     syncBuiltinESMExports();
     try {
-      await expect(files.open(REF)).rejects.toThrow("ENOSPC");
+      await expect(files.open(REF)).rejects.toThrow("the disk is full");
+      await expect(files.open(REF)).rejects.toThrow("the disk is full");
+      expect(stalls).toHaveLength(1);
     } finally {
       fs.writeSync = writeSync;
       syncBuiltinESMExports();
     }
     expect(await onDisk()).toEqual([]);
+    await expect.poll(() => files.problem).toBeNull();
     const database = await files.open(REF);
     expect(database.isNew).toBe(true);
     await database.close();

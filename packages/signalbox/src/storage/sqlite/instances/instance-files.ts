@@ -20,6 +20,7 @@ import type {
   QueryResult,
 } from "../../ports/instance-store.ts";
 import { CacheBudget } from "./cache-budget.ts";
+import { DiskRoom } from "./disk-room.ts";
 import { FolderSync } from "./folder-sync.ts";
 import { type InstancePlace, SqliteInstanceDatabase } from "./instance-database.ts";
 import { instanceTemplate } from "./instance-template.ts";
@@ -48,6 +49,7 @@ export class InstanceFiles implements InstanceStore {
   readonly #journal: Journal;
   readonly #logs: LogFiles;
   readonly #caches = new CacheBudget();
+  readonly #room: DiskRoom;
   /** Null while it is being opened. */
   readonly #open = new Map<string, SqliteInstanceDatabase | null>();
   readonly #newNames: NewNames;
@@ -57,6 +59,7 @@ export class InstanceFiles implements InstanceStore {
   constructor(root: string, { onFailure, onStall, segmentBytes }: InstanceFilesOptions) {
     this.#root = normalize(root);
     this.#folderSync = new FolderSync(onFailure);
+    this.#room = new DiskRoom(this.#root, onStall);
     this.#newNames = new NewNames(this.#folderSync);
     const { journal, replayed } = Journal.open({
       folder: join(root, "journal"),
@@ -65,7 +68,8 @@ export class InstanceFiles implements InstanceStore {
       pathOf: (id) => this.#pathOf(id),
       settle: (id) => this.#settle(id),
       onFailure,
-      onStall,
+      onStall: (error) => this.#room.journalStalled(error),
+      onRoom: () => this.#room.journalWrites(),
       segmentBytes,
     });
     this.#journal = journal;
@@ -77,6 +81,7 @@ export class InstanceFiles implements InstanceStore {
     const place = this.#placeOf(ref);
     const { id, path } = place;
     if (this.#open.has(id)) throw new Error("the instance's database is open already");
+    this.#room.require();
     this.#open.set(id, null);
     try {
       const template = existsSync(path) ? null : instanceTemplate(schema);
@@ -88,6 +93,7 @@ export class InstanceFiles implements InstanceStore {
         journal: this.#journal,
         logs: this.#logs,
         caches: this.#caches,
+        room: this.#room,
         onClose: () => this.#open.delete(id),
       };
       const database = SqliteInstanceDatabase.open(place, template?.bytes ?? null, parts);
@@ -95,7 +101,7 @@ export class InstanceFiles implements InstanceStore {
       return database;
     } catch (error) {
       this.#open.delete(id);
-      throw error;
+      throw this.#room.explain(error);
     }
   }
 
@@ -107,8 +113,17 @@ export class InstanceFiles implements InstanceStore {
     await this.#folderSync.sync(dirname(path));
   }
 
+  get problem(): string | null {
+    return this.#room.problem;
+  }
+
+  requireRoom(): void {
+    this.#room.require();
+  }
+
   async close(): Promise<void> {
     await this.#journal.close();
+    await this.#room.close();
     await this.#logs.close();
   }
 

@@ -19,7 +19,7 @@ import { fdatasync, fdatasyncSync, mkdirSync, renameSync, rmSync } from "node:fs
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { isFullDisk } from "../../full-disk.ts";
+import { isFullDisk } from "../../storage-failure.ts";
 import { syncFolder } from "../../sync-folder.ts";
 import type { FolderSync } from "../folder-sync.ts";
 import { RECORD_KINDS, RecordBuffer, type RecordKind, type Template } from "./record.ts";
@@ -48,6 +48,8 @@ export interface JournalOptions {
   readonly onFailure: (error: Error) => void;
   /** The disk is full and records wait; called once each time that begins. */
   readonly onStall: (error: Error) => void;
+  /** Those records are written. */
+  readonly onRoom: () => void;
   /** A segment of this size is followed by the next. */
   readonly segmentBytes: number;
 }
@@ -273,6 +275,7 @@ export class Journal {
     for (;;) {
       try {
         const result = write();
+        if (this.#isStalled) this.#options.onRoom();
         this.#isStalled = false;
         return result;
       } catch (error) {
@@ -349,6 +352,7 @@ async function whenPossible(work: () => Promise<void>): Promise<void> {
 
 function failedEntry(failure: Error): Entry {
   const durable = Promise.reject(failure);
+  // Whoever waits hears of it; nobody has to wait.
   durable.catch(() => undefined);
   return { durable, isDurable: false };
 }

@@ -18,7 +18,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { isFullDisk } from "../../full-disk.ts";
+import { isFullDisk } from "../../storage-failure.ts";
 import { syncFolder } from "../../sync-folder.ts";
 import { type JournalRecord, RECORD_KINDS, RecordBuffer, readRecords, type Template } from "./record.ts";
 

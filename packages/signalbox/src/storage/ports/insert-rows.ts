@@ -1,30 +1,31 @@
-/** Inserts of many rows with few statements: one statement of a fixed number of rows is prepared once and reused. */
-import type { Queryable } from "../../storage/ports/database.ts";
-import { SqlQuery, type SqlValue } from "../../storage/ports/sql.ts";
+/** Inserts of many rows with few statements: statements of a few fixed numbers of rows are prepared once and reused. */
+import type { Queryable } from "./database.ts";
+import { SqlQuery, type SqlValue } from "./sql.ts";
 
-const ROWS_PER_STATEMENT = 64;
+/** Largest first; a hundred rows take nine statements. */
+const ROWS_PER_STATEMENT = [64, 8, 1];
 
 export class RowInserter {
   readonly #columns: number;
-  readonly #many: readonly string[];
-  readonly #one: readonly string[];
+  readonly #statements: readonly { readonly rows: number; readonly parts: readonly string[] }[];
 
   /** `head` ends before the rows: `INSERT INTO t (a, b) VALUES `. */
   constructor(head: string, columns: number) {
     this.#columns = columns;
-    this.#many = statementParts(head, columns, ROWS_PER_STATEMENT);
-    this.#one = statementParts(head, columns, 1);
+    this.#statements = ROWS_PER_STATEMENT.map((rows) => ({
+      rows,
+      parts: statementParts(head, columns, rows),
+    }));
   }
 
   /** `values` are the rows' columns one after the other. */
   async insert(tx: Queryable, values: readonly SqlValue[]): Promise<void> {
-    const many = this.#columns * ROWS_PER_STATEMENT;
     let at = 0;
-    for (; at + many <= values.length; at += many) {
-      await tx.run(new SqlQuery(this.#many, values.slice(at, at + many)));
-    }
-    for (; at < values.length; at += this.#columns) {
-      await tx.run(new SqlQuery(this.#one, values.slice(at, at + this.#columns)));
+    for (const { rows, parts } of this.#statements) {
+      const count = this.#columns * rows;
+      for (; at + count <= values.length; at += count) {
+        await tx.run(new SqlQuery(parts, values.slice(at, at + count)));
+      }
     }
   }
 }

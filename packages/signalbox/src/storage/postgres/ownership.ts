@@ -1,0 +1,194 @@
+/**
+ * One process at a time owns the database: what it keeps in memory (tokens, settings) would be stale with a second one that writes.
+ *
+ *   taken ──connection lost──► lost ──lock free, epoch ours──► taken
+ *                                └────epoch is another's─────► taken over (final)
+ *
+ * Invariants:
+ * 1. The owner holds an advisory lock in a session of its own. The server drops the lock with the session, so it outlives neither the process nor
+ *    a restart of the server.
+ * 2. Whoever takes the database counts the epoch up, under a lock that every write transaction shares. So a write of an earlier owner either ends
+ *    before the epoch changes, or finds that it did: there is no moment in which two processes write.
+ * 3. An owner that lost its session gets the database back only with the epoch unchanged: then nobody else wrote meanwhile, and its
+ *    memory is as good as before.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
+import { fullJitterDelay } from "../../core/retry.ts";
+import { DataFolderError } from "../ports/data-folder-error.ts";
+import { CREATE_MARKS, leaveMark, type WriteMark } from "./write-marks.ts";
+
+/** Arbitrary but fixed: every Signalbox must agree on them. */
+const OWNER_LOCK = 0x5347_0002;
+const FENCE_LOCK = 0x5347_0003;
+const CONNECT_TIMEOUT_MS = 5000;
+const RETRY = { baseDelayMs: 100, maxDelayMs: 2000 };
+
+const CREATE_TABLE =
+  "CREATE TABLE IF NOT EXISTS signalbox_owner (id INTEGER PRIMARY KEY, epoch BIGINT NOT NULL)";
+const COUNT_UP = `INSERT INTO signalbox_owner (id, epoch) VALUES (1, 1)
+  ON CONFLICT (id) DO UPDATE SET epoch = signalbox_owner.epoch + 1 RETURNING epoch`;
+
+/** Begins a write transaction, in one round trip; its last result has the epoch. */
+export function beginWrite(mark: WriteMark): string {
+  return `BEGIN; SELECT pg_advisory_xact_lock_shared(${FENCE_LOCK}); ${leaveMark(mark)};
+    SELECT epoch::text FROM signalbox_owner`;
+}
+
+export interface OwnershipOptions {
+  readonly url: string;
+  /** Another process has the database, or had it meanwhile. */
+  readonly onTakenOver: (error: Error) => void;
+}
+
+export class Ownership {
+  readonly #options: OwnershipOptions;
+  readonly #closing = new AbortController();
+  #client: Client | null = null;
+  #epoch = "";
+  #regaining: Promise<void> = Promise.resolve();
+
+  private constructor(options: OwnershipOptions) {
+    this.#options = options;
+  }
+
+  /** Writes nothing before the lock is held. */
+  static async take(options: OwnershipOptions): Promise<Ownership> {
+    const ownership = new Ownership(options);
+    let client: Client;
+    try {
+      client = await connect(options.url);
+    } catch (cause) {
+      throw new DataFolderError(`cannot connect to PostgreSQL: ${reason(cause)}`, { cause });
+    }
+    try {
+      if (!(await tryLock(client)))
+        throw new DataFolderError("the PostgreSQL database is in use by another Signalbox process");
+      ownership.#epoch = await countUp(client);
+    } catch (error) {
+      await endQuietly(client);
+      throw error;
+    }
+    ownership.#hold(client);
+    return ownership;
+  }
+
+  get isHeld(): boolean {
+    return this.#client !== null;
+  }
+
+  /** Different for every process that ever owned the database. */
+  get epoch(): string {
+    return this.#epoch;
+  }
+
+  /** True for the epoch that a write transaction has read, if it may go on. */
+  isEpoch(epoch: string | undefined): boolean {
+    return epoch === this.#epoch;
+  }
+
+  /** A write found another epoch. */
+  takenOver(): void {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
+    this.#options.onTakenOver(
+      new Error("another Signalbox process has taken the PostgreSQL database over; this one must not go on"),
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#regaining;
+    if (this.#client !== null) await endQuietly(this.#client);
+    this.#client = null;
+  }
+
+  #hold(client: Client): void {
+    this.#client = client;
+    // Both come when a connection breaks, or only the second; a listener must be there for the first.
+    client.on("error", () => this.#lose(client));
+    client.on("end", () => this.#lose(client));
+  }
+
+  #lose(client: Client): void {
+    if (this.#client !== client || this.#closing.signal.aborted) return;
+    this.#client = null;
+    this.#regaining = this.#regain();
+  }
+
+  async #regain(): Promise<void> {
+    const { signal } = this.#closing;
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      if ((await this.#tryToRegain()) === "done") return;
+      // Aborted when it closes, which the loop looks at.
+      await sleep(fullJitterDelay(attempt, RETRY), undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #tryToRegain(): Promise<"done" | "later"> {
+    let client: Client | undefined;
+    try {
+      client = await connect(this.#options.url);
+      const isFree = await tryLock(client);
+      const { rows } = await client.query<{ epoch: string }>("SELECT epoch::text FROM signalbox_owner");
+      if (!this.isEpoch(rows[0]?.epoch)) {
+        await endQuietly(client);
+        this.takenOver();
+        return "done";
+      }
+      if (isFree && !this.#closing.signal.aborted) {
+        this.#hold(client);
+        return "done";
+      }
+      // Not free although nobody has counted up: our lost session, which the server has not missed yet.
+    } catch {
+      // It is not back yet; readiness says so meanwhile.
+    }
+    if (client !== undefined) await endQuietly(client);
+    return "later";
+  }
+}
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client({
+    connectionString: url,
+    application_name: "signalbox owner",
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    // So that the server misses a lost session, and frees its lock, within half a minute.
+    options: "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
+  });
+  // What breaks while it is being used is told by the query; without a listener it would be an uncaught error.
+  client.on("error", () => undefined);
+  await client.connect();
+  return client;
+}
+
+async function tryLock(client: Client): Promise<boolean> {
+  const { rows } = await client.query<{ taken: boolean }>("SELECT pg_try_advisory_lock($1) AS taken", [
+    OWNER_LOCK,
+  ]);
+  return rows[0]?.taken === true;
+}
+
+async function countUp(client: Client): Promise<string> {
+  await client.query(`${CREATE_TABLE}; ${CREATE_MARKS}`);
+  await client.query("BEGIN");
+  // Waits for writes of an earlier owner that are still under way.
+  await client.query("SELECT pg_advisory_xact_lock($1)", [FENCE_LOCK]);
+  const { rows } = await client.query<{ epoch: string }>(COUNT_UP);
+  await client.query("COMMIT");
+  return String(rows[0]?.epoch);
+}
+
+async function endQuietly(client: Client): Promise<void> {
+  try {
+    await client.end();
+  } catch {
+    // It was broken already; the server has ended the session, or will.
+  }
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,110 @@
+import { sep } from "node:path";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { isSound } from "./judge-uncaught.ts";
+import { createLogger } from "./logger.ts";
+import { createRegistry } from "./metrics.ts";
+import { UncaughtErrors } from "./uncaught-errors.ts";
+
+const FOLDER = ["", "opt", "signalbox", "src", ""].join(sep);
+const own = { folder: FOLDER, isPassing: (error: unknown) => (error as { code?: string }).code === "ENOSPC" };
+
+const OWN = `at Mailbox.#drain (file://${FOLDER}agents/turns/mailbox.ts:10:3)`;
+const STORAGE = `at Journal.#flush (file://${FOLDER}storage/sqlite/journal.ts:10:3)`;
+const AGENT = "at Timeout._onTimeout (file:///home/me/my-agents.ts:3:9)";
+const LIBRARY = "at Receiver.emit (/home/me/node_modules/ws/lib/receiver.js:5:5)";
+const NODE = "at process.processTimers (node:internal/timers:529:7)";
+
+function errorWith(...frames: string[]): Error {
+  const error = new Error("x");
+  error.stack = `Error: x\n${frames.map((frame) => `    ${frame}`).join("\n")}`;
+  return error;
+}
+
+it.each([
+  ["an agent's timer", [AGENT, NODE], true],
+  ["our code that an agent's timer called", [STORAGE, OWN, AGENT, NODE], true],
+  ["a socket without a listener", [NODE], true],
+  ["a library by itself", [LIBRARY, NODE], true],
+  ["our own callback", [OWN, NODE], false],
+  ["our own callback under a library", [STORAGE, OWN, LIBRARY, NODE], false],
+  ["an agent's code that our callback called", [AGENT, OWN, NODE], false],
+])("judges an exception by what was interrupted: %s", (_what, frames, expected) => {
+  expect(isSound("exception", errorWith(...frames), own)).toBe(expected);
+});
+
+it.each([
+  ["an agent's promise", [AGENT], true],
+  ["a promise of ours", [OWN, `at async ${AGENT.slice(3)}`], true],
+  ["storage", [STORAGE, OWN], false],
+  ["no frame at all", [], true],
+])("judges a rejection by where it began: %s", (_what, frames, expected) => {
+  expect(isSound("rejection", errorWith(...frames), own)).toBe(expected);
+});
+
+it("goes on after failures of storage that pass by themselves, and after what is no error", () => {
+  expect(isSound("rejection", Object.assign(errorWith(STORAGE), { code: "ENOSPC" }), own)).toBe(true);
+  expect(isSound("exception", "text", own)).toBe(true);
+  expect(isSound("rejection", undefined, own)).toBe(true);
+});
+
+let lines: { level: string; msg: string; err?: { message: string }; suppressed?: number }[];
+let unsound: unknown[];
+let uncaught: UncaughtErrors;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  lines = [];
+  unsound = [];
+  uncaught = new UncaughtErrors({
+    logger: createLogger({
+      level: "info",
+      isPretty: false,
+      destination: { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) },
+    }),
+    isPassing: own.isPassing,
+    onUnsound: (error) => unsound.push(error),
+    ownFolder: FOLDER,
+  });
+});
+afterEach(() => void vi.useRealTimers());
+
+it("logs a flood as a few lines and a count, and counts all of it", async () => {
+  for (let i = 0; i < 10_000; i++) uncaught.take("exception", errorWith(AGENT));
+  expect(lines).toHaveLength(10);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([lines.length, lines.at(-1)?.suppressed]).toEqual([11, 9990]);
+  uncaught.take("rejection", errorWith(AGENT));
+  expect(lines).toHaveLength(12);
+  const registry = createRegistry();
+  uncaught.register(registry);
+  const text = await registry.metrics();
+  expect(text).toContain('signalbox_uncaught_errors_total{kind="exception"} 10000');
+  expect(text).toContain('signalbox_uncaught_errors_total{kind="rejection"} 1');
+  expect(unsound).toEqual([]);
+});
+
+it("logs neither what an error carries along nor more than some of a long text", () => {
+  const error = Object.assign(errorWith(AGENT), { request: { authorization: "Bearer sk-secret" } });
+  error.message = "m".repeat(1_000_000);
+  uncaught.take("exception", error);
+  const text = JSON.stringify(lines);
+  expect(text).not.toContain("sk-secret");
+  expect(text.length).toBeLessThan(10_000);
+});
+
+it("survives an error that throws when it is read", () => {
+  const hostile = new Error("x");
+  Object.defineProperty(hostile, "message", {
+    get() {
+      throw new Error("no");
+    },
+  });
+  uncaught.take("exception", hostile);
+  expect(lines).toHaveLength(1);
+});
+
+it("has the process stopped once when its own code was interrupted", () => {
+  uncaught.take("exception", errorWith(OWN));
+  uncaught.take("exception", errorWith(OWN));
+  expect([unsound.length, lines.filter(({ level }) => level === "fatal").length]).toEqual([1, 1]);
+});

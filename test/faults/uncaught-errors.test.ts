@@ -1,0 +1,107 @@
+/** Errors that no turn can catch, in the code of an agent and in our own, in a real server process. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { ROOT_TOKEN } from "../support/test-server.ts";
+
+const MODULE = join(import.meta.dirname, "../fixtures/careless-agent.ts");
+const headers = { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" };
+
+let dataDir: string;
+let server: ServerProcess;
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), "signalbox-uncaught-"));
+  await writeFile(join(dataDir, "signalbox.config.json"), JSON.stringify({ agents: { modules: [MODULE] } }));
+});
+afterEach(async () => {
+  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+function start(env: Record<string, string> = {}): Promise<ServerProcess> {
+  return startServerProcess(["--data-dir", dataDir], {
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ...env },
+    cwd: dataDir,
+  });
+}
+
+async function rpc(method: string, args: readonly unknown[] = [], instance = "x"): Promise<unknown> {
+  const response = await fetch(`${server.url}/agents/careless-agent/${instance}/rpc/${method}`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify(args),
+  });
+  const body = (await response.json()) as { result?: unknown };
+  return response.status === 200 ? body.result : response.status;
+}
+
+async function uncaught(): Promise<Record<string, number>> {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  const found = text.matchAll(/^signalbox_uncaught_errors_total\{kind="(\w+)"\} (\d+)$/gm);
+  return Object.fromEntries([...found].map(([, kind = "", count]) => [kind, Number(count)]));
+}
+
+it("goes on serving everybody after an agent's errors of every kind, and counts them", async () => {
+  server = await start();
+  for (const method of [
+    "throwInTimer",
+    "throwInTick",
+    "rejectUnheard",
+    "rejectNothing",
+    "emitError",
+    "failSocket",
+    "writeTooLate",
+  ])
+    expect(await rpc(method)).not.toBe(500);
+  await expect.poll(uncaught).toEqual({ exception: 5, rejection: 2 });
+
+  expect(await rpc("ping")).toBe("pong");
+  expect(await rpc("ping", [], "another")).toBe("pong");
+  const tagged = await fetch(`${server.url}/accounts/default/tags`, {
+    method: "PUT",
+    headers,
+    body: JSON.stringify({ resource_type: "worker", resource_id: "w", tags: { a: "1" } }),
+  });
+  expect([tagged.status, (await fetch(`${server.url}/readyz`)).status]).toEqual([200, 200]);
+  for (const text of ["thrown in a timer of an agent", "emitted by an agent without a listener"])
+    expect(server.stderr()).toContain(text);
+  expect(await server.end("SIGTERM")).toBe(0);
+});
+
+it("writes few lines about a flood", async () => {
+  server = await start();
+  await rpc("throwInTimer", [2000]);
+  await expect.poll(uncaught).toEqual({ exception: 2000, rejection: 0 });
+  expect(server.stderr().split("thrown in a timer").length).toBeLessThan(40);
+  expect(await rpc("ping")).toBe("pong");
+});
+
+it("stops in order, and not with success, when its own code was interrupted", async () => {
+  // Loaded into the process from outside, into the folder of our own code as far as a stack can tell.
+  const intruder = join(dataDir, "intruder.mjs");
+  const source = join(import.meta.dirname, "../../packages/signalbox/src/agents/turns/mailbox.ts");
+  await writeFile(
+    intruder,
+    `import vm from "node:vm";
+     process.on("SIGUSR2", vm.runInThisContext("() => setTimeout(() => { throw new Error('half done') })", { filename: ${JSON.stringify(source)} }));`,
+  );
+  server = await start({ NODE_OPTIONS: `--import ${intruder}` });
+  const exit = once(server.child, "exit");
+  process.kill(server.pid, "SIGUSR2");
+  expect(await exit).toEqual([1, null]);
+  expect(server.stderr()).toContain("half done");
+  expect(server.stderr()).toContain("stopping");
+});
+
+it("goes on when nobody reads its log any more", async () => {
+  server = await start();
+  server.child.stderr.destroy();
+  await rpc("throwInTimer", [20]);
+  await expect.poll(uncaught).toEqual({ exception: 20, rejection: 0 });
+  expect(await rpc("ping")).toBe("pong");
+  expect(await server.end("SIGTERM")).toBe(0);
+});
