@@ -227,6 +227,15 @@ class ManagedRequest implements RouteRequest {
     return this.#query.find(name);
   }
 
+  allowParameters(known: readonly string[]): void {
+    const unknown = this.#query.findOther(known);
+    if (unknown !== null) {
+      throw new SignalboxError("invalid_request", {
+        message: `unknown parameter ${JSON.stringify(unknown)}; known are ${known.join(", ")}`,
+      });
+    }
+  }
+
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       const controller = new AbortController();
@@ -261,10 +270,29 @@ class QueryText {
     return this.#parsed;
   }
 
+  /** The first parameter whose name is not among these. */
+  findOther(known: readonly string[]): string | null {
+    const text = this.#text;
+    if (!this.#hasPlainText()) return this.parsed.keys().find((name) => !known.includes(name)) ?? null;
+    for (let start = 0; start < text.length;) {
+      const next = text.indexOf("&", start);
+      const end = next === -1 ? text.length : next;
+      const equals = text.indexOf("=", start);
+      const nameEnd = equals === -1 || equals > end ? end : equals;
+      if (end > start && !isAmong(text, start, nameEnd, known)) return text.slice(start, nameEnd);
+      start = end + 1;
+    }
+    return null;
+  }
+
+  #hasPlainText(): boolean {
+    this.#isPlain ??= !this.#text.includes("%") && !this.#text.includes("+");
+    return this.#isPlain;
+  }
+
   find(name: string): string | null {
     const text = this.#text;
-    this.#isPlain ??= !text.includes("%") && !text.includes("+");
-    if (!this.#isPlain) return this.parsed.get(name);
+    if (!this.#hasPlainText()) return this.parsed.get(name);
     for (let start = 0; start <= text.length;) {
       const next = text.indexOf("&", start);
       const end = next === -1 ? text.length : next;
@@ -277,4 +305,9 @@ class QueryText {
     }
     return null;
   }
+}
+
+/** Compares in place: the names of a read's parameters are looked at on every one. */
+function isAmong(text: string, start: number, end: number, known: readonly string[]): boolean {
+  return known.some((name) => name.length === end - start && text.startsWith(name, start));
 }

@@ -21,6 +21,8 @@ export interface RouteRequest<Body = unknown, Query = unknown> {
   readonly rawQuery: URLSearchParams;
   /** The first value of one parameter; cheaper than `rawQuery` where that is all a handler wants. */
   parameter(name: string): string | null;
+  /** Throws `invalid_request`, naming it, for a parameter that is not among these: a misspelt filter must not widen an answer. */
+  allowParameters(known: readonly string[]): void;
   readonly body: Body;
   readonly headers: IncomingHttpHeaders;
   readonly principal: Principal;
