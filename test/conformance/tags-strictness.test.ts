@@ -34,18 +34,16 @@ function withIfMatch(
   id: string,
 ): Promise<{ status: number; code: number | undefined }> {
   return new Promise((resolve, reject) => {
-    const request = httpRequest(
-      server.url + PATH,
-      { method: "PUT", headers: { authorization: `Bearer ${ROOT_TOKEN}`, "if-match": value } },
-      (response) => {
-        let text = "";
-        response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-        response.on("end", () => {
-          const { errors } = JSON.parse(text) as { errors: { code: number }[] };
-          resolve({ status: response.statusCode ?? 0, code: errors[0]?.code });
-        });
-      },
-    );
+    const headers = { authorization: `Bearer ${ROOT_TOKEN}` };
+    const request = httpRequest(server.url + PATH, { method: "PUT", headers }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      response.on("end", () => {
+        const { errors } = JSON.parse(text) as { errors: { code: number }[] };
+        resolve({ status: response.statusCode ?? 0, code: errors[0]?.code });
+      });
+    });
+    request.setHeader("if-match", value);
     request.on("error", reject);
     request.end(JSON.stringify({ resource_type: "worker", resource_id: id, tags: { new: "1" } }));
   });

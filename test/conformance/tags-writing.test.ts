@@ -314,8 +314,8 @@ describe("errors of a set", () => {
     expect(found.result.map((resource: { id: string }) => resource.id)).toEqual(["proto"]);
     const notAnObject = '{"resource_type":"worker","resource_id":"x","tags":{"a":"b"},"__proto__":null}';
     // Beside the tags it is an unknown field like any other.
-    const { status, body } = await server.api("PUT", PATH, notAnObject);
-    expect([status, body.errors[0].code]).toEqual([400, 1002]);
+    const refused = await server.api("PUT", PATH, notAnObject);
+    expect([refused.status, refused.body.errors[0].code]).toEqual([400, 1002]);
   });
 
   it("lets the last of duplicate members count", async () => {

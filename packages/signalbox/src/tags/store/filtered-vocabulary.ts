@@ -20,12 +20,20 @@ export class FilteredVocabulary implements Vocabulary {
   readonly #reader: TagReader;
   readonly #query: ResourceQuery;
   readonly #signal: AbortSignal;
+  readonly #maxRead: number;
 
-  constructor(all: TagVocabulary, reader: TagReader, query: ResourceQuery, signal: AbortSignal) {
+  constructor(
+    all: TagVocabulary,
+    reader: TagReader,
+    query: ResourceQuery,
+    signal: AbortSignal,
+    maxRead = MAX_READ,
+  ) {
     this.#all = all;
     this.#reader = reader;
     this.#query = query;
     this.#signal = signal;
+    this.#maxRead = maxRead;
   }
 
   keys(accountId: string, query: VocabularyQuery): Promise<VocabularyEntry[]> {
@@ -63,7 +71,7 @@ export class FilteredVocabulary implements Vocabulary {
     walk: (part: VocabularyQuery) => Promise<VocabularyEntry[]>,
     filterOf: (word: string) => TagFilter,
   ): Promise<VocabularyEntry[]> {
-    const { resources, next } = await this.#reader.list(accountId, this.#query, -1, MAX_READ);
+    const { resources, next } = await this.#reader.list(accountId, this.#query, -1, this.#maxRead);
     if (next !== null) return this.#walk(accountId, query, walk, filterOf);
     const uses = new Map<string, number>();
     for (const resource of resources) {
