@@ -1,0 +1,5 @@
+import { httpTarget } from "./http.ts";
+import { websocketFramesTarget } from "./websocket-frames.ts";
+import type { FuzzTarget } from "./fuzz-target.ts";
+
+export const FUZZ_TARGETS: readonly FuzzTarget[] = [httpTarget, websocketFramesTarget];
