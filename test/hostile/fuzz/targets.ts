@@ -1,5 +1,6 @@
 import { httpTarget } from "./http.ts";
+import { upstreamTarget } from "./upstream.ts";
 import { websocketFramesTarget } from "./websocket-frames.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
-export const FUZZ_TARGETS: readonly FuzzTarget[] = [httpTarget, websocketFramesTarget];
+export const FUZZ_TARGETS: readonly FuzzTarget[] = [httpTarget, websocketFramesTarget, upstreamTarget];
