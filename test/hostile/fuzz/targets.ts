@@ -1,6 +1,12 @@
 import { httpTarget } from "./http.ts";
 import { upstreamTarget } from "./upstream.ts";
+import { webhookSignaturesTarget } from "./webhook-signatures.ts";
 import { websocketFramesTarget } from "./websocket-frames.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
-export const FUZZ_TARGETS: readonly FuzzTarget[] = [httpTarget, websocketFramesTarget, upstreamTarget];
+export const FUZZ_TARGETS: readonly FuzzTarget[] = [
+  httpTarget,
+  websocketFramesTarget,
+  upstreamTarget,
+  webhookSignaturesTarget,
+];
