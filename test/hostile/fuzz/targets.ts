@@ -1,3 +1,5 @@
+import { agentRpcTarget } from "./agent-rpc.ts";
+import { agentSqlTarget } from "./agent-sql.ts";
 import { httpTarget } from "./http.ts";
 import { upstreamTarget } from "./upstream.ts";
 import { webhookSignaturesTarget } from "./webhook-signatures.ts";
@@ -9,4 +11,6 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   websocketFramesTarget,
   upstreamTarget,
   webhookSignaturesTarget,
+  agentRpcTarget,
+  agentSqlTarget,
 ];
