@@ -8,9 +8,11 @@
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import { createServer } from "../core/node-http.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
+import { whenAnswered } from "./answers-in-order.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import type { BoundAddress } from "./listen-address.ts";
 import { rawErrorResponse } from "./render-error.ts";
@@ -36,6 +38,8 @@ export class Listener {
   readonly #dispatcher: Dispatcher;
   readonly #metrics: HttpMetrics;
   #closed: Promise<void> = Promise.resolve();
+  /** Connections whose bytes were no HTTP: the refusal waits for earlier answers. */
+  readonly #refused = new WeakSet<Socket>();
 
   constructor(dispatcher: Dispatcher, limits: ListenerLimits, metrics: HttpMetrics) {
     this.#dispatcher = dispatcher;
@@ -55,10 +59,17 @@ export class Listener {
     });
     this.#server.maxConnections = limits.maxConnections;
     this.#server.on("request", dispatcher.request);
-    this.#server.on("upgrade", dispatcher.upgrade);
+    // Node takes its own listeners off a connection that it hands over, while earlier answers may still be due on it.
+    const handedOver = (socket: Duplex, task: () => void) => {
+      socket.on("error", () => socket.destroy());
+      whenAnswered(socket, task);
+    };
+    this.#server.on("upgrade", (request, socket, head) =>
+      handedOver(socket, () => dispatcher.upgrade(request, socket, head)),
+    );
     // Without a listener node would close CONNECT and `Expect` oddities silently; they deserve an answer.
     this.#server.on("connect", (request, socket) =>
-      this.#refuse(socket, new SignalboxError("method_not_allowed"), request),
+      handedOver(socket, () => this.#refuse(socket, new SignalboxError("method_not_allowed"), request)),
     );
     this.#server.on("checkExpectation", (request, response) => {
       response.statusCode = 417;
@@ -113,8 +124,11 @@ export class Listener {
       socket.destroy();
       return;
     }
+    // Node reports again for every read that follows.
+    if (this.#refused.has(socket)) return;
+    this.#refused.add(socket);
     this.#metrics.malformed.inc();
-    this.#refuse(socket, toListenerError(error));
+    whenAnswered(socket, () => this.#refuse(socket, toListenerError(error)));
   }
 
   #refuse(

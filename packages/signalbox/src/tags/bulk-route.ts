@@ -5,9 +5,16 @@ import { principalName } from "../accounts/index.ts";
 import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
 import { parseIfMatch } from "./etag.ts";
 import { parseFlag } from "./list-query.ts";
-import { parseObject, parseResource, parseTagsPayload, requireObject } from "./payload.ts";
-import { refusal, type ResourceRoutesParts } from "./resource-routes.ts";
-import { resourceJson, resourceResult } from "./show-resource.ts";
+import {
+  namingField,
+  parseObject,
+  parseResource,
+  parseTagsPayload,
+  refuseUnknownFields,
+  requireObject,
+} from "./payload.ts";
+import { refusal, requireOwnAccount, type ResourceRoutesParts } from "./resource-routes.ts";
+import { resourceJson, resourceResult, untaggedJson } from "./show-resource.ts";
 import type { TagWrite, WriteOutcome } from "./store/tag-write.ts";
 
 const MAX_ITEMS = 1000;
@@ -44,7 +51,12 @@ export function bulkRoute(parts: ResourceRoutesParts): Route {
 }
 
 async function writeBulk(parts: ResourceRoutesParts, request: RouteRequest): Promise<Reply> {
+  request.allowParameters(["dry_run"]);
   const payload = parseObject(await request.readBody(), "tags_invalid_set_payload");
+  const unknown = Object.keys(payload).find((name) => name !== "items" && name !== "dry_run");
+  if (unknown !== undefined) {
+    throw new SignalboxError("invalid_request", { message: `unknown field ${JSON.stringify(unknown)}` });
+  }
   const items = payload["items"];
   const dryRun = payload["dry_run"] ?? false;
   if (!Array.isArray(items) || typeof dryRun !== "boolean")
@@ -84,11 +96,14 @@ function parseItem(
       throw new SignalboxError("tags_invalid_set_payload");
     const authorship = { condition: parseIfMatch(ifMatch), actor: principalName(request.principal) };
     if (operation === "delete") {
-      const resource = parseResource((name) => payload[name], parts.types, "", "tags_invalid_delete_payload");
+      const error = "tags_invalid_delete_payload";
+      const resource = parseResource((name) => namingField(payload, name), parts.types, "", error);
+      refuseUnknownFields(payload, error, true);
       return { action: "delete", resource, tags: new Map(), ...authorship };
     }
     if (operation !== "set" && operation !== "patch") throw new SignalboxError("tags_invalid_set_payload");
-    const parsed = parseTagsPayload(payload, parts.types, "", operation === "patch");
+    const parsed = parseTagsPayload(payload, parts.types, "", operation === "patch", true);
+    requireOwnAccount(parsed.resource, request);
     return { ...parsed, ...authorship, action: operation };
   } catch (error) {
     if (error instanceof SignalboxError) return error;
@@ -126,6 +141,8 @@ function showItem(outcome: WriteOutcome | SignalboxError, maxTagsPerResource: nu
       return `{"success":true,"errors":[],"result":${resourceJson(outcome.resource)}}`;
     case "deleted":
       return '{"success":true,"errors":[],"result":null}';
+    case "untagged":
+      return `{"success":true,"errors":[],"result":${untaggedJson(outcome.resource)}}`;
     case "refused":
       return showFailure(refusal(outcome.reason, maxTagsPerResource));
   }

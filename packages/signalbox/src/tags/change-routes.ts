@@ -6,7 +6,7 @@ import { z } from "zod";
 import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
 import { decodeNumericCursor, encodeCursor, pageInfo, parseLimit, parsePosition } from "./list-query.ts";
 import { parseResource } from "./payload.ts";
-import { accountOfZones, zoneOf } from "./resource-routes.ts";
+import { accountOfZones, allowNaming, zoneOf } from "./resource-routes.ts";
 import type { ResourceTypes } from "./resource-types.ts";
 import { changeResult, showChange } from "./show-resource.ts";
 import type { ChangeLog } from "./store/change-log.ts";
@@ -44,15 +44,18 @@ export function changeRoutes(parts: ChangeRoutesParts): Route[] {
         "Read the changes of all tags after a position (`after`), oldest first; with `Accept: text/event-stream` as a stream that goes on.",
       documents: { query: z.object({ after: z.string().optional(), limit: z.string().optional() }) },
       result: z.array(changeResult),
-      handler: (request) =>
-        request.headers.accept?.includes("text/event-stream") === true
+      handler: (request) => {
+        request.allowParameters(["after", "limit"]);
+        return request.headers.accept?.includes("text/event-stream") === true
           ? streamChanges(parts, request)
-          : readChanges(parts, request),
+          : readChanges(parts, request);
+      },
     }),
   ];
 }
 
 async function readHistory(parts: ChangeRoutesParts, request: RouteRequest): Promise<Reply> {
+  allowNaming(request, ["cursor"]);
   const query = request.rawQuery;
   const resource = parseResource(
     (name) => query.get(name) ?? undefined,

@@ -26,6 +26,13 @@ export function parseResourceQuery(query: URLSearchParams, types: ResourceTypes)
   };
 }
 
+/** The filters of a list of keys or values: of which resources they are taken. Null when all of them count. */
+export function parseAmong(query: URLSearchParams, types: readonly string[]): ResourceQuery | null {
+  const filters = parseTagFilters(query.getAll("tag"));
+  const isCaseInsensitive = parseFlag(query, "case_insensitive");
+  return filters.length === 0 ? null : { filters, isCaseInsensitive, types, ids: [], name: null };
+}
+
 export function parseFlag(query: URLSearchParams, name: string): boolean {
   const text = query.get(name);
   if (text !== null && text !== "true" && text !== "false") throw invalid(`${name}: true or false`);

@@ -8,6 +8,7 @@ import {
   decodeNumericCursor,
   encodeCursor,
   pageInfo,
+  parseAmong,
   parseFlag,
   parsePrefix,
   parseResourceQuery,
@@ -16,11 +17,12 @@ import {
 import type { ResourceTypes } from "./resource-types.ts";
 import { resourceJson, resourceResult } from "./show-resource.ts";
 import type { TagReader } from "./store/tag-reader.ts";
-import type { TagVocabulary, VocabularyEntry } from "./store/tag-vocabulary.ts";
+import type { VocabularyEntry } from "./store/tag-vocabulary.ts";
+import type { Vocabularies } from "./store/vocabularies.ts";
 
 export interface ListRoutesParts {
   readonly reader: TagReader;
-  readonly vocabulary: TagVocabulary;
+  readonly vocabulary: Vocabularies;
   readonly types: ResourceTypes;
 }
 
@@ -30,9 +32,15 @@ const SUMMARY_VALUES = 1000;
 const base = "/accounts/{account_id}/tags";
 const paging = z.object({ cursor: z.string().optional() });
 const wording = paging.extend({
+  tag: z.array(z.string()).optional(),
+  case_insensitive: z.enum(["true", "false"]).optional(),
   prefix: z.string().optional(),
   counts: z.enum(["true", "false"]).optional(),
 });
+
+const RESOURCE_PARAMETERS = ["tag", "type", "id", "name", "case_insensitive", "total", "cursor"];
+const KEY_PARAMETERS = ["tag", "case_insensitive", "prefix", "counts", "cursor"];
+const VALUE_PARAMETERS = [...KEY_PARAMETERS, "type"];
 
 export function listRoutes(parts: ListRoutesParts): Route[] {
   return [
@@ -58,7 +66,8 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
       method: "GET",
       path: `${base}/keys`,
       access: "tags.read",
-      summary: "List the tag keys in use, in order, 100 a page; `prefix` completes, `counts=true` counts.",
+      summary:
+        "List the tag keys in use, of all resources or of those that `tag` finds, in order, 100 a page; `prefix` completes, `counts=true` counts.",
       documents: { query: wording },
       result: z.array(z.union([z.string(), z.object({ key: z.string(), count: z.int() })])),
       handler: (request) => listKeys(parts, request),
@@ -70,7 +79,7 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
         path,
         access: "tags.read",
         summary:
-          "List the values of a tag key, in order, 100 a page; `type` restricts them to one resource type.",
+          "List the values of a tag key, in order, 100 a page; `tag` and `type` restrict the resources they are taken from.",
         documents: { query: wording.extend({ type: z.string().optional() }) },
         result: z.array(z.union([z.string(), z.object({ value: z.string(), count: z.int() })])),
         handler: (request: RouteRequest) => listValues(parts, request),
@@ -80,7 +89,8 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
       method: "GET",
       path: `${base}/summary`,
       access: "tags.read",
-      summary: "List the tag keys in use with their values, 100 keys a page.",
+      summary:
+        "List the tag keys in use with their values, 100 keys a page; `tag` restricts the resources they are taken from.",
       documents: { query: wording },
       result: z.array(z.object({ key: z.string(), values: z.array(z.string()) })),
       handler: (request) => summarise(parts, request),
@@ -90,6 +100,7 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
 
 async function listResources(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
   const accountId = request.params["account_id"] ?? "";
+  request.allowParameters(RESOURCE_PARAMETERS);
   const query = parseResourceQuery(request.rawQuery, parts.types);
   const after = decodeNumericCursor(request.rawQuery.get("cursor"), query) ?? -1;
   const needsTotal = wantsTotal(request.rawQuery);
@@ -103,21 +114,27 @@ async function listResources(parts: ListRoutesParts, request: RouteRequest): Pro
 }
 
 async function listKeys(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
+  request.allowParameters(KEY_PARAMETERS);
+  const among = parseAmong(request.rawQuery, []);
   const prefix = parsePrefix(request.rawQuery);
-  return showWords(request, { list: "keys", prefix }, "key", (after, limit) =>
-    parts.vocabulary.keys(request.params["account_id"] ?? "", { prefix, after, limit }),
+  const words = parts.vocabulary.among(among, () => request.signal);
+  return showWords(request, { list: "keys", prefix, among }, "key", (after, limit) =>
+    words.keys(request.params["account_id"] ?? "", { prefix, after, limit }),
   );
 }
 
 async function listValues(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
+  request.allowParameters(VALUE_PARAMETERS);
   const key = request.params["tag_key"] ?? "";
   if (key === "") throw new SignalboxError("tags_key_required");
   checkTagKey(key);
   const type = request.rawQuery.get("type");
   if (type !== null) parts.types.require(type, false);
+  const among = parseAmong(request.rawQuery, type === null ? [] : [type]);
   const prefix = parsePrefix(request.rawQuery);
-  return showWords(request, { list: "values", key, type, prefix }, "value", (after, limit) =>
-    parts.vocabulary.values(request.params["account_id"] ?? "", key, type, { prefix, after, limit }),
+  const words = parts.vocabulary.among(among, () => request.signal);
+  return showWords(request, { list: "values", key, type, prefix, among }, "value", (after, limit) =>
+    words.values(request.params["account_id"] ?? "", key, type, { prefix, after, limit }),
   );
 }
 
@@ -153,17 +170,20 @@ async function readWords(
 }
 
 async function summarise(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
+  request.allowParameters(KEY_PARAMETERS);
   const accountId = request.params["account_id"] ?? "";
+  const among = parseAmong(request.rawQuery, []);
+  const words = parts.vocabulary.among(among, () => request.signal);
   const prefix = parsePrefix(request.rawQuery);
   const hasCounts = parseFlag(request.rawQuery, "counts");
-  const { page, cursor } = await readWords(request, { list: "summary", prefix }, (after, limit) =>
-    parts.vocabulary.keys(accountId, { prefix, after, limit }),
+  const { page, cursor } = await readWords(request, { list: "summary", prefix, among }, (after, limit) =>
+    words.keys(accountId, { prefix, after, limit }),
   );
   const result: object[] = [];
   for (const { text, uses } of page) {
     // A hundred keys with a thousand values each are many rows; others get their turn in between.
     await nextTurn();
-    const values = await parts.vocabulary.values(accountId, text, null, {
+    const values = await words.values(accountId, text, null, {
       prefix: "",
       after: null,
       limit: SUMMARY_VALUES + 1,

@@ -5,7 +5,7 @@
  * A member that stands twice in a JSON object counts once, with its last value, as JSON parsers have it. Members of `tags` are read as
  * entries, never by name, so `__proto__` is a key like any other. Content types are not looked at: what parses is JSON.
  */
-import { checkTags, type ErrorName, isLongerThan, SignalboxError } from "@signalbox/protocol";
+import { checkTags, ERROR_TABLE, type ErrorName, isLongerThan, SignalboxError } from "@signalbox/protocol";
 import type { ResourceTypes } from "./resource-types.ts";
 import type { ResourceKey } from "./store/resource-row.ts";
 
@@ -37,15 +37,45 @@ export function requireObject(value: unknown, error: ErrorName): JsonObject {
   return value as JsonObject;
 }
 
+/** What a read answers and a write does not look at. `type` and `id` name the resource where `resource_type` and `resource_id` do not. */
+const READ_FIELDS = ["type", "id", "etag", "tags_updated_at", "zone_id"];
+const NAMING_FIELDS = ["resource_type", "resource_id", "worker_id", "access_application_id"];
+const KNOWN_FIELDS: ReadonlySet<string> = new Set([...NAMING_FIELDS, "tags", "name", ...READ_FIELDS]);
+const KNOWN_ITEM_FIELDS: ReadonlySet<string> = new Set([...KNOWN_FIELDS, "operation", "if_match"]);
+
+/** A misspelt member would otherwise name another resource, or be lost without a word. */
+export function refuseUnknownFields(payload: JsonObject, error: ErrorName, isBulkItem = false): void {
+  const known = isBulkItem ? KNOWN_ITEM_FIELDS : KNOWN_FIELDS;
+  const unknown = Object.keys(payload).find((name) => !known.has(name));
+  if (unknown !== undefined) {
+    const { message } = ERROR_TABLE[error];
+    throw new SignalboxError(error, { message: `${message}: unknown field ${JSON.stringify(unknown)}` });
+  }
+}
+
+/**
+ * A member of a body that names a resource: what a read answers may be sent back, and it calls the resource's type and id `type` and
+ * `id`. Where both spellings are given they must agree.
+ */
+export function namingField(payload: JsonObject, name: string): unknown {
+  const asRead = name === "resource_type" ? "type" : name === "resource_id" ? "id" : undefined;
+  const given = payload[name];
+  if (asRead === undefined) return given;
+  const read = payload[asRead];
+  if (given === undefined || read === undefined || given === read) return given ?? read;
+  return undefined;
+}
+
 /** A set (PUT) or, with `mayRemove`, a merge (PATCH), in which null removes a key. */
 export function parseTagsPayload(
   payload: JsonObject,
   types: ResourceTypes,
   zoneId: string,
   mayRemove: boolean,
+  isBulkItem = false,
 ): TagsPayload {
   const error = "tags_invalid_set_payload";
-  const fields = resourceFields((name) => payload[name], error);
+  const fields = resourceFields((name) => namingField(payload, name), error);
   const entries = Object.entries(requireObject(payload["tags"], error));
   const values: string[] = [];
   for (const [, value] of entries) {
@@ -58,6 +88,9 @@ export function parseTagsPayload(
   if (name !== undefined && (!isStorable(name) || name === "" || isLongerThan(name, MAX_NAME_LENGTH))) {
     throw new SignalboxError(error);
   }
+  refuseUnknownFields(payload, error, isBulkItem);
+  // What was read below a zone is another resource elsewhere.
+  if (payload["zone_id"] !== undefined && payload["zone_id"] !== zoneId) throw new SignalboxError(error);
   const resource = toResourceKey(fields, types, zoneId);
   checkTags(
     entries.map(([key]) => key),

@@ -4,8 +4,15 @@ import { z } from "zod";
 import { principalName } from "../accounts/index.ts";
 import type { Principal } from "../accounts/principal.ts";
 import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
-import { parseIfMatch } from "./etag.ts";
-import { type JsonObject, parseObject, parseResource, parseTagsPayload } from "./payload.ts";
+import { EMPTY_ETAG, parseIfMatch } from "./etag.ts";
+import {
+  type JsonObject,
+  namingField,
+  parseObject,
+  parseResource,
+  parseTagsPayload,
+  refuseUnknownFields,
+} from "./payload.ts";
 import type { ResourceTypes } from "./resource-types.ts";
 import { type ResourceText, resourceResult, resourceText, untaggedJson } from "./show-resource.ts";
 import type { ResourceKey } from "./store/resource-row.ts";
@@ -90,8 +97,21 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
   ];
 }
 
+/** Parameters that name one resource; a zone's paths take the account of the zone besides. */
+const NAMING = ["resource_type", "resource_id", "worker_id", "access_application_id"];
+const ZONE_NAMING = [...NAMING, "account_id"];
+const NO_PARAMETERS: readonly string[] = [];
+const ZONE_PARAMETERS = ["account_id"];
+
+/** Refuses what a read or a deletion of one resource does not take. */
+export function allowNaming(request: RouteRequest, more: readonly string[] = []): void {
+  const naming = request.params["zone_id"] === undefined ? NAMING : ZONE_NAMING;
+  request.allowParameters(more.length === 0 ? naming : [...naming, ...more]);
+}
+
 /** Synchronous for a resource in memory: this is the path that is asked most. */
 function read(parts: ResourceRoutesParts, request: RouteRequest): Reply | Promise<Reply> {
+  allowNaming(request);
   const resource = parseResource(
     (name) => request.parameter(name) ?? undefined,
     parts.types,
@@ -123,8 +143,10 @@ async function write(
   request: RouteRequest,
   action: "set" | "patch",
 ): Promise<Reply> {
+  request.allowParameters(request.params["zone_id"] === undefined ? NO_PARAMETERS : ZONE_PARAMETERS);
   const payload = parseObject(await request.readBody(), "tags_invalid_set_payload");
   const parsed = parseTagsPayload(payload, parts.types, zoneOf(request), action === "patch");
+  requireOwnAccount(parsed.resource, request);
   return showOutcome(
     await parts.writer.write(accountOf(request), { ...parsed, ...authorship(request), action }),
     parts.maxTagsPerResource,
@@ -133,15 +155,17 @@ async function write(
 
 async function remove(parts: ResourceRoutesParts, request: RouteRequest): Promise<Reply> {
   const error = "tags_invalid_delete_payload";
+  allowNaming(request);
   const body = await request.readBody();
   const payload: JsonObject = body.length === 0 ? {} : parseObject(body, error);
   const query = request.rawQuery;
   const resource = parseResource(
-    (name) => payload[name] ?? query.get(name) ?? undefined,
+    (name) => namingField(payload, name) ?? query.get(name) ?? undefined,
     parts.types,
     zoneOf(request),
     error,
   );
+  refuseUnknownFields(payload, error);
   const outcome = await parts.writer.write(accountOf(request), deletion(resource, request));
   return showOutcome(outcome, parts.maxTagsPerResource);
 }
@@ -155,6 +179,18 @@ function authorship(request: RouteRequest): Pick<TagWrite, "condition" | "actor"
     condition: parseIfMatch(request.headers["if-match"]),
     actor: principalName(request.principal),
   };
+}
+
+/**
+ * An account's tags are its own: no other account's id is tagged, and the answer is the same whether that account exists or not. Ids of
+ * other types are not looked up, so a write says nothing about what exists either.
+ */
+export function requireOwnAccount(resource: ResourceKey, request: RouteRequest): void {
+  if (resource.type === "account" && resource.id !== accountOf(request)) {
+    throw new SignalboxError("forbidden", {
+      message: "Permission denied: an account's tags are set below its own path",
+    });
+  }
 }
 
 /** The error of a refused write. */
@@ -173,6 +209,8 @@ function showOutcome(outcome: WriteOutcome, maxTagsPerResource: number): Reply {
       return showText(resourceText(outcome.resource));
     case "deleted":
       return { status: 204 };
+    case "untagged":
+      return { resultJson: untaggedJson(outcome.resource), headers: { etag: `"${EMPTY_ETAG}"` } };
     case "refused":
       throw refusal(outcome.reason, maxTagsPerResource);
   }

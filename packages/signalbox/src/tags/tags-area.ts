@@ -18,6 +18,7 @@ import { ResourceCache } from "./store/resource-cache.ts";
 import { TagReader } from "./store/tag-reader.ts";
 import { TagVocabulary } from "./store/tag-vocabulary.ts";
 import { TagWriter } from "./store/tag-writer.ts";
+import { Vocabularies } from "./store/vocabularies.ts";
 
 export interface TagsAreaParts {
   readonly config: { readonly file: Pick<ConfigFile, "tags"> };
@@ -50,7 +51,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     cache,
     onChanged: (accountNo) => log.wake(accountNo),
   });
-  const vocabulary = new TagVocabulary(database, accounts);
+  const vocabulary = new Vocabularies(new TagVocabulary(database, accounts), reader);
   const types = new ResourceTypes(settings.resourceTypes);
   const resourceParts = {
     reader,

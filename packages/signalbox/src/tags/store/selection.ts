@@ -63,6 +63,7 @@ export class Selection {
     accountNo: number,
     lastResource: number,
     query: ResourceQuery,
+    exact: TagFilter | null = null,
   ): Promise<Selection> {
     const sets = new FilterSets(queryable, accountNo, query.isCaseInsensitive);
     const included: ResourceSet[] = [];
@@ -71,11 +72,14 @@ export class Selection {
       const isPositive = filter.kind === "has" || filter.kind === "in";
       (isPositive ? included : excluded).push(await sets.ofFilter(filter));
     }
+    if (exact !== null) included.push(await new FilterSets(queryable, accountNo, false).ofFilter(exact));
     if (query.types.length > 0) included.push(await sets.ofTypes(query.types));
     if (query.ids.length > 0) included.push(await sets.ofIds(query.ids));
     // Ids and names know nothing of whether a resource still has tags; the set of all tagged ones does.
     const hasTagSet =
-      query.types.length > 0 || query.filters.some(({ kind }) => kind === "has" || kind === "in");
+      exact !== null ||
+      query.types.length > 0 ||
+      query.filters.some(({ kind }) => kind === "has" || kind === "in");
     if (!hasTagSet) included.push(await sets.all());
     if (query.name !== null) included.push(nameSet(queryable, accountNo, foldCase(query.name)));
     return new Selection(included, excluded, lastResource);

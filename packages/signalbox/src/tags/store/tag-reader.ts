@@ -1,6 +1,6 @@
 /** Reads of resources and their tags: one, a page of those that match, and what other areas ask (`TagLookup`). */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { matchesTags, parseCanonicalTags, parseTagFilters } from "@signalbox/protocol";
+import { matchesTags, parseCanonicalTags, parseTagFilters, type TagFilter } from "@signalbox/protocol";
 import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
@@ -84,6 +84,11 @@ export class TagReader implements TagLookup {
     return (await (await this.#select(accountId, query))?.selection.total()) ?? 0;
   }
 
+  /** How many of the resources that match also match a filter whose case counts. */
+  async totalWith(accountId: string, query: ResourceQuery, exact: TagFilter): Promise<number> {
+    return (await (await this.#select(accountId, query, exact))?.selection.total()) ?? 0;
+  }
+
   async matchingIds(
     accountId: string,
     type: string,
@@ -135,6 +140,7 @@ export class TagReader implements TagLookup {
   async #select(
     accountId: string,
     query: ResourceQuery,
+    exact: TagFilter | null = null,
   ): Promise<{ accountNo: number; selection: Selection } | null> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return null;
@@ -142,7 +148,7 @@ export class TagReader implements TagLookup {
       sql`SELECT next_resource FROM tag_account WHERE account_no = ${accountNo}`,
     );
     const last = (row?.next_resource ?? 0) - 1;
-    return { accountNo, selection: await Selection.of(this.#database, accountNo, last, query) };
+    return { accountNo, selection: await Selection.of(this.#database, accountNo, last, query, exact) };
   }
 
   /** A row that was changed since its number was found, and no longer matches, is left out: nobody sees an answer that contradicts itself. */

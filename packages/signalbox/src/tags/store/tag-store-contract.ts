@@ -1,11 +1,5 @@
 /** The list of what the tag store does, run on every database engine. `openDatabase` gives a fresh, migrated database each time. */
-import {
-  canonicalTags,
-  formatTagFilter,
-  matchesTags,
-  parseTagFilters,
-  type TagFilter,
-} from "@signalbox/protocol";
+import { canonicalTags, formatTagFilter, matchesTags, parseTagFilters } from "@signalbox/protocol";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../core/clock.ts";
@@ -16,8 +10,10 @@ import { AccountNumbers } from "./account-numbers.ts";
 import { ChangeLog } from "./change-log.ts";
 import { ResourceCache } from "./resource-cache.ts";
 import type { ResourceQuery } from "./selection.ts";
+import { FilteredVocabulary } from "./filtered-vocabulary.ts";
 import { TagReader } from "./tag-reader.ts";
-import { TagVocabulary } from "./tag-vocabulary.ts";
+import { queriesArbitrary, TagModel, writesArbitrary } from "./tag-store-model.ts";
+import { TagVocabulary, type VocabularyEntry } from "./tag-vocabulary.ts";
 import type { TagWrite } from "./tag-write.ts";
 import { TagWriter } from "./tag-writer.ts";
 
@@ -41,6 +37,13 @@ interface Store {
 const A = "acct";
 /** Thousands of evaluations on a real database, on a machine that may be busy. */
 const PROPERTY_TIMEOUT_MS = 180_000;
+
+const ALL_WORDS = { prefix: "", after: null, limit: 100 };
+const NEVER = new AbortController().signal;
+
+function countsOf(words: readonly VocabularyEntry[]): Record<string, number> {
+  return Object.fromEntries(words.map(({ text, uses }) => [text, uses]));
+}
 
 function buildStore(database: Database, bitmapMinUses?: number): Store {
   const clock = { time: 1_000_000 };
@@ -124,7 +127,7 @@ export function describeTagStore(name: string, engine: ContractEngine): void {
           let round = 0;
           const property = fc.asyncProperty(writesArbitrary, queriesArbitrary, async (writes, queries) => {
             const account = `a${round++}`;
-            const model = new Model();
+            const model = new TagModel();
             for (const [i, batch] of [writes.slice(0, 1), writes.slice(1, 8), writes.slice(8)].entries()) {
               await Promise.all(batch.map((each) => store.writer.write(account, each)));
               for (const each of batch) model.apply(each);
@@ -132,10 +135,16 @@ export function describeTagStore(name: string, engine: ContractEngine): void {
                 const expected = model.find(wanted);
                 expect(await idsOf(store, wanted, account)).toEqual(expected);
                 expect(await store.reader.total(account, wanted)).toBe(expected.length);
+                for (const maxRead of [1, 1000]) {
+                  const words = new FilteredVocabulary(store.words, store.reader, wanted, NEVER, maxRead);
+                  expect(countsOf(await words.keys(account, ALL_WORDS))).toEqual(model.countWords(wanted));
+                  expect(countsOf(await words.values(account, "env", null, ALL_WORDS))).toEqual(
+                    model.countWords(wanted, "env"),
+                  );
+                }
               }
             }
-            const keys = await store.words.keys(account, { prefix: "", after: null, limit: 100 });
-            expect(Object.fromEntries(keys.map(({ text, uses }) => [text, uses]))).toEqual(model.countKeys());
+            expect(countsOf(await store.words.keys(account, ALL_WORDS))).toEqual(model.countWords(query([])));
           });
           await fc.assert(property, { numRuns: engine.runs });
         }, bitmapMinUses),
@@ -338,100 +347,3 @@ export function describeTagStore(name: string, engine: ContractEngine): void {
       }));
   });
 }
-
-/** What the store must equal: resources in order of their first write, and the meaning of filters taken literally. */
-class Model {
-  readonly #resources = new Map<string, { type: string; name: string; tags: Map<string, string> }>();
-
-  apply(write: TagWrite): void {
-    const { id, type } = write.resource;
-    const known = this.#resources.get(id);
-    if (write.action === "delete") {
-      known?.tags.clear();
-      return;
-    }
-    const tags = write.action === "patch" ? new Map(known?.tags) : new Map<string, string>();
-    for (const [key, value] of write.tags) {
-      if (value === null) tags.delete(key);
-      else tags.set(key, value);
-    }
-    this.#resources.set(id, { type, name: write.name ?? known?.name ?? id, tags });
-  }
-
-  find(wanted: ResourceQuery): string[] {
-    return [...this.#resources]
-      .filter(
-        ([id, { type, name, tags }]) =>
-          tags.size > 0 &&
-          matchesTags(wanted.filters, tags, wanted.isCaseInsensitive) &&
-          (wanted.types.length === 0 || wanted.types.includes(type)) &&
-          (wanted.ids.length === 0 || wanted.ids.includes(id)) &&
-          (wanted.name === null || name.toLowerCase().includes(wanted.name.toLowerCase())),
-      )
-      .map(([id]) => id);
-  }
-
-  countKeys(): Record<string, number> {
-    const counts = new Map<string, number>();
-    for (const { tags } of this.#resources.values()) {
-      for (const key of tags.keys()) counts.set(key, (counts.get(key) ?? 0) + 1);
-    }
-    return Object.fromEntries(counts);
-  }
-}
-
-// Few resources, keys and values, in several spellings, so that writes meet earlier ones and filters meet data.
-const key = fc.constantFrom("env", "Env", "ENV", "team", "a.b-c_d", "ключ", "__proto__");
-const value = fc.constantFrom("", "prod", "PROD", "Prod", "a,b", "a\\", "ß", "É", "é", "x=y", "!z");
-const number = fc.nat(15);
-const typeNames = ["worker", "agent", "queue"] as const;
-
-const writesArbitrary: fc.Arbitrary<TagWrite[]> = fc.array(
-  fc
-    .record({
-      number,
-      action: fc.constantFrom("set", "set", "set", "patch", "patch", "delete" as const),
-      entries: fc.array(fc.tuple(key, fc.option(value, { freq: 4 })), { maxLength: 5 }),
-      name: fc.constantFrom("Alpha", "beta", "100%_x", "ALPHABET"),
-    })
-    .map(({ number, action, entries, name }) => ({
-      action,
-      resource: { type: typeNames[number % 3] ?? "worker", id: `r${number}`, zoneId: "", parentId: "" },
-      // Null removes a key in a patch; a set has no nulls.
-      tags: new Map(entries.filter(([, value]) => action === "patch" || value !== null)),
-      ...(action === "delete" ? {} : { name }),
-      condition: null,
-      actor: "root",
-    })),
-  { minLength: 1, maxLength: 30 },
-);
-
-const values = fc.array(value, { minLength: 1, maxLength: 4 });
-const filter: fc.Arbitrary<TagFilter> = fc.oneof(
-  key.map((key): TagFilter => ({ kind: "has", key })),
-  key.map((key): TagFilter => ({ kind: "lacks", key })),
-  fc.tuple(key, values).map(([key, values]): TagFilter => ({ kind: "in", key, values })),
-  fc.tuple(key, values).map(([key, values]): TagFilter => ({ kind: "not_in", key, values })),
-);
-const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
-  fc.oneof({ weight: 3, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
-
-const queriesArbitrary: fc.Arbitrary<ResourceQuery[]> = fc.array(
-  fc.record({
-    // Through text and back, so that the grammar is part of what is checked.
-    filters: fc
-      .array(filter, { maxLength: 4 })
-      .map((filters) => parseTagFilters(filters.map(formatTagFilter))),
-    isCaseInsensitive: fc.boolean(),
-    types: mostly<string[]>([], fc.array(fc.constantFrom(...typeNames), { maxLength: 2 })),
-    ids: mostly<string[]>(
-      [],
-      fc.array(
-        number.map((n) => `r${n}`),
-        { maxLength: 6 },
-      ),
-    ),
-    name: mostly<string | null>(null, fc.constantFrom("alpha", "BET", "%", "_x", "zz")),
-  }),
-  { minLength: 3, maxLength: 6 },
-);

@@ -20,6 +20,17 @@ export interface VocabularyEntry {
   readonly sortKey: Uint8Array;
 }
 
+export interface Vocabulary {
+  keys(accountId: string, query: VocabularyQuery): Promise<VocabularyEntry[]>;
+  /** Values of one key, of all resources or of those of one type. */
+  values(
+    accountId: string,
+    key: string,
+    type: string | null,
+    query: VocabularyQuery,
+  ): Promise<VocabularyEntry[]>;
+}
+
 /** Up to this many values of a type are joined and sorted; beyond, walking the values in order meets one soon enough. */
 const MAX_SORTED_VALUES = 2000;
 
@@ -29,7 +40,7 @@ interface TextRow {
   readonly uses: number;
 }
 
-export class TagVocabulary {
+export class TagVocabulary implements Vocabulary {
   readonly #database: Database;
   readonly #accounts: AccountNumbers;
 
@@ -49,7 +60,6 @@ export class TagVocabulary {
     return toEntries(rows);
   }
 
-  /** Values of one key, of all resources or of those of one type. */
   async values(
     accountId: string,
     key: string,

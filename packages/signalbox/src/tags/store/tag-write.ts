@@ -1,6 +1,6 @@
 /** One change of one resource's tags, and what it does to the tags that are there: no storage, so a dry run is the same code. */
 import { canonicalTags, parseCanonicalTags, type Tags } from "@signalbox/protocol";
-import { EMPTY_ETAG, type EtagCondition, etagOf, satisfiesCondition } from "../etag.ts";
+import { type EtagCondition, etagOf, satisfiesCondition } from "../etag.ts";
 import type { ResourceKey, TaggedResource } from "./resource-row.ts";
 
 /** `resource_deleted`: the resource itself is gone, and its tags with it. */
@@ -21,6 +21,8 @@ export interface TagWrite {
 export type WriteOutcome =
   | { readonly kind: "stored"; readonly resource: TaggedResource }
   | { readonly kind: "deleted" }
+  /** A merge that left a resource without a record as it was. */
+  | { readonly kind: "untagged"; readonly resource: ResourceKey }
   | { readonly kind: "refused"; readonly reason: "tags_etag_mismatch" | "tags_too_many_tags" };
 
 /** What follows from a write: refused, nothing to do, or a new state (null: the record goes). */
@@ -41,13 +43,15 @@ export function effectOf(
   lastUpdatedAt: number,
   rules: WriteRules,
 ): WriteEffect {
-  if (!satisfiesCondition(write.condition, current?.etag ?? EMPTY_ETAG)) {
+  if (!satisfiesCondition(write.condition, current?.etag ?? null)) {
     return { kind: "refused", reason: "tags_etag_mismatch" };
   }
   if (write.action === "delete" || write.action === "resource_deleted") {
     return current === null ? { kind: "unchanged" } : { kind: "changed", next: null, hasNewTags: true };
   }
   const tags = nextTags(write, current);
+  // Removing keys from a resource that has none must not make one that reads as tagged.
+  if (write.action === "patch" && current === null && tags.size === 0) return { kind: "unchanged" };
   if (tags.size > rules.maxTagsPerResource) return { kind: "refused", reason: "tags_too_many_tags" };
   const text = canonicalTags(tags);
   const name = write.name ?? current?.name ?? write.resource.id;
@@ -59,12 +63,17 @@ export function effectOf(
   return { kind: "changed", next, hasNewTags };
 }
 
-export function outcomeOf(effect: WriteEffect, current: TaggedResource | null): WriteOutcome {
+export function outcomeOf(
+  write: TagWrite,
+  effect: WriteEffect,
+  current: TaggedResource | null,
+): WriteOutcome {
   switch (effect.kind) {
     case "refused":
       return effect;
     case "unchanged":
-      return current === null ? { kind: "deleted" } : { kind: "stored", resource: current };
+      if (current !== null) return { kind: "stored", resource: current };
+      return write.action === "patch" ? { kind: "untagged", resource: write.resource } : { kind: "deleted" };
     case "changed":
       return effect.next === null ? { kind: "deleted" } : { kind: "stored", resource: effect.next };
   }

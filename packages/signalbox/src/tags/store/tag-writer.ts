@@ -50,7 +50,7 @@ export class TagWriter {
         };
       }
       const effect = effectOf(write, state.current, state.lastUpdatedAt, rules);
-      outcomes.push(outcomeOf(effect, state.current));
+      outcomes.push(outcomeOf(write, effect, state.current));
       const next = effect.kind === "changed" ? effect.next : state.current;
       states.set(name, { current: next, lastUpdatedAt: next?.updatedAt ?? state.lastUpdatedAt });
     }

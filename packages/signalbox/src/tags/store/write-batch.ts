@@ -111,7 +111,7 @@ class Batch {
         this.#note(write, resourceNo, current, effect.next);
       }
     }
-    return outcomeOf(effect, current);
+    return outcomeOf(write, effect, current);
   }
 
   async finish(): Promise<void> {

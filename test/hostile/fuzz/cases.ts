@@ -1,0 +1,37 @@
+/** Kept cases: inputs that broke something once, one file each, tried again by every run of the tests. */
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Find } from "./run-fuzz.ts";
+
+const FOLDER = join(import.meta.dirname, "../cases");
+
+export interface KeptCase {
+  readonly file: string;
+  /** What was wrong when it was found. */
+  readonly problem: string;
+  readonly input: unknown;
+}
+
+export function readCases(target: string): KeptCase[] {
+  const folder = join(FOLDER, target);
+  mkdirSync(folder, { recursive: true });
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".json"))
+    .sort()
+    .map((file) => ({
+      file,
+      ...(JSON.parse(readFileSync(join(folder, file), "utf8")) as { problem: string; input: unknown }),
+    }));
+}
+
+/** Writes a find as a case and returns its path. */
+export function keepCase(target: string, find: Find): string {
+  const folder = join(FOLDER, target);
+  mkdirSync(folder, { recursive: true });
+  const text = JSON.stringify(find.input);
+  const name = createHash("sha256").update(text).digest("hex").slice(0, 12);
+  const path = join(folder, `${name}.json`);
+  writeFileSync(path, `${JSON.stringify({ problem: find.problem, input: find.input }, null, 2)}\n`);
+  return path;
+}

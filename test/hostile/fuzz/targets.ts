@@ -1,0 +1,16 @@
+import { agentRpcTarget } from "./agent-rpc.ts";
+import { agentSqlTarget } from "./agent-sql.ts";
+import { httpTarget } from "./http.ts";
+import { upstreamTarget } from "./upstream.ts";
+import { webhookSignaturesTarget } from "./webhook-signatures.ts";
+import { websocketFramesTarget } from "./websocket-frames.ts";
+import type { FuzzTarget } from "./fuzz-target.ts";
+
+export const FUZZ_TARGETS: readonly FuzzTarget[] = [
+  httpTarget,
+  websocketFramesTarget,
+  upstreamTarget,
+  webhookSignaturesTarget,
+  agentRpcTarget,
+  agentSqlTarget,
+];

@@ -1,0 +1,237 @@
+/**
+ * Frames, right and wrong, on sockets that were accepted and on sockets that were refused. Whatever one client sends, the process stays,
+ * a bystander's connection goes on working, the server's own frames are well-formed, and a frame that breaks the protocol ends its
+ * connection with a close code.
+ */
+import { once } from "node:events";
+import { connect } from "node:net";
+import { RawClient, TEST_AGENTS } from "../../support/agents.ts";
+import { pick, type Random } from "../../support/ledger/random.ts";
+import { ROOT_TOKEN } from "../../support/test-server.ts";
+import { startAttackedServer } from "../support/attacked-server.ts";
+import { chance, cutAt, mutate, randomBytes, repeat, splits, upTo } from "./bytes.ts";
+import { type Arena, defineTarget } from "./fuzz-target.ts";
+
+interface Input {
+  readonly place: keyof typeof PLACES;
+  readonly frames: string;
+  readonly splits: readonly number[];
+  /** True when the frames end with one that breaks the protocol, so that the server has to close. */
+  readonly isViolation: boolean;
+  readonly isCut: boolean;
+}
+
+/** Where a client may connect; only the first is accepted. */
+const PLACES = {
+  accepted: { path: "/agents/counter/fuzzed", token: ROOT_TOKEN },
+  "no token": { path: "/agents/counter/fuzzed", token: null },
+  "wrong token": { path: "/agents/counter/fuzzed", token: "sbx_nonsense" },
+  "unknown agent": { path: "/agents/nope/fuzzed", token: ROOT_TOKEN },
+  "invalid name": { path: "/agents/counter/%00", token: ROOT_TOKEN },
+} as const;
+
+const TEXTS = [
+  "",
+  "{",
+  "null",
+  "{}",
+  "hello",
+  '{"type":"rpc"}',
+  '{"type":"rpc","id":"1","method":"read","args":[]}',
+  '{"type":"rpc","id":"1","method":"__proto__","args":[]}',
+  '{"type":"cf_agent_state","state":null}',
+  '{"type":"cf_agent_state","state":{"count":1}}',
+  '{"type":"cf_agent_identity"}',
+  "[".repeat(5000),
+];
+
+export const websocketFramesTarget = defineTarget<Input>({
+  name: "websocket-frames",
+  summary: "WebSocket frames on accepted and refused sockets",
+  shortRun: 320,
+  width: 8,
+  generate(random) {
+    const place = chance(random, 0.5)
+      ? "accepted"
+      : pick(random, Object.keys(PLACES) as (keyof typeof PLACES)[]);
+    const before = repeat(random, 3, () => rightFrame(random)).join("");
+    const isViolation = chance(random, 0.5);
+    const last = isViolation ? violation(random) : mutate(random, rightFrame(random));
+    const frames = before + last;
+    return { place, frames, splits: splits(random, frames.length), isViolation, isCut: chance(random, 0.15) };
+  },
+  open,
+});
+
+interface FrameParts {
+  readonly opcode: number;
+  readonly payload: string;
+  readonly isFinal?: boolean;
+  readonly reserved?: number;
+  readonly isMasked?: boolean;
+}
+
+/** A client's frame (RFC 6455, section 5.2). */
+function frame(
+  random: Random,
+  { opcode, payload, isFinal = true, reserved = 0, isMasked = true }: FrameParts,
+): string {
+  const head = [(isFinal ? 0x80 : 0) | (reserved << 4) | opcode];
+  const masked = isMasked ? 0x80 : 0;
+  if (payload.length < 126) head.push(masked | payload.length);
+  else if (payload.length < 65_536) head.push(masked | 126, payload.length >> 8, payload.length & 255);
+  else
+    head.push(
+      masked | 127,
+      0,
+      0,
+      0,
+      0,
+      0,
+      payload.length >> 16,
+      (payload.length >> 8) & 255,
+      payload.length & 255,
+    );
+  if (!isMasked) return String.fromCharCode(...head) + payload;
+  const mask = Array.from({ length: 4 }, () => upTo(random, 256));
+  const bytes = Buffer.from(payload, "latin1");
+  bytes.forEach((byte, i) => (bytes[i] = byte ^ (mask[i % 4] ?? 0)));
+  return String.fromCharCode(...head, ...mask) + bytes.toString("latin1");
+}
+
+function rightFrame(random: Random): string {
+  switch (upTo(random, 5)) {
+    case 0:
+      return frame(random, { opcode: 2, payload: randomBytes(random, 300) });
+    case 1:
+      return frame(random, { opcode: 9, payload: randomBytes(random, 125) });
+    case 2:
+      return frame(random, { opcode: 10, payload: randomBytes(random, 125) });
+    case 3: {
+      const text = pick(random, TEXTS);
+      return (
+        frame(random, { opcode: 1, payload: text.slice(0, 5), isFinal: false }) +
+        frame(random, { opcode: 0, payload: text.slice(5) })
+      );
+    }
+    default:
+      return frame(random, { opcode: 1, payload: pick(random, TEXTS) });
+  }
+}
+
+/** One whole frame that no server may let pass. */
+function violation(random: Random): string {
+  return pick(random, [
+    () => frame(random, { opcode: 1, payload: "x", reserved: 1 + upTo(random, 3) }),
+    () => frame(random, { opcode: pick(random, [3, 4, 5, 6, 7, 11, 12, 13, 14, 15]), payload: "x" }),
+    () => frame(random, { opcode: pick(random, [1, 2, 9]), payload: "unmasked", isMasked: false }),
+    () => frame(random, { opcode: pick(random, [8, 9, 10]), payload: "x".repeat(126) }),
+    () => frame(random, { opcode: 9, payload: "", isFinal: false }),
+    () => frame(random, { opcode: 0, payload: "continues nothing" }),
+    () => frame(random, { opcode: 1, payload: "\xff\xfe" }),
+    () => frame(random, { opcode: 8, payload: "\x03" }),
+    () =>
+      frame(random, {
+        opcode: 8,
+        payload: String.fromCharCode(
+          ...pick(random, [
+            [0, 0],
+            [3, 236],
+            [3, 237],
+            [3, 238],
+            [255, 255],
+          ]),
+        ),
+      }),
+    () => frame(random, { opcode: 1, payload: "x".repeat(70_000), reserved: 4 }),
+    // Announces 2^63 bytes.
+    () => "\x81\xff\x80\0\0\0\0\0\0\0\0\0\0\0",
+    // Announces more than a message may have.
+    () => "\x81\xff\0\0\0\0\x40\0\0\0\x01\x02\x03\x04abc",
+  ])();
+}
+
+/** How long the server may take to close after a violation; generous, since nothing else is measured. */
+const CLOSE_MS = 20_000;
+
+async function open(): Promise<Arena<Input>> {
+  const server = await startAttackedServer({ agents: { modules: [TEST_AGENTS] } });
+  const bystander = await new RawClient(`${server.url}/agents/counter/bystander`).opened();
+  await bystander.greeted();
+  let calls = 0;
+  return {
+    attempt: (input) => exchange(server.port, input),
+    async check() {
+      await server.check();
+      const answer = (await bystander.call("increment", 1)) as { success: boolean; result: number };
+      calls += 1;
+      if (answer.result !== calls) throw new Error(`a bystander was answered ${JSON.stringify(answer)}`);
+    },
+    async close() {
+      bystander.close();
+      await server.close();
+    },
+  };
+}
+
+async function exchange(port: number, { place, frames, splits, isViolation, isCut }: Input): Promise<void> {
+  const { path, token } = PLACES[place];
+  const socket = connect(port, "127.0.0.1").setNoDelay();
+  let received = "";
+  let isReset = false;
+  socket.setEncoding("latin1");
+  socket.on("error", () => (isReset = true));
+  socket.on("data", (chunk: string) => (received += chunk));
+  await once(socket, "connect");
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  const credential = token === null ? "" : `Authorization: Bearer ${token}\r\n`;
+  socket.write(
+    `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${credential}\r\n`,
+  );
+  // Frames may come before the answer to the handshake has arrived, as a client in a hurry sends them.
+  for (const part of cutAt(frames, splits)) {
+    if (socket.writable) socket.write(Buffer.from(part));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (isCut) {
+    socket.destroy();
+    await closed;
+    return;
+  }
+  if (!isViolation) socket.end();
+  const timer = setTimeout(() => socket.destroy(), CLOSE_MS);
+  await closed;
+  clearTimeout(timer);
+  const headEnd = received.indexOf("\r\n\r\n");
+  if (!received.startsWith("HTTP/1.1 101 ")) {
+    if (!isReset && headEnd === -1) throw new Error(`${place}: the handshake was not answered`);
+    return;
+  }
+  const codes = readCloseCodes(received.slice(headEnd + 4));
+  if (isViolation && !isReset && codes.length === 0) throw new Error(`${place}: closed without a code`);
+}
+
+/** Reads the server's frames, which must be whole, unmasked and without reserved bits; returns the codes of close frames. */
+function readCloseCodes(text: string): number[] {
+  const bytes = Buffer.from(text, "latin1");
+  const codes: number[] = [];
+  for (let at = 0; at < bytes.length;) {
+    const first = bytes[at] ?? 0;
+    const short = bytes[at + 1] ?? 0;
+    if ((first & 0x70) !== 0 || (short & 0x80) !== 0) throw new Error("the server's frame is malformed");
+    const size = short === 126 ? 2 : short === 127 ? 8 : 0;
+    if (at + 2 + size > bytes.length) return codes;
+    const length =
+      size === 2 ? bytes.readUInt16BE(at + 2) : size === 8 ? Number(bytes.readBigUInt64BE(at + 2)) : short;
+    const start = at + 2 + size;
+    // The end of a connection may cut a frame off.
+    if (start + length > bytes.length) return codes;
+    if ((first & 0x0f) === 8) {
+      if (length < 2) throw new Error("the server closed without a code");
+      codes.push(bytes.readUInt16BE(start));
+    }
+    at = start + length;
+  }
+  return codes;
+}

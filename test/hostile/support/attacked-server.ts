@@ -1,0 +1,60 @@
+/**
+ * A server in a process of its own, so that an input that ends the process is a find and not the end of the fuzzer. `check` fails when the
+ * process has ended, does not answer, or has logged an error.
+ */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ConfigFileInput } from "../../../packages/signalbox/src/config/index.ts";
+import { startServerProcess } from "../../support/server-process.ts";
+import { ROOT_TOKEN } from "../../support/test-server.ts";
+
+export interface AttackedServer {
+  readonly url: string;
+  readonly port: number;
+  check(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startAttackedServer(
+  file: ConfigFileInput,
+  env: Record<string, string> = {},
+): Promise<AttackedServer> {
+  const dataDir = await mkdtemp(join(tmpdir(), "signalbox-fuzz-"));
+  const config = join(dataDir, "signalbox.config.json");
+  await writeFile(config, JSON.stringify(file));
+  const server = await startServerProcess(["--data-dir", dataDir, "--config", config], {
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ...env },
+  });
+  const hasEnded = () => server.child.exitCode !== null || server.child.signalCode !== null;
+  let checked = 0;
+  return {
+    url: server.url,
+    port: Number(new URL(server.url).port),
+    async check() {
+      const response = await fetch(`${server.url}/healthz`).catch((error: unknown) => error);
+      const text = server.stderr();
+      const news = text.slice(checked);
+      checked = text.length;
+      if (hasEnded() || !(response instanceof Response) || response.status !== 200)
+        throw new Error(`the server is not alive: ${news.slice(-2000)}`);
+      await response.arrayBuffer();
+      const unexpected = news.split("\n").find((line) => line !== "" && !isExpected(line));
+      if (unexpected !== undefined) throw new Error(`logged: ${unexpected.slice(0, 2000)}`);
+    },
+    async close() {
+      if (!hasEnded()) await server.end("SIGKILL");
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Lines of the logger below `error`; anything else on standard error was written by node itself. */
+function isExpected(line: string): boolean {
+  try {
+    const { level } = JSON.parse(line) as { level: string };
+    return level !== "error" && level !== "fatal";
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,8 @@
+/** Fails when a server in this process has logged an error since the last look, or when the attack reached the prototypes that all objects share. */
+export function checkLog(logs: Record<string, unknown>[]): void {
+  const error = logs.find(({ level }) => level === "error" || level === "fatal");
+  logs.length = 0;
+  if (error !== undefined) throw new Error(`logged: ${JSON.stringify(error).slice(0, 2000)}`);
+  const polluted = Object.keys(Object.prototype)[0] ?? Object.keys(Array.prototype)[0];
+  if (polluted !== undefined) throw new Error(`a prototype has gained ${polluted}`);
+}
