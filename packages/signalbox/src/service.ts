@@ -134,7 +134,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     tokens.start();
     closers.push(() => tokens.stop());
     const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
-    const sessions = new Sessions(database, clock, tokens);
+    const sessions = new Sessions(database, clock, tokens, rootToken.secret);
     await sessions.load();
     const { allowedHosts } = config.file.dashboard;
     const authenticator = new Authenticator({
