@@ -85,12 +85,16 @@ describe("a revoked token", () => {
   it("loses its open WebSockets with 4401, which is final, and only its own", async () => {
     const made = await make(["agents.edit"]);
     const other = await make(["agents.edit"]);
-    const [first, second, kept] = await Promise.all([made, made, other].map(({ token }) => connect(token)));
+    const [first, second, kept] = [
+      await connect(made.token),
+      await connect(made.token),
+      await connect(other.token),
+    ];
     await revoke(made);
-    expect(await first?.closed()).toBe(4401);
-    expect(await second?.closed()).toBe(4401);
-    expect((await kept?.call("read")).success).toBe(true);
-    kept?.close();
+    expect(await first.closed()).toBe(4401);
+    expect(await second.closed()).toBe(4401);
+    expect((await kept.call("read")).success).toBe(true);
+    kept.close();
   });
 
   it("loses its event streams, which end as a whole and tell nothing that happened afterwards", async () => {
@@ -136,6 +140,14 @@ describe("a revoked token", () => {
     root.close();
   });
 
+  it("loses what an agent streams to it", async () => {
+    const made = await make(["agents.read"]);
+    const stream = await follow("/agents/gated-agent/watched", { authorization: `Bearer ${made.token}` });
+    await expect.poll(() => stream.text()).toContain("open");
+    await revoke(made);
+    await stream.ended;
+  });
+
   it("is refused at the door even when it is revoked while the door is being passed", async () => {
     for (let n = 0; n < 10; n++) {
       const made = await make(["agents.edit"]);
@@ -173,6 +185,24 @@ describe("a dashboard session", () => {
     await expect.poll(() => kept.text()).toContain("still-here");
     await revoke(made);
     expect(await kept.ended).toBe(true);
+  });
+
+  it("of a root token that is no longer the root token is worth nothing", async () => {
+    const dataDir = join(server.dataDir, "rotated");
+    const start = (token: string) =>
+      startTestServer({ dataDir, environment: { SIGNALBOX_ROOT_TOKEN: token } });
+    const first = await start("the-root-token-that-leaked");
+    const opened = await fetch(first.service.createLoginLink(), { redirect: "manual" });
+    const headers = { cookie: opened.headers.get("set-cookie")?.split(";")[0] ?? "" };
+    const status = async (one: TestServer) => (await fetch(`${one.url}/accounts`, { headers })).status;
+    expect(await status(first)).toBe(200);
+    await first.stop();
+    const second = await start("the-root-token-that-leaked");
+    expect(await status(second)).toBe(200);
+    await second.stop();
+    const third = await start("a-root-token-nobody-knows");
+    expect(await status(third)).toBe(401);
+    await third.stop();
   });
 
   it("of the root token ends by itself after a week", async () => {

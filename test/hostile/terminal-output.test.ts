@@ -5,8 +5,7 @@ import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-se
 
 let server: TestServer;
 const EVIL = "\u001b]0;PWNED\u0007\u001b[2J\u009b31m\u202emodel\u2066\r\nforged line";
-// oxlint-disable-next-line no-control-regex -- control characters are what this is about
-const ACTIVE = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/;
+const ACTIVE = /(?!\n)[\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
 
 beforeAll(async () => {
   server = await startTestServer();

@@ -137,7 +137,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     tokens.start((error) => logger.error({ err: error }, "last uses of tokens could not be stored"));
     closers.push({ close: () => tokens.stop() });
     const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
-    const sessions = new Sessions(database, clock, tokens);
+    const sessions = new Sessions(database, clock, tokens, rootToken.secret);
     await sessions.load();
     const { allowedHosts } = config.file.dashboard;
     const authenticator = new Authenticator({

@@ -10,6 +10,10 @@ export interface Session {
   readonly accounts: readonly { readonly id: string; readonly name: string }[];
   readonly expires_at: string;
   readonly version: string;
+  /** The gateway that the token is bound to, if it is. */
+  readonly gateway_id: string | null;
+  /** Where calls and webhooks go, when that is not the dashboard's own address. */
+  readonly traffic_url: string | null;
 }
 
 export const SESSION_PATH = "/dashboard/session";
@@ -49,6 +53,11 @@ export function useScope(): AccountScope {
   const scope = useContext(ScopeContext);
   if (scope === null) throw new Error("used outside the account's pages");
   return scope;
+}
+
+/** Scheme, host and port for calls and webhooks. */
+export function useTrafficOrigin(): string {
+  return useScope().session.traffic_url ?? location.origin;
 }
 
 /** True when the session may do this in the account it looks at. */

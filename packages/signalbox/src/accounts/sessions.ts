@@ -5,15 +5,18 @@
  * 1. A session never outlives its credential: it holds the token's id, not its permissions, and the token is looked up on every
  *    request, so a revoked or expired token ends its sessions with the next request. What a session opened and is still open, ends with
  *    the session or its token, whichever ends first.
+ *    A session of the root token is stored under a hash that the root token is part of: with another root token it is not found any more.
  * 2. Only the SHA-256 of a cookie is kept, in memory and in the database, so a stolen database opens no session.
  * 3. A login code works once, within ten minutes of its making, and lives in memory only.
- * 4. Sessions (of one credential, and in all) and codes are bounded in number; the oldest gives way.
+ * 4. Sessions (of one credential, and in all) and codes are bounded in number; the oldest gives way. However many tokens an account makes and logs
+ *    in with, no session of the root token gives way to them.
  *
  * Sessions are stored because a restart must not log people out of a page that is watching an agent; they are few, so all of them are
  * in memory and a request costs no I/O.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
+import type { Secret } from "../core/secret.ts";
 import type { Database } from "../storage/ports/database.ts";
 import { sql } from "../storage/ports/sql.ts";
 import type { Principal, SessionRef } from "./principal.ts";
@@ -50,10 +53,14 @@ export class Sessions {
   /** Hash of the code → when it stops working. */
   readonly #codes = new Map<string, number>();
 
-  constructor(database: Database, clock: Clock, tokens: Tokens) {
+  /** Hash of the root token, part of its sessions' hashes and kept nowhere else. */
+  readonly #rootMark: string;
+
+  constructor(database: Database, clock: Clock, tokens: Tokens, rootToken: Secret) {
     this.#database = database;
     this.#clock = clock;
     this.#tokens = tokens;
+    this.#rootMark = hash(rootToken.reveal());
   }
 
   async load(): Promise<void> {
@@ -71,7 +78,7 @@ export class Sessions {
     const secret = newSecret();
     const now = this.#clock.now();
     const session: Session = {
-      hash: hash(secret),
+      hash: principal.kind === "root" ? this.#rootHash(secret) : hash(secret),
       token:
         principal.kind === "root" ? null : { id: principal.token.id, accountId: principal.token.accountId },
       createdAt: now,
@@ -89,11 +96,15 @@ export class Sessions {
 
   /** The live session with this cookie value. Called on every request: no I/O. */
   find(secret: string): LiveSession | null {
-    const session = this.#byHash.get(hash(secret));
+    const session = this.#byHash.get(this.#keyOf(secret));
     if (session === undefined || session.expiresAt <= this.#clock.now()) return null;
     const { expiresAt } = session;
     const reference = { hash: session.hash, expiresAt };
-    if (session.token === null) return { principal: { kind: "root", session: reference }, expiresAt };
+    if (session.token === null) {
+      // Under its plain hash it would be one that an older version stored, for whichever root token there was.
+      if (session.hash !== this.#rootHash(secret)) return null;
+      return { principal: { kind: "root", session: reference }, expiresAt };
+    }
     const token = this.#tokens.find(session.token.accountId, session.token.id);
     if (token === undefined || !this.#tokens.isLive(token)) return null;
     return { principal: { kind: "token", token, session: reference }, expiresAt };
@@ -106,7 +117,16 @@ export class Sessions {
 
   /** Ends a session at once; an unknown one is already ended. */
   async close(secret: string): Promise<void> {
-    await this.#remove(hash(secret));
+    await this.#remove(this.#keyOf(secret));
+  }
+
+  #keyOf(secret: string): string {
+    const key = hash(secret);
+    return this.#byHash.has(key) ? key : this.#rootHash(secret);
+  }
+
+  #rootHash(secret: string): string {
+    return hash(`${this.#rootMark} ${secret}`);
   }
 
   /** A code that opens one session of the root token. */
@@ -136,6 +156,7 @@ export class Sessions {
     if (own.length >= MAX_SESSIONS_EACH && oldestOwn !== undefined) await this.#remove(oldestOwn.hash);
     for (const session of this.#byHash.values()) {
       if (session.expiresAt > now && this.#byHash.size < MAX_SESSIONS) break;
+      if (session.expiresAt > now && session.token === null) continue;
       await this.#remove(session.hash);
     }
   }

@@ -45,7 +45,7 @@ async function openArea(): Promise<void> {
     authenticator: new Authenticator({
       rootToken: new Secret("root"),
       tokens,
-      sessions: new Sessions(database, systemClock, tokens),
+      sessions: new Sessions(database, systemClock, tokens, new Secret("root")),
       allowedHosts: [],
     }),
     accounts: new Accounts(database, systemClock),

@@ -24,10 +24,14 @@ export const tokenCommands: readonly Command[] = [
       {
         name: "permission",
         value: "NAME",
-        summary: "what it may do, e.g. tags.read; repeat for several",
+        summary: "what it may do, e.g. tags.read; repeat for several (edit does not include read)",
         isRepeatable: true,
       },
-      { name: "gateway", value: "ID", summary: "bind gateway.run to one gateway" },
+      {
+        name: "gateway",
+        value: "ID",
+        summary: "bind the token to one gateway; it can then hold gateway.* and tokens.edit",
+      },
       { name: "expires-at", value: "TIME", summary: "ISO 8601 time after which it stops working" },
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,

@@ -13,6 +13,7 @@ import { z } from "zod";
 import {
   type Accounts,
   type Authenticator,
+  boundGateway,
   clearCookie,
   type FailureThrottle,
   type Principal,
@@ -123,6 +124,7 @@ export class SessionDoor {
       accounts: visible.map(({ id, name }) => ({ id, name })),
       expires_at: new Date(expiresAt).toISOString(),
       version: this.#parts.version,
+      gateway_id: boundGateway(principal),
       traffic_url: this.#parts.trafficUrl(),
     };
   }

@@ -40,7 +40,8 @@ export function CreateTokenDialog({
   const create = useAction(async () => {
     const { result } = await ask<NewToken>(api("tokens"), {
       method: "POST",
-      body: { name, permissions: [...permissions], expires_at: expiresAt },
+      // A token of one gateway hands out tokens of that gateway.
+      body: { name, permissions: [...permissions], expires_at: expiresAt, gateway_id: session.gateway_id },
     });
     setCreated(result);
     onCreated();
@@ -80,6 +81,7 @@ export function CreateTokenDialog({
         </Field>
         <fieldset className="fieldset">
           <legend className="field-label">Permissions</legend>
+          <p className="muted small">Each counts for itself: edit does not include read.</p>
           <div className="checks">
             {PERMISSIONS.map((permission) => (
               <label key={permission} className="check">

@@ -1,11 +1,12 @@
 import { CodeBlock } from "../../components/code-block.tsx";
+import { useTrafficOrigin } from "../../session/session.ts";
 import { hintFor } from "./setup-hints.ts";
 import type { Source } from "./webhook.ts";
 
 /** How deliveries of a source get here, step by step. */
 export function SourceSetup({ source }: { readonly source: Source }) {
   const hint = hintFor(source.kind);
-  const address = location.origin + source.path;
+  const address = useTrafficOrigin() + source.path;
   const setSecret = (
     <li key="secret">
       <h3>{hint.secretFrom === "you" ? "Choose a secret" : "Take over the secret"}</h3>

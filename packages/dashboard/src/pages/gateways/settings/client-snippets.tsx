@@ -2,7 +2,7 @@ import { useState } from "react";
 import { CodeBlock } from "../../../components/code-block.tsx";
 import { Field } from "../../../components/field.tsx";
 import { Tabs } from "../../../components/tabs.tsx";
-import { useScope } from "../../../session/session.ts";
+import { useScope, useTrafficOrigin } from "../../../session/session.ts";
 import type { Gateway } from "../gateway.ts";
 import { PROVIDERS, snippet, SNIPPETS, type SnippetName } from "./snippets.ts";
 
@@ -16,7 +16,8 @@ export function ClientSnippets({
   const { accountId } = useScope();
   const [name, setName] = useState<SnippetName>("curl");
   const [provider, setProvider] = useState("echo");
-  const code = snippet(name, { origin: location.origin, accountId, gatewayId: gateway.id, provider, token });
+  const origin = useTrafficOrigin();
+  const code = snippet(name, { origin, accountId, gatewayId: gateway.id, provider, token });
   return (
     <div className="stack">
       <p className="muted">

@@ -22,6 +22,7 @@ export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTo
   const { api, page } = useAccountPaths();
   const mayListTokens = useMay("tokens.edit");
   const [name, setName] = useState("");
+  const mayRun = useMay("gateway.run");
   const [expiresAt, setExpiresAt] = useState<string | null>(null);
   const create = useAction(async () => {
     const { result } = await ask<NewToken>(api("ai-gateway", "gateways", gateway.id, "tokens"), {
@@ -46,7 +47,7 @@ export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTo
         )}
       </p>
       {token !== null && <ShownOnce token={token} />}
-      {mayEdit ? (
+      {mayEdit && mayRun ? (
         <form onSubmit={submit} className="filters">
           <Field label="Name (optional)">
             <input
@@ -62,7 +63,7 @@ export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTo
           </Button>
         </form>
       ) : (
-        <p>Creating one needs the permission gateway.edit.</p>
+        <p>Creating one needs the permissions gateway.edit and gateway.run.</p>
       )}
       {create.error !== null && <ErrorNotice error={create.error} />}
     </div>

@@ -1,0 +1,74 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Registry } from "prom-client";
+import { afterEach, expect, it, vi } from "vitest";
+import { createOperations } from "./operations.ts";
+import { RequestContext } from "./request-context.ts";
+import { splitTarget } from "./request-target.ts";
+
+let server: Server;
+afterEach(() => server.close());
+
+async function serve(options: { registry?: Registry; openApi?: () => object }): Promise<string> {
+  const area = createOperations({
+    registry: options.registry ?? new Registry(),
+    openApi: options.openApi ?? (() => ({})),
+    whyNotReady: () => null,
+    authorise: () => undefined,
+  });
+  server = createServer((request, response) => {
+    void area.handle(request, response, new RequestContext("id", splitTarget(request.url ?? "/"), request));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+it("builds the description once, however often it is asked for, and not before", async () => {
+  const openApi = vi.fn(() => ({ openapi: "3.1.0" }));
+  const url = await serve({ openApi });
+  await fetch(`${url}/healthz`);
+  expect(openApi).not.toHaveBeenCalled();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => fetch(`${url}/openapi.json`)));
+  expect(await answers[7]?.json()).toEqual({ openapi: "3.1.0" });
+  expect(openApi).toHaveBeenCalledOnce();
+});
+
+it("collects the metrics once for all who ask meanwhile, and not again before nine times as long has passed", async () => {
+  const registry = new Registry();
+  let finish: () => void = () => undefined;
+  const collect = vi
+    .spyOn(registry, "metrics")
+    .mockImplementation(() => new Promise((resolve) => (finish = () => resolve("figures"))));
+  const url = await serve({ registry });
+  const asked = Array.from({ length: 20 }, () => fetch(`${url}/metrics`));
+  await expect.poll(() => collect.mock.calls.length).toBe(1);
+  // Long enough to be measured: the pause that follows is ten times that.
+  const startedAt = performance.now();
+  await expect.poll(() => performance.now() - startedAt).toBeGreaterThan(200);
+  finish();
+  for (const answer of asked) expect(await (await answer).text()).toBe("figures");
+  expect(await (await fetch(`${url}/metrics`)).text()).toBe("figures");
+  expect(collect).toHaveBeenCalledOnce();
+});
+
+it("collects the metrics again after a collection that failed", async () => {
+  const registry = new Registry();
+  const collect = vi.spyOn(registry, "metrics").mockRejectedValueOnce(new Error("no"));
+  const area = createOperations({
+    registry,
+    openApi: () => ({}),
+    whyNotReady: () => null,
+    authorise: () => undefined,
+  });
+  server = createServer((request, response) => {
+    Promise.resolve(
+      area.handle(request, response, new RequestContext("id", splitTarget(request.url ?? "/"), request)),
+    ).catch(() => response.writeHead(500).end());
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`;
+  expect((await fetch(url)).status).toBe(500);
+  collect.mockResolvedValue("figures");
+  await expect.poll(async () => (await fetch(url)).status).toBe(200);
+});
