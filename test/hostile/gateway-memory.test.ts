@@ -96,6 +96,26 @@ it("cuts bodies that do not progress with 408 and takes their memory back", asyn
   await expect.poll(() => bufferedBytes(server)).toBe(0);
 });
 
+it.each([
+  ["a declared length", (body: Buffer) => `content-length: ${body.length}`],
+  ["chunks", () => "transfer-encoding: chunked"],
+])("passes on unchanged what comes in many pieces with %s", async (kind, framing) => {
+  const body = Buffer.from(Array.from({ length: 30_000 }, (_, i) => `${i},`).join(""));
+  const sizes = [1, 5000, 1, 3, 60_000, 17];
+  const call = await begin(server, framing(body), "");
+  let at = 0;
+  for (let i = 0; at < body.length; i++) {
+    const piece = body.subarray(at, at + (sizes[i % sizes.length] ?? 1));
+    call.socket.write(kind === "chunks" ? `${piece.length.toString(16)}\r\n${piece.toString()}\r\n` : piece);
+    at += piece.length;
+    // Lets the other side read before the next piece comes.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (kind === "chunks") call.socket.write("0\r\n\r\n");
+  await expect.poll(() => call.answer).toContain("HTTP/1.1 200 ");
+  expect(provider.requests.at(-1)?.body).toBe(body.toString());
+});
+
 it("counts what pieces cost beside their bytes", async () => {
   const call = await begin(patient, "transfer-encoding: chunked", "1\r\nx\r\n".repeat(10_000));
   await expect.poll(() => call.answer).toContain("HTTP/1.1 503 ");

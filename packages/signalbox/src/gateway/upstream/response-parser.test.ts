@@ -202,7 +202,7 @@ it.each([
   ["a length in a trailer", `${CHUNKS}0\r\ncontent-length: 5\r\n\r\n`],
 ])("refuses %s, wherever the reads are cut", (_, wire) => {
   expect(() => parse([wire])).toThrowError(expect.objectContaining({ kind: "broken" }));
-  expect(() => parse([...wire])).toThrowError(expect.objectContaining({ kind: "broken" }));
+  expect(() => parse(wire.split(""))).toThrowError(expect.objectContaining({ kind: "broken" }));
 });
 
 it.each([
@@ -213,5 +213,5 @@ it.each([
   ["a line without reason", "HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nab"],
 ])("takes %s", (_, wire) => {
   expect(parse([wire]).bodies.join("")).toBe("ab");
-  expect(parse([...wire])).toMatchObject({ ends: 1, isDone: true, canReuse: true });
+  expect(parse(wire.split(""))).toMatchObject({ ends: 1, isDone: true, canReuse: true });
 });
