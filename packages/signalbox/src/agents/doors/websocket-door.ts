@@ -13,7 +13,6 @@ import { type Access, findAccess, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
 import { closed, connect, receive } from "../connections/connection-turns.ts";
-import { instanceKey } from "../instance/instance-key.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { toWebRequest } from "./web-request.ts";
 
@@ -79,7 +78,7 @@ export class WebSocketDoor {
     const uri = withoutToken(request.url ?? "/");
     const givenId = query.get("_pk") ?? "";
     const id = givenId === "" || givenId.length > MAX_ID_LENGTH ? randomUUID() : givenId;
-    const group = this.#hub.group(instanceKey(account, definition.kebab, name));
+    const group = this.#hub.group(definition.keyOf(account, name));
     const connection = new LiveConnection(group, id, uri, webSocket, socket, level === "read");
     this.#hub.add(group, connection);
 
