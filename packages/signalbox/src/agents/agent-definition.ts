@@ -3,6 +3,7 @@ import { kebabCase } from "@signalbox/protocol";
 import type { AnyAgent, AgentClass } from "./agent.ts";
 import { AGENT_BASE, type CallableMethod, findCallables, isOwnMethod } from "./callable.ts";
 import { initialSchemaOf } from "./initial-schema.ts";
+import { keyPrefix } from "./instance/instance-key.ts";
 
 export class AgentDefinition {
   readonly agentClass: AgentClass;
@@ -23,6 +24,9 @@ export class AgentDefinition {
   readonly initialSchema: string;
   /** File it came from, for people; null for built-in ones. */
   readonly source: string | null;
+  /** The account asked for last, and what keys of its instances begin with. */
+  #account = "";
+  #keyPrefix = "";
 
   constructor(agentClass: AgentClass, source: string | null) {
     this.agentClass = agentClass;
@@ -39,6 +43,15 @@ export class AgentDefinition {
     if (!/^[a-z0-9][a-z0-9-]*$/.test(this.kebab)) {
       throw new TypeError(`the class name "${agentClass.name}" gives no name that can stand in a URL`);
     }
+  }
+
+  /** The key of an instance of this agent. One is made for every event, and most come for the same account as the one before. */
+  keyOf(account: string, name: string): string {
+    if (account !== this.#account) {
+      this.#keyPrefix = keyPrefix(account, this.kebab);
+      this.#account = account;
+    }
+    return this.#keyPrefix + name;
   }
 
   /** True for methods of the agent's own code, which queue items and schedules may name. */

@@ -15,7 +15,6 @@ import { doorServerOptions, RefusedSockets } from "./refused-sockets.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
 import { connect, receive } from "../connections/connection-turns.ts";
 import type { Departures } from "../connections/departures.ts";
-import { instanceKey } from "../instance/instance-key.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { requireInstance } from "./creation.ts";
 import { checkHost, toWebRequest } from "./web-request.ts";
@@ -83,7 +82,7 @@ export class WebSocketDoor {
     const uri = withoutToken(request.url ?? "/");
     const givenId = query.get("_pk") ?? "";
     const id = givenId === "" || givenId.length > MAX_ID_LENGTH ? randomUUID() : givenId;
-    const group = this.#hub.group(instanceKey(account, definition.kebab, name));
+    const group = this.#hub.group(definition.keyOf(account, name));
     const connection = new LiveConnection(group, id, uri, webSocket, socket, level === "read");
     this.#hub.add(group, connection);
     const stopWatching =

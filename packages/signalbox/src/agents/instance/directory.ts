@@ -15,7 +15,7 @@ import { runOutsideTurns } from "../turns/current-turn.ts";
 import { type InstanceReader, readerOf } from "./inspection.ts";
 import { Instance, type InstanceEvents, type InstanceParts, type Leaving } from "./instance.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
-import { instanceKey, keyOf } from "./instance-key.ts";
+import { keyOf } from "./instance-key.ts";
 import { Waker } from "./waker.ts";
 
 export interface DirectoryLimits {
@@ -79,7 +79,7 @@ export class Directory {
     definition: AgentDefinition,
     account: string,
     name: string,
-    key: string = instanceKey(account, definition.kebab, name),
+    key: string = definition.keyOf(account, name),
   ): Instance {
     const known = this.#instances.get(key);
     if (known !== undefined) {

@@ -4,10 +4,11 @@
  */
 import type { InstanceRef } from "../../storage/ports/instance-store.ts";
 
-export function instanceKey(account: string, agent: string, name: string): string {
-  return `${account}/${agent}/${name}`;
+/** What the keys of an account's instances of an agent begin with; the name follows. */
+export function keyPrefix(account: string, agent: string): string {
+  return `${account}/${agent}/`;
 }
 
 export function keyOf({ account, agent, name }: InstanceRef): string {
-  return instanceKey(account, agent, name);
+  return keyPrefix(account, agent) + name;
 }
