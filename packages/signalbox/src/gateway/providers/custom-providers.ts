@@ -1,8 +1,7 @@
 /** Providers that an account defines for itself, reached as `custom-<slug>`: the database is the truth, memory is what calls look at. */
-import { isIP } from "node:net";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import { isPrivateAddress } from "../../core/private-address.ts";
+import { isPrivateHost } from "../../core/public-host.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
@@ -156,11 +155,7 @@ export class CustomProviders {
       throw invalid("base_url must not hold a query, fragment or credentials");
     }
     // Names are judged when they are resolved; an address, or a name that is local by definition, can be judged now.
-    const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-    if (
-      !this.#mayBePrivate &&
-      ((isIP(host) !== 0 && isPrivateAddress(host)) || /(^|\.)localhost$/i.test(host))
-    ) {
+    if (!this.#mayBePrivate && isPrivateHost(url.hostname)) {
       throw invalid("base_url must be a public address");
     }
     parseHeaders(details.headers);
