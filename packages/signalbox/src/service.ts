@@ -19,7 +19,7 @@ import {
 import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
-import { type Clock, systemClock } from "./core/clock.ts";
+import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
@@ -43,6 +43,8 @@ export interface ServiceOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock?: Clock;
+  /** A clock that is never set. Default: the process's own; tests that give a `clock` move both with it. */
+  readonly steadyClock?: Clock;
   /**
    * Makes a secret for generic webhooks, in the data folder, when the environment gives none; so that the first webhook of a newcomer works.
    * Default: such webhooks are refused.
@@ -57,6 +59,7 @@ export interface AreaParts {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly steadyClock: Clock;
   readonly database: Database;
   readonly dataFolder: DataFolder;
   readonly accounts: Accounts;
@@ -131,6 +134,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...options,
       config,
       clock,
+      steadyClock: options.steadyClock ?? options.clock ?? steadyClock,
       database,
       dataFolder,
       accounts,

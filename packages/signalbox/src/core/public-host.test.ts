@@ -4,7 +4,7 @@ import { isPrivateAddress } from "./private-address.ts";
 import { createPublicLookup, isPrivateHost, type ResolveAll } from "./public-host.ts";
 
 /** Addresses as a URL's parser leaves them, or as a resolver answers. */
-const INSIDE = [
+const INSIDE: readonly (readonly [string, ...string[]])[] = [
   ["this machine", "127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "::", "::1"],
   ["private networks", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.0.1", "fc00::1", "fdff::1"],
   ["link-local, where metadata services live", "169.254.169.254", "fe80::1", "fe80::1%eth0", "febf::1"],
@@ -35,7 +35,7 @@ const INSIDE = [
     "fec0::1",
   ],
   ["no address", "", "example.com", "127.1", "1.2.3", "300.1.1.1", "[::1]"],
-] as const;
+];
 
 const PUBLIC = [
   "1.1.1.1",

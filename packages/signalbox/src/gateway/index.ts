@@ -8,6 +8,7 @@ import type { CallLog, CallQuota, GatewayRef } from "../storage/ports/call-log.t
 import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
 import type { TagLookup } from "../storage/ports/tag-lookup.ts";
+import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./call/gateway-door.ts";
@@ -30,7 +31,10 @@ import { PriceTable } from "./usage/price-table.ts";
 
 export interface GatewayParts {
   readonly config: Config;
+  readonly logger: Logger;
   readonly clock: Clock;
+  /** Never steps back; for rate limits. */
+  readonly steadyClock: Clock;
   readonly database: Database;
   readonly accounts: Accounts;
   readonly tokens: Tokens;
@@ -61,8 +65,12 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
     stallTimeoutMs: keys.stallTimeoutMs,
     idleTimeoutMs: keys.upstreamIdleTimeoutMs,
   });
-  const rateLimits = new RateLimits(clock);
-  const spendLimits = new SpendLimits(parts.database, clock);
+  const rateLimits = new RateLimits(parts.steadyClock);
+  const spendLimits = new SpendLimits({
+    database: parts.database,
+    clock,
+    onError: (error) => parts.logger.error({ err: error }, "spend cannot be written, trying again"),
+  });
   const runner = new CallRunner({
     client,
     sink: callLog,
@@ -79,6 +87,7 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
     onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
     onDeleted(gateway) {
       rateLimits.forget(gateway);
+      spendLimits.forget(gateway);
       providerKeys.forget(gateway);
     },
   });
