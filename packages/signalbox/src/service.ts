@@ -152,6 +152,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         accounts,
         allowedHosts,
         version: VERSION,
+        publicUrl: config.file.listener.publicUrl,
         firstCommands,
         rootTokenExpression,
       }),
@@ -197,7 +198,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     return {
       url,
       rootToken,
-      firstCommands: firstCommands(url, rootTokenExpression),
+      firstCommands: firstCommands(config.file.listener.publicUrl ?? url, rootTokenExpression),
       createLoginLink: () => url + loginPath(sessions.createLoginCode().code),
       stop() {
         stopped ??= (async () => {

@@ -4,13 +4,6 @@ export { isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
 export { openSecretFile } from "./secret-file.ts";
 export { accountRoutes, showToken } from "./routes.ts";
-export {
-  clearCookie,
-  isForwardedHttps,
-  requireOwnHost,
-  requireOwnPage,
-  sessionSecrets,
-  setCookie,
-} from "./session-cookie.ts";
+export { clearCookie, requireOwnHost, requireOwnPage, sessionSecrets, setCookie } from "./session-cookie.ts";
 export { SESSION_LIFETIME_MS, Sessions } from "./sessions.ts";
 export { Tokens } from "./tokens.ts";

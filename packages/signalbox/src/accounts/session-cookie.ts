@@ -12,6 +12,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { SignalboxError } from "@signalbox/protocol";
+import { isForwardedHttps } from "../core/public-url.ts";
 
 /** The port follows: cookies do not know ports, and two servers on one machine must not overwrite each other's session. */
 const NAME_PREFIX = "signalbox_session_";
@@ -37,19 +38,12 @@ export function sessionSecrets(request: IncomingMessage): string[] {
 }
 
 export function setCookie(request: IncomingMessage, secret: string, maxAgeMs: number): string {
-  const secure = isForwardedHttps(request) ? "; Secure" : "";
+  const secure = isForwardedHttps(request.headers) ? "; Secure" : "";
   return `${cookieName(request)}=${secret}; Path=/; Max-Age=${Math.floor(maxAgeMs / 1000)}; HttpOnly; SameSite=Strict${secure}`;
 }
 
 export function clearCookie(request: IncomingMessage): string {
   return setCookie(request, "", 0);
-}
-
-/** Only ever used to be stricter or to write a link, so a client that lies about it harms nobody. */
-export function isForwardedHttps(request: IncomingMessage): boolean {
-  // Each proxy appends; the first entry is what the browser spoke.
-  const forwarded = request.headers["x-forwarded-proto"];
-  return typeof forwarded === "string" && forwarded.split(",")[0]?.trim() === "https";
 }
 
 /** Throws `forbidden` unless the request comes from a page of this server. */

@@ -27,7 +27,7 @@ export const gatewayKeys = {
   allowPrivateCustomProviders: z.boolean().default(false),
 };
 
-const httpUrl = z
+export const httpUrl = z
   .string()
   .refine(isHttpUrl, "expected an http:// or https:// address without query and credentials");
 

@@ -14,7 +14,6 @@ import {
   type Accounts,
   type Authenticator,
   clearCookie,
-  isForwardedHttps,
   type Principal,
   requireOwnHost,
   requireOwnPage,
@@ -24,6 +23,7 @@ import {
   setCookie,
 } from "../accounts/index.ts";
 import type { FirstCommand, OverviewCard } from "../area-module.ts";
+import { publicUrl } from "../core/public-url.ts";
 import type { RequestContext } from "../http/request-context.ts";
 
 export interface SessionDoorParts {
@@ -32,6 +32,8 @@ export interface SessionDoorParts {
   readonly accounts: Accounts;
   readonly allowedHosts: readonly string[];
   readonly version: string;
+  /** `listener.publicUrl` of the configuration. */
+  readonly publicUrl: string | undefined;
   /** `tokenExpression` is shell text that expands to the token. */
   readonly firstCommands: (
     url: string,
@@ -86,7 +88,7 @@ export class SessionDoor {
   firstCommands(request: IncomingMessage, response: ServerResponse): void {
     const principal = this.#parts.authenticator.fromRequest(request);
     if (principal === null) throw new SignalboxError("unauthenticated");
-    const url = `${isForwardedHttps(request) ? "https" : "http"}://${request.headers.host ?? ""}`;
+    const url = publicUrl(request.headers, this.#parts.publicUrl);
     const expression = principal.kind === "root" ? this.#parts.rootTokenExpression : "$SIGNALBOX_TOKEN";
     sendResult(response, this.#parts.firstCommands(url, expression));
   }

@@ -21,6 +21,7 @@ import { CustomProviders } from "./providers/custom-providers.ts";
 import { ProviderDirectory } from "./providers/provider-directory.ts";
 import { customProviderRoutes } from "./providers/routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
+import { GatewayDeletions } from "./settings/gateway-deletions.ts";
 import { Gateways } from "./settings/gateways.ts";
 import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
@@ -52,7 +53,13 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
   const { config, clock, callLog } = parts;
   const keys = config.file.gateway;
   const metrics = new GatewayMetrics(parts.registry);
-  const gateways = new Gateways(parts.database, clock);
+  const deletions = new GatewayDeletions(parts.database, [
+    ({ accountId, gatewayId }) => parts.tokens.revokeOfGateway(accountId, gatewayId),
+    (gateway) => callLog.dropGateway(gateway),
+    ({ accountId, gatewayId }) =>
+      parts.resourceEvents.deleted({ accountId, type: "ai_gateway", id: gatewayId }),
+  ]);
+  const gateways = new Gateways(parts.database, clock, deletions);
   const customProviders = new CustomProviders(parts.database, clock, keys.allowPrivateCustomProviders);
   const providers = new ProviderDirectory(config.file.providers, (accountId, slug) =>
     customProviders.findProvider(accountId, slug),
@@ -73,7 +80,16 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
   });
   const runner = new CallRunner({
     client,
-    sink: callLog,
+    sink: {
+      record(call) {
+        // A call that outlives its gateway leaves no row: a later gateway of that name would show it.
+        if (gateways.find(call.accountId, call.gatewayId) !== undefined) callLog.record(call);
+      },
+      get hasRoom() {
+        return callLog.hasRoom;
+      },
+      whenRoom: () => callLog.whenRoom(),
+    },
     metrics,
     createTap: createUsageTap,
     costOf: (provider, model, usage) => prices.costOf(provider, model, usage),
@@ -107,9 +123,8 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
         gateways,
         providers,
         tokens: parts.tokens,
-        resourceEvents: parts.resourceEvents,
         tags: parts.tags,
-        dropCalls: (gateway) => callLog.dropGateway(toRef(gateway)),
+        publicUrl: config.file.listener.publicUrl,
       }),
       ...callLogRoutes({
         callLog,
@@ -121,6 +136,12 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
+      await deletions.finishAll((gateway, error) =>
+        parts.logger.error(
+          { err: error, gateway },
+          "a deleted gateway cannot be removed whole, trying again later",
+        ),
+      );
       await customProviders.load();
       await providerKeys.load();
       await spendLimits.start(gateways);

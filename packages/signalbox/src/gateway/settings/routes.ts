@@ -1,8 +1,8 @@
 /** Management routes of gateways, shaped as the `aiGateway` resource of the public `cloudflare` SDK expects them. */
 import { z } from "zod";
 import { showToken, type Tokens } from "../../accounts/index.ts";
+import { publicUrl } from "../../core/public-url.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { ResourceEvents } from "../../storage/ports/resource-events.ts";
 import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
 import type { ProviderDirectory } from "../providers/provider-directory.ts";
 import { SignalboxError } from "@signalbox/protocol";
@@ -18,10 +18,10 @@ export interface GatewayRouteParts {
   readonly gateways: Gateways;
   readonly tokens: Tokens;
   readonly providers: ProviderDirectory;
-  readonly resourceEvents: ResourceEvents;
   /** Lets lists be filtered by tag; absent until tags are there. */
   readonly tags: TagLookup | undefined;
-  readonly dropCalls: (gateway: Gateway) => Promise<void>;
+  /** `listener.publicUrl` of the configuration. */
+  readonly publicUrl: string | undefined;
 }
 
 const gatewayResult = gatewaySettings.extend({
@@ -101,14 +101,9 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       access: "gateway.edit",
       summary: "Delete a gateway with its logs, stored keys and tags, and revoke the tokens bound to it.",
       result: gatewayResult,
-      handler: async ({ params }) => {
-        const accountId = params["account_id"] ?? "";
-        const gateway = await gateways.delete(accountId, params["gateway_id"] ?? "");
-        await parts.tokens.revokeOfGateway(accountId, gateway.id);
-        await parts.dropCalls(gateway);
-        await parts.resourceEvents.deleted({ accountId, type: "ai_gateway", id: gateway.id });
-        return { result: showGateway(gateway) };
-      },
+      handler: async ({ params }) => ({
+        result: showGateway(await gateways.delete(params["account_id"] ?? "", params["gateway_id"] ?? "")),
+      }),
     }),
     defineRoute({
       method: "POST",
@@ -144,7 +139,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
           throw new SignalboxError("not_found", { message: "Provider not found" });
         }
         return {
-          result: `http://${headers.host ?? "127.0.0.1"}/v1/${gateway.accountId}/${gateway.id}/${slug}`,
+          result: `${publicUrl(headers, parts.publicUrl)}/v1/${gateway.accountId}/${gateway.id}/${slug}`,
         };
       },
     }),
