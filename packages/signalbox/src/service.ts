@@ -11,6 +11,7 @@ import {
   accountRoutes,
   Authenticator,
   openRootToken,
+  openSealing,
   openSecretFile,
   type RootToken,
   Sessions,
@@ -20,6 +21,7 @@ import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
+import type { Sealing } from "./core/sealing.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { createGatewayArea } from "./gateway/index.ts";
 import { buildOpenApi, createManagement, createOperations, Dispatcher, Listener } from "./http/index.ts";
@@ -60,6 +62,7 @@ export interface AreaParts {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly steadyClock: Clock;
+  readonly sealing: Sealing;
   readonly database: Database;
   readonly dataFolder: DataFolder;
   readonly accounts: Accounts;
@@ -135,6 +138,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       config,
       clock,
       steadyClock: options.steadyClock ?? options.clock ?? steadyClock,
+      sealing: openSealing(config.encryptionKeys, dataFolder.file("encryption-key")),
       database,
       dataFolder,
       accounts,

@@ -2,6 +2,7 @@ export { Accounts } from "./account.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";
 export { isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
+export { openSealing } from "./encryption-key.ts";
 export { openSecretFile } from "./secret-file.ts";
 export { accountRoutes, showToken } from "./routes.ts";
 export { clearCookie, requireOwnHost, requireOwnPage, sessionSecrets, setCookie } from "./session-cookie.ts";

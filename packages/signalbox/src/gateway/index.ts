@@ -4,6 +4,7 @@ import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
+import type { Sealing } from "../core/sealing.ts";
 import type { CallLog, CallQuota, GatewayRef } from "../storage/ports/call-log.ts";
 import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
@@ -18,7 +19,7 @@ import { RateLimits } from "./limits/rate-limits.ts";
 import { SpendLimits } from "./limits/spend-limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
-import { ProviderDirectory } from "./providers/provider-directory.ts";
+import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider-directory.ts";
 import { customProviderRoutes } from "./providers/routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
 import { GatewayDeletions } from "./settings/gateway-deletions.ts";
@@ -36,6 +37,7 @@ export interface GatewayParts {
   readonly clock: Clock;
   /** Never steps back; for rate limits. */
   readonly steadyClock: Clock;
+  readonly sealing: Sealing;
   readonly database: Database;
   readonly accounts: Accounts;
   readonly tokens: Tokens;
@@ -60,11 +62,27 @@ export function createGatewayArea(parts: GatewayParts): AreaModule {
       parts.resourceEvents.deleted({ accountId, type: "ai_gateway", id: gatewayId }),
   ]);
   const gateways = new Gateways(parts.database, clock, deletions);
-  const customProviders = new CustomProviders(parts.database, clock, keys.allowPrivateCustomProviders);
+  const customProviders = new CustomProviders({
+    database: parts.database,
+    clock,
+    mayBePrivate: keys.allowPrivateCustomProviders,
+    sealing: parts.sealing,
+    onUnreadable: ({ accountId, slug }) =>
+      parts.logger.error(
+        { accountId, provider: CUSTOM_PREFIX + slug },
+        `the stored headers of ${CUSTOM_PREFIX}${slug} cannot be read: start with the SIGNALBOX_ENCRYPTION_KEY (or the data folder's encryption-key file) they were stored with, or set the headers anew`,
+      ),
+  });
   const providers = new ProviderDirectory(config.file.providers, (accountId, slug) =>
     customProviders.findProvider(accountId, slug),
   );
-  const providerKeys = new ProviderKeys(parts.database, clock, config.environment);
+  const providerKeys = new ProviderKeys({
+    database: parts.database,
+    clock,
+    environment: config.environment,
+    grants: keys.providerKeys,
+    customOrigin: (accountId, slug) => customProviders.originOf(accountId, slug.slice(CUSTOM_PREFIX.length)),
+  });
   const prices = new PriceTable(keys.prices, clock);
   const client = new UpstreamClient({
     connectTimeoutMs: keys.connectTimeoutMs,
