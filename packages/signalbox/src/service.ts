@@ -259,6 +259,10 @@ function openCallLog(
     folder: dataFolder.file("logs"),
     clock,
     onError: (error) => logger.error({ err: error }, "call log"),
+    onTrimmed: () =>
+      logger.warn(
+        "stored calls have reached gateway.logs.maxTotalBytes: the oldest bodies are being removed",
+      ),
     onFatal,
   });
 }

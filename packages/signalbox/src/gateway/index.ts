@@ -54,7 +54,7 @@ const DEFAULT_ACCOUNT = "default";
 export function createGatewayArea(parts: GatewayParts): AreaModule {
   const { config, clock, callLog } = parts;
   const keys = config.file.gateway;
-  const metrics = new GatewayMetrics(parts.registry);
+  const metrics = new GatewayMetrics(parts.registry, () => callLog.size);
   const deletions = new GatewayDeletions(parts.database, [
     ({ accountId, gatewayId }) => parts.tokens.revokeOfGateway(accountId, gatewayId),
     (gateway) => callLog.dropGateway(gateway),

@@ -46,6 +46,10 @@ function report(message: WriterReport): void {
   port.postMessage(message);
 }
 
+function reportSize(): void {
+  report({ kind: "size", bytes: writer.bytes, removed: writer.removed });
+}
+
 /** Throws when the commit failed; the rows stay and the next attempt is scheduled. */
 function commit(): void {
   clearTimeout(timer);
@@ -58,7 +62,6 @@ function commit(): void {
     waitingRows = 0;
     waitingBytes = 0;
     isFailing = false;
-    if (writer.trim()) void trimOn();
     report({ kind: "committed", upTo: position });
   } catch (error) {
     isFailing = true;
@@ -66,6 +69,7 @@ function commit(): void {
     report({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
     throw error;
   }
+  void trimOn();
 }
 
 function tryCommit(): void {
@@ -76,12 +80,16 @@ function tryCommit(): void {
   }
 }
 
-/** Works off a quota that was lowered by much, a chunk at a time. */
+/** Brings the files within quotas and size limit, a chunk at a time; a failure is reported, and the next commit tries again. */
 async function trimOn(): Promise<void> {
   if (isTrimming) return;
   isTrimming = true;
   try {
-    while (writer.trim()) await sleep(1);
+    while (writer.trim()) {
+      reportSize();
+      await sleep(1);
+    }
+    reportSize();
   } catch (error) {
     report({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   } finally {
@@ -108,7 +116,12 @@ const handlers = {
     writer.deleteMatching(gateway, selection),
   deleteIds: (gateway: GatewayRef, ids: readonly string[]) => writer.deleteIds(gateway, ids),
   dropGateway: (gateway: GatewayRef) => writer.dropGateway(gateway),
-  expire: (now: number, maxAgeDays: number) => writer.expire(now, maxAgeDays),
+  expire(now: number, maxAgeDays: number) {
+    const expired = writer.expire(now, maxAgeDays);
+    // Also after a start with a lower limit, or one that a crash left exceeded.
+    void trimOn();
+    return expired;
+  },
   close,
 };
 

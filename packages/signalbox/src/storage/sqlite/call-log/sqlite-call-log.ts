@@ -19,6 +19,7 @@ import type {
   BodySide,
   CallDeletion,
   CallLog,
+  CallLogSize,
   CallPage,
   CallPageRequest,
   CallPatch,
@@ -37,6 +38,7 @@ import { listDays } from "./day-files.ts";
 import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
 import { Questions, startWorker } from "./questions.ts";
 import { type QueuedBatch, RowQueue } from "./row-queue.ts";
+import type { RemovedForSize } from "./size-limit.ts";
 
 /** Rows are handed over together: a message wakes the other thread, which costs more than a dozen rows. */
 const MAX_HAND_OVER_MS = 20;
@@ -50,11 +52,15 @@ export interface SqliteCallLogOptions {
   readonly maxAgeDays: number;
   readonly flushIntervalMs: number;
   readonly maxBodyBytes: number;
+  /** Of all day files; the oldest bodies go first, then the oldest rows. */
+  readonly maxTotalBytes: number;
   readonly maxQueuedCalls: number;
   readonly maxQueuedBytes: number;
   readonly clock?: Clock;
   /** Something went wrong that is being tried again. */
   readonly onError: (error: Error) => void;
+  /** The log has reached its size: something was removed for the first time since the start. */
+  readonly onTrimmed?: () => void;
   /** Rows can no longer be written; must end the process. */
   readonly onFatal: (error: Error) => void;
   /** Tests keep a hand on the thread. */
@@ -88,6 +94,7 @@ export class SqliteCallLog implements CallLog {
   #roomWaiters: (() => void)[] = [];
   #positionWaiters: PositionWaiter[] = [];
   #hasWriterCommitted = true;
+  #size: CallLogSize = { bytes: 0, bodiesRemoved: 0, rowsRemoved: 0 };
   #isOpen = false;
   #failure: Error | null = null;
   #closed: Promise<void> | null = null;
@@ -121,6 +128,10 @@ export class SqliteCallLog implements CallLog {
   /** Records that are not on stable storage yet. */
   get queuedCalls(): number {
     return this.#queue.length;
+  }
+
+  get size(): CallLogSize {
+    return this.#size;
   }
 
   get hasRoom(): boolean {
@@ -264,15 +275,27 @@ export class SqliteCallLog implements CallLog {
   }
 
   #startWriter(): Thread {
-    const { folder, maxBodyBytes, flushIntervalMs } = this.#options;
+    const { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs } = this.#options;
+    let before: RemovedForSize = { bodies: 0, rows: 0 };
     const start =
       this.#options.startWriter ??
       ((options: WriterOptions) => startWorker("call-writer", import.meta.url, options));
     // The two waits of a row together are the interval that was asked for.
-    const worker = start({ folder, maxBodyBytes, flushIntervalMs: flushIntervalMs - this.#handOverMs });
+    const worker = start({
+      folder,
+      maxBodyBytes,
+      maxTotalBytes,
+      flushIntervalMs: flushIntervalMs - this.#handOverMs,
+    });
     const questions = new Questions((question) => worker.postMessage(question));
     let cause: Error | undefined;
-    worker.on("message", (report: WriterReport) => this.#takeReport(report));
+    worker.on("message", (report: WriterReport) => {
+      if (report.kind !== "size") return this.#takeReport(report);
+      // A thread counts from its own start.
+      const bodies = report.removed.bodies - before.bodies;
+      this.#takeSize(report.bytes, bodies, report.removed.rows - before.rows);
+      before = report.removed;
+    });
     worker.on("error", (error: Error) => (cause = error));
     worker.on("exit", () => {
       const error = new Error("the call log's writer ended unexpectedly", { cause });
@@ -284,7 +307,14 @@ export class SqliteCallLog implements CallLog {
     return { worker, questions };
   }
 
-  #takeReport(report: WriterReport): void {
+  #takeSize(bytes: number, bodies: number, rows: number): void {
+    const { bodiesRemoved, rowsRemoved } = this.#size;
+    const isFirst = bodiesRemoved + rowsRemoved === 0 && bodies + rows > 0;
+    this.#size = { bytes, bodiesRemoved: bodiesRemoved + bodies, rowsRemoved: rowsRemoved + rows };
+    if (isFirst) this.#options.onTrimmed?.();
+  }
+
+  #takeReport(report: Exclude<WriterReport, { kind: "size" }>): void {
     if (report.kind === "committed") this.#takeCommit(report.upTo);
     else if (report.kind === "failed") {
       const error = new Error(`calls cannot be written, trying again: ${report.message}`);
