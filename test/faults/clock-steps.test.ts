@@ -47,7 +47,10 @@ it("stored calls are filed under the day they were made on", async () => {
   const row = (await readLogs(server)).find((candidate) => candidate["event_id"] === "after");
   expect(row).toMatchObject({ id: headers["gw-aig-log-id"], created_at: new Date(REAL).toISOString() });
   const query = new URLSearchParams({ end_date: new Date(REAL + 1000).toISOString() });
-  const { body } = await server.api("GET", `/accounts/default/ai-gateway/gateways/default/logs?${query}`);
+  const { body } = await server.api(
+    "GET",
+    `/accounts/default/ai-gateway/gateways/default/logs?${query.toString()}`,
+  );
   expect(body.result.map((found: { event_id: string | null }) => found.event_id)).toContain("after");
 });
 

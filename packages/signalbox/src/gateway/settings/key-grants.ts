@@ -19,15 +19,18 @@ export interface KeyUse {
 const DEFAULT_ACCOUNTS = ["default"];
 const EVERY_ACCOUNT = "*";
 
+/** Where a key may be sent. */
+export type KeyReach = { readonly to: "anywhere" } | { readonly to: "origin"; readonly origin: string };
+
 /**
- * Null when the account may not use the variable. Else the origin it may be sent to, for a custom provider: its address is the tenant's
- * to change, so the operator's key is bound to one. `anywhere` for providers whose address is the operator's or ours.
+ * Null when the account may not use the variable. The key of a custom provider is bound to an origin, because that provider's address is
+ * the tenant's to change; other providers' addresses are the operator's or ours.
  */
-export function grantedOrigin(grants: KeyGrants, use: KeyUse): string | "anywhere" | null {
+export function grantedReach(grants: KeyGrants, use: KeyUse): KeyReach | null {
   const grant = Object.hasOwn(grants, use.envName) ? grants[use.envName] : undefined;
   const isBound = grant !== undefined && "origin" in grant;
   const accounts = isBound ? grant.accounts : (grant ?? DEFAULT_ACCOUNTS);
   if (!accounts.includes(use.accountId) && !accounts.includes(EVERY_ACCOUNT)) return null;
-  if (!use.providerSlug.startsWith(CUSTOM_PREFIX)) return "anywhere";
-  return isBound ? new URL(grant.origin).origin : null;
+  if (!use.providerSlug.startsWith(CUSTOM_PREFIX)) return { to: "anywhere" };
+  return isBound ? { to: "origin", origin: new URL(grant.origin).origin } : null;
 }

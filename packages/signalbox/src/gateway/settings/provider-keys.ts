@@ -16,7 +16,7 @@ import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { Gateway } from "./gateway.ts";
-import { grantedOrigin, type KeyGrants, type KeyUse } from "./key-grants.ts";
+import { grantedReach, type KeyGrants, type KeyReach, type KeyUse } from "./key-grants.ts";
 
 export interface ProviderKey {
   readonly id: string;
@@ -40,15 +40,16 @@ export interface ProviderKeysParts {
 }
 
 /** An entry, and what the configuration says of it; that does not change while the process runs. */
-interface LoadedKey {
-  readonly key: ProviderKey;
-  readonly grantedOrigin: string | "anywhere" | null;
+interface Judged<Use extends KeyUse> {
+  readonly key: Use;
+  /** Null: the account may not use it. */
+  readonly reach: KeyReach | null;
 }
 
 export class ProviderKeys {
   readonly #parts: ProviderKeysParts;
   /** By account, gateway and provider. */
-  readonly #byProvider = new Map<string, LoadedKey[]>();
+  readonly #byProvider = new Map<string, Judged<ProviderKey>[]>();
 
   constructor(parts: ProviderKeysParts) {
     this.#parts = parts;
@@ -155,20 +156,14 @@ export class ProviderKeys {
     else keys.push(loaded);
   }
 
-  #judge<Use extends KeyUse>(key: Use): { key: Use; grantedOrigin: LoadedKey["grantedOrigin"] } {
-    return { key, grantedOrigin: grantedOrigin(this.#parts.grants, key) };
+  #judge<Use extends KeyUse>(key: Use): Judged<Use> {
+    return { key, reach: grantedReach(this.#parts.grants, key) };
   }
 
-  #mayUse({
-    key,
-    grantedOrigin: origin,
-  }: {
-    key: KeyUse;
-    grantedOrigin: LoadedKey["grantedOrigin"];
-  }): boolean {
-    if (origin === null) return false;
-    if (origin === "anywhere") return true;
-    return this.#parts.customOrigin(key.accountId, key.providerSlug) === origin;
+  #mayUse({ key, reach }: Judged<KeyUse>): boolean {
+    if (reach === null) return false;
+    if (reach.to === "anywhere") return true;
+    return this.#parts.customOrigin(key.accountId, key.providerSlug) === reach.origin;
   }
 }
 
