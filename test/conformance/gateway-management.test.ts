@@ -1,6 +1,7 @@
 /** Contract section 2.1 and decisions, section 4, management: gateways through the API, the public SDK and the command line. */
 import Cloudflare from "cloudflare";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, post, readLogs, send } from "../support/gateway.ts";
 import { runCliProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -65,6 +66,25 @@ describe("the management interface", () => {
     expect((await post(server, "echo/chat/completions", { gateway: "short-lived", headers })).status).toBe(
       401,
     );
+  });
+
+  it("leaves no row of a call that outlives its gateway", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const provider = await startProvider(async (_, response) => {
+      await released;
+      sendJson(response, 200, {});
+    });
+    const own = await startTestServer({ file: { providers: { openai: { baseUrl: provider.url } } } });
+    await own.api("POST", GATEWAYS, { id: "left" });
+    const call = post(own, "openai/chat/completions", { gateway: "left" });
+    await expect.poll(() => provider.requests.length).toBe(1);
+    await own.api("DELETE", `${GATEWAYS}/left`);
+    release();
+    expect((await call).status).toBe(200);
+    await own.api("POST", GATEWAYS, { id: "left" });
+    expect(await readLogs(own, "left")).toEqual([]);
+    await own.stop();
+    await provider.close();
   });
 
   it.each([

@@ -160,26 +160,24 @@ it("stores them sealed: the database alone gives nothing away, and a copied row 
 
 it("seals what an older version stored in plain text, at the next start", async () => {
   const first = await startTestServer({ file: FILE });
-  const old = await create(first, "old");
+  const ids: string[] = [];
+  for (let i = 0; i < 6; i++) ids.push(await create(first, `old-${i}`));
   await first.service.stop();
   const database = new DatabaseSync(join(first.dataDir, "signalbox.db"));
-  const plain = {
-    name: "old",
-    base_url: `${provider.url}/api`,
-    description: "",
-    enable: true,
-    link: "",
-    logo: "",
-    position: 0,
-  };
-  database
-    .prepare("UPDATE custom_provider SET details = ? WHERE id = ?")
-    .run(JSON.stringify({ ...plain, headers: JSON.stringify({ "X-Api-Key": SECRET }) }), old);
+  const write = database.prepare("UPDATE custom_provider SET details = ? WHERE id = ?");
+  for (const [i, old] of ids.entries()) {
+    // Rows of one page and of several.
+    const logo = "x".repeat(i % 2 === 0 ? 0 : 9000);
+    const headers = JSON.stringify({ "X-Api-Key": SECRET, "x-more": `sk-live-${"y".repeat(i * 400)}` });
+    const details = { name: "old", base_url: `${provider.url}/api`, description: "", enable: true, headers };
+    write.run(JSON.stringify({ ...details, link: "", logo, position: i }), old);
+  }
   database.close();
   expect(await filesWith(first.dataDir, "sk-live")).not.toEqual([]);
   const second = await startTestServer({ file: FILE, dataDir: first.dataDir });
-  await call("old", second);
+  await call("old-5", second);
   expect(provider.requests[0]?.headers["x-api-key"]).toBe(SECRET);
+  expect((await second.api("GET", PATH)).body.result).toHaveLength(6);
   await second.stop();
   expect(await filesWith(first.dataDir, "sk-live")).toEqual([]);
   await first.stop();

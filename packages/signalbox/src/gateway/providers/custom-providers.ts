@@ -8,7 +8,7 @@ import type { Clock } from "../../core/clock.ts";
 import { isPrivateHost } from "../../core/public-host.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { ulid } from "../../core/ulid.ts";
-import type { Database } from "../../storage/ports/database.ts";
+import type { Database, Queryable } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import { createProvider } from "./create-provider.ts";
 import type { Provider } from "./provider.ts";
@@ -74,9 +74,11 @@ export class CustomProviders {
   /** Headers that are stored as plain text, or sealed with a key that was replaced, are sealed with the key in use. */
   async load(): Promise<void> {
     const rows = await this.#parts.database.all<CustomProviderRow>(sql`SELECT * FROM custom_provider`);
-    for (const row of rows) {
-      const { provider, isUpToDate } = this.#fromRow(row);
-      if (!isUpToDate) await this.#reseal(provider, row.details);
+    const loaded = rows.map((row) => this.#fromRow(row));
+    if (loaded.some(({ isUpToDate }) => !isUpToDate)) {
+      await this.#writeAnew(loaded.map(({ provider }) => provider));
+    }
+    for (const { provider } of loaded) {
       this.#put(provider);
       if (!isReadable(provider)) this.#parts.onUnreadable(provider);
     }
@@ -120,13 +122,9 @@ export class CustomProviders {
       createdAt: now,
       modifiedAt: now,
     };
-    const { changes } = await this.#parts.database.run(
-      sql`INSERT INTO custom_provider (id, account_id, slug, details, created_at, modified_at)
-          VALUES (${id}, ${accountId}, ${slug}, ${toStoredText(provider)}, ${now}, ${now})
-          ON CONFLICT (account_id, slug) DO NOTHING`,
-    );
-    if (changes === 0)
+    if (!(await insert(this.#parts.database, provider))) {
       throw new SignalboxError("conflict", { message: `custom provider ${slug} already exists` });
+    }
     this.#put(provider);
     return provider;
   }
@@ -214,14 +212,17 @@ export class CustomProviders {
     };
   }
 
-  async #reseal(provider: CustomProvider, before: string): Promise<void> {
+  /**
+   * All rows of the table: SQLite leaves old copies of a row in unused parts of the table's pages, and only pages that are given up whole
+   * are wiped.
+   */
+  async #writeAnew(providers: readonly CustomProvider[]): Promise<void> {
+    const isSqlite = this.#parts.database.engine === "sqlite";
     await this.#parts.database.transaction(async (tx) => {
-      // SQLite overwrites a row in place if its size stays, and only then is the plain text not left behind in unused bytes of the page.
-      const blank = " ".repeat(Buffer.byteLength(before));
-      await tx.run(sql`UPDATE custom_provider SET details = ${blank} WHERE id = ${provider.id}`);
-      await tx.run(
-        sql`UPDATE custom_provider SET details = ${toStoredText(provider)} WHERE id = ${provider.id}`,
-      );
+      if (isSqlite) await tx.run(sql`PRAGMA secure_delete = ON`);
+      await tx.run(sql`DELETE FROM custom_provider`);
+      for (const provider of providers) await insert(tx, provider);
+      if (isSqlite) await tx.run(sql`PRAGMA secure_delete = OFF`);
     });
   }
 
@@ -253,6 +254,17 @@ export class CustomProviders {
     // Names are judged when they are resolved; an address, or a name that is local by definition, can be judged now.
     if (!mayBePrivate && isPrivateHost(url.hostname)) throw invalid("base_url must be a public address");
   }
+}
+
+/** False when the account has one with this slug. */
+async function insert(database: Queryable, provider: CustomProvider): Promise<boolean> {
+  const { id, accountId, slug, createdAt, modifiedAt } = provider;
+  const { changes } = await database.run(
+    sql`INSERT INTO custom_provider (id, account_id, slug, details, created_at, modified_at)
+        VALUES (${id}, ${accountId}, ${slug}, ${toStoredText(provider)}, ${createdAt}, ${modifiedAt})
+        ON CONFLICT (account_id, slug) DO NOTHING`,
+  );
+  return changes > 0;
 }
 
 function isReadable(provider: CustomProvider): boolean {

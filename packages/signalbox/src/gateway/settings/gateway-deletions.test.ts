@@ -106,3 +106,23 @@ it("creates the default gateway at the first start only", async () => {
   await gateways.delete("default", "default");
   expect((await open()).gateways.list("default")).toEqual([]);
 });
+
+it("lets changes of one name follow each other: a new gateway is not removed by the old one's deletion", async () => {
+  const { gateways } = await open();
+  const outcomes = await Promise.allSettled([
+    gateways.delete("default", "default"),
+    gateways.create("default", "default", { cache_ttl: 5 }),
+    gateways.update("default", "default", { cache_ttl: 6 }),
+    gateways.delete("default", "other"),
+  ]);
+  expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled", "rejected"]);
+  expect(removed).toEqual(["tokens of default", "calls of default"]);
+  expect(gateways.find("default", "default")?.settings.cache_ttl).toBe(6);
+  const twice = await Promise.allSettled([
+    gateways.delete("default", "default"),
+    gateways.delete("default", "default"),
+    gateways.update("default", "default", {}),
+  ]);
+  expect(twice.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+  expect(gateways.find("default", "default")).toBeUndefined();
+});

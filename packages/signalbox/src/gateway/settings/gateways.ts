@@ -27,6 +27,8 @@ export class Gateways {
   readonly #deletions: GatewayDeletions;
   readonly #byAccount = new Map<string, Map<string, Gateway>>();
   readonly #listeners: GatewayListener[] = [];
+  /** The last change of each name that is being changed: one at a time, so that none works on what another is about to remove. */
+  readonly #changing = new Map<string, Promise<unknown>>();
 
   constructor(database: Database, clock: Clock, deletions: GatewayDeletions) {
     this.#database = database;
@@ -66,16 +68,30 @@ export class Gateways {
     if (!isIdentifier(id)) {
       throw new SignalboxError("invalid_request", { message: "id must be 1 to 64 letters, digits, _ or -" });
     }
-    await this.#deletions.finish({ accountId, gatewayId: id });
-    const gateway = this.#newGateway(accountId, id, wanted);
-    if (!(await insert(this.#database, gateway))) {
-      throw new SignalboxError("conflict", { message: `gateway ${id} already exists` });
-    }
-    this.#change(gateway);
-    return gateway;
+    return this.#alone(accountId, id, async () => {
+      await this.#deletions.finish({ accountId, gatewayId: id });
+      const gateway = this.#newGateway(accountId, id, wanted);
+      if (!(await insert(this.#database, gateway))) {
+        throw new SignalboxError("conflict", { message: `gateway ${id} already exists` });
+      }
+      this.#change(gateway);
+      return gateway;
+    });
   }
 
   async update(accountId: string, id: string, wanted: Partial<GatewaySettings>): Promise<Gateway> {
+    return this.#alone(accountId, id, () => this.#update(accountId, id, wanted));
+  }
+
+  /**
+   * Calls find it no more from here on. Resolves when its tokens, calls and tags are gone as well; rejects when that failed after the
+   * gateway was deleted, and will be finished later.
+   */
+  async delete(accountId: string, id: string): Promise<Gateway> {
+    return this.#alone(accountId, id, () => this.#delete(accountId, id));
+  }
+
+  async #update(accountId: string, id: string, wanted: Partial<GatewaySettings>): Promise<Gateway> {
     // Read and written in one transaction, so that two updates at once both count.
     const gateway = await this.#database.transaction(async (tx) => {
       const row = await tx.get<GatewayRow>(
@@ -101,11 +117,7 @@ export class Gateways {
     return gateway;
   }
 
-  /**
-   * Calls find it no more from here on. Resolves when its tokens, calls and tags are gone as well; rejects when that failed after the
-   * gateway was deleted, and will be finished later.
-   */
-  async delete(accountId: string, id: string): Promise<Gateway> {
+  async #delete(accountId: string, id: string): Promise<Gateway> {
     const ref = { accountId, gatewayId: id };
     // A client that was told of a failure and tries again.
     await this.#deletions.finish(ref);
@@ -123,6 +135,21 @@ export class Gateways {
     for (const listener of this.#listeners) listener.onDeleted(gateway);
     await this.#deletions.finish(ref);
     return gateway;
+  }
+
+  #alone<T>(accountId: string, id: string, work: () => Promise<T>): Promise<T> {
+    const key = `${accountId}/${id}`;
+    const result = (this.#changing.get(key) ?? Promise.resolve()).then(work);
+    // The next in line does not care how this one ended.
+    const ended = result.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#changing.set(key, ended);
+    void ended.then(() => {
+      if (this.#changing.get(key) === ended) this.#changing.delete(key);
+    });
+    return result;
   }
 
   #newGateway(accountId: string, id: string, wanted: Partial<GatewaySettings>): Gateway {
