@@ -77,6 +77,7 @@ const queued: Contender = {
       maxAgeDays: 30,
       flushIntervalMs: 200,
       maxBodyBytes: 10_000_000,
+      maxTotalBytes: 8 * 1024 ** 3,
       maxQueuedCalls: 10_000,
       maxQueuedBytes: 64_000_000,
       onError: rethrow,
@@ -110,7 +111,7 @@ const direct: Contender = {
   name: "insert per call on the main thread",
   async start() {
     const folder = temporaryFolder();
-    const writer = new CallWriter({ folder, maxBodyBytes: 10_000_000 });
+    const writer = new CallWriter({ folder, maxBodyBytes: 10_000_000, maxTotalBytes: 8 * 1024 ** 3 });
     return {
       async measure(scenario) {
         const calls = Array.from({ length: DIRECT_ROWS }, () => makeCall(scenario));

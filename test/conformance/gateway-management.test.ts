@@ -1,6 +1,7 @@
 /** Contract section 2.1 and decisions, section 4, management: gateways through the API, the public SDK and the command line. */
 import Cloudflare from "cloudflare";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, post, readLogs, send } from "../support/gateway.ts";
 import { runCliProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -67,6 +68,25 @@ describe("the management interface", () => {
     );
   });
 
+  it("leaves no row of a call that outlives its gateway", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const provider = await startProvider(async (_, response) => {
+      await released;
+      sendJson(response, 200, {});
+    });
+    const own = await startTestServer({ file: { providers: { openai: { baseUrl: provider.url } } } });
+    await own.api("POST", GATEWAYS, { id: "left" });
+    const call = post(own, "openai/chat/completions", { gateway: "left" });
+    await expect.poll(() => provider.requests.length).toBe(1);
+    await own.api("DELETE", `${GATEWAYS}/left`);
+    release();
+    expect((await call).status).toBe(200);
+    await own.api("POST", GATEWAYS, { id: "left" });
+    expect(await readLogs(own, "left")).toEqual([]);
+    await own.stop();
+    await provider.close();
+  });
+
   it.each([
     ["id", { id: "has space" }],
     ["id", { id: "" }],
@@ -100,6 +120,74 @@ describe("the management interface", () => {
     expect((await server.api("POST", `${GATEWAYS}/default/tokens`, {}, reader)).status).toBe(403);
     expect((await server.api("GET", GATEWAYS, undefined, runner)).status).toBe(403);
     expect((await server.api("GET", GATEWAYS, undefined, null)).status).toBe(401);
+  });
+
+  it("accepts what a read shows, and changes only what was changed in it", async () => {
+    const path = `${GATEWAYS}/written-back`;
+    const rule = { limitType: "cost", limit: 5, window: 60, metadata: { user: { mode: "partition" } } };
+    await server.api("POST", GATEWAYS, {
+      id: "written-back",
+      authentication: true,
+      cache_ttl: 60,
+      spend_limits: { rules: [rule] },
+    });
+    const read = (await server.api("GET", path)).body.result as Record<string, unknown>;
+    const same = await server.api("PUT", path, read);
+    expect(same.status).toBe(200);
+    expect(same.body.result).toEqual({ ...read, modified_at: same.body.result.modified_at });
+    const changed = await server.api("PUT", path, {
+      ...read,
+      cache_ttl: 5,
+      created_at: "2001-01-01T00:00:00Z",
+    });
+    expect(changed.body.result).toEqual({
+      ...read,
+      cache_ttl: 5,
+      modified_at: changed.body.result.modified_at,
+    });
+    const misspelt = await server.api("PUT", path, { ...read, cachettl: 5 });
+    expect(misspelt.status).toBe(400);
+    expect(misspelt.body.errors[0].message).toContain("cachettl");
+    await server.api("DELETE", path);
+  });
+
+  it("names the address a client can use: the configured one, else the one it was asked at", async () => {
+    const path = `${GATEWAYS}/default/url/openai`;
+    const headers = { authorization: `Bearer ${ROOT_TOKEN}` };
+    const read = async (of: TestServer, more: Record<string, string> = {}) =>
+      (
+        JSON.parse((await send(of, "GET", path, { headers: { ...headers, ...more } })).body) as {
+          result: string;
+        }
+      ).result;
+    expect(await read(server, { host: "ai.example.com" })).toBe(
+      "http://ai.example.com/v1/default/default/openai",
+    );
+    expect(await read(server, { host: "ai.example.com", "x-forwarded-proto": "https" })).toBe(
+      "https://ai.example.com/v1/default/default/openai",
+    );
+    expect(await read(server, { host: "evil.example/?" })).toBe("http://127.0.0.1/v1/default/default/openai");
+    const configured = await startTestServer({
+      file: { listener: { publicUrl: "https://ai.example.com/" } },
+    });
+    expect(await read(configured)).toBe("https://ai.example.com/v1/default/default/openai");
+    for (const { command } of configured.service.firstCommands) {
+      expect(command).toContain("https://ai.example.com/");
+      expect(command).not.toContain(configured.url);
+    }
+    await configured.stop();
+  });
+
+  it("does not bring a deleted default back at the next start, also when it was the last gateway", async () => {
+    const first = await startTestServer();
+    expect((await first.api("DELETE", `${GATEWAYS}/default`)).status).toBe(200);
+    await first.service.stop();
+    const second = await startTestServer({ dataDir: first.dataDir });
+    expect((await second.api("GET", GATEWAYS)).body.result).toEqual([]);
+    const call = await post(second, "echo/chat/completions");
+    expect(JSON.parse(call.body)).toMatchObject({ internalCode: 2001 });
+    await second.stop();
+    await first.stop();
   });
 
   it("keeps settings over a restart, and does not bring a deleted default back", async () => {

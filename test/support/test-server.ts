@@ -38,6 +38,8 @@ export interface TestServerOptions {
   readonly file?: ConfigFileInput;
   readonly environment?: Record<string, string>;
   readonly clock?: Clock;
+  /** A clock that is never set. Default: `clock`, where there is one. */
+  readonly steadyClock?: Clock;
   /** Reuses a folder, e.g. after a restart; the caller removes it. */
   readonly dataDir?: string;
   /** Default: a free one. A restart that clients should find again needs the same. */
@@ -64,6 +66,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     config: options.file === undefined ? config : { ...config, file: checkConfigFile(options.file, "test") },
     logger,
     ...(options.clock === undefined ? {} : { clock: options.clock }),
+    ...(options.steadyClock === undefined ? {} : { steadyClock: options.steadyClock }),
     onFatal: (error) => {
       throw error;
     },

@@ -13,6 +13,7 @@ import {
   Authenticator,
   FailureThrottle,
   openRootToken,
+  openSealing,
   openSecretFile,
   ownOrigin,
   type RootToken,
@@ -23,8 +24,9 @@ import { createAgentsArea } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import { closeAll, type Closer } from "./close-all.ts";
 import type { Config } from "./config/index.ts";
-import { type Clock, systemClock } from "./core/clock.ts";
+import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { DEFAULT_ACCOUNT } from "./core/default-account.ts";
+import type { Sealing } from "./core/sealing.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { exposureWarnings, requireOperator } from "./exposure.ts";
 import { createGatewayArea, type GatewayArea } from "./gateway/index.ts";
@@ -58,6 +60,8 @@ export interface ServiceOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock?: Clock;
+  /** A clock that is never set. Default: the process's own; tests that give a `clock` move both with it. */
+  readonly steadyClock?: Clock;
   /**
    * Makes a secret for generic webhooks, in the data folder, when the environment gives none; so that the first webhook of a newcomer works.
    * Default: such webhooks are refused.
@@ -74,6 +78,8 @@ export interface AreaParts {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly steadyClock: Clock;
+  readonly sealing: Sealing;
   readonly database: Database;
   readonly dataFolder: DataFolder;
   readonly accounts: Accounts;
@@ -160,11 +166,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         })),
       );
     let front: Front | undefined;
-    /** Addresses as the request's sender sees them, unless the Host is none of ours. */
+    const publicUrl = config.file.listener.publicUrl?.replace(/\/+$/, "");
+    /** The configured address, else those the request's sender sees, unless the Host is none of ours. */
     const originsFor = (request: IncomingMessage): Origins => {
       const { url = "", adminUrl = "" } = front ?? {};
       const administration = ownOrigin(request, allowedHosts) ?? adminUrl;
-      return { traffic: url === adminUrl ? administration : url, administration };
+      return { traffic: publicUrl ?? (url === adminUrl ? administration : url), administration };
     };
 
     const callLog = await openCallLog(config, dataFolder, clock, options);
@@ -179,6 +186,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...options,
       config,
       clock,
+      steadyClock: options.steadyClock ?? options.clock ?? steadyClock,
+      sealing: openSealing(config.encryptionKeys, dataFolder.file("encryption-key")),
       database,
       dataFolder,
       accounts,
@@ -259,7 +268,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       adminUrl,
       warnings,
       rootToken,
-      firstCommands: firstCommands({ traffic: url, administration: adminUrl }, rootTokenExpression),
+      firstCommands: firstCommands(
+        { traffic: publicUrl ?? url, administration: adminUrl },
+        rootTokenExpression,
+      ),
       createLoginLink: () => adminUrl + loginPath(sessions.createLoginCode().code),
       stop() {
         stopped ??= (async () => {
@@ -320,6 +332,10 @@ function openCallLog(
     clock,
     onError: (error) => logger.error({ err: error }, "call log"),
     onRecovery: (droppedCalls) => logger.warn({ droppedCalls }, "calls are written to the log again"),
+    onTrimmed: () =>
+      logger.warn(
+        "stored calls have reached gateway.logs.maxTotalBytes: the oldest bodies are being removed",
+      ),
     onFatal,
   });
 }

@@ -2,6 +2,7 @@ export { Accounts } from "./account.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";
 export { boundGateway, isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
+export { openSealing } from "./encryption-key.ts";
 export { FailureThrottle } from "./failure-throttle.ts";
 export { openSecretFile } from "./secret-file.ts";
 export { accountRoutes, showToken } from "./routes.ts";

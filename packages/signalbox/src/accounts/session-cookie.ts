@@ -12,6 +12,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { SignalboxError } from "@signalbox/protocol";
+import { isForwardedHttps } from "../core/forwarded-https.ts";
 
 /** The port follows: cookies do not know ports, and two servers on one machine must not overwrite each other's session. */
 export const SESSION_COOKIE_PREFIX = "signalbox_session_";
@@ -37,19 +38,12 @@ export function sessionSecrets(request: IncomingMessage): string[] {
 }
 
 export function setCookie(request: IncomingMessage, secret: string, maxAgeMs: number): string {
-  const secure = isForwardedHttps(request) ? "; Secure" : "";
+  const secure = isForwardedHttps(request.headers) ? "; Secure" : "";
   return `${cookieName(request)}=${secret}; Path=/; Max-Age=${Math.floor(maxAgeMs / 1000)}; HttpOnly; SameSite=Strict${secure}`;
 }
 
 export function clearCookie(request: IncomingMessage): string {
   return setCookie(request, "", 0);
-}
-
-/** Only ever used to be stricter or to write a link, so a client that lies about it harms nobody. */
-export function isForwardedHttps(request: IncomingMessage): boolean {
-  // Each proxy appends; the first entry is what the browser spoke.
-  const forwarded = request.headers["x-forwarded-proto"];
-  return typeof forwarded === "string" && forwarded.split(",")[0]?.trim() === "https";
 }
 
 /** Throws `forbidden` unless the request comes from a page of this server. */
@@ -69,7 +63,7 @@ export function requireOwnPage(request: IncomingMessage, allowedHosts: readonly 
 export function ownOrigin(request: IncomingMessage, allowedHosts: readonly string[]): string | null {
   const { host = "" } = request.headers;
   if (!isOwnHost(host, allowedHosts)) return null;
-  return `${isForwardedHttps(request) ? "https" : "http"}://${host}`;
+  return `${isForwardedHttps(request.headers) ? "https" : "http"}://${host}`;
 }
 
 function isOwnHost(host: string, allowedHosts: readonly string[]): boolean {

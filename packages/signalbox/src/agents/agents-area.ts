@@ -57,7 +57,11 @@ export interface AgentsArea extends AreaModule {
 }
 
 /** Variables that are the service's own and no agent's business. */
-const HIDDEN_VARIABLES: ReadonlySet<string> = new Set(["SIGNALBOX_ROOT_TOKEN", "DATABASE_URL"]);
+const HIDDEN_VARIABLES: ReadonlySet<string> = new Set([
+  "SIGNALBOX_ROOT_TOKEN",
+  "SIGNALBOX_ENCRYPTION_KEY",
+  "DATABASE_URL",
+]);
 
 export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const settings = parts.config.file.agents;

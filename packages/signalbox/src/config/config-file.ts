@@ -8,12 +8,17 @@ import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
 import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 import { dashboardKeys } from "./dashboard-keys.ts";
-import { gatewayKeys, providerKeys } from "./gateway-keys.ts";
+import { gatewayKeys, httpUrl, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
 const listener = z
   .strictObject({
+    /**
+     * The address clients reach this server at, e.g. `https://ai.example.com`; shown in addresses and commands to copy. Default: the
+     * request's own host, with the scheme a proxy names in `x-forwarded-proto`.
+     */
+    publicUrl: httpUrl.optional(),
     /** Bytes of a request's header block. Default 32 KiB. */
     maxHeaderBytes: z
       .int()

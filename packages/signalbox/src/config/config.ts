@@ -21,6 +21,8 @@ export interface Config {
   /** Absent: embedded SQLite in the data folder. */
   readonly databaseUrl: Secret | undefined;
   readonly rootToken: Secret | undefined;
+  /** Keys for secrets that are stored: the first seals, all open. Empty: a file of the data folder holds one. */
+  readonly encryptionKeys: readonly Secret[];
   readonly logLevel: LogLevel;
   /** Webhook secrets, provider keys and whatever agents read; never logged. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -50,6 +52,8 @@ const MIN_ROOT_TOKEN_LENGTH = 20;
 const LOOPBACK = "127.0.0.1";
 const DEFAULT_PORT = 8787;
 const DEFAULT_ADMIN_PORT = 8788;
+/** 128 bits and more in any usual spelling of random bytes. */
+const MIN_ENCRYPTION_KEY_LENGTH = 32;
 
 export async function loadConfig(
   flags: ConfigFlags,
@@ -71,6 +75,7 @@ export async function loadConfig(
     ),
     databaseUrl: parseDatabaseUrl(setting(flags.databaseUrl, environment["DATABASE_URL"])),
     rootToken: parseRootToken(environment["SIGNALBOX_ROOT_TOKEN"]),
+    encryptionKeys: parseEncryptionKeys(environment["SIGNALBOX_ENCRYPTION_KEY"]),
     logLevel: parseLogLevel(setting(flags.logLevel, environment["SIGNALBOX_LOG_LEVEL"])),
     environment,
     file,
@@ -138,6 +143,20 @@ function parseRootToken(text: string | undefined): Secret | undefined {
     );
   }
   return new Secret(text);
+}
+
+/** Several, separated by commas, while one replaces another. */
+function parseEncryptionKeys(text: string | undefined): Secret[] {
+  if (text === undefined || text.trim() === "") return [];
+  return text.split(",").map((part) => {
+    const key = part.trim();
+    if (key.length < MIN_ENCRYPTION_KEY_LENGTH) {
+      throw new ConfigError(
+        `SIGNALBOX_ENCRYPTION_KEY: expected at least ${MIN_ENCRYPTION_KEY_LENGTH} characters a key, found ${key.length}`,
+      );
+    }
+    return new Secret(key);
+  });
 }
 
 function parseLogLevel(text: string | undefined): LogLevel {

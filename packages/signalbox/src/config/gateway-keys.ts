@@ -3,6 +3,20 @@ import { z } from "zod";
 
 const megabytes = (count: number) => count * 1024 * 1024;
 
+const accountId = z
+  .string()
+  .regex(/^(?:\*|[A-Za-z0-9_-]{1,64})$/, 'expected an account id, or "*" for every account');
+
+const httpOrigin = z
+  .string()
+  .refine(isOrigin, "expected scheme, host and port only, e.g. https://models.example.com");
+
+/** Who may have calls sent with the key in an environment variable, and for a custom provider's key: where to. */
+const keyGrant = z.union(
+  [z.array(accountId), z.strictObject({ accounts: z.array(accountId), origin: httpOrigin })],
+  'expected a list of account ids (or "*"), or {accounts, origin} for a key of a custom provider',
+);
+
 export const gatewayKeys = {
   /** Bytes of a call's request body. Default 512 MiB, what the largest file uploads of providers need. */
   maxBodyBytes: z.int().min(1024).default(megabytes(512)),
@@ -31,18 +45,31 @@ export const gatewayKeys = {
   cacheBytes: z.int().min(0).default(megabytes(64)),
   /** Largest response that is cached. Default 1 MiB. */
   cacheEntryBytes: z.int().min(1024).default(megabytes(1)),
+  /**
+   * By environment variable: the accounts whose gateways may use it as a provider key, e.g. `{"OPENAI_API_KEY_TEAM_A": ["team-a"]}`; `"*"`
+   * is every account. A key of a custom provider also names the origin it may be sent to. Default for a variable without an
+   * entry: the account `default`; of a custom provider: none.
+   */
+  providerKeys: z
+    .record(z.string().regex(/^[A-Z][A-Z0-9_]*$/, "expected the name of an environment variable"), keyGrant)
+    .default({}),
   /** Whether custom providers may be plain HTTP and live on private or loopback addresses. Default false. */
   allowPrivateCustomProviders: z.boolean().default(false),
 };
 
-const httpUrl = z
+export const httpUrl = z
   .string()
   .refine(isHttpUrl, "expected an http:// or https:// address without query and credentials");
 
 /** By slug: the address of a built-in provider to use instead, or an OpenAI-shaped provider to add. Default: none. */
 export const providerKeys = z
   .record(
-    z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, "expected a slug of lower-case letters, digits and -"),
+    z
+      .string()
+      .regex(
+        /^(?!custom-)[a-z0-9][a-z0-9-]{0,63}$/,
+        "expected a slug of lower-case letters, digits and -, not beginning with custom-",
+      ),
     z.strictObject({ baseUrl: httpUrl }),
   )
   .default({});
@@ -57,4 +84,8 @@ function isHttpUrl(text: string): boolean {
     url.username === "" &&
     url.password === ""
   );
+}
+
+function isOrigin(text: string): boolean {
+  return isHttpUrl(text) && new URL(text).pathname === "/";
 }

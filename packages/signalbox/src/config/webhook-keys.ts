@@ -73,7 +73,7 @@ export const webhookKeys = z
     maxInFlight: z.int().min(1).default(2000),
     /** Bytes of bodies held in memory at once; more are answered 503. Default 64 MiB. */
     maxBufferedBytes: z.int().min(1024).default(mebibytes(64)),
-    /** The address providers send to, e.g. `https://hooks.example.com`; Twilio signs it. Default: the request's own Host. */
+    /** The address providers send to, e.g. `https://hooks.example.com`; Twilio signs it. Default: `listener.publicUrl`, else the request's own Host. */
     publicUrl: z.url({ protocol: /^https?$/ }).optional(),
     /** Deliveries the inspector keeps: so many accepted ones in the database, and as many rejected ones in memory. Default 1,000. */
     keepDeliveries: z.int().min(0).max(100_000).default(1000),

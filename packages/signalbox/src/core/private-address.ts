@@ -10,6 +10,8 @@ const V4_RANGES: readonly (readonly [string, number])[] = [
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
   ["127.0.0.0", 8],
+  // A public address by its number, but what answers there is the Azure host of this machine, with its secrets.
+  ["168.63.129.16", 32],
   ["169.254.0.0", 16],
   ["172.16.0.0", 12],
   ["192.0.0.0", 24],
@@ -24,34 +26,41 @@ const V4_RANGES: readonly (readonly [string, number])[] = [
 ];
 
 /**
- * The transition ranges (NAT64, 6to4, Teredo) carry an IPv4 address inside and would be a way around the list above, so they are
- * closed as a whole.
+ * The only part of IPv6 that is given out for the public internet (RFC 4291, section 2.4). Everything outside is closed without being
+ * listed: loopback, `::a.b.c.d`, NAT64, local and link-local ranges, multicast, and whatever is reserved next.
+ */
+const V6_PUBLIC: readonly [string, number] = ["2000::", 3];
+
+/**
+ * Closed inside the public part. The transition ranges (6to4, and Teredo in 2001::/23) carry an IPv4 address inside and would be a way
+ * around the list above.
  */
 const V6_RANGES: readonly (readonly [string, number])[] = [
-  ["::", 128],
-  ["::1", 128],
-  ["64:ff9b::", 96],
-  ["64:ff9b:1::", 48],
-  ["100::", 64],
   ["2001::", 23],
   ["2001:db8::", 32],
   ["2002::", 16],
   ["3fff::", 20],
-  ["5f00::", 16],
-  ["fc00::", 7],
-  ["fe80::", 10],
-  ["fec0::", 10],
-  ["ff00::", 8],
 ];
 
-const blocked = new BlockList();
-for (const [network, prefix] of V4_RANGES) blocked.addSubnet(network, prefix, "ipv4");
-for (const [network, prefix] of V6_RANGES) blocked.addSubnet(network, prefix, "ipv6");
+/** IPv4-mapped: another spelling of an IPv4 address, judged as that address. */
+const V6_MAPPED: readonly [string, number] = ["::ffff:0:0", 96];
+
+const blockedV4 = new BlockList();
+for (const [network, prefix] of V4_RANGES) blockedV4.addSubnet(network, prefix, "ipv4");
+const blockedV6 = new BlockList();
+for (const [network, prefix] of V6_RANGES) blockedV6.addSubnet(network, prefix, "ipv6");
+const publicV6 = new BlockList();
+publicV6.addSubnet(...V6_PUBLIC, "ipv6");
+const mappedV6 = new BlockList();
+mappedV6.addSubnet(...V6_MAPPED, "ipv6");
 
 /** True for an address outside the public internet, and for text that is no address at all. IPv4-mapped IPv6 counts as its IPv4. */
 export function isPrivateAddress(address: string): boolean {
   const [bare = ""] = address.split("%");
   const version = isIP(bare);
   if (version === 0) return true;
-  return blocked.check(bare, version === 6 ? "ipv6" : "ipv4");
+  if (version === 4) return blockedV4.check(bare, "ipv4");
+  // The list compares a mapped address with the IPv4 ranges.
+  if (mappedV6.check(bare, "ipv6")) return blockedV4.check(bare, "ipv6");
+  return !publicV6.check(bare, "ipv6") || blockedV6.check(bare, "ipv6");
 }

@@ -2,13 +2,20 @@
  * Time-ordered 26-character ids (ULID). Rows keyed by them are appended at the end of an index instead of at random places,
  * which keeps inserts several times faster on tables of millions of rows.
  *
- * Invariant: ids made by one process are strictly increasing, also within a millisecond and when the clock steps back.
+ * Invariants:
+ * 1. No two ids are equal.
+ * 2. Ids made by one process are strictly increasing, also within a millisecond and when the clock steps back by up to `MAX_LEAD_MS`.
+ * 3. An id's time is at most `MAX_LEAD_MS` ahead of the clock. When the clock is set back by more, ids follow it: order over that
+ *    moment is given up, because rows are filed and aged by the time in their ids, and an hour that ran ahead would last an hour.
  */
 import { randomFillSync } from "node:crypto";
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const RANDOM_DIGITS = 16;
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+/** More than time services correct by a step, and less than anyone notices in a list. */
+const MAX_LEAD_MS = 10_000;
 
 let lastTime = -1;
 const digits = new Uint8Array(RANDOM_DIGITS);
@@ -17,8 +24,9 @@ const random = new Uint8Array(RANDOM_DIGITS * 256);
 let randomAt = random.length;
 
 export function ulid(now: number = Date.now()): string {
-  if (now > lastTime) {
+  if (now > lastTime || now < lastTime - MAX_LEAD_MS) {
     lastTime = now;
+    // Random digits keep an id apart from those that were made when the clock showed this time before.
     if (randomAt === random.length) {
       randomFillSync(random);
       randomAt = 0;

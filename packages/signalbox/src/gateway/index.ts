@@ -4,10 +4,12 @@ import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
+import type { Sealing } from "../core/sealing.ts";
 import type { CallLog, CallQuota, GatewayRef } from "../storage/ports/call-log.ts";
 import type { Database } from "../storage/ports/database.ts";
 import type { ResourceEvents } from "../storage/ports/resource-events.ts";
 import type { TagLookup } from "../storage/ports/tag-lookup.ts";
+import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
 import { BodyBudget } from "./call/body-budget.ts";
 import { CallRunner } from "./call/call-runner.ts";
@@ -18,9 +20,10 @@ import { RateLimits } from "./limits/rate-limits.ts";
 import { SpendLimits } from "./limits/spend-limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
-import { ProviderDirectory } from "./providers/provider-directory.ts";
+import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider-directory.ts";
 import { customProviderRoutes } from "./providers/routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
+import { GatewayDeletions } from "./settings/gateway-deletions.ts";
 import { Gateways } from "./settings/gateways.ts";
 import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
@@ -31,7 +34,11 @@ import { PriceTable } from "./usage/price-table.ts";
 
 export interface GatewayParts {
   readonly config: Config;
+  readonly logger: Logger;
   readonly clock: Clock;
+  /** Never steps back; for rate limits. */
+  readonly steadyClock: Clock;
+  readonly sealing: Sealing;
   readonly database: Database;
   readonly accounts: Accounts;
   readonly tokens: Tokens;
@@ -54,13 +61,35 @@ export interface GatewayArea extends AreaModule {
 export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { config, clock, callLog } = parts;
   const keys = config.file.gateway;
-  const metrics = new GatewayMetrics(parts.registry);
-  const gateways = new Gateways(parts.database, clock);
-  const customProviders = new CustomProviders(parts.database, clock, keys.allowPrivateCustomProviders);
+  const metrics = new GatewayMetrics(parts.registry, () => callLog.size);
+  const deletions = new GatewayDeletions(parts.database, [
+    ({ accountId, gatewayId }) => parts.tokens.revokeOfGateway(accountId, gatewayId),
+    (gateway) => callLog.dropGateway(gateway),
+    ({ accountId, gatewayId }) =>
+      parts.resourceEvents.deleted({ accountId, type: "ai_gateway", id: gatewayId }),
+  ]);
+  const gateways = new Gateways(parts.database, clock, deletions);
+  const customProviders = new CustomProviders({
+    database: parts.database,
+    clock,
+    mayBePrivate: keys.allowPrivateCustomProviders,
+    sealing: parts.sealing,
+    onUnreadable: ({ accountId, slug }) =>
+      parts.logger.error(
+        { accountId, provider: CUSTOM_PREFIX + slug },
+        `the stored headers of ${CUSTOM_PREFIX}${slug} cannot be read: start with the SIGNALBOX_ENCRYPTION_KEY (or the data folder's encryption-key file) they were stored with, or set the headers anew`,
+      ),
+  });
   const providers = new ProviderDirectory(config.file.providers, (accountId, slug) =>
     customProviders.findProvider(accountId, slug),
   );
-  const providerKeys = new ProviderKeys(parts.database, clock, config.environment);
+  const providerKeys = new ProviderKeys({
+    database: parts.database,
+    clock,
+    environment: config.environment,
+    grants: keys.providerKeys,
+    customOrigin: (accountId, slug) => customProviders.originOf(accountId, slug.slice(CUSTOM_PREFIX.length)),
+  });
   const prices = new PriceTable(keys.prices, clock);
   const client = new UpstreamClient({
     connectTimeoutMs: keys.connectTimeoutMs,
@@ -70,11 +99,24 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   });
   const budget = new BodyBudget(keys.maxBufferedBytes, keys.uploadStallMs);
   metrics.readBufferedBytes = () => budget.usedBytes;
-  const rateLimits = new RateLimits(clock);
-  const spendLimits = new SpendLimits(parts.database, clock);
+  const rateLimits = new RateLimits(parts.steadyClock);
+  const spendLimits = new SpendLimits({
+    database: parts.database,
+    clock,
+    onError: (error) => parts.logger.error({ err: error }, "spend cannot be written, trying again"),
+  });
   const runner = new CallRunner({
     client,
-    sink: callLog,
+    sink: {
+      record(call) {
+        // A call that outlives its gateway leaves no row: a later gateway of that name would show it.
+        if (gateways.find(call.accountId, call.gatewayId) !== undefined) callLog.record(call);
+      },
+      get hasRoom() {
+        return callLog.hasRoom;
+      },
+      whenRoom: () => callLog.whenRoom(),
+    },
     metrics,
     createTap: createUsageTap,
     costOf: (provider, model, usage) => prices.costOf(provider, model, usage),
@@ -89,6 +131,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
     onDeleted(gateway) {
       rateLimits.forget(gateway);
+      spendLimits.forget(gateway);
       providerKeys.forget(gateway);
     },
   });
@@ -120,9 +163,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
         gateways,
         providers,
         tokens: parts.tokens,
-        resourceEvents: parts.resourceEvents,
         tags: parts.tags,
-        dropCalls: (gateway) => callLog.dropGateway(toRef(gateway)),
       }),
       ...callLogRoutes({
         callLog,
@@ -134,6 +175,12 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
+      await deletions.finishAll((gateway, error) =>
+        parts.logger.error(
+          { err: error, gateway },
+          "a deleted gateway cannot be removed whole, trying again later",
+        ),
+      );
       await customProviders.load();
       await providerKeys.load();
       await spendLimits.start(gateways);

@@ -3,7 +3,7 @@
  * What is counted on every call is plain numbers, read when Prometheus asks.
  */
 import { Counter, type MetricValue, type Registry } from "prom-client";
-import type { CallUsage } from "../storage/ports/call-log.ts";
+import type { CallLogSize, CallUsage } from "../storage/ports/call-log.ts";
 import { DURATION_BUCKETS } from "../telemetry/metrics.ts";
 import { PlainHistogram } from "../telemetry/plain-histogram.ts";
 import { metricReader } from "../telemetry/plain-metrics.ts";
@@ -30,9 +30,12 @@ export class GatewayMetrics {
   readonly #providers = new Map<string, ProviderFigures>();
   readonly #retries: Counter<"provider">;
   readonly #refusals: Counter<"reason">;
+  readonly #logSize: () => CallLogSize;
 
-  constructor(registry: Registry) {
+  /** `logSize` is read when Prometheus asks. */
+  constructor(registry: Registry, logSize: () => CallLogSize) {
     const registers = [registry];
+    this.#logSize = logSize;
     this.#retries = new Counter({
       name: "signalbox_gateway_retries_total",
       help: "Attempts after the first, and steps after the first.",
@@ -129,6 +132,18 @@ export class GatewayMetrics {
         "Time a call spent in the gateway before it went upstream, its body's arrival included.",
         "histogram",
         () => this.#overhead.values(overhead, {}),
+      ),
+      metricReader(`${name}_log_bytes`, "Disk that stored calls take, as of the last write.", "gauge", () => [
+        { value: this.#logSize().bytes, labels: {} },
+      ]),
+      metricReader(
+        `${name}_log_removed_total`,
+        "Stored bodies and rows that were removed to keep the log within its size.",
+        "counter",
+        () => [
+          { value: this.#logSize().bodiesRemoved, labels: { kind: "body" } },
+          { value: this.#logSize().rowsRemoved, labels: { kind: "row" } },
+        ],
       ),
     ];
   }

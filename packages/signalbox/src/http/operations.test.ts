@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
 import { afterEach, expect, it, vi } from "vitest";
 import { createOperations } from "./operations.ts";
+import { HeldMemory } from "./held-memory.ts";
 import { RequestContext } from "./request-context.ts";
 import { splitTarget } from "./request-target.ts";
 
@@ -14,11 +15,15 @@ async function serve(options: { registry?: Registry; openApi?: () => object }): 
   const area = createOperations({
     registry: options.registry ?? new Registry(),
     openApi: options.openApi ?? (() => ({})),
-    whyNotReady: () => null,
+    problems: () => [],
     authorise: () => undefined,
   });
   server = createServer((request, response) => {
-    void area.handle(request, response, new RequestContext("id", splitTarget(request.url ?? "/"), request));
+    void area.handle(
+      request,
+      response,
+      new RequestContext("id", splitTarget(request.url ?? "/"), request, new HeldMemory()),
+    );
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -58,12 +63,16 @@ it("collects the metrics again after a collection that failed", async () => {
   const area = createOperations({
     registry,
     openApi: () => ({}),
-    whyNotReady: () => null,
+    problems: () => [],
     authorise: () => undefined,
   });
   server = createServer((request, response) => {
     Promise.resolve(
-      area.handle(request, response, new RequestContext("id", splitTarget(request.url ?? "/"), request)),
+      area.handle(
+        request,
+        response,
+        new RequestContext("id", splitTarget(request.url ?? "/"), request, new HeldMemory()),
+      ),
     ).catch(() => response.writeHead(500).end());
   }).listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -8,15 +8,14 @@
  * 3. A promise resolves only for a 2xx answer; everything else rejects with `OutgoingWebhookError`.
  * 4. One delivery ends within its time limit, whatever the receiver does, and at most `MAX_ANSWER_BYTES` of its answer are read.
  */
-import { type LookupAddress, lookup as systemLookup } from "node:dns";
+import { lookup as systemLookup } from "node:dns";
 import type { Agent, IncomingMessage } from "node:http";
 import { request as httpsRequest, Agent as HttpsAgent } from "node:https";
-import { isIP, type LookupFunction } from "node:net";
 import type { Clock } from "../core/clock.ts";
 import { Agent as HttpAgent, request as httpRequest } from "../core/node-http.ts";
+import { createPublicLookup, isPrivateHost } from "../core/public-host.ts";
 import { ulid } from "../core/ulid.ts";
 import { isRetryableStatus, OutgoingWebhookError } from "./outgoing-webhook-error.ts";
-import { isPrivateAddress } from "../core/private-address.ts";
 import { signOutgoing } from "./sign-outgoing.ts";
 
 /** Providers give receivers 3 to 30 s; an agent's turn waits for this one. */
@@ -63,7 +62,9 @@ export class OutgoingWebhooks implements OutgoingSender {
     const agent = {
       keepAlive: true,
       maxSockets: MAX_SOCKETS_PER_HOST,
-      lookup: checkedLookup(options.lookup ?? systemLookup, options.allowPrivateHosts),
+      lookup: options.allowPrivateHosts
+        ? (options.lookup ?? systemLookup)
+        : createPublicLookup(options.lookup ?? systemLookup, privateHost),
     };
     this.#http = new HttpAgent(agent);
     this.#https = new HttpsAgent(agent);
@@ -102,9 +103,7 @@ export class OutgoingWebhooks implements OutgoingSender {
     }
     if (url.username !== "" || url.password !== "")
       throw refused("the URL must not hold a user name or password");
-    const host = url.hostname.replace(/^\[|\]$/g, "");
-    if (!this.#options.allowPrivateHosts && isIP(host) !== 0 && isPrivateAddress(host))
-      throw privateHost(url.hostname);
+    if (!this.#options.allowPrivateHosts && isPrivateHost(url.hostname)) throw privateHost(url.hostname);
     return url;
   }
 
@@ -131,22 +130,6 @@ function drain(response: IncomingMessage, done: () => void): void {
   });
   response.once("error", done);
   response.once("close", done);
-}
-
-/** A look-up that hands the connection only addresses it has judged. One private answer among several refuses the name. */
-function checkedLookup(lookup: typeof systemLookup, allowPrivateHosts: boolean): LookupFunction {
-  return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
-      if (error !== null) return callback(error, "", 0);
-      if (!allowPrivateHosts && addresses.some(({ address }) => isPrivateAddress(address))) {
-        return callback(privateHost(hostname), "", 0);
-      }
-      if (options.all === true) return callback(null, addresses);
-      const [first] = addresses;
-      if (first === undefined) return callback(new Error(`no address for ${hostname}`), "", 0);
-      return callback(null, first.address, first.family);
-    });
-  };
 }
 
 function refused(message: string): OutgoingWebhookError {

@@ -30,7 +30,8 @@ export interface WebhooksParts {
 
 export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   const { clock, logger, database, agents } = parts;
-  const config = parts.config.file.webhooks;
+  const { webhooks, listener } = parts.config.file;
+  const config = { ...webhooks, publicUrl: webhooks.publicUrl ?? listener.publicUrl };
   const sources = createSources(config, parts.config.environment);
   const generic = sources.get("generic");
   if (generic === undefined) throw new Error("the generic source is built in");

@@ -9,6 +9,7 @@ import type {
   CallOrder,
   CallPatch,
   CallRanges,
+  CallRow,
   GatewayRef,
 } from "../../storage/ports/call-log.ts";
 import { ORDER_KEYS } from "./filter-keys.ts";
@@ -175,10 +176,10 @@ export function callLogRoutes(parts: CallLogRouteParts): Route[] {
       access: "gateway.read",
       summary: `The ${side} body of a stored call, as it was sent; not in the envelope.`,
       handler: async ({ params }): Promise<Reply> => {
-        const body = await callLog.body(gatewayOf(params), params["id"] ?? "", side);
-        if (body === null) {
-          throw new SignalboxError("not_found", { message: `No ${side} body is stored for this call` });
-        }
+        const gateway = gatewayOf(params);
+        const id = params["id"] ?? "";
+        const body = await callLog.body(gateway, id, side);
+        if (body === null) throw bodyMissing(await callLog.get(gateway, id), side);
         return {
           // Stored bodies come from strangers and are served from the origin of the dashboard: a browser must not run them.
           headers: {
@@ -195,6 +196,16 @@ export function callLogRoutes(parts: CallLogRouteParts): Route[] {
 
 function servableType(contentType: string): string {
   return /^[\x21-\x7e][\x20-\x7e]*$/.test(contentType) ? contentType : "application/octet-stream";
+}
+
+function bodyMissing(row: CallRow | null, side: BodySide): SignalboxError {
+  const wasStored = side === "request" ? row?.hasRequestBody : row?.hasResponseBody;
+  return new SignalboxError("not_found", {
+    message:
+      wasStored === true
+        ? `The ${side} body of this call was removed, to keep stored calls within gateway.logs.maxTotalBytes`
+        : `No ${side} body is stored for this call`,
+  });
 }
 
 function callMissing(): SignalboxError {

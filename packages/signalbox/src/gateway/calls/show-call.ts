@@ -49,6 +49,9 @@ export const callDetail = callResult.extend({
   request_head_complete: z.boolean().optional(),
   response_head: z.string().optional(),
   response_head_complete: z.boolean().optional(),
+  /** Present and true when the body had been stored and was removed to keep the log within its size. */
+  request_body_removed: z.literal(true).optional(),
+  response_body_removed: z.literal(true).optional(),
 });
 
 export function showCall(row: CallRow): z.input<typeof callResult> {
@@ -104,6 +107,8 @@ export function showCallDetail(
           response_head: headText(response),
           response_head_complete: isWholeHead(response, row.responseBytes),
         }),
+    ...(row.hasRequestBody && request === null ? { request_body_removed: true } : {}),
+    ...(row.hasResponseBody && response === null ? { response_body_removed: true } : {}),
   };
 }
 

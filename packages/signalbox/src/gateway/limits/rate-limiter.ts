@@ -1,13 +1,14 @@
 /**
  * Counts the calls of one gateway. Taking is one synchronous step, so however many calls arrive together, no more than the limit
- * pass. Counts live in memory: a restart begins with empty windows.
+ * pass. Counts live in memory: a restart begins with empty windows. `now` must not step back by more than rounding; callers
+ * use a steady clock.
  */
 export interface RateLimiter {
   /** Null when the call may pass (and is counted); else the milliseconds after which one may. */
   take(now: number): number | null;
 }
 
-/** Windows aligned to the clock: at most `limit` calls from one multiple of the interval to the next. */
+/** Windows aligned to the clock as it was when the process started: at most `limit` calls from one multiple of the interval to the next. */
 export class FixedWindowLimiter implements RateLimiter {
   readonly #limit: number;
   readonly #intervalMs: number;
@@ -21,7 +22,7 @@ export class FixedWindowLimiter implements RateLimiter {
 
   take(now: number): number | null {
     const window = Math.floor(now / this.#intervalMs);
-    // A clock that steps back stays in the window it had reached: going back would count the same time twice.
+    // Going back to an earlier window would count the same time twice.
     if (window > this.#window) {
       this.#window = window;
       this.#count = 0;

@@ -1,4 +1,9 @@
-/** The rate limit of every gateway that has one. A change of the limit begins a new count, any other change of settings does not. */
+/**
+ * The rate limit of every gateway that has one. A change of the limit begins a new count, any other change of settings does not.
+ *
+ * Time comes from a clock that only grows: with the system's, a day that was set by mistake and taken back would leave a limited
+ * gateway shut for that day.
+ */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Gateway } from "../settings/gateway.ts";
@@ -11,18 +16,18 @@ interface Entry {
 }
 
 export class RateLimits {
-  readonly #clock: Clock;
+  readonly #steadyClock: Clock;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(steadyClock: Clock) {
+    this.#steadyClock = steadyClock;
   }
 
   /** Counts a call; throws `gateway_rate_limited` with `retry-after` when the gateway's limit is reached. */
   take(gateway: Gateway): void {
     const { rate_limiting_limit: limit, rate_limiting_interval: interval } = gateway.settings;
     if (limit === null || limit === 0 || interval === null || interval === 0) return;
-    const waitMs = this.#limiterOf(gateway, limit, interval).take(this.#clock.now());
+    const waitMs = this.#limiterOf(gateway, limit, interval).take(this.#steadyClock.now());
     if (waitMs === null) return;
     throw new SignalboxError("gateway_rate_limited", {
       headers: { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))) },

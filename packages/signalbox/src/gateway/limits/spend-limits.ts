@@ -9,6 +9,8 @@
  *    nothing through. Only then can a limit be passed, by one call.
  * 3. Calls whose price is unknown neither reserve nor count: there is no number to compare.
  * 4. Settled amounts are written to the database every second and when the service stops; what `kill -9` can lose is that second.
+ *    Amounts that could not be written wait for the next second; none is dropped.
+ * 5. What a deleted gateway spent does not count for a later one of the same name, whatever was still running or waiting to be written.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -16,7 +18,8 @@ import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendRule } from "../settings/gateway-settings.ts";
-import { SpendBucket } from "./spend-bucket.ts";
+import { RuleBuckets } from "./rule-buckets.ts";
+import type { SpendBucket } from "./spend-bucket.ts";
 
 export interface SpendRequest {
   readonly gateway: Gateway;
@@ -36,42 +39,76 @@ export interface SpendReservation {
   settle(cost: number | null): void;
 }
 
+export interface SpendLimitsParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Amounts could not be written and will be tried again. */
+  readonly onError: (error: unknown) => void;
+}
+
 const FLUSH_MS = 1000;
+/** Rows of windows that are over harm nobody; this keeps them few. */
+const CLEAN_MS = 60_000;
 const MICRO = 1_000_000;
 
 interface Unwritten {
   readonly gateway: Gateway;
+  readonly rules: RuleBuckets;
   readonly bucket: string;
   readonly slot: number;
+  readonly endsAt: number;
   amount: number;
 }
 
-export class SpendLimits {
-  readonly #database: Database;
-  readonly #clock: Clock;
-  readonly #buckets = new Map<string, SpendBucket>();
-  readonly #unwritten = new Map<string, Unwritten>();
-  #timer: NodeJS.Timeout | undefined;
+interface Held {
+  readonly rules: RuleBuckets;
+  readonly name: string;
+  readonly bucket: SpendBucket;
+}
 
-  constructor(database: Database, clock: Clock) {
-    this.#database = database;
-    this.#clock = clock;
+export class SpendLimits {
+  readonly #parts: SpendLimitsParts;
+  /** By gateway, then by what of a rule makes its count another one. */
+  readonly #gateways = new Map<string, Map<string, RuleBuckets>>();
+  #unwritten = new Map<string, Unwritten>();
+  #timer: NodeJS.Timeout | undefined;
+  #flushing: Promise<void> | null = null;
+  #cleanedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: SpendLimitsParts) {
+    this.#parts = parts;
   }
 
   async start(gateways: { find(accountId: string, id: string): Gateway | undefined }): Promise<void> {
-    const rows = await this.#database.all<SpendRow>(sql`SELECT * FROM gateway_spend`);
+    const now = this.#parts.clock.now();
+    await this.#removeEnded(now);
+    const rows = await this.#parts.database.all<SpendRow>(sql`SELECT * FROM gateway_spend`);
+    const misplaced: SpendRow[] = [];
     for (const row of rows) {
       const gateway = gateways.find(row.account_id, row.gateway_id);
       const ruleId = row.bucket.split(" ", 1)[0];
       const rule = gateway?.settings.spend_limits?.rules.find(({ id }) => id === ruleId);
       if (gateway === undefined || rule === undefined) continue;
-      this.#bucketOf(gateway, rule, row.bucket).add(row.slot_start, row.micro_dollars);
+      const rules = this.#rulesOf(gateway, rule);
+      const { name, bucket } = rules.restore(row.bucket, now);
+      const isAhead = row.slot_start > bucket.slotOf(now);
+      if (isAhead || bucket.endOf(row.slot_start) <= now) misplaced.push(row);
+      else bucket.add(row.slot_start, row.micro_dollars);
+      // The clock ran ahead and was set right: from here on the amount belongs to the present.
+      if (isAhead) this.#spend(gateway, { rules, name, bucket }, row.micro_dollars);
     }
-    this.#timer = setInterval(() => void this.flush(), FLUSH_MS).unref();
+    await this.#remove(misplaced);
+    this.#sweep(now);
+    this.#timer = setInterval(() => {
+      // Reported by flush; the next second tries again.
+      this.flush().catch(() => undefined);
+    }, FLUSH_MS).unref();
   }
 
+  /** Rejects when the last amounts could not be written. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    await this.#flushing?.catch(() => undefined);
     await this.flush();
   }
 
@@ -79,82 +116,180 @@ export class SpendLimits {
   reserve(request: SpendRequest): SpendReservation | null {
     const limits = request.gateway.settings.spend_limits;
     if (limits === null || !limits.enabled || limits.rules.length === 0) return null;
-    const now = this.#clock.now();
+    const now = this.#parts.clock.now();
     const amount = request.estimate === null ? 0 : Math.ceil(request.estimate * MICRO);
     const metadata = parseMetadata(request.metadata);
-    const held: { key: string; bucket: SpendBucket }[] = [];
+    const held: Held[] = [];
+    let refusal: Refusal | null = null;
     for (const rule of limits.rules) {
-      const key = rule.enabled ? bucketKey(rule, request, metadata) : null;
-      if (key === null) continue;
-      const bucket = this.#bucketOf(request.gateway, rule, key);
-      this.#check(rule, bucket, amount, request, now);
-      held.push({ key, bucket });
+      const place = rule.enabled ? placeIn(rule, request, metadata) : null;
+      if (place === null) continue;
+      const rules = this.#rulesOf(request.gateway, rule);
+      const { name, bucket } = rules.find(place.partition, now);
+      const refused = refusalOf(rule, bucket, amount, request, now);
+      // Of several rules the one that takes longest says when to come back.
+      if (refused !== null && refused.waitMs > (refusal?.waitMs ?? -1)) refusal = refused;
+      held.push({ rules, name, bucket });
     }
+    if (refusal !== null) throw toError(refusal, request);
     if (held.length === 0) return null;
     for (const { bucket } of held) bucket.reserve(amount);
     return {
       settle: (cost) => {
-        for (const { key, bucket } of held) {
-          bucket.release(amount);
-          if (cost !== null && cost > 0) this.#spend(request.gateway, key, bucket, Math.ceil(cost * MICRO));
+        for (const place of held) {
+          place.bucket.release(amount);
+          if (cost !== null && cost > 0) this.#spend(request.gateway, place, Math.ceil(cost * MICRO));
         }
       },
     };
   }
 
-  async flush(): Promise<void> {
-    const entries = [...this.#unwritten.values()];
-    if (entries.length === 0) return;
-    this.#unwritten.clear();
-    await this.#database.transaction(async (tx) => {
-      for (const { gateway, bucket, slot, amount } of entries) {
+  /** The gateway is gone; its rows went with its own. */
+  forget(gateway: Gateway): void {
+    const key = keyOf(gateway);
+    for (const rules of this.#gateways.get(key)?.values() ?? []) rules.isForgotten = true;
+    this.#gateways.delete(key);
+    for (const [id, entry] of this.#unwritten) if (keyOf(entry.gateway) === key) this.#unwritten.delete(id);
+  }
+
+  /** Writes what was settled since the last time; one at a time, so that a slow database is not given the same work twice. */
+  flush(): Promise<void> {
+    this.#flushing ??= this.#flush().finally(() => (this.#flushing = null));
+    return this.#flushing;
+  }
+
+  async #flush(): Promise<void> {
+    const now = this.#parts.clock.now();
+    const taken = this.#unwritten;
+    this.#unwritten = new Map();
+    try {
+      if (taken.size > 0) await this.#write([...taken.values()]);
+      if (Math.abs(now - this.#cleanedAt) >= CLEAN_MS) {
+        await this.#removeEnded(now);
+        this.#sweep(now);
+      }
+    } catch (error) {
+      this.#parts.onError(error);
+      throw error;
+    }
+  }
+
+  async #write(entries: readonly Unwritten[]): Promise<void> {
+    try {
+      await this.#parts.database.transaction(async (tx) => {
+        for (const { gateway, bucket, slot, endsAt, amount } of entries) {
+          // Only for the gateway that spent it: another of that name was created at another time.
+          await tx.run(
+            sql`INSERT INTO gateway_spend (account_id, gateway_id, bucket, slot_start, ends_at, micro_dollars)
+                SELECT account_id, id, CAST(${bucket} AS TEXT), CAST(${slot} AS BIGINT), CAST(${endsAt} AS BIGINT),
+                       CAST(${amount} AS BIGINT)
+                FROM gateway WHERE account_id = ${gateway.accountId} AND id = ${gateway.id} AND created_at = ${gateway.createdAt}
+                ON CONFLICT (account_id, gateway_id, bucket, slot_start)
+                DO UPDATE SET micro_dollars = gateway_spend.micro_dollars + excluded.micro_dollars,
+                              ends_at = excluded.ends_at`,
+          );
+        }
+      });
+    } catch (error) {
+      for (const entry of entries) this.#keep(entry);
+      throw error;
+    }
+  }
+
+  async #removeEnded(now: number): Promise<void> {
+    await this.#parts.database.run(sql`DELETE FROM gateway_spend WHERE ends_at <= ${now}`);
+    this.#cleanedAt = now;
+  }
+
+  async #remove(rows: readonly SpendRow[]): Promise<void> {
+    if (rows.length === 0) return;
+    await this.#parts.database.transaction(async (tx) => {
+      for (const row of rows) {
         await tx.run(
-          sql`INSERT INTO gateway_spend (account_id, gateway_id, bucket, slot_start, micro_dollars)
-              SELECT account_id, id, CAST(${bucket} AS TEXT), CAST(${slot} AS BIGINT), CAST(${amount} AS BIGINT) FROM gateway
-              WHERE account_id = ${gateway.accountId} AND id = ${gateway.id}
-              ON CONFLICT (account_id, gateway_id, bucket, slot_start)
-              DO UPDATE SET micro_dollars = gateway_spend.micro_dollars + excluded.micro_dollars`,
+          sql`DELETE FROM gateway_spend WHERE account_id = ${row.account_id} AND gateway_id = ${row.gateway_id}
+              AND bucket = ${row.bucket} AND slot_start = ${row.slot_start}`,
         );
       }
-      // Windows are at most a year; what is older counts for no rule.
-      await tx.run(
-        sql`DELETE FROM gateway_spend WHERE slot_start < ${this.#clock.now() - 2 * 366 * 86_400_000}`,
-      );
     });
   }
 
-  #check(rule: SpendRule, bucket: SpendBucket, amount: number, request: SpendRequest, now: number): void {
-    if (request.estimate === null) return;
-    const limit = rule.limit * MICRO;
-    const spent = bucket.spent(now);
-    const fits = spent + bucket.reserved + amount <= limit;
-    const mayRunAlone = !request.isBounded && bucket.reserved === 0 && spent < limit;
-    if (fits || mayRunAlone) return;
-    const retryAfter = Math.ceil((spent < limit ? 1000 : bucket.msUntilRelief(now)) / 1000);
-    throw new SignalboxError("gateway_spend_limit", {
-      message: `Spend limit exceeded: rule ${rule.id} allows $${rule.limit} per ${rule.window} s (${rule.technique}), provider ${request.provider}, model ${request.model}`,
-      headers: { "retry-after": String(retryAfter) },
-    });
-  }
-
-  #spend(gateway: Gateway, key: string, bucket: SpendBucket, amount: number): void {
-    const slot = bucket.slotOf(this.#clock.now());
-    bucket.add(slot, amount);
-    const id = `${gateway.accountId}/${gateway.id}/${slot}/${key}`;
-    const waiting = this.#unwritten.get(id);
-    if (waiting === undefined) this.#unwritten.set(id, { gateway, bucket: key, slot, amount });
-    else waiting.amount += amount;
-  }
-
-  #bucketOf(gateway: Gateway, rule: SpendRule, key: string): SpendBucket {
-    const id = `${gateway.accountId}/${gateway.id}/${key} ${rule.window} ${rule.technique}`;
-    let bucket = this.#buckets.get(id);
-    if (bucket === undefined) {
-      bucket = new SpendBucket(rule.window * 1000, rule.technique);
-      this.#buckets.set(id, bucket);
+  #sweep(now: number): void {
+    for (const [key, ofGateway] of this.#gateways) {
+      for (const [id, rules] of ofGateway) {
+        rules.sweep(now);
+        if (rules.size === 0) ofGateway.delete(id);
+      }
+      if (ofGateway.size === 0) this.#gateways.delete(key);
     }
-    return bucket;
   }
+
+  #spend(gateway: Gateway, { rules, name, bucket }: Held, amount: number): void {
+    const slot = bucket.slotOf(this.#parts.clock.now());
+    bucket.add(slot, amount);
+    this.#keep({ gateway, rules, bucket: name, slot, endsAt: bucket.endOf(slot), amount });
+  }
+
+  #keep(entry: Unwritten): void {
+    if (entry.rules.isForgotten) return;
+    const id = `${keyOf(entry.gateway)}/${entry.slot}/${entry.bucket}`;
+    const waiting = this.#unwritten.get(id);
+    if (waiting === undefined) this.#unwritten.set(id, entry);
+    else waiting.amount += entry.amount;
+  }
+
+  #rulesOf(gateway: Gateway, rule: SpendRule): RuleBuckets {
+    const key = keyOf(gateway);
+    let ofGateway = this.#gateways.get(key);
+    if (ofGateway === undefined) {
+      ofGateway = new Map();
+      this.#gateways.set(key, ofGateway);
+    }
+    const id = `${rule.id} ${rule.window} ${rule.technique}`;
+    let rules = ofGateway.get(id);
+    if (rules === undefined) {
+      rules = new RuleBuckets(rule);
+      ofGateway.set(id, rules);
+    }
+    return rules;
+  }
+}
+
+interface Refusal {
+  readonly rule: SpendRule;
+  /** Until waiting helps; infinite when it does not. */
+  readonly waitMs: number;
+}
+
+/** Running calls may end at any moment, and mostly below what they reserved: their reservations are not waited for. */
+const SOON_MS = 1000;
+
+/** Null when the bucket has the money. */
+function refusalOf(
+  rule: SpendRule,
+  bucket: SpendBucket,
+  amount: number,
+  request: SpendRequest,
+  now: number,
+): Refusal | null {
+  if (request.estimate === null) return null;
+  const limit = rule.limit * MICRO;
+  const spent = bucket.spent(now);
+  const fits = spent + bucket.reserved + amount <= limit;
+  const mayRunAlone = !request.isBounded && bucket.reserved === 0 && spent < limit;
+  if (fits || mayRunAlone) return null;
+  // Alone it may run as soon as anything is left; else when there is room for all it may cost.
+  const allowed = request.isBounded ? limit - amount : Math.ceil(limit) - 1;
+  const waitMs = allowed < 0 ? Number.POSITIVE_INFINITY : bucket.msUntilSpentIs(allowed, now);
+  return { rule, waitMs: Math.max(waitMs, SOON_MS) };
+}
+
+function toError({ rule, waitMs }: Refusal, request: SpendRequest): SignalboxError {
+  const canWait = Number.isFinite(waitMs);
+  const why = canWait ? "" : "; this call alone may cost more than that";
+  return new SignalboxError("gateway_spend_limit", {
+    message: `Spend limit exceeded: rule ${rule.id} allows $${rule.limit} per ${rule.window} s (${rule.technique}), provider ${request.provider}, model ${request.model}${why}`,
+    ...(canWait ? { headers: { "retry-after": String(Math.ceil(waitMs / 1000)) } } : {}),
+  });
 }
 
 type MetadataValue = string | number | boolean | null;
@@ -167,12 +302,12 @@ interface SpendRow {
   readonly micro_dollars: number;
 }
 
-/** Which bucket of the rule a call belongs to; null when the rule does not speak of it. */
-function bucketKey(
+/** Which of the rule's buckets a call belongs to; null when the rule does not speak of it. */
+function placeIn(
   rule: SpendRule,
   request: SpendRequest,
   metadata: Readonly<Record<string, MetadataValue>>,
-): string | null {
+): { readonly partition: string | null } | null {
   if (rule.provider !== undefined && !rule.provider.values.includes(request.provider)) return null;
   if (rule.model !== undefined && !rule.model.values.includes(request.model)) return null;
   const parts: unknown[] = [];
@@ -181,9 +316,13 @@ function bucketKey(
     if (condition.mode === "partition") parts.push([name, value ?? null]);
     else if (value === undefined || !condition.values.includes(String(value))) return null;
   }
-  return parts.length === 0 ? rule.id : `${rule.id} ${JSON.stringify(parts)}`;
+  return { partition: parts.length === 0 ? null : JSON.stringify(parts) };
 }
 
 function parseMetadata(text: string | null): Readonly<Record<string, MetadataValue>> {
   return text === null ? {} : (JSON.parse(text) as Record<string, MetadataValue>);
+}
+
+function keyOf(gateway: Gateway): string {
+  return `${gateway.accountId}/${gateway.id}`;
 }

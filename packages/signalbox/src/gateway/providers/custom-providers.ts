@@ -1,25 +1,42 @@
-/** Providers that an account defines for itself, reached as `custom-<slug>`: the database is the truth, memory is what calls look at. */
-import { isIP } from "node:net";
+/**
+ * Providers that an account defines for itself, reached as `custom-<slug>`: the database is the truth, memory is what calls look at.
+ *
+ * A provider whose headers cannot be opened (another encryption key) stays listed and refuses calls; the others serve.
+ */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import { isPrivateAddress } from "../../core/private-address.ts";
+import { isPrivateHost } from "../../core/public-host.ts";
+import type { Sealing } from "../../core/sealing.ts";
 import { ulid } from "../../core/ulid.ts";
-import type { Database } from "../../storage/ports/database.ts";
+import type { Database, Queryable } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import { createProvider } from "./create-provider.ts";
 import type { Provider } from "./provider.ts";
 import { CUSTOM_PREFIX, ruleForBase } from "./provider-directory.ts";
+import {
+  findStored,
+  HIDDEN,
+  isSameAddress,
+  openHeader,
+  parseHeaders,
+  type SecretHeader,
+  sealHeader,
+} from "./secret-headers.ts";
 
 export interface CustomProviderDetails {
   readonly name: string;
   readonly base_url: string;
   readonly description: string;
   readonly enable: boolean;
-  /** JSON object of headers that go with every request, serialised. */
-  readonly headers: string;
   readonly link: string;
   readonly logo: string;
   readonly position: number;
+}
+
+/** As a request has them. */
+export interface GivenDetails extends CustomProviderDetails {
+  /** JSON object of headers that go with every request, serialised. */
+  readonly headers: string;
 }
 
 export interface CustomProvider {
@@ -27,43 +44,54 @@ export interface CustomProvider {
   readonly accountId: string;
   readonly slug: string;
   readonly details: CustomProviderDetails;
+  readonly headers: readonly SecretHeader[];
   readonly createdAt: number;
   readonly modifiedAt: number;
 }
 
+export interface CustomProvidersParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly mayBePrivate: boolean;
+  readonly sealing: Sealing;
+  /** Told at the start of each provider whose headers cannot be opened. */
+  readonly onUnreadable: (provider: CustomProvider) => void;
+}
+
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const FORBIDDEN_HEADERS = new Set([
-  "connection",
-  "content-length",
-  "host",
-  "transfer-encoding",
-  "upgrade",
-  "te",
-]);
 
 export class CustomProviders {
-  readonly #database: Database;
-  readonly #clock: Clock;
-  readonly #mayBePrivate: boolean;
+  readonly #parts: CustomProvidersParts;
   readonly #byId = new Map<string, CustomProvider>();
+  /** Those that calls can use, and those they are refused for. */
   readonly #providers = new Map<string, Provider>();
+  readonly #origins = new Map<string, string>();
 
-  constructor(database: Database, clock: Clock, mayBePrivate: boolean) {
-    this.#database = database;
-    this.#clock = clock;
-    this.#mayBePrivate = mayBePrivate;
+  constructor(parts: CustomProvidersParts) {
+    this.#parts = parts;
   }
 
+  /** Headers that are stored as plain text, or sealed with a key that was replaced, are sealed with the key in use. */
   async load(): Promise<void> {
-    const rows = await this.#database.all<CustomProviderRow>(sql`SELECT * FROM custom_provider`);
-    for (const row of rows) this.#put(fromRow(row));
+    const rows = await this.#parts.database.all<CustomProviderRow>(sql`SELECT * FROM custom_provider`);
+    const loaded = rows.map((row) => this.#fromRow(row));
+    if (loaded.some(({ isUpToDate }) => !isUpToDate)) {
+      await this.#writeAnew(loaded.map(({ provider }) => provider));
+    }
+    for (const { provider } of loaded) {
+      this.#put(provider);
+      if (!isReadable(provider)) this.#parts.onUnreadable(provider);
+    }
   }
 
   /** For calls: the enabled provider with this slug. */
   findProvider(accountId: string, slug: string): Provider | undefined {
     return this.#providers.get(`${accountId}/${slug}`);
+  }
+
+  /** Scheme, host and port of the provider with this slug. */
+  originOf(accountId: string, slug: string): string | undefined {
+    return this.#origins.get(`${accountId}/${slug}`);
   }
 
   /** By position, then by name. */
@@ -75,124 +103,192 @@ export class CustomProviders {
 
   get(accountId: string, id: string): CustomProvider {
     const found = this.#byId.get(id);
-    if (found?.accountId !== accountId) {
-      throw new SignalboxError("not_found", { message: "Custom provider not found" });
-    }
+    if (found?.accountId !== accountId) throw missing();
     return found;
   }
 
-  async create(accountId: string, slug: string, details: CustomProviderDetails): Promise<CustomProvider> {
+  async create(accountId: string, slug: string, given: GivenDetails): Promise<CustomProvider> {
     if (!SLUG.test(slug)) throw invalid("slug must be 1 to 63 lower-case letters, digits and -");
+    const { headers: headerText, ...details } = given;
     this.#check(details);
-    const now = this.#clock.now();
+    const now = this.#parts.clock.now();
+    const id = ulid(now).toLowerCase();
     const provider: CustomProvider = {
-      id: ulid(now).toLowerCase(),
+      id,
       accountId,
       slug,
       details,
+      headers: this.#toStored({ id, details, headers: [] }, details.base_url, headerText).headers,
       createdAt: now,
       modifiedAt: now,
     };
-    const { changes } = await this.#database.run(
-      sql`INSERT INTO custom_provider (id, account_id, slug, details, created_at, modified_at)
-          VALUES (${provider.id}, ${accountId}, ${slug}, ${JSON.stringify(details)}, ${now}, ${now})
-          ON CONFLICT (account_id, slug) DO NOTHING`,
-    );
-    if (changes === 0)
+    if (!(await insert(this.#parts.database, provider))) {
       throw new SignalboxError("conflict", { message: `custom provider ${slug} already exists` });
+    }
     this.#put(provider);
     return provider;
   }
 
+  /** `dropped` names the headers whose stored values did not follow the provider to another address. */
   async update(
     accountId: string,
     id: string,
-    wanted: Partial<CustomProviderDetails>,
-  ): Promise<CustomProvider> {
+    { headers: headerText, ...wanted }: Partial<GivenDetails>,
+  ): Promise<{ readonly provider: CustomProvider; readonly dropped: readonly string[] }> {
     const before = this.get(accountId, id);
     const details = { ...before.details, ...wanted };
     this.#check(details);
-    const after = { ...before, details, modifiedAt: this.#clock.now() };
-    await this.#database.run(
-      sql`UPDATE custom_provider SET details = ${JSON.stringify(details)}, modified_at = ${after.modifiedAt} WHERE id = ${id}`,
+    const { headers, dropped } = this.#toStored(before, details.base_url, headerText);
+    const provider = { ...before, details, headers, modifiedAt: this.#parts.clock.now() };
+    const { changes } = await this.#parts.database.run(
+      sql`UPDATE custom_provider SET details = ${toStoredText(provider)}, modified_at = ${provider.modifiedAt} WHERE id = ${id}`,
     );
-    this.#put(after);
-    return after;
+    if (changes === 0) throw missing();
+    this.#put(provider);
+    return { provider, dropped };
   }
 
   async delete(accountId: string, id: string): Promise<CustomProvider> {
     const provider = this.get(accountId, id);
+    await this.#parts.database.run(sql`DELETE FROM custom_provider WHERE id = ${id}`);
     this.#byId.delete(id);
     this.#providers.delete(`${accountId}/${provider.slug}`);
-    await this.#database.run(sql`DELETE FROM custom_provider WHERE id = ${id}`);
+    this.#origins.delete(`${accountId}/${provider.slug}`);
     return provider;
   }
 
+  /** The headers after a change to `baseUrl` and `headerText`; undefined text leaves them as they are, as far as the address does. */
+  #toStored(
+    before: Pick<CustomProvider, "id" | "details" | "headers">,
+    baseUrl: string,
+    headerText: string | undefined,
+  ): { headers: SecretHeader[]; dropped: string[] } {
+    const owner = { providerId: before.id, baseUrl };
+    const staysPut = isSameAddress(before.details.base_url, baseUrl);
+    const wanted =
+      headerText === undefined
+        ? new Map(before.headers.map(({ name }) => [name, HIDDEN]))
+        : parseHeaders(headerText);
+    const headers: SecretHeader[] = [];
+    const dropped: string[] = [];
+    for (const [name, value] of wanted) {
+      if (value !== HIDDEN) headers.push(sealHeader(this.#parts.sealing, owner, name, value));
+      else {
+        const stored = findStored(before.headers, name);
+        if (staysPut) headers.push(stored);
+        else dropped.push(name);
+      }
+    }
+    return { headers, dropped };
+  }
+
+  #fromRow(row: CustomProviderRow): { provider: CustomProvider; isUpToDate: boolean } {
+    const {
+      sealed_headers: sealed = {},
+      headers: plain = "",
+      ...details
+    } = JSON.parse(row.details) as StoredDetails;
+    const owner = { providerId: row.id, baseUrl: details.base_url };
+    const { sealing } = this.#parts;
+    let isUpToDate = plain === "";
+    const headers = [...parseHeaders(plain)].map(([name, value]) => sealHeader(sealing, owner, name, value));
+    for (const [name, text] of Object.entries(sealed)) {
+      const { header, isCurrentKey } = openHeader(sealing, owner, name, text);
+      const mustSeal = !isCurrentKey && header.value !== null;
+      headers.push(mustSeal ? sealHeader(sealing, owner, name, header.value.reveal()) : header);
+      isUpToDate &&= isCurrentKey;
+    }
+    return {
+      provider: {
+        id: row.id,
+        accountId: row.account_id,
+        slug: row.slug,
+        details,
+        headers,
+        createdAt: row.created_at,
+        modifiedAt: row.modified_at,
+      },
+      isUpToDate,
+    };
+  }
+
+  /**
+   * All rows of the table: SQLite leaves old copies of a row in unused parts of the table's pages, and only pages that are given up whole
+   * are wiped.
+   */
+  async #writeAnew(providers: readonly CustomProvider[]): Promise<void> {
+    const isSqlite = this.#parts.database.engine === "sqlite";
+    await this.#parts.database.transaction(async (tx) => {
+      if (isSqlite) await tx.run(sql`PRAGMA secure_delete = ON`);
+      await tx.run(sql`DELETE FROM custom_provider`);
+      for (const provider of providers) await insert(tx, provider);
+      if (isSqlite) await tx.run(sql`PRAGMA secure_delete = OFF`);
+    });
+  }
+
   #put(provider: CustomProvider): void {
-    const { accountId, slug, details } = provider;
+    const { accountId, slug, details, headers } = provider;
     this.#byId.set(provider.id, provider);
+    this.#origins.set(`${accountId}/${slug}`, new URL(details.base_url).origin);
     this.#providers.delete(`${accountId}/${slug}`);
     if (!details.enable) return;
-    this.#providers.set(
-      `${accountId}/${slug}`,
-      createProvider(
-        { slug: CUSTOM_PREFIX + slug, baseUrl: details.base_url, rule: ruleForBase(details.base_url) },
-        {
-          mayBePrivate: this.#mayBePrivate,
-          extraHeaderLines: Object.entries(parseHeaders(details.headers))
-            .map(([name, value]) => `${name}: ${value}\r\n`)
-            .join(""),
-        },
-      ),
+    const usable = createProvider(
+      { slug: CUSTOM_PREFIX + slug, baseUrl: details.base_url, rule: ruleForBase(details.base_url) },
+      {
+        mayBePrivate: this.#parts.mayBePrivate,
+        extraHeaderLines: headers.map(({ name, value }) => `${name}: ${value?.reveal() ?? ""}\r\n`).join(""),
+      },
     );
+    this.#providers.set(`${accountId}/${slug}`, isReadable(provider) ? usable : refusing(usable));
   }
 
   #check(details: CustomProviderDetails): void {
     const url = URL.canParse(details.base_url) ? new URL(details.base_url) : null;
-    if (url === null || !(url.protocol === "https:" || (this.#mayBePrivate && url.protocol === "http:"))) {
+    const { mayBePrivate } = this.#parts;
+    if (url === null || !(url.protocol === "https:" || (mayBePrivate && url.protocol === "http:"))) {
       throw invalid("base_url must be an https:// address");
     }
     if (url.search !== "" || url.hash !== "" || url.username !== "" || url.password !== "") {
       throw invalid("base_url must not hold a query, fragment or credentials");
     }
     // Names are judged when they are resolved; an address, or a name that is local by definition, can be judged now.
-    const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-    if (
-      !this.#mayBePrivate &&
-      ((isIP(host) !== 0 && isPrivateAddress(host)) || /(^|\.)localhost$/i.test(host))
-    ) {
-      throw invalid("base_url must be a public address");
-    }
-    parseHeaders(details.headers);
+    if (!mayBePrivate && isPrivateHost(url.hostname)) throw invalid("base_url must be a public address");
   }
 }
 
-function parseHeaders(text: string): Record<string, string> {
-  if (text === "") return {};
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw invalid("headers must be a JSON object, serialised");
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw invalid("headers must be a JSON object, serialised");
-  }
-  for (const [name, header] of Object.entries(value)) {
-    if (
-      !HEADER_NAME.test(name) ||
-      typeof header !== "string" ||
-      !HEADER_VALUE.test(header) ||
-      FORBIDDEN_HEADERS.has(name.toLowerCase())
-    ) {
-      throw invalid(`headers.${name.slice(0, 64)} is not a header that can be sent`);
-    }
-  }
-  return value as Record<string, string>;
+/** False when the account has one with this slug. */
+async function insert(database: Queryable, provider: CustomProvider): Promise<boolean> {
+  const { id, accountId, slug, createdAt, modifiedAt } = provider;
+  const { changes } = await database.run(
+    sql`INSERT INTO custom_provider (id, account_id, slug, details, created_at, modified_at)
+        VALUES (${id}, ${accountId}, ${slug}, ${toStoredText(provider)}, ${createdAt}, ${modifiedAt})
+        ON CONFLICT (account_id, slug) DO NOTHING`,
+  );
+  return changes > 0;
+}
+
+function isReadable(provider: CustomProvider): boolean {
+  return provider.headers.every(({ value }) => value !== null);
+}
+
+/** Called without its headers, the provider would answer something that looks like its own fault. */
+function refusing(provider: Provider): Provider {
+  return {
+    ...provider,
+    locate() {
+      throw new SignalboxError("gateway_provider_unreachable", {
+        message: `The stored headers of ${provider.slug} cannot be read with the service's encryption key`,
+      });
+    },
+  };
 }
 
 function invalid(message: string): SignalboxError {
   return new SignalboxError("invalid_request", { message });
+}
+
+function missing(): SignalboxError {
+  return new SignalboxError("not_found", { message: "Custom provider not found" });
 }
 
 interface CustomProviderRow {
@@ -204,13 +300,16 @@ interface CustomProviderRow {
   readonly modified_at: number;
 }
 
-function fromRow(row: CustomProviderRow): CustomProvider {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    slug: row.slug,
-    details: JSON.parse(row.details) as CustomProviderDetails,
-    createdAt: row.created_at,
-    modifiedAt: row.modified_at,
+interface StoredDetails extends CustomProviderDetails {
+  readonly sealed_headers?: Readonly<Record<string, string>>;
+  /** Serialised plain headers, from before they were sealed. */
+  readonly headers?: string;
+}
+
+function toStoredText({ details, headers }: CustomProvider): string {
+  const stored: StoredDetails = {
+    ...details,
+    sealed_headers: Object.fromEntries(headers.map(({ name, sealed }) => [name, sealed])),
   };
+  return JSON.stringify(stored);
 }

@@ -1,8 +1,13 @@
-/** Management routes of an account's own providers, shaped as the `customProviders` resource of the public `cloudflare` SDK. */
+/**
+ * Management routes of an account's own providers, shaped as the `customProviders` resource of the public `cloudflare` SDK. What a read
+ * shows, a change accepts: values of headers are shown as `[secret]`, which stands for the stored ones.
+ */
+import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { pageOf, pageQuery } from "../settings/page.ts";
 import type { CustomProvider, CustomProviders } from "./custom-providers.ts";
+import { HIDDEN } from "./secret-headers.ts";
 
 const PATH = "/accounts/{account_id}/ai-gateway/custom-providers";
 
@@ -27,6 +32,17 @@ const creation = z.strictObject({
   logo: details.logo.default(""),
   position: details.position.default(0),
 });
+
+/** Shown by a read and not settable; accepted so that what was read can be written back, and ignored. */
+const change = z
+  .strictObject({
+    ...details,
+    slug: z.string(),
+    id: z.string(),
+    created_at: z.unknown(),
+    modified_at: z.unknown(),
+  })
+  .partial();
 
 const result = z.object({
   id: z.string(),
@@ -75,15 +91,22 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       method: "PATCH",
       path: `${PATH}/{provider_id}`,
       access: "gateway.edit",
-      summary: "Change a provider; its slug stays.",
-      body: z.strictObject(details).partial(),
+      summary:
+        "Change a provider; its slug stays. A new `base_url` removes stored header values that the same request does not bring anew.",
+      body: change,
       result,
       handler: async ({ params, body }) => {
-        const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));
+        const accountId = params["account_id"] ?? "";
+        const before = providers.get(accountId, params["provider_id"] ?? "");
+        const { id = before.id, slug = before.slug, created_at: _, modified_at: __, ...given } = body;
+        if (id !== before.id || slug !== before.slug) {
+          throw new SignalboxError("invalid_request", { message: "id, slug: a provider cannot be renamed" });
+        }
+        const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+        const { provider, dropped } = await providers.update(accountId, id, wanted);
         return {
-          result: show(
-            await providers.update(params["account_id"] ?? "", params["provider_id"] ?? "", given),
-          ),
+          result: show(provider),
+          ...(dropped.length === 0 ? {} : { messages: [droppedNotice(dropped)] }),
         };
       },
     }),
@@ -100,19 +123,28 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
   ];
 }
 
-/** Header values may be credentials: their names are shown, the values are not. */
-function show(provider: CustomProvider): z.input<typeof result> {
-  const { headers } = provider.details;
-  return {
-    id: provider.id,
-    slug: provider.slug,
-    ...provider.details,
-    headers: headers === "" ? "" : JSON.stringify(hideValues(JSON.parse(headers) as Record<string, string>)),
-    created_at: new Date(provider.createdAt).toISOString(),
-    modified_at: new Date(provider.modifiedAt).toISOString(),
-  };
+function droppedNotice(names: readonly string[]): string {
+  return `base_url changed: the stored values of ${names.join(", ")} were removed, because they were given for the old address; set headers to use them at the new one`;
 }
 
-function hideValues(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.keys(headers).map((name) => [name, "[secret]"]));
+/** Header values may be credentials: their names are shown, the values are not. */
+function show({
+  id,
+  slug,
+  details: shown,
+  headers,
+  createdAt,
+  modifiedAt,
+}: CustomProvider): z.input<typeof result> {
+  return {
+    id,
+    slug,
+    ...shown,
+    headers:
+      headers.length === 0
+        ? ""
+        : JSON.stringify(Object.fromEntries(headers.map(({ name }) => [name, HIDDEN]))),
+    created_at: new Date(createdAt).toISOString(),
+    modified_at: new Date(modifiedAt).toISOString(),
+  };
 }

@@ -116,11 +116,23 @@ const changes = z.object(
   },
 );
 
-export const gatewayUpdate = z.strictObject({ ...changes.shape, ...unsupported, id: z.string().optional() });
+/** Shown by a read and not settable; accepted so that what was read can be written back, and ignored. */
+const readOnly = {
+  is_default: z.unknown().optional(),
+  created_at: z.unknown().optional(),
+  modified_at: z.unknown().optional(),
+};
+
+export const gatewayUpdate = z.strictObject({
+  ...changes.shape,
+  ...unsupported,
+  ...readOnly,
+  id: z.string().optional(),
+});
 export const gatewayCreation = z.strictObject({ ...changes.shape, ...unsupported, id: z.string() });
 
 /** The known settings of a checked body. */
-export function pickSettings(body: z.output<typeof gatewayUpdate>): Partial<GatewaySettings> {
+export function pickSettings(body: Readonly<Record<string, unknown>>): Partial<GatewaySettings> {
   return Object.fromEntries(
     Object.entries(body).filter(([name, value]) => value !== undefined && name in gatewaySettings.shape),
   );

@@ -5,12 +5,14 @@
  * 1. `find` never does I/O: it runs for every call.
  * 2. A change counts for every call that arrives after its answer was sent.
  * 3. The account `default` gets its gateway `default` at the first start; a deleted one does not come back.
+ * 4. A new gateway has nothing of a deleted one of the same name.
  */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import type { Database } from "../../storage/ports/database.ts";
+import type { Database, Queryable } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./gateway.ts";
+import type { GatewayDeletions } from "./gateway-deletions.ts";
 import { DEFAULT_SETTINGS, gatewaySettings, type GatewaySettings } from "./gateway-settings.ts";
 
 export interface GatewayListener {
@@ -22,22 +24,31 @@ export interface GatewayListener {
 export class Gateways {
   readonly #database: Database;
   readonly #clock: Clock;
+  readonly #deletions: GatewayDeletions;
   readonly #byAccount = new Map<string, Map<string, Gateway>>();
   readonly #listeners: GatewayListener[] = [];
+  /** The last change of each name that is being changed: one at a time, so that none works on what another is about to remove. */
+  readonly #changing = new Map<string, Promise<unknown>>();
 
-  constructor(database: Database, clock: Clock) {
+  constructor(database: Database, clock: Clock, deletions: GatewayDeletions) {
     this.#database = database;
     this.#clock = clock;
+    this.#deletions = deletions;
   }
 
-  /** Reads every gateway; makes the one of the account `default` when there has never been one. */
+  /** Reads every gateway; makes the one of the account `default` when this is the first start. */
   async load(defaultAccountId: string): Promise<void> {
+    await this.#deletions.load();
+    await this.#database.transaction(async (tx) => {
+      const { changes } = await tx.run(
+        sql`INSERT INTO first_start (name, done_at) VALUES ('default_gateway', ${this.#clock.now()})
+            ON CONFLICT (name) DO NOTHING`,
+      );
+      if (changes > 0) await insert(tx, this.#newGateway(defaultAccountId, DEFAULT_GATEWAY, {}));
+    });
     const rows = await this.#database.all<GatewayRow>(sql`SELECT * FROM gateway`);
     this.#byAccount.clear();
     for (const row of rows) this.#change(fromRow(row));
-    if (!rows.some((row) => row.account_id === defaultAccountId)) {
-      await this.create(defaultAccountId, DEFAULT_GATEWAY, {});
-    }
   }
 
   listen(listener: GatewayListener): void {
@@ -57,27 +68,30 @@ export class Gateways {
     if (!isIdentifier(id)) {
       throw new SignalboxError("invalid_request", { message: "id must be 1 to 64 letters, digits, _ or -" });
     }
-    const now = this.#clock.now();
-    const gateway: Gateway = {
-      accountId,
-      id,
-      isDefault: id === DEFAULT_GATEWAY,
-      createdAt: now,
-      modifiedAt: now,
-      settings: { ...DEFAULT_SETTINGS, ...wanted },
-      cacheGeneration: now,
-    };
-    const { changes } = await this.#database.run(
-      sql`INSERT INTO gateway (account_id, id, settings, is_default, created_at, modified_at)
-          VALUES (${accountId}, ${id}, ${JSON.stringify(gateway.settings)}, ${gateway.isDefault ? 1 : 0}, ${now}, ${now})
-          ON CONFLICT (account_id, id) DO NOTHING`,
-    );
-    if (changes === 0) throw new SignalboxError("conflict", { message: `gateway ${id} already exists` });
-    this.#change(gateway);
-    return gateway;
+    return this.#alone(accountId, id, async () => {
+      await this.#deletions.finish({ accountId, gatewayId: id });
+      const gateway = this.#newGateway(accountId, id, wanted);
+      if (!(await insert(this.#database, gateway))) {
+        throw new SignalboxError("conflict", { message: `gateway ${id} already exists` });
+      }
+      this.#change(gateway);
+      return gateway;
+    });
   }
 
   async update(accountId: string, id: string, wanted: Partial<GatewaySettings>): Promise<Gateway> {
+    return this.#alone(accountId, id, () => this.#update(accountId, id, wanted));
+  }
+
+  /**
+   * Calls find it no more from here on. Resolves when its tokens, calls and tags are gone as well; rejects when that failed after the
+   * gateway was deleted, and will be finished later.
+   */
+  async delete(accountId: string, id: string): Promise<Gateway> {
+    return this.#alone(accountId, id, () => this.#delete(accountId, id));
+  }
+
+  async #update(accountId: string, id: string, wanted: Partial<GatewaySettings>): Promise<Gateway> {
     // Read and written in one transaction, so that two updates at once both count.
     const gateway = await this.#database.transaction(async (tx) => {
       const row = await tx.get<GatewayRow>(
@@ -103,14 +117,52 @@ export class Gateways {
     return gateway;
   }
 
-  /** Calls find it no more from here on; what belongs to it is the caller's to remove. */
-  async delete(accountId: string, id: string): Promise<Gateway> {
+  async #delete(accountId: string, id: string): Promise<Gateway> {
+    const ref = { accountId, gatewayId: id };
+    // A client that was told of a failure and tries again.
+    await this.#deletions.finish(ref);
     const gateway = this.find(accountId, id);
     if (gateway === undefined) throw gatewayMissing();
+    await this.#database.transaction(async (tx) => {
+      const { changes } = await tx.run(
+        sql`DELETE FROM gateway WHERE account_id = ${accountId} AND id = ${id}`,
+      );
+      if (changes === 0) throw gatewayMissing();
+      await this.#deletions.record(tx, ref, this.#clock.now());
+    });
+    this.#deletions.added(ref);
     this.#byAccount.get(accountId)?.delete(id);
-    await this.#database.run(sql`DELETE FROM gateway WHERE account_id = ${accountId} AND id = ${id}`);
     for (const listener of this.#listeners) listener.onDeleted(gateway);
+    await this.#deletions.finish(ref);
     return gateway;
+  }
+
+  #alone<T>(accountId: string, id: string, work: () => Promise<T>): Promise<T> {
+    const key = `${accountId}/${id}`;
+    const result = (this.#changing.get(key) ?? Promise.resolve()).then(work);
+    // The next in line does not care how this one ended.
+    const ended = result.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#changing.set(key, ended);
+    void ended.then(() => {
+      if (this.#changing.get(key) === ended) this.#changing.delete(key);
+    });
+    return result;
+  }
+
+  #newGateway(accountId: string, id: string, wanted: Partial<GatewaySettings>): Gateway {
+    const now = this.#clock.now();
+    return {
+      accountId,
+      id,
+      isDefault: id === DEFAULT_GATEWAY,
+      createdAt: now,
+      modifiedAt: now,
+      settings: { ...DEFAULT_SETTINGS, ...wanted },
+      cacheGeneration: now,
+    };
   }
 
   #change(gateway: Gateway): void {
@@ -123,6 +175,17 @@ export class Gateways {
 
 export function gatewayMissing(): SignalboxError {
   return new SignalboxError("not_found", { message: "Gateway not found" });
+}
+
+/** False when there is one of that name. */
+async function insert(database: Queryable, gateway: Gateway): Promise<boolean> {
+  const { accountId, id, settings, isDefault, createdAt, modifiedAt } = gateway;
+  const { changes } = await database.run(
+    sql`INSERT INTO gateway (account_id, id, settings, is_default, created_at, modified_at)
+        VALUES (${accountId}, ${id}, ${JSON.stringify(settings)}, ${isDefault ? 1 : 0}, ${createdAt}, ${modifiedAt})
+        ON CONFLICT (account_id, id) DO NOTHING`,
+  );
+  return changes > 0;
 }
 
 interface GatewayRow {

@@ -3,7 +3,12 @@
  * that holds it, and the process reads it there.
  *
  * Which variables may be named is limited to those whose name says that they are that provider's key (`OPENAI_API_KEY`,
- * `OPENAI_API_KEY_TEAM_A`): whoever may edit a gateway must not be able to send any secret of the process to any provider.
+ * `OPENAI_API_KEY_TEAM_A`): whoever may edit a gateway must not be able to send any secret of the process to any provider. Of those an
+ * account may use the ones that the operator gave it (`key-grants.ts`).
+ *
+ * Invariants:
+ * 1. A grant is asked for when an entry is made and at each use: an entry from before the operator took a variable away is dead.
+ * 2. Answers do not depend on whether a variable exists, as far as it is not the account's own.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -11,6 +16,7 @@ import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../storage/ports/database.ts";
 import { sql } from "../../storage/ports/sql.ts";
 import type { Gateway } from "./gateway.ts";
+import { grantedReach, type KeyGrants, type KeyReach, type KeyUse } from "./key-grants.ts";
 
 export interface ProviderKey {
   readonly id: string;
@@ -24,55 +30,63 @@ export interface ProviderKey {
   readonly modifiedAt: number;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export interface ProviderKeysParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly grants: KeyGrants;
+  /** Where an account's own provider is at this moment; undefined when there is none. */
+  readonly customOrigin: (accountId: string, providerSlug: string) => string | undefined;
+}
+
+/** An entry, and what the configuration says of it; that does not change while the process runs. */
+interface Judged<Use extends KeyUse> {
+  readonly key: Use;
+  /** Null: the account may not use it. */
+  readonly reach: KeyReach | null;
+}
 
 export class ProviderKeys {
-  readonly #database: Database;
-  readonly #clock: Clock;
-  readonly #environment: Environment;
+  readonly #parts: ProviderKeysParts;
   /** By account, gateway and provider. */
-  readonly #byProvider = new Map<string, ProviderKey[]>();
+  readonly #byProvider = new Map<string, Judged<ProviderKey>[]>();
 
-  constructor(database: Database, clock: Clock, environment: Environment) {
-    this.#database = database;
-    this.#clock = clock;
-    this.#environment = environment;
+  constructor(parts: ProviderKeysParts) {
+    this.#parts = parts;
   }
 
   async load(): Promise<void> {
+    const rows = await this.#parts.database.all<ProviderKeyRow>(sql`SELECT * FROM provider_key ORDER BY id`);
     this.#byProvider.clear();
-    const rows = await this.#database.all<ProviderKeyRow>(sql`SELECT * FROM provider_key ORDER BY id`);
     for (const row of rows) this.#put(fromRow(row));
   }
 
   list(gateway: Gateway): ProviderKey[] {
     return [...this.#byProvider.values()]
-      .flat()
+      .flatMap((loaded) => loaded.map(({ key }) => key))
       .filter((key) => key.accountId === gateway.accountId && key.gatewayId === gateway.id)
       .sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
   /**
    * The key for a call: of the alias it names, else the provider's default one, else null. Throws `gateway_unknown_key_alias` for
-   * an alias that is not there, or whose variable is not set.
+   * an alias that is not there, or whose variable is not set or not the account's.
    */
   find(gateway: Gateway, providerSlug: string, alias: string | undefined): string | null {
     const keys = this.#byProvider.get(placeOf(gateway.accountId, gateway.id, providerSlug));
     if (keys === undefined && alias === undefined) return null;
-    const key = keys?.find((candidate) =>
-      alias === undefined ? candidate.isDefault : candidate.alias === alias,
-    );
-    if (key === undefined) {
+    const found = keys?.find(({ key }) => (alias === undefined ? key.isDefault : key.alias === alias));
+    if (found === undefined) {
       if (alias === undefined) return null;
-      const known = (keys ?? []).map((candidate) => candidate.alias).join(", ");
+      const known = (keys ?? []).map(({ key }) => key.alias).join(", ");
       throw new SignalboxError("gateway_unknown_key_alias", {
         message: `Unknown stored key alias; configured for ${providerSlug}: ${known === "" ? "none" : known}`,
       });
     }
-    const text = this.#environment[key.envName];
+    const text = this.#mayUse(found) ? this.#parts.environment[found.key.envName] : undefined;
     if (text !== undefined && text !== "") return text;
     throw new SignalboxError("gateway_unknown_key_alias", {
-      message: `The stored key ${key.alias} has no value: set ${key.envName} in the service's environment`,
+      message: `The stored key ${found.key.alias} cannot be used: its variable is not set, or not given to this account`,
     });
   }
 
@@ -86,7 +100,12 @@ export class ProviderKeys {
         message: `secret_id must be ${prefix} or begin with ${prefix}_`,
       });
     }
-    const now = this.#clock.now();
+    if (!this.#mayUse(this.#judge({ ...wanted, accountId: gateway.accountId }))) {
+      throw new SignalboxError("invalid_request", {
+        message: `secret_id: this account may not use ${wanted.envName}; the operator gives variables to accounts (gateway.providerKeys)`,
+      });
+    }
+    const now = this.#parts.clock.now();
     const key: ProviderKey = {
       ...wanted,
       id: ulid(now).toLowerCase(),
@@ -94,7 +113,7 @@ export class ProviderKeys {
       gatewayId: gateway.id,
       modifiedAt: now,
     };
-    await this.#database.transaction(async (tx) => {
+    await this.#parts.database.transaction(async (tx) => {
       if (key.isDefault) {
         await tx.run(
           sql`UPDATE provider_key SET is_default = 0 WHERE account_id = ${key.accountId}
@@ -117,7 +136,7 @@ export class ProviderKeys {
   async delete(gateway: Gateway, id: string): Promise<ProviderKey> {
     const key = this.list(gateway).find((candidate) => candidate.id === id);
     if (key === undefined) throw new SignalboxError("not_found", { message: "Provider config not found" });
-    await this.#database.run(sql`DELETE FROM provider_key WHERE id = ${id}`);
+    await this.#parts.database.run(sql`DELETE FROM provider_key WHERE id = ${id}`);
     await this.load();
     return key;
   }
@@ -131,9 +150,20 @@ export class ProviderKeys {
 
   #put(key: ProviderKey): void {
     const place = placeOf(key.accountId, key.gatewayId, key.providerSlug);
+    const loaded = this.#judge(key);
     const keys = this.#byProvider.get(place);
-    if (keys === undefined) this.#byProvider.set(place, [key]);
-    else keys.push(key);
+    if (keys === undefined) this.#byProvider.set(place, [loaded]);
+    else keys.push(loaded);
+  }
+
+  #judge<Use extends KeyUse>(key: Use): Judged<Use> {
+    return { key, reach: grantedReach(this.#parts.grants, key) };
+  }
+
+  #mayUse({ key, reach }: Judged<KeyUse>): boolean {
+    if (reach === null) return false;
+    if (reach.to === "anywhere") return true;
+    return this.#parts.customOrigin(key.accountId, key.providerSlug) === reach.origin;
   }
 }
 

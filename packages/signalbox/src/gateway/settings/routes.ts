@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { boundGateway, showToken, type Tokens } from "../../accounts/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { ResourceEvents } from "../../storage/ports/resource-events.ts";
 import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
 import type { ProviderDirectory } from "../providers/provider-directory.ts";
 import { SignalboxError } from "@signalbox/protocol";
@@ -18,10 +17,8 @@ export interface GatewayRouteParts {
   readonly gateways: Gateways;
   readonly tokens: Tokens;
   readonly providers: ProviderDirectory;
-  readonly resourceEvents: ResourceEvents;
   /** Lets lists be filtered by tag; absent until tags are there. */
   readonly tags: TagLookup | undefined;
-  readonly dropCalls: (gateway: Gateway) => Promise<void>;
 }
 
 const gatewayResult = gatewaySettings.extend({
@@ -105,14 +102,9 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       access: "gateway.edit",
       summary: "Delete a gateway with its logs, stored keys and tags, and revoke the tokens bound to it.",
       result: gatewayResult,
-      handler: async ({ params }) => {
-        const accountId = params["account_id"] ?? "";
-        const gateway = await gateways.delete(accountId, params["gateway_id"] ?? "");
-        await parts.tokens.revokeOfGateway(accountId, gateway.id);
-        await parts.dropCalls(gateway);
-        await parts.resourceEvents.deleted({ accountId, type: "ai_gateway", id: gateway.id });
-        return { result: showGateway(gateway) };
-      },
+      handler: async ({ params }) => ({
+        result: showGateway(await gateways.delete(params["account_id"] ?? "", params["gateway_id"] ?? "")),
+      }),
     }),
     defineRoute({
       method: "POST",

@@ -12,10 +12,10 @@
  *    connection as we picked it, and that it died while it worked on the request, look the same from here.
  * 3. The socket's timer always belongs to the present state: connect, first byte, stall, idle.
  */
-import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net";
+import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { lookup } from "node:dns";
-import { isPrivateAddress } from "../../core/private-address.ts";
+import { createPublicLookup } from "../../core/public-host.ts";
 import type { Origin } from "./origin.ts";
 import type { RequestBody } from "./request-body.ts";
 import { ResponseParser } from "./response-parser.ts";
@@ -313,20 +313,11 @@ function openSocket(origin: Origin, session: Buffer | undefined, onData: (data: 
   });
 }
 
-/** Resolves as usual and leaves out every address that is not public; a name with no public address does not resolve. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) {
-      callback(error, []);
-      return;
-    }
-    const open = addresses.filter(({ address }) => !isPrivateAddress(address));
-    const [first] = open;
-    if (first === undefined) callback(new Error("the name resolves to no public address"), []);
-    else if (options.all === true) callback(null, open);
-    else callback(null, first.address, first.family);
-  });
-};
+/** For addresses that did not come from the operator. */
+const publicLookup = createPublicLookup(
+  lookup,
+  () => new Error("the name resolves to an address that is not public"),
+);
 
 function framing(method: string, body: RequestBody): string {
   switch (body.kind) {

@@ -1,6 +1,5 @@
 /** Sends calls upstream over kept-alive connections, one pool an origin. */
-import { isIP } from "node:net";
-import { isPrivateAddress } from "../../core/private-address.ts";
+import { isPrivateHost } from "../../core/public-host.ts";
 import { Connection, type ConnectionOwner, type UpstreamTimeouts } from "./connection.ts";
 import type { Origin } from "./origin.ts";
 import {
@@ -30,7 +29,7 @@ export class UpstreamClient {
       queueMicrotask(() => call.fail(new UpstreamFailure("unreachable", "the gateway is stopping")));
       return call;
     }
-    if (!origin.mayBePrivate && isIP(origin.hostname) !== 0 && isPrivateAddress(origin.hostname)) {
+    if (!origin.mayBePrivate && isPrivateHost(origin.hostname)) {
       // A literal address is never looked up, so the look-up's filter does not see it.
       queueMicrotask(() => call.fail(new UpstreamFailure("unreachable", "the address is not public")));
       return call;

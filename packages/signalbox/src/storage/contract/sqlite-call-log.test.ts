@@ -12,6 +12,7 @@ describeCallLog("SQLite", async () => {
       maxAgeDays: 3650,
       flushIntervalMs: 200,
       maxBodyBytes: 10_000_000,
+      maxTotalBytes: 1_000_000_000,
       maxQueuedCalls: 10_000,
       maxQueuedBytes: 64_000_000,
       onError: rethrow,

@@ -12,6 +12,8 @@
  * 4. A row belongs to one gateway of one account: no read or change reaches it through another.
  * 5. Usage figures count every recorded call once, also calls whose rows a quota kept out or were deleted since; they go when their
  *    day expires or the gateway is dropped.
+ * 6. The log as a whole has a size limit: the oldest bodies go first, and when none is left, the oldest rows. A row whose body went says
+ *    that it had one.
  */
 export interface CallRecord {
   /** ULID; also the order of rows. */
@@ -252,16 +254,28 @@ export const LATENCY_BUCKETS_MS = [
   5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 120_000,
 ];
 
+/** How large the log is on disk, and what its size limit has cost since the process started. */
+export interface CallLogSize {
+  /** As of the last write; 0 before the first. */
+  readonly bytes: number;
+  readonly bodiesRemoved: number;
+  readonly rowsRemoved: number;
+}
+
 export interface CallLog extends CallSink {
   /** Why rows cannot be written at the moment, in words for operators; null when they can. It becomes null by itself. */
   readonly problem: string | null;
   /** Rows that were dropped since the start, and those that wait. */
   readonly droppedCalls: number;
   readonly queuedCalls: number;
+  readonly size: CallLogSize;
   list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage>;
   ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges>;
   get(gateway: GatewayRef, id: string): Promise<CallRow | null>;
-  /** Null when there is no such row or its body was not kept; `maxBytes` asks for its beginning only. */
+  /**
+   * Null when there is no such row, its body was not kept, or (if the row says that it had one) was removed for the log's size;
+   * `maxBytes` asks for its beginning only.
+   */
   body(gateway: GatewayRef, id: string, side: BodySide, maxBytes?: number): Promise<StoredBody | null>;
   /** False when there is no such row. */
   edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean>;

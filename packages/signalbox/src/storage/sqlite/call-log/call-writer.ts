@@ -5,34 +5,24 @@
  * 1. A batch's rows and the usage figures that count them are one transaction per day file.
  * 2. Writing a batch again (after a crash between commit and acknowledgement) changes nothing: ids are unique, and only rows that
  *    were new are counted.
- * 3. `#rows` equals the sum of the files' row counters, so quotas hold over all days without a scan.
+ * 3. `#rows` equals the sum of the files' row counters, and `#size` knows their pages: quotas and the size limit hold over all days
+ *    without a scan.
  */
 import { mkdirSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import type { CallPatch, CallQuota, CallRecord, CallSelection, GatewayRef } from "../../ports/call-log.ts";
-import { rawSql, sql, type SqlQuery, sqlList } from "../../ports/sql.ts";
-import type { SqliteConnection } from "../connection.ts";
-import { syncFolder } from "../sync-folder.ts";
-import { CallInserts } from "./call-inserts.ts";
-import { DAY_MS, type Day, dayOfId, dayPath, listDays, removeDay, startOfDay } from "./day-files.ts";
-import { findGatewayKey, openDayForWriting } from "./day-schema.ts";
+import { sql, type SqlQuery, sqlList } from "../../ports/sql.ts";
+import { DAY_MS, type Day, dayOfId, startOfDay } from "./day-files.ts";
+import { findGatewayKey } from "./day-schema.ts";
+import { gatewayOf, GatewayRows, keyOf } from "./gateway-rows.ts";
 import { HourlyFigures } from "./hourly-figures.ts";
+import { begin, commit, type OpenDay, OpenDays, transaction } from "./open-days.ts";
 import { whereSql } from "./selection-sql.ts";
+import { type RemovedForSize, SizeLimit } from "./size-limit.ts";
 import { storableCall } from "./storable-call.ts";
 
-/** Today, yesterday around midnight, and one that is being changed. */
-const MAX_OPEN_DAYS = 3;
 /** Rows deleted in one transaction: some ten milliseconds, after which waiting batches get their turn. */
 const DELETE_CHUNK = 2000;
-const BEGIN = rawSql("BEGIN IMMEDIATE");
-const COMMIT = rawSql("COMMIT");
-
-interface OpenDay {
-  readonly connection: SqliteConnection;
-  readonly inserts: CallInserts;
-  readonly gatewayKeys: Map<string, number>;
-  nextSeq: number;
-}
 
 /** A transaction that is being filled. */
 interface DayWriting {
@@ -55,21 +45,30 @@ interface GatewayWriting {
 export interface CallWriterOptions {
   readonly folder: string;
   readonly maxBodyBytes: number;
+  /** Of all day files. */
+  readonly maxTotalBytes: number;
 }
 
 export class CallWriter {
-  readonly #folder: string;
-  readonly #maxBodyBytes: number;
-  /** Most recently used last. */
-  readonly #days = new Map<Day, OpenDay>();
-  readonly #rows = new Map<string, number>();
+  readonly #days: OpenDays;
+  readonly #rows = new GatewayRows();
+  readonly #size: SizeLimit;
   readonly #quotas = new Map<string, CallQuota>();
   #isCounted = false;
 
   constructor(options: CallWriterOptions) {
-    this.#folder = options.folder;
-    this.#maxBodyBytes = options.maxBodyBytes;
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+    this.#days = new OpenDays(options.folder, options.maxBodyBytes);
+    this.#size = new SizeLimit(this.#days, this.#rows, options.maxTotalBytes);
+  }
+
+  /** Of all day files; 0 before the first work. */
+  get bytes(): number {
+    return this.#size.bytes;
+  }
+
+  get removed(): RemovedForSize {
+    return this.#size.removed;
   }
 
   /** `calls` is gone through once for each day that it holds. */
@@ -81,19 +80,22 @@ export class CallWriter {
     }
   }
 
-  /** Applies deleting quotas: at most one chunk per gateway, so that the caller can let batches in between; true when more is left. */
+  /**
+   * Applies deleting quotas and the size limit: at most one chunk per gateway and one of the whole log, so that the caller can let batches
+   * in between; true when more is left.
+   */
   trim(): boolean {
     this.#countOnce();
-    let isMoreLeft = false;
+    let isMoreLeft = this.#size.trim();
     for (const [key, quota] of this.#quotas) {
       if (quota.whenFull !== "deleteOldest") continue;
       const gateway = gatewayOf(key);
-      let excess = Math.min((this.#rows.get(key) ?? 0) - quota.maxRows, DELETE_CHUNK);
-      for (const day of excess > 0 ? listDays(this.#folder) : []) {
+      let excess = Math.min(this.#rows.of(key) - quota.maxRows, DELETE_CHUNK);
+      for (const day of excess > 0 ? this.#days.list() : []) {
         if (excess <= 0) break;
         excess -= this.#deleteSome(day, gateway, (gatewayKey) => sql`gateway = ${gatewayKey}`, excess);
       }
-      isMoreLeft ||= (this.#rows.get(key) ?? 0) > quota.maxRows;
+      isMoreLeft ||= this.#rows.of(key) > quota.maxRows;
     }
     return isMoreLeft;
   }
@@ -104,7 +106,7 @@ export class CallWriter {
   }
 
   edit(gateway: GatewayRef, id: string, patch: CallPatch): boolean {
-    const day = this.#existingDay(dayOfId(id));
+    const day = this.#days.existing(dayOfId(id));
     const found = day && findGatewayKey(day.connection, gateway.accountId, gateway.gatewayId);
     if (day === undefined || found === undefined) return false;
     const { connection } = day;
@@ -143,8 +145,8 @@ export class CallWriter {
 
   async dropGateway(gateway: GatewayRef): Promise<void> {
     await this.#deleteEverywhere(gateway, (key) => sql`gateway = ${key}`);
-    for (const day of listDays(this.#folder)) {
-      const { connection, gatewayKeys } = this.#day(day);
+    for (const day of this.#days.list()) {
+      const { connection, gatewayKeys } = this.#days.get(day);
       const found = findGatewayKey(connection, gateway.accountId, gateway.gatewayId);
       if (found === undefined) continue;
       transaction(connection, () => {
@@ -152,6 +154,7 @@ export class CallWriter {
         connection.run(sql`DELETE FROM gateway WHERE key = ${found.key} AND rows = 0`);
       });
       gatewayKeys.clear();
+      this.#size.measure(day);
     }
     this.#quotas.delete(keyOf(gateway));
   }
@@ -159,19 +162,17 @@ export class CallWriter {
   /** Removes the days that ended more than `maxAgeDays` before `now`. */
   expire(now: number, maxAgeDays: number): Day[] {
     this.#countOnce();
-    const expired = listDays(this.#folder).filter(
-      (day) => startOfDay(day) + DAY_MS <= now - maxAgeDays * DAY_MS,
-    );
+    const expired = this.#days.list().filter((day) => startOfDay(day) + DAY_MS <= now - maxAgeDays * DAY_MS);
     for (const day of expired) {
-      this.#countDay(day, -1);
-      this.#closeDay(day);
-      removeDay(this.#folder, day);
+      this.#rows.addDay(this.#days.get(day).connection, -1);
+      this.#days.remove(day);
+      this.#size.removedDay(day);
     }
     return expired;
   }
 
   close(): void {
-    for (const day of this.#days.keys()) this.#closeDay(day);
+    this.#days.close();
   }
 
   /** Writes the calls of the first day that is not among the written ones; null when there is none. */
@@ -184,7 +185,7 @@ export class CallWriter {
         if (writing === null) {
           if (written.has(day)) continue;
           name = day;
-          writing = this.#begin(this.#day(day));
+          writing = this.#begin(this.#days.get(day));
         }
         if (day === name) this.#writeCall(writing, call);
       }
@@ -194,17 +195,18 @@ export class CallWriter {
         if (rows > 0) connection.run(sql`UPDATE gateway SET rows = rows + ${rows} WHERE key = ${key}`);
       }
       for (const upsert of writing.figures.upserts()) connection.run(upsert);
-      connection.run(COMMIT);
+      commit(connection);
     } catch (error) {
       if (writing !== null) this.#undo(writing);
       throw error;
     }
-    for (const { gateway, rows } of writing.gateways.values()) this.#countRows(gateway, rows);
+    for (const { gateway, rows } of writing.gateways.values()) this.#rows.add(gateway, rows);
+    if (name !== null) this.#size.added(name);
     return name;
   }
 
   #begin(day: OpenDay): DayWriting {
-    day.connection.run(BEGIN);
+    begin(day.connection);
     return {
       day,
       firstSeq: day.nextSeq,
@@ -246,7 +248,7 @@ export class CallWriter {
         key: this.#gatewayKey(writing.day, call),
         gateway: { accountId: call.accountId, gatewayId: call.gatewayId },
         quota: this.#quotas.get(name),
-        rowsBefore: this.#rows.get(name) ?? 0,
+        rowsBefore: this.#rows.of(name),
         rows: 0,
       };
       writing.gateways.set(name, gateway);
@@ -257,7 +259,7 @@ export class CallWriter {
 
   async #deleteEverywhere(gateway: GatewayRef, where: (gatewayKey: number) => SqlQuery): Promise<number> {
     let deleted = 0;
-    for (const day of listDays(this.#folder)) {
+    for (const day of this.#days.list()) {
       for (;;) {
         const some = this.#deleteSome(day, gateway, where, DELETE_CHUNK);
         deleted += some;
@@ -276,7 +278,7 @@ export class CallWriter {
     limit: number,
   ): number {
     this.#countOnce();
-    const connection = this.#existingDay(dayName)?.connection;
+    const connection = this.#days.existing(dayName)?.connection;
     const found = connection && findGatewayKey(connection, gateway.accountId, gateway.gatewayId);
     if (connection === undefined || found === undefined) return 0;
     const seqs = connection
@@ -290,7 +292,8 @@ export class CallWriter {
       }
       connection.run(sql`UPDATE gateway SET rows = rows - ${seqs.length} WHERE key = ${found.key}`);
     });
-    this.#countRows(gateway, -seqs.length);
+    this.#rows.add(gateway, -seqs.length);
+    this.#size.measure(dayName);
     return seqs.length;
   }
 
@@ -312,79 +315,11 @@ export class CallWriter {
   #countOnce(): void {
     if (this.#isCounted) return;
     this.#rows.clear();
-    for (const day of listDays(this.#folder)) this.#countDay(day, 1);
+    this.#size.clear();
+    for (const day of this.#days.list()) {
+      this.#rows.addDay(this.#days.get(day).connection, 1);
+      this.#size.measure(day);
+    }
     this.#isCounted = true;
   }
-
-  #countDay(day: Day, sign: 1 | -1): void {
-    const { connection } = this.#day(day);
-    for (const row of connection.all<{ account_id: string; gateway_id: string; rows: number }>(
-      sql`SELECT account_id, gateway_id, rows FROM gateway`,
-    )) {
-      this.#countRows({ accountId: row.account_id, gatewayId: row.gateway_id }, sign * row.rows);
-    }
-  }
-
-  #countRows(gateway: GatewayRef, change: number): void {
-    const key = keyOf(gateway);
-    const rows = (this.#rows.get(key) ?? 0) + change;
-    if (rows === 0) this.#rows.delete(key);
-    else this.#rows.set(key, rows);
-  }
-
-  #existingDay(day: Day): OpenDay | undefined {
-    return this.#days.has(day) || listDays(this.#folder).includes(day) ? this.#day(day) : undefined;
-  }
-
-  #day(day: Day): OpenDay {
-    const open = this.#days.get(day) ?? this.#openDay(day);
-    this.#days.delete(day);
-    this.#days.set(day, open);
-    return open;
-  }
-
-  #openDay(day: Day): OpenDay {
-    const [oldest] = this.#days.keys();
-    if (this.#days.size >= MAX_OPEN_DAYS && oldest !== undefined) this.#closeDay(oldest);
-    const connection = openDayForWriting(dayPath(this.#folder, day));
-    syncFolder(this.#folder);
-    const last = connection.get<{ seq: number | null }>(sql`SELECT max(seq) AS seq FROM call`)?.seq ?? 0;
-    return {
-      connection,
-      inserts: new CallInserts(connection, this.#maxBodyBytes),
-      gatewayKeys: new Map(),
-      nextSeq: last + 1,
-    };
-  }
-
-  #closeDay(day: Day): void {
-    const connection = this.#days.get(day)?.connection;
-    this.#days.delete(day);
-    if (connection === undefined) return;
-    // A closed day is one file; busy readers only delay that.
-    connection.get(rawSql("PRAGMA wal_checkpoint(TRUNCATE)"));
-    connection.close();
-  }
-}
-
-/** Told the size, zstd takes tables that fit it, and Node a piece of memory that does: the defaults take many times that for a small body. */
-function transaction(connection: SqliteConnection, work: () => void): void {
-  connection.run(BEGIN);
-  try {
-    work();
-    connection.run(COMMIT);
-  } catch (error) {
-    connection.rollback();
-    throw error;
-  }
-}
-
-/** Ids of accounts and gateways have no line feeds. */
-function keyOf(gateway: GatewayRef): string {
-  return `${gateway.accountId}\n${gateway.gatewayId}`;
-}
-
-function gatewayOf(key: string): GatewayRef {
-  const [accountId = "", gatewayId = ""] = key.split("\n");
-  return { accountId, gatewayId };
 }

@@ -46,6 +46,10 @@ function report(message: WriterReport): void {
   port.postMessage(message);
 }
 
+function reportSize(): void {
+  report({ kind: "size", bytes: writer.bytes, removed: writer.removed });
+}
+
 /** Throws when the commit failed; the rows stay and the next attempt is scheduled. */
 function commit(): void {
   clearTimeout(timer);
@@ -58,7 +62,8 @@ function commit(): void {
     waitingRows = 0;
     waitingBytes = 0;
     isFailing = false;
-    trimNow();
+    // Before the rows are reported as written, so that whoever reads them finds quotas kept; it never throws.
+    void trimOn();
     report({ kind: "committed", upTo: position });
   } catch (error) {
     isFailing = true;
@@ -76,22 +81,16 @@ function tryCommit(): void {
   }
 }
 
-/** A failure here is not one of the rows, which are stored; it is tried again with the next ones. */
-function trimNow(): void {
-  try {
-    // It reports what goes wrong itself.
-    if (writer.trim()) void trimOn();
-  } catch (error) {
-    report({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
-  }
-}
-
-/** Works off a quota that was lowered by much, a chunk at a time. */
+/** Brings the files within quotas and size limit, a chunk at a time; a failure is reported, and the next commit tries again. */
 async function trimOn(): Promise<void> {
   if (isTrimming) return;
   isTrimming = true;
   try {
-    while (writer.trim()) await sleep(1);
+    while (writer.trim()) {
+      reportSize();
+      await sleep(1);
+    }
+    reportSize();
   } catch (error) {
     report({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   } finally {
@@ -118,7 +117,12 @@ const handlers = {
     writer.deleteMatching(gateway, selection),
   deleteIds: (gateway: GatewayRef, ids: readonly string[]) => writer.deleteIds(gateway, ids),
   dropGateway: (gateway: GatewayRef) => writer.dropGateway(gateway),
-  expire: (now: number, maxAgeDays: number) => writer.expire(now, maxAgeDays),
+  expire(now: number, maxAgeDays: number) {
+    const expired = writer.expire(now, maxAgeDays);
+    // Also after a start with a lower limit, or one that a crash left exceeded.
+    void trimOn();
+    return expired;
+  },
   close,
 };
 

@@ -10,6 +10,8 @@ import { rawSql, sql } from "../../ports/sql.ts";
 import { SqliteConnection } from "../connection.ts";
 
 const VERSION = 1;
+/** As large as the log gets before SQLite copies it back. */
+const MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024;
 
 export const LATENCY_COLUMNS: readonly string[] = [
   ...LATENCY_BUCKETS_MS.keys(),
@@ -93,7 +95,11 @@ PRAGMA user_version = ${VERSION};
 export function openDayForWriting(path: string): SqliteConnection {
   const connection = SqliteConnection.open(path);
   try {
+    // First of all, because only an empty file takes it: what is deleted can then be given back to the disk a piece at a time.
+    connection.exec("PRAGMA auto_vacuum = INCREMENTAL;");
     connection.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;");
+    // The log beside a day file must not stay as large as its largest batch of bodies.
+    connection.exec(`PRAGMA journal_size_limit = ${MAX_IDLE_WAL_BYTES};`);
     const version = versionOf(connection);
     if (version === 0) connection.exec(`BEGIN IMMEDIATE; ${SCHEMA} COMMIT;`);
     else if (version !== VERSION) throw new Error(`${path} was written by another version (${version})`);

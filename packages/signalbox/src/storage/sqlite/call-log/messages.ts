@@ -1,6 +1,7 @@
 /** What the main thread and the call log's two threads say to each other. */
 import type { CallQuota, GatewayRef } from "../../ports/call-log.ts";
 import type { RowBatch } from "./row-batch.ts";
+import type { RemovedForSize } from "./size-limit.ts";
 
 /** A question with an answer; questions are answered in any order. */
 export interface Question {
@@ -32,6 +33,8 @@ export type WriterMessage =
 export type WriterReport =
   /** Everything up to this position is on stable storage. */
   | { readonly kind: "committed"; readonly upTo: number }
+  /** After a commit or a removal: how large the day files are, and what the size limit has taken since the thread started. */
+  | { readonly kind: "size"; readonly bytes: number; readonly removed: RemovedForSize }
   /** A commit failed and will be tried again; nothing is lost yet. */
   | { readonly kind: "failed"; readonly message: string }
   | Answer;
@@ -39,6 +42,7 @@ export type WriterReport =
 export interface WriterOptions {
   readonly folder: string;
   readonly maxBodyBytes: number;
+  readonly maxTotalBytes: number;
   readonly flushIntervalMs: number;
 }
 

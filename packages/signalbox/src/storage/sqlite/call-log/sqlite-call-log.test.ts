@@ -37,6 +37,7 @@ async function open(options: Partial<SqliteCallLogOptions> = {}): Promise<Sqlite
     maxAgeDays: 3650,
     flushIntervalMs: 50,
     maxBodyBytes: 1000,
+    maxTotalBytes: 1_000_000_000,
     maxQueuedCalls: 10_000,
     maxQueuedBytes: 64_000_000,
     onError: (error) => errors.push(error),

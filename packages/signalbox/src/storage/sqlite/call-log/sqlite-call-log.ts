@@ -22,6 +22,7 @@ import type {
   BodySide,
   CallDeletion,
   CallLog,
+  CallLogSize,
   CallPage,
   CallPageRequest,
   CallPatch,
@@ -41,6 +42,7 @@ import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messa
 import { Questions, startWorker } from "./questions.ts";
 import { QueueRoom } from "./queue-room.ts";
 import { type QueuedBatch, RowQueue } from "./row-queue.ts";
+import type { RemovedForSize } from "./size-limit.ts";
 
 /** Rows are handed over together: a message wakes the other thread, which costs more than a dozen rows. */
 const MAX_HAND_OVER_MS = 20;
@@ -54,6 +56,8 @@ export interface SqliteCallLogOptions {
   readonly maxAgeDays: number;
   readonly flushIntervalMs: number;
   readonly maxBodyBytes: number;
+  /** Of all day files; the oldest bodies go first, then the oldest rows. */
+  readonly maxTotalBytes: number;
   readonly maxQueuedCalls: number;
   readonly maxQueuedBytes: number;
   readonly clock?: Clock;
@@ -61,6 +65,8 @@ export interface SqliteCallLogOptions {
   readonly onError: (error: Error) => void;
   /** Rows are written again after the log was stalled; so many were dropped. */
   readonly onRecovery?: (droppedCalls: number) => void;
+  /** The log has reached its size: something was removed for the first time since the start. */
+  readonly onTrimmed?: () => void;
   /** Rows can no longer be written; must end the process. */
   readonly onFatal: (error: Error) => void;
   /** Tests keep a hand on the thread. */
@@ -94,6 +100,7 @@ export class SqliteCallLog implements CallLog {
   readonly #room: QueueRoom;
   #positionWaiters: PositionWaiter[] = [];
   #hasWriterCommitted = true;
+  #size: CallLogSize = { bytes: 0, bodiesRemoved: 0, rowsRemoved: 0 };
   #isOpen = false;
   #failure: Error | null = null;
   #closed: Promise<void> | null = null;
@@ -146,6 +153,10 @@ export class SqliteCallLog implements CallLog {
 
   get problem(): string | null {
     return this.#room.stall;
+  }
+
+  get size(): CallLogSize {
+    return this.#size;
   }
 
   get hasRoom(): boolean {
@@ -290,15 +301,27 @@ export class SqliteCallLog implements CallLog {
   }
 
   #startWriter(): Thread {
-    const { folder, maxBodyBytes, flushIntervalMs } = this.#options;
+    const { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs } = this.#options;
+    let before: RemovedForSize = { bodies: 0, rows: 0 };
     const start =
       this.#options.startWriter ??
       ((options: WriterOptions) => startWorker("call-writer", import.meta.url, options));
     // The two waits of a row together are the interval that was asked for.
-    const worker = start({ folder, maxBodyBytes, flushIntervalMs: flushIntervalMs - this.#handOverMs });
+    const worker = start({
+      folder,
+      maxBodyBytes,
+      maxTotalBytes,
+      flushIntervalMs: flushIntervalMs - this.#handOverMs,
+    });
     const questions = new Questions((question) => worker.postMessage(question));
     let cause: Error | undefined;
-    worker.on("message", (report: WriterReport) => this.#takeReport(report));
+    worker.on("message", (report: WriterReport) => {
+      if (report.kind !== "size") return this.#takeReport(report);
+      // A thread counts from its own start.
+      const bodies = report.removed.bodies - before.bodies;
+      this.#takeSize(report.bytes, bodies, report.removed.rows - before.rows);
+      before = report.removed;
+    });
     worker.on("error", (error: Error) => (cause = error));
     worker.on("exit", () => {
       const error = new Error("the call log's writer ended unexpectedly", { cause });
@@ -310,7 +333,14 @@ export class SqliteCallLog implements CallLog {
     return { worker, questions };
   }
 
-  #takeReport(report: WriterReport): void {
+  #takeSize(bytes: number, bodies: number, rows: number): void {
+    const { bodiesRemoved, rowsRemoved } = this.#size;
+    const isFirst = bodiesRemoved + rowsRemoved === 0 && bodies + rows > 0;
+    this.#size = { bytes, bodiesRemoved: bodiesRemoved + bodies, rowsRemoved: rowsRemoved + rows };
+    if (isFirst) this.#options.onTrimmed?.();
+  }
+
+  #takeReport(report: Exclude<WriterReport, { kind: "size" }>): void {
     if (report.kind === "committed") this.#takeCommit(report.upTo);
     else if (report.kind === "failed") {
       const cause = this.#room.stalled(report.message);

@@ -1,0 +1,234 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { migrate } from "../../storage/migrate.ts";
+import type { Database } from "../../storage/ports/database.ts";
+import { sql } from "../../storage/ports/sql.ts";
+import { SqliteDatabase } from "../../storage/sqlite/sqlite-database.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import { DEFAULT_SETTINGS, gatewayUpdate, pickSettings } from "../settings/gateway-settings.ts";
+import { SpendLimits } from "./spend-limits.ts";
+
+const HOUR = 3_600_000;
+let now = Date.UTC(2030, 0, 1, 12);
+let folder: string;
+let stored: Database;
+let isFailing: boolean;
+let errors: unknown[];
+let limits: SpendLimits;
+
+/** The real database, whose writes can be made to fail. */
+function database(): Database {
+  return {
+    engine: stored.engine,
+    problem: null,
+    all: (query) => stored.all(query),
+    get: (query) => stored.get(query),
+    run: (query) => (isFailing ? Promise.reject(new Error("disk is full")) : stored.run(query)),
+    transaction: (work) => (isFailing ? Promise.reject(new Error("disk is full")) : stored.transaction(work)),
+    close: () => stored.close(),
+  };
+}
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-spend-"));
+  stored = await SqliteDatabase.open(join(folder, "test.db"), (error) => {
+    throw error;
+  });
+  await migrate(stored);
+  await stored.run(sql`INSERT INTO account (id, name, created_at) VALUES ('default', 'default', 0)`);
+  isFailing = false;
+  errors = [];
+  limits = create();
+});
+afterEach(async () => {
+  isFailing = false;
+  await limits.stop();
+  await stored.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const create = () =>
+  new SpendLimits({
+    database: database(),
+    clock: { now: () => now },
+    onError: (error) => errors.push(error),
+  });
+
+async function addGateway(rule: object, createdAt = 1): Promise<Gateway> {
+  const spend_limits = {
+    enabled: true,
+    rules: [{ id: "r", limitType: "cost", limit: 10, window: 3600, ...rule }],
+  };
+  const settings = { ...DEFAULT_SETTINGS, ...pickSettings(gatewayUpdate.parse({ spend_limits })) };
+  await stored.run(
+    sql`INSERT INTO gateway (account_id, id, settings, is_default, created_at, modified_at)
+        VALUES ('default', 'g', ${JSON.stringify(settings)}, 0, ${createdAt}, ${createdAt})`,
+  );
+  return {
+    accountId: "default",
+    id: "g",
+    isDefault: false,
+    createdAt,
+    modifiedAt: createdAt,
+    settings,
+    cacheGeneration: 0,
+  };
+}
+
+const request = (gateway: Gateway, estimate: number | null = 1, user?: string) => ({
+  gateway,
+  provider: "openai",
+  model: "m",
+  metadata: user === undefined ? null : JSON.stringify({ user }),
+  estimate,
+  isBounded: true,
+});
+const spend = (gateway: Gateway, dollars: number, user?: string, by = limits) =>
+  by.reserve(request(gateway, dollars, user))?.settle(dollars);
+const rows = () =>
+  stored.all<{ bucket: string; slot_start: number; micro_dollars: number }>(
+    sql`SELECT bucket, slot_start, micro_dollars FROM gateway_spend ORDER BY bucket, slot_start`,
+  );
+async function restart(gateway: Gateway): Promise<void> {
+  await limits.stop();
+  limits = create();
+  await limits.start({ find: () => gateway });
+}
+const refusal = (gateway: Gateway, estimate = 1, user?: string) => {
+  try {
+    limits.reserve(request(gateway, estimate, user))?.settle(0);
+    return null;
+  } catch (error) {
+    return error as Error & { headers?: Record<string, string> };
+  }
+};
+
+it("keeps what it could not write and writes it when it can, with what came meanwhile", async () => {
+  const gateway = await addGateway({});
+  spend(gateway, 2);
+  isFailing = true;
+  await expect(limits.flush()).rejects.toThrow("disk is full");
+  spend(gateway, 3);
+  await expect(limits.flush()).rejects.toThrow("disk is full");
+  expect(errors).toHaveLength(2);
+  isFailing = false;
+  await limits.flush();
+  expect(await rows()).toMatchObject([{ bucket: "r", micro_dollars: 5_000_000 }]);
+});
+
+it("reports a failing write of its timer and does not leave a rejection behind", async () => {
+  const gateway = await addGateway({});
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  await limits.start({ find: () => gateway });
+  spend(gateway, 2);
+  isFailing = true;
+  vi.advanceTimersByTime(1000);
+  vi.useRealTimers();
+  // An unhandled rejection would fail the run.
+  await expect.poll(() => errors.length).toBe(1);
+  isFailing = false;
+  await limits.flush();
+  expect(await rows()).toHaveLength(1);
+});
+
+it("bounds the buckets of made-up values: the ones beyond share a limit", async () => {
+  const gateway = await addGateway({ limit: 1, metadata: { user: { mode: "partition" } } });
+  for (let i = 0; i < 10_000; i++) spend(gateway, 1, `user-${i}`);
+  expect(refusal(gateway, 1, "user-0")).not.toBeNull();
+  spend(gateway, 1, "one-too-many");
+  expect(refusal(gateway, 1, "another")).not.toBeNull();
+  await limits.flush();
+  expect(await rows()).toHaveLength(10_001);
+  await restart(gateway);
+  expect(refusal(gateway, 1, "user-9999")).not.toBeNull();
+  expect(refusal(gateway, 1, "another")).not.toBeNull();
+  // The window is over: there is room for other values, and their rows go.
+  now += HOUR;
+  spend(gateway, 1, "another");
+  spend(gateway, 1, "a-third");
+  await limits.flush();
+  expect((await rows()).map(({ bucket }) => bucket)).toEqual([
+    'r [["user","a-third"]]',
+    'r [["user","another"]]',
+  ]);
+});
+
+it("keeps long values apart without storing them", async () => {
+  const gateway = await addGateway({ limit: 1, metadata: { user: { mode: "partition" } } });
+  spend(gateway, 1, `${"x".repeat(9000)}a`);
+  expect(refusal(gateway, 1, `${"x".repeat(9000)}a`)).not.toBeNull();
+  expect(refusal(gateway, 1, `${"x".repeat(9000)}b`)).toBeNull();
+  await restart(gateway);
+  expect((await rows())[0]?.bucket.length).toBeLessThan(100);
+  expect(refusal(gateway, 1, `${"x".repeat(9000)}a`)).not.toBeNull();
+});
+
+it("loads windows that still count and removes the others", async () => {
+  const gateway = await addGateway({ technique: "sliding" });
+  spend(gateway, 2);
+  now += HOUR / 2;
+  spend(gateway, 3);
+  await restart(gateway);
+  expect(refusal(gateway, 6)).not.toBeNull();
+  now += (HOUR * 3) / 4;
+  await restart(gateway);
+  expect(await rows()).toHaveLength(1);
+  expect(refusal(gateway, 7)).toBeNull();
+});
+
+it("forgets a deleted gateway: one of the same name begins with nothing, also when calls of the old one end later", async () => {
+  const old = await addGateway({}, 1);
+  spend(old, 5);
+  const running = limits.reserve(request(old, 5));
+  await stored.run(sql`DELETE FROM gateway`);
+  limits.forget(old);
+  const fresh = await addGateway({}, 2);
+  running?.settle(5);
+  expect(refusal(fresh, 10)).toBeNull();
+  await limits.flush();
+  expect(await rows()).toEqual([]);
+  await restart(fresh);
+  expect(refusal(fresh, 10)).toBeNull();
+});
+
+it.each([
+  ["fixed", 3],
+  ["fixed", 7],
+  ["sliding", 3],
+  ["sliding", 7],
+])("says when there will be enough money again (%s, %i dollars)", async (technique, estimate) => {
+  const gateway = await addGateway({ technique });
+  now = Date.UTC(2030, 0, 2, 12);
+  spend(gateway, 4);
+  now += HOUR / 4;
+  spend(gateway, 4);
+  const retryAfter = Number(refusal(gateway, estimate)?.headers?.["retry-after"]);
+  now += (retryAfter - 1) * 1000;
+  expect(refusal(gateway, estimate)).not.toBeNull();
+  now += 1000;
+  expect(refusal(gateway, estimate)).toBeNull();
+});
+
+it("names no time for a call that is dearer than the limit itself", async () => {
+  const gateway = await addGateway({});
+  const error = refusal(gateway, 11);
+  expect(error?.message).toContain("this call alone");
+  expect(error?.headers?.["retry-after"]).toBeUndefined();
+});
+
+it("counts what was spent while the clock ran ahead as spent now, once, over restarts", async () => {
+  const gateway = await addGateway({});
+  now += 24 * HOUR;
+  spend(gateway, 8);
+  await limits.flush();
+  now -= 24 * HOUR;
+  await restart(gateway);
+  expect(refusal(gateway, 3)).not.toBeNull();
+  await restart(gateway);
+  expect(refusal(gateway, 3)).not.toBeNull();
+  now += HOUR;
+  await restart(gateway);
+  expect(refusal(gateway, 10)).toBeNull();
+});

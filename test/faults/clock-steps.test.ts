@@ -1,0 +1,67 @@
+/** The machine's clock is set ahead by mistake and set right again: nothing that was done meanwhile holds anything up afterwards. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { post, readLogs, setGateway } from "../support/gateway.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+
+const DAY = 86_400_000;
+const REAL = Date.UTC(2030, 0, 1, 12);
+
+let server: TestServer;
+let wall = REAL;
+let steady = REAL;
+beforeAll(async () => {
+  server = await startTestServer({ clock: { now: () => wall }, steadyClock: { now: () => steady } });
+});
+afterAll(() => server.stop());
+
+const call = (headers: Record<string, string> = {}) => post(server, "echo/chat/completions", { headers });
+
+it.each(["fixed", "sliding"])(
+  "a gateway with a rate limit (%s) is open again after its interval",
+  async (technique) => {
+    await setGateway(server, {
+      rate_limiting_limit: 1,
+      rate_limiting_interval: 60,
+      rate_limiting_technique: technique,
+    });
+    wall = REAL + DAY;
+    expect((await call()).status).toBe(200);
+    // The clock that jumped opens no window early.
+    wall = REAL + 2 * DAY;
+    expect((await call()).status).toBe(429);
+    wall = REAL;
+    const refused = await call();
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers["retry-after"])).toBeLessThanOrEqual(60);
+    steady += 60_000;
+    expect((await call()).status).toBe(200);
+    await setGateway(server, { rate_limiting_limit: null });
+  },
+);
+
+it("stored calls are filed under the day they were made on", async () => {
+  wall = REAL + DAY;
+  await call();
+  wall = REAL;
+  const { headers } = await call({ "gw-aig-event-id": "after" });
+  const row = (await readLogs(server)).find((candidate) => candidate["event_id"] === "after");
+  expect(row).toMatchObject({ id: headers["gw-aig-log-id"], created_at: new Date(REAL).toISOString() });
+  const query = new URLSearchParams({ end_date: new Date(REAL + 1000).toISOString() });
+  const { body } = await server.api(
+    "GET",
+    `/accounts/default/ai-gateway/gateways/default/logs?${query.toString()}`,
+  );
+  expect(body.result.map((found: { event_id: string | null }) => found.event_id)).toContain("after");
+});
+
+it("money that was spent meanwhile counts for one window from now on", async () => {
+  const rule = { id: "r", limitType: "cost", limit: 1, window: 3600 };
+  await setGateway(server, { spend_limits: { rules: [rule] } });
+  const cost = { "gw-aig-custom-cost": '{"total_cost":1}' };
+  wall = REAL + DAY;
+  expect((await call(cost)).status).toBe(200);
+  wall = REAL;
+  expect((await call(cost)).status).toBe(429);
+  wall = REAL + 3_600_000;
+  expect((await call(cost)).status).toBe(200);
+});
