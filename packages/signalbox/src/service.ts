@@ -44,8 +44,8 @@ export interface ServiceOptions {
   readonly logger: Logger;
   readonly clock?: Clock;
   /**
-   * Makes a secret for generic webhooks, in the data folder, when the environment gives none; so that the first webhook of a newcomer works.
-   * Default: such webhooks are refused.
+   * Makes a secret for generic webhooks, in the data folder, when the environment gives none and the database is the embedded one; so that the
+   * first webhook of a newcomer works. Default: such webhooks are refused.
    */
   readonly makesWebhookSecret?: boolean;
   /** Ends the process when storage can no longer be trusted; tests replace it. */
@@ -89,11 +89,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const dataFolder = DataFolder.open(options.config.dataDir);
     closers.push(() => dataFolder.close());
-    const config =
-      options.makesWebhookSecret === true ? withWebhookSecret(options.config, dataFolder) : options.config;
-    const database = await openDatabase(config, dataFolder, options.onFatal);
+    const database = await openDatabase(options.config, dataFolder, options.onFatal);
     closers.push(() => database.close());
     await migrate(database);
+    // Not before: a process that is refused because another one owns the database must leave nothing behind.
+    const config =
+      options.makesWebhookSecret === true ? withWebhookSecret(options.config, dataFolder) : options.config;
 
     const resourceEvents = new ResourceEvents();
     const accounts = new Accounts(database, clock);
@@ -214,9 +215,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 const WEBHOOK_SECRET = "WEBHOOK_SECRET";
 
-/** The settings with a secret for generic webhooks: the environment's, else one that is made once and kept in the data folder. */
+/**
+ * The settings with a secret for generic webhooks: the environment's, else one that is made once and kept in the data folder. Not on
+ * PostgreSQL, where the data folder is not the whole of the service: what is made on one machine would not be known on the next.
+ */
 function withWebhookSecret(config: Config, dataFolder: DataFolder): Config {
-  if (config.environment[WEBHOOK_SECRET]) return config;
+  if (config.environment[WEBHOOK_SECRET] || config.databaseUrl !== undefined) return config;
   const file = dataFolder.file("webhook-secret");
   const { text } = openSecretFile(file, () => randomBytes(32).toString("hex"));
   return {
