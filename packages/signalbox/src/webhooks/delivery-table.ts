@@ -1,6 +1,7 @@
 /** Stored deliveries: the statements on `webhook_delivery`. */
 import type { Database } from "../storage/ports/database.ts";
-import { joinSql, sql, type SqlQuery } from "../storage/ports/sql.ts";
+import { RowsStatement } from "../storage/ports/rows-statement.ts";
+import { joinSql, sql, type SqlQuery, type SqlValue } from "../storage/ports/sql.ts";
 import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
 
 export class DeliveryTable {
@@ -10,29 +11,16 @@ export class DeliveryTable {
     this.#database = database;
   }
 
-  async insert(records: readonly DeliveryRecord[]): Promise<void> {
+  /** Stores these, as far as they are not there yet, and deletes all but the newest `keep`. */
+  async insert(records: readonly DeliveryRecord[], keep: number): Promise<void> {
+    const queries = INSERT.queries(records.map(toRow));
     await this.#database.transaction(async (tx) => {
-      for (const record of records) {
-        await tx.run(
-          sql`INSERT INTO webhook_delivery
-                (id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
-                 agent, instance, content_type, headers, body_bytes, body)
-              VALUES (${record.id}, ${record.accountId}, ${record.source}, ${record.status}, ${record.reason},
-                      ${record.httpStatus}, ${record.receivedAt}, ${Math.round(record.durationMs)}, ${record.deliveryId},
-                      ${record.type}, ${record.title}, ${record.agent}, ${record.instance}, ${record.contentType},
-                      ${JSON.stringify(record.headers)}, ${record.bodyBytes}, ${record.body})`,
-        );
-      }
+      for (const query of queries) await tx.run(query);
+      await tx.run(
+        sql`DELETE FROM webhook_delivery WHERE id <=
+              (SELECT id FROM webhook_delivery ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
+      );
     });
-  }
-
-  /** Deletes all but the newest `keep`. */
-  async prune(keep: number): Promise<void> {
-    const oldest = await this.#database.get<{ id: string }>(
-      sql`SELECT id FROM webhook_delivery ORDER BY id DESC LIMIT 1 OFFSET ${keep}`,
-    );
-    if (oldest !== undefined)
-      await this.#database.run(sql`DELETE FROM webhook_delivery WHERE id <= ${oldest.id}`);
   }
 
   /** Newest first. */
@@ -71,6 +59,35 @@ export class DeliveryTable {
     );
     return row === undefined ? undefined : fromRow(row);
   }
+}
+
+const INSERT = new RowsStatement(
+  `INSERT INTO webhook_delivery (id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
+     agent, instance, content_type, headers, body_bytes, body) VALUES `,
+  17,
+  " ON CONFLICT (id) DO NOTHING",
+);
+
+function toRow(record: DeliveryRecord): SqlValue[] {
+  return [
+    record.id,
+    record.accountId,
+    record.source,
+    record.status,
+    record.reason,
+    record.httpStatus,
+    record.receivedAt,
+    Math.round(record.durationMs),
+    record.deliveryId,
+    record.type,
+    record.title,
+    record.agent,
+    record.instance,
+    record.contentType,
+    JSON.stringify(record.headers),
+    record.bodyBytes,
+    record.body,
+  ];
 }
 
 const SELECT = sql`SELECT id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
