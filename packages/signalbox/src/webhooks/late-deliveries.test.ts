@@ -121,19 +121,20 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     const errors: SignalboxError[] = [
       new SignalboxError("overloaded"),
       new SignalboxError("stopping"),
+      new SignalboxError("agent_destroyed"),
       new SignalboxError("agent_not_found"),
     ];
     answer = () => Promise.reject(errors.shift() ?? new SignalboxError("webhook_invalid_payload"));
     await leave(delivery());
     const late = newLate();
     await late.start();
-    for (let seen = 1; seen <= 3; seen++) {
+    for (let seen = 1; seen <= 4; seen++) {
       await until(async () => attempts.length === seen && ((await rows())[0]?.nextAttemptAt ?? 0) > now);
       expect((await rows())[0]?.attempts).toBe(0);
-      pass(seen < 3 ? 1000 : 60 * 60 * 1000);
+      pass(seen < 4 ? 1000 : 60 * 60 * 1000);
     }
     await until(() => late.count === 0);
-    expect(attempts).toHaveLength(4);
+    expect(attempts).toHaveLength(5);
     await late.stop();
   });
 

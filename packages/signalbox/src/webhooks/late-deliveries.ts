@@ -14,7 +14,7 @@
  * 3. Rows are bounded in number and bytes. When there is no room, nothing more is accepted this way: senders get 503.
  * 4. A database that fails delays things; each of its failures is followed by a pause.
  */
-import { SignalboxError } from "@signalbox/protocol";
+import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type { DeliveryOutcome } from "../agents/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { fullJitterDelay } from "../core/retry.ts";
@@ -325,6 +325,9 @@ export class LateDeliveries {
   }
 }
 
+/** They say nothing about the delivery. The successor of an instance that was destroyed takes it. */
+const POSTPONING: ReadonlySet<ErrorName> = new Set(["overloaded", "stopping", "agent_destroyed"]);
+
 type Verdict =
   | { readonly kind: "handled" }
   | { readonly kind: "refused" | "absent" | "postponed" | "failed"; readonly error: unknown };
@@ -337,7 +340,7 @@ async function judge(attempt: Promise<DeliveryOutcome>): Promise<Verdict> {
     return { kind: outcome.status < 500 && outcome.status !== 429 ? "refused" : "failed", error };
   } catch (error) {
     if (!(error instanceof SignalboxError)) return { kind: "failed", error };
-    if (error.id === "overloaded" || error.id === "stopping") return { kind: "postponed", error };
+    if (POSTPONING.has(error.id)) return { kind: "postponed", error };
     if (error.id === "agent_not_found" || error.id === "webhook_unknown_source")
       return { kind: "absent", error };
     return { kind: error.status < 500 ? "refused" : "failed", error };
