@@ -14,7 +14,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
   let scopes = 0;
   /** An agent of its own for each case. */
   const newScope = (account = "default"): ClaimScope => ({ account, agent: `agent-${scopes++}` });
-  const newClaims = () => new EntityClaims(opened.database);
+  const newClaims = () => new EntityClaims(opened.database, () => undefined);
   const resolveAll = async (entities: readonly string[], scope = newScope(), claims = newClaims()) => {
     const names: string[] = [];
     for (const entity of entities) names.push(await claims.resolve(scope, entity, "plain"));
@@ -175,25 +175,28 @@ describe.each(ENGINES)("on %s", (engine, open) => {
 
   it("claims that come together are one statement", async () => {
     let statements = 0;
-    const claims = new EntityClaims({
-      engine: opened.database.engine,
-      all: (query) => opened.database.all(query),
-      get: (query) => opened.database.get(query),
-      run: (query) => opened.database.run(query),
-      transaction: (work) =>
-        opened.database.transaction((tx) => {
-          const count = <T>(result: Promise<T>) => {
-            statements += 1;
-            return result;
-          };
-          return work({
-            all: (query) => count(tx.all(query)),
-            get: (query) => count(tx.get(query)),
-            run: (query) => count(tx.run(query)),
-          });
-        }),
-      close: () => Promise.resolve(),
-    });
+    const claims = new EntityClaims(
+      {
+        engine: opened.database.engine,
+        all: (query) => opened.database.all(query),
+        get: (query) => opened.database.get(query),
+        run: (query) => opened.database.run(query),
+        transaction: (work) =>
+          opened.database.transaction((tx) => {
+            const count = <T>(result: Promise<T>) => {
+              statements += 1;
+              return result;
+            };
+            return work({
+              all: (query) => count(tx.all(query)),
+              get: (query) => count(tx.get(query)),
+              run: (query) => count(tx.run(query)),
+            });
+          }),
+        close: () => Promise.resolve(),
+      },
+      () => undefined,
+    );
     const scope = newScope();
     await Promise.all(
       Array.from({ length: 100 }, async (_, i) => claims.resolve(scope, `many/${i}`, "plain")),
@@ -201,20 +204,28 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(statements).toBe(1);
   });
 
-  it("a claim that cannot be written fails, and can be made later", async () => {
+  it("a claim that cannot be written asks its sender to come back, and can be made then", async () => {
     let isFull = true;
+    const causes: unknown[] = [];
     const { database } = opened;
-    const claims = new EntityClaims({
-      engine: database.engine,
-      all: (query) => database.all(query),
-      get: (query) => database.get(query),
-      run: (query) => database.run(query),
-      transaction: (work) =>
-        isFull ? Promise.reject(new Error("disk is full")) : database.transaction(work),
-      close: () => Promise.resolve(),
-    });
+    const claims = new EntityClaims(
+      {
+        engine: database.engine,
+        all: (query) => database.all(query),
+        get: (query) => database.get(query),
+        run: (query) => database.run(query),
+        transaction: (work) =>
+          isFull ? Promise.reject(new Error("disk is full")) : database.transaction(work),
+        close: () => Promise.resolve(),
+      },
+      (cause) => causes.push(cause),
+    );
     const scope = newScope();
-    await expect(claims.resolve(scope, "f/g", "plain")).rejects.toThrow("disk is full");
+    await expect(claims.resolve(scope, "f/g", "plain")).rejects.toMatchObject({
+      id: "overloaded",
+      headers: { "retry-after": "2" },
+    });
+    expect(causes).toEqual([new Error("disk is full")]);
     isFull = false;
     expect(await claims.resolve(scope, "f/g", "plain")).toBe("f-g");
   });

@@ -12,7 +12,8 @@
  * 2. An entity always gets the same name, also after a restart: owners are rows, written before the delivery goes on, never changed, and
  *    the first writer wins. (A source that is changed to another form names its entities anew.)
  * 3. Only verified deliveries get here, so nobody without a secret can make a row.
- * 4. Names that cannot be shared cost nothing; known ones cost a look into memory; new ones share one transaction, of one statement, with
+ * 4. A claim that cannot be written is refused as `overloaded`, and the delivery with it: its sender tries again, and so does the claim.
+ * 5. Names that cannot be shared cost nothing; known ones cost a look into memory; new ones share one transaction, of one statement, with
  *    all that come in the same turn of the event loop.
  *
  * A name is certain before its row is on the disk. Whoever asked is told by `onName`, so that they can prepare meanwhile; nothing of the
@@ -21,6 +22,7 @@
 import { LRUCache } from "lru-cache";
 import type { Database, Queryable } from "../storage/ports/database.ts";
 import { RowsStatement } from "../storage/ports/rows-statement.ts";
+import { overloaded } from "./admission.ts";
 import { canBeShared, type EntityForm, normalise, toInstanceName, toReservedName } from "./instance-name.ts";
 
 /** About 10 MB of names; a miss costs one indexed read. */
@@ -59,10 +61,13 @@ interface Claim {
 export class EntityClaims {
   readonly #database: Database;
   readonly #owners = new LRUCache<string, string>({ max: MAX_KNOWN });
+  readonly #onFailure: (error: unknown) => void;
   #waiting: Claim[] = [];
 
-  constructor(database: Database) {
+  /** `onFailure` is told why claims could not be written; their senders are not. */
+  constructor(database: Database, onFailure: (error: unknown) => void) {
     this.#database = database;
+    this.#onFailure = onFailure;
   }
 
   /** The instance name of an entity that has a name of this form; synchronous, and without `onName`, for everything seen before. */
@@ -124,7 +129,8 @@ export class EntityClaims {
         },
         (error: unknown) => {
           isTold = true;
-          for (const claim of claims) claim.reject(error);
+          this.#onFailure(error);
+          for (const claim of claims) claim.reject(overloaded());
         },
       );
   }

@@ -80,7 +80,7 @@ describe("a sender", () => {
       agents,
       admission,
       clock,
-      claims: new EntityClaims(database),
+      claims: new EntityClaims(database, () => undefined),
       log: new DeliveryLog(database, logger, { keep: 10, onDropped: () => undefined }),
       notice: new RejectionNotice(logger, clock),
       late: new LateDeliveries({

@@ -36,7 +36,8 @@ const PAGE_SIZE = 100;
 /** What a sample is about when nobody says otherwise; a repository-like name suits every source. */
 const SAMPLE_ENTITY = "sample/entity";
 
-const listQuery = z.object({
+/** Strict: a misspelt filter must not widen the list. */
+const listQuery = z.strictObject({
   source: z.string().max(64).optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
   instance: z.string().max(512).optional(),

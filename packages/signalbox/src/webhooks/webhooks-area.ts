@@ -44,6 +44,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     keep: config.keepDeliveries,
     onDropped: (count) => metrics.unlisted.inc(count),
   });
+  const notice = new RejectionNotice(logger, clock);
   const lateTable = new LateDeliveryTable(database);
   const late = new LateDeliveries({
     table: lateTable,
@@ -59,11 +60,11 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     late,
     times: answerTimes(config.answerWithinMs),
     agents,
-    claims: new EntityClaims(database),
+    claims: new EntityClaims(database, (error) => notice.claimsFailed(error)),
     admission,
     log,
     clock,
-    notice: new RejectionNotice(logger, clock),
+    notice,
     onRecord: ({ source, status }) => metrics.deliveries.add(source, status),
   });
   return {
