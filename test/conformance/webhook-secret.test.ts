@@ -3,10 +3,10 @@ import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pino } from "pino";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadConfig } from "../../packages/signalbox/src/config/index.ts";
 import { startService } from "../../packages/signalbox/src/service.ts";
+import { createLogger } from "../../packages/signalbox/src/telemetry/logger.ts";
 import { openTestPostgres, type TestPostgres } from "../support/test-postgres.ts";
 import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
 
@@ -28,7 +28,11 @@ async function start(dataDir: string, environment: Record<string, string> = {}) 
   const config = await loadConfig({ port: "0", dataDir: join(folder, dataDir) }, environment, folder);
   const service = await startService({
     config,
-    logger: pino({ level: "info" }, { write: (line) => void lines.push(line) }),
+    logger: createLogger({
+      level: "info",
+      isPretty: false,
+      destination: { write: (line) => void lines.push(line) },
+    }),
     makesWebhookSecret: true,
     onFatal: (error) => {
       throw error;
