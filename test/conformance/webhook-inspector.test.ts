@@ -98,6 +98,14 @@ describe("sources", () => {
 });
 
 describe("deliveries", () => {
+  it.each(["statuss=failed", "Status=failed", "status[]=failed", "instances=x"])(
+    "are not listed as a whole because a filter is misspelt: %s",
+    async (query) => {
+      const { status } = await server.api("GET", `/accounts/default/webhooks/deliveries?${query}`);
+      expect(status).toBe(400);
+    },
+  );
+
   it("are listed newest first with what became of them, and can be filtered", async () => {
     await sendGithub(server.url, { repository: "acme/listed", delivery: "d-1" });
     await sendGithub(server.url, { repository: "acme/listed", delivery: "d-1" });

@@ -54,7 +54,7 @@ const deliver = (path: string, id: string) =>
 async function turnBack(data: string): Promise<void> {
   const current = new DatabaseSync(join(data, "signalbox.db"));
   const instances = current.prepare("SELECT * FROM agent_instance").all();
-  const entities = current.prepare("SELECT * FROM webhook_entity").all();
+  const entities = current.prepare("SELECT * FROM webhook_claim").all();
   current.close();
   const former = join(data, "former.db");
   const database = await SqliteDatabase.open(former, (error) => {

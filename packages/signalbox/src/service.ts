@@ -63,8 +63,8 @@ export interface ServiceOptions {
   /** A clock that is never set. Default: the process's own; tests that give a `clock` move both with it. */
   readonly steadyClock?: Clock;
   /**
-   * Makes a secret for generic webhooks, in the data folder, when the environment gives none; so that the first webhook of a newcomer works.
-   * Default: such webhooks are refused.
+   * Makes a secret for generic webhooks, in the data folder, when the environment gives none and the database is the embedded one; so that the
+   * first webhook of a newcomer works. Default: such webhooks are refused.
    */
   readonly makesWebhookSecret?: boolean;
   /** Counted in the metrics; only `serve` watches for them, since they are the whole process's. */
@@ -126,11 +126,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const dataFolder = DataFolder.open(options.config.dataDir);
     closers.push({ close: () => dataFolder.close() });
-    const config =
-      options.makesWebhookSecret === true ? withWebhookSecret(options.config, dataFolder) : options.config;
-    const database = await openDatabase(config, dataFolder, options.onFatal);
+    const database = await openDatabase(options.config, dataFolder, options.onFatal);
     closers.push({ close: () => database.close() });
     await migrate(database);
+    // Not before: a process that is refused because another one owns the database must leave nothing behind.
+    const config =
+      options.makesWebhookSecret === true ? withWebhookSecret(options.config, dataFolder) : options.config;
 
     const resourceEvents = new ResourceEvents();
     const accounts = new Accounts(database, clock);
@@ -295,9 +296,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 const WEBHOOK_SECRET = "WEBHOOK_SECRET";
 
-/** The settings with a secret for generic webhooks: the environment's, else one that is made once and kept in the data folder. */
+/**
+ * The settings with a secret for generic webhooks: the environment's, else one that is made once and kept in the data folder. Not on
+ * PostgreSQL, where the data folder is not the whole of the service: what is made on one machine would not be known on the next.
+ */
 function withWebhookSecret(config: Config, dataFolder: DataFolder): Config {
-  if (config.environment[WEBHOOK_SECRET]) return config;
+  if (config.environment[WEBHOOK_SECRET] || config.databaseUrl !== undefined) return config;
   const file = dataFolder.file("webhook-secret");
   const { text } = openSecretFile(file, () => randomBytes(32).toString("hex"));
   return {

@@ -9,7 +9,7 @@ export type { AdmissionAnswer, AdmissionContext } from "./admission.ts";
 export type { AgentHost, WebhookOptions } from "./agent-host.ts";
 export { type AgentStub, getAgentByName } from "./agent-stub.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
-export type { AgentsDoor, DeliveryOutcome } from "./agents-door.ts";
+export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "./agents-door.ts";
 export { callable, type CallableOptions } from "./callable.ts";
 export type { Connection, ConnectionContext } from "./connections/connection.ts";
 export { isRefusal } from "./instance/delivery.ts";

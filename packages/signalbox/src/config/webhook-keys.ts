@@ -42,6 +42,8 @@ const customScheme = z.strictObject({
 const source = z.strictObject({
   /** Name of a built-in source to behave like, or an HMAC of your own. Default: the entry's own name. */
   scheme: z.union([z.enum(BUILT_IN_SOURCE_NAMES), customScheme]).optional(),
+  /** For the generic scheme: time and delivery id are signed too, as `X-Timestamp` and `X-Event-Id`. Default false. */
+  timestamped: z.boolean().default(false),
   /** Agent that gets the deliveries, kebab-case. Default `webhook-agent`. */
   agent: z.string().min(1).default("webhook-agent"),
   /** Where the entity is found. Default: the scheme's rule. */
@@ -69,6 +71,11 @@ export const webhookKeys = z
     maxBodyBytes: z.int().min(1).max(mebibytes(100)).default(mebibytes(5)),
     /** Time for a delivery's body to arrive once its headers are here. Default 10 s. */
     bodyTimeoutMs: z.int().min(10).default(10_000),
+    /**
+     * How long a sender waits for its answer at most. A delivery whose instance takes longer is stored and answered 202, or 503 when it
+     * cannot be stored. Default 8 s: the shortest time that common senders wait is 10 s, but for Slack's and Discord's 3 s.
+     */
+    answerWithinMs: z.int().min(100).max(600_000).default(8000),
     /** Verified deliveries at work at once; more are answered 503. Default 2,000. */
     maxInFlight: z.int().min(1).default(2000),
     /** Bytes of bodies held in memory at once; more are answered 503. Default 64 MiB. */

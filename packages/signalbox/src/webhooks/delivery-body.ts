@@ -7,7 +7,7 @@
 import type { IncomingMessage } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import { type Admission, overloaded } from "./admission.ts";
-import { deadlinesOf } from "./body-deadlines.ts";
+import { deadlinesOf } from "./deadlines.ts";
 
 export interface BodyLimits {
   readonly maxBodyBytes: number;

@@ -12,6 +12,7 @@ export type DeliveryReason =
   | SignatureProblem
   | "processed"
   | "queued"
+  | "stored"
   | "answered"
   | "handshake"
   | "invalid_payload"

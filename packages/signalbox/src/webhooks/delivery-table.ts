@@ -1,17 +1,11 @@
 /** Stored deliveries: the statements on `webhook_delivery`. */
 import type { Database } from "../storage/ports/database.ts";
-import { RowInserter } from "../storage/ports/insert-rows.ts";
+import { RowsStatement } from "../storage/ports/rows-statement.ts";
 import { joinSql, sql, type SqlQuery, type SqlValue } from "../storage/ports/sql.ts";
 import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
 
-const COLUMNS = [
-  ...["id", "account_id", "source", "status", "reason", "http_status", "received_at", "duration_ms"],
-  ...["delivery_id", "type", "title", "agent", "instance", "content_type", "headers", "body_bytes", "body"],
-];
-const INSERT = new RowInserter(
-  `INSERT INTO webhook_delivery (${COLUMNS.join(", ")}) VALUES `,
-  COLUMNS.length,
-);
+/** Nothing else touches the table: the list does not hold up what other areas write. */
+const SCOPE = { scope: "webhook_delivery" };
 
 export class DeliveryTable {
   readonly #database: Database;
@@ -20,18 +14,16 @@ export class DeliveryTable {
     this.#database = database;
   }
 
-  async insert(records: readonly DeliveryRecord[]): Promise<void> {
-    const values = records.flatMap(toValues);
-    await this.#database.transaction((tx) => INSERT.insert(tx, values), { scope: "webhook_delivery" });
-  }
-
-  /** Deletes all but the newest `keep`. */
-  async prune(keep: number): Promise<void> {
-    const oldest = await this.#database.get<{ id: string }>(
-      sql`SELECT id FROM webhook_delivery ORDER BY id DESC LIMIT 1 OFFSET ${keep}`,
-    );
-    if (oldest !== undefined)
-      await this.#database.run(sql`DELETE FROM webhook_delivery WHERE id <= ${oldest.id}`);
+  /** Stores these, as far as they are not there yet, and deletes all but the newest `keep`. */
+  async insert(records: readonly DeliveryRecord[], keep: number): Promise<void> {
+    const values = records.flatMap(toRow);
+    await this.#database.transaction(async (tx) => {
+      await INSERT.run(tx, values);
+      await tx.run(
+        sql`DELETE FROM webhook_delivery WHERE id <=
+              (SELECT id FROM webhook_delivery ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
+      );
+    }, SCOPE);
   }
 
   /** Newest first. */
@@ -72,8 +64,14 @@ export class DeliveryTable {
   }
 }
 
-/** In the order of `COLUMNS`. */
-function toValues(record: DeliveryRecord): SqlValue[] {
+const INSERT = new RowsStatement(
+  `INSERT INTO webhook_delivery (id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
+     agent, instance, content_type, headers, body_bytes, body) VALUES `,
+  17,
+  " ON CONFLICT (id) DO NOTHING",
+);
+
+function toRow(record: DeliveryRecord): SqlValue[] {
   return [
     record.id,
     record.accountId,

@@ -1,4 +1,5 @@
 import type { FirstCommand } from "../area-module.ts";
+import { genericScheme } from "./schemes/index.ts";
 import type { Source } from "./source.ts";
 
 /** A signed delivery with nothing but a shell, curl and openssl; shown once there is a secret to sign with. */
@@ -7,7 +8,8 @@ export function firstCommands(
   generic: Source,
   secretFile: string | undefined,
 ): readonly FirstCommand[] {
-  if (generic.keys.length === 0) return [];
+  // Another scheme than the default asks for more than a line of shell can make.
+  if (generic.keys.length === 0 || generic.scheme !== genericScheme) return [];
   const secret = secretFile === undefined ? `\${${generic.secretVariable}%%,*}` : `$(cat '${secretFile}')`;
   const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "${secret}" -r | cut -d' ' -f1)`;
   return [

@@ -1,9 +1,11 @@
 /**
- * `/webhooks/…` on raw node:http. The order of work is fixed: method, size, source, body, and only then the intake, which starts with the
- * signature. Paths:
+ * `/webhooks/…` on raw node:http. The order of work is fixed: path, method, size, source, body, and only then the intake, which starts with
+ * the signature. Paths:
  *   /webhooks/<source>            the source's rule finds the entity
- *   /webhooks/<source>/<entity>   the URL names it, and must agree with the payload
+ *   /webhooks/<source>/<entity>   the URL names it, and must agree with what the payload says
  *   /webhooks/<entity>            anything that is no source: the generic scheme, the URL names the entity
+ * Anything else below /webhooks is no address, whatever the method. Names of sources are read in any case, as entities are: an address that
+ * was meant for a source must not be verified by the generic scheme because of a capital letter.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
@@ -12,7 +14,9 @@ import type { Area } from "../http/area.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { Admission } from "./admission.ts";
 import { readDeliveryBody, refuseDeclaredSize } from "./delivery-body.ts";
-import type { Answer, ArrivedDelivery, Intake } from "./intake.ts";
+import type { Answer } from "./delivery-result.ts";
+import type { ArrivedDelivery, Intake } from "./intake.ts";
+import { normalise } from "./instance-name.ts";
 import { signedUrls } from "./signed-urls.ts";
 import type { Source } from "./source.ts";
 
@@ -39,20 +43,18 @@ async function handle(
   response: ServerResponse,
   context: RequestContext,
 ): Promise<void> {
+  if (!isIntakePath(context.segments)) throw new SignalboxError("not_found");
   if (request.method !== "POST")
     throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
   const { route, body } = await arrive(parts, request, context.segments);
-  try {
-    const arrived: ArrivedDelivery = {
-      ...route,
-      headers: request.headers,
-      body,
-      urls: () => signedUrls(request, parts.config.publicUrl),
-    };
-    send(response, await parts.intake.receive(arrived));
-  } finally {
-    parts.admission.releaseBytes(body.length);
-  }
+  const arrived: ArrivedDelivery = {
+    ...route,
+    headers: request.headers,
+    body,
+    reservedBytes: body.length,
+    urls: () => signedUrls(request, parts.config.publicUrl),
+  };
+  send(response, await parts.intake.receive(arrived));
 }
 
 /** Size, source, body; what fails here is told to the inspector as far as its source is known, and to nobody else. */
@@ -67,24 +69,29 @@ async function arrive(
     route = findRoute(parts, segments);
     return { route, body: await readDeliveryBody(request, parts.config, parts.admission) };
   } catch (error) {
-    const { source } = route ?? { source: parts.sources.get(segments[1] ?? "") };
+    const { source } = route ?? { source: findSource(parts.sources, segments[1] ?? "") };
     if (source !== undefined) parts.intake.recordUnread(source, request.headers, error);
     throw error;
   }
 }
 
-type Destination = Pick<ArrivedDelivery, "source" | "urlEntity" | "hasEntityRule">;
+type Destination = Pick<ArrivedDelivery, "source" | "urlEntity">;
+
+/** One or two segments, and perhaps a slash behind them. */
+function isIntakePath([, first = "", , ...rest]: readonly string[]): boolean {
+  return first !== "" && rest.every((segment) => segment === "");
+}
 
 function findRoute({ sources, generic }: FrontDoorParts, segments: readonly string[]): Destination {
-  const [, first = "", second = "", ...rest] = segments;
-  const isTooDeep = rest.some((segment) => segment !== "");
-  if (first === "" || isTooDeep) throw new SignalboxError("not_found");
-  const source = sources.get(first);
-  if (source !== undefined) {
-    return { source, urlEntity: second === "" ? null : second, hasEntityRule: true };
-  }
+  const [, first = "", second = ""] = segments;
+  const source = findSource(sources, first);
+  if (source !== undefined) return { source, urlEntity: second === "" ? null : second };
   if (second !== "") throw new SignalboxError("webhook_unknown_source");
-  return { source: generic, urlEntity: first, hasEntityRule: false };
+  return { source: generic, urlEntity: first };
+}
+
+function findSource(sources: ReadonlyMap<string, Source>, segment: string): Source | undefined {
+  return sources.get(segment) ?? sources.get(normalise(segment));
 }
 
 function send(response: ServerResponse, answer: Answer): void {

@@ -4,21 +4,34 @@
  * Invariants:
  * 1. Nothing is parsed, claimed, created or written before the signature over the raw body holds, and everyone who fails that gets
  *    one and the same answer, whether the source has a secret, the entity exists, or neither.
- * 2. 200 and 202 are only ever answered after the agent's outcome is on stable storage (the door's promise).
+ * 2. 200 and 202 are only ever answered after the agent's outcome, or the delivery itself, is on stable storage.
  * 3. A genuine delivery that cannot be taken now is refused with a status that makes its provider try again.
+ * 4. Every answer is given in time (`PendingAnswer`), whatever the instance, the database or the disk do.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
-import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
+import type { AgentsDoor, DeliveryOutcome, DeliveryTarget, WebhookEvent } from "../agents/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
-import { renderError } from "../http/render-error.ts";
 import { type Admission, overloaded } from "./admission.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import type { DeliveryReason, DeliveryRecord } from "./delivery-record.ts";
+import {
+  type Answer,
+  ANSWERS,
+  explainRefusal,
+  JSON_TYPE,
+  type Processed,
+  REFUSAL,
+  type Result,
+  resultOf,
+} from "./delivery-result.ts";
 import type { EntityClaims } from "./entity-claims.ts";
-import { toInstanceName } from "./instance-name.ts";
+import { isNameOf, toInstanceName } from "./instance-name.ts";
+import type { LateDeliveries } from "./late-deliveries.ts";
+import type { LateDelivery } from "./late-delivery-table.ts";
 import { parsePayload } from "./parse-payload.ts";
+import { type AnswerBook, type AnswerTimes, PendingAnswer } from "./pending-answer.ts";
 import { readEvent, readType, visibleHeaders } from "./read-event.ts";
 import type { RejectionNotice } from "./rejection-notice.ts";
 import type { SignatureProblem } from "./schemes/index.ts";
@@ -29,17 +42,11 @@ export interface ArrivedDelivery {
   readonly source: Source;
   /** The entity that the URL names; null when it must be found in the delivery. */
   readonly urlEntity: string | null;
-  /** False for `/webhooks/<entity>`, where the URL alone decides and no rule of a source applies. */
-  readonly hasEntityRule: boolean;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
+  /** Bytes of the body that count against the room for bodies; the intake gives them back when the delivery is done with. */
+  readonly reservedBytes: number;
   urls(): readonly string[];
-}
-
-export interface Answer {
-  readonly status: number;
-  readonly contentType: string;
-  readonly body: string;
 }
 
 export interface IntakeParts {
@@ -49,77 +56,82 @@ export interface IntakeParts {
   readonly log: DeliveryLog;
   readonly clock: Clock;
   readonly notice: RejectionNotice;
+  readonly late: LateDeliveries;
+  readonly times: AnswerTimes;
   onRecord(record: DeliveryRecord): void;
 }
 
-const JSON_TYPE = "application/json; charset=utf-8";
-const ANSWERS: Readonly<Record<"processed" | "queued" | "duplicate", Answer>> = {
-  processed: { status: 200, contentType: JSON_TYPE, body: '{"status":"processed"}' },
-  queued: { status: 202, contentType: JSON_TYPE, body: '{"status":"queued"}' },
-  duplicate: { status: 200, contentType: JSON_TYPE, body: '{"status":"duplicate"}' },
-};
-
-/**
- * What everyone gets whose signature does not hold. Written once and returned, not thrown: under an attack this is the hottest path there
- * is, and an error's stack trace would cost as much as the whole verification.
- */
-const REFUSAL: Answer = (() => {
-  const { status, body } = renderError(new SignalboxError("webhook_invalid_signature"), "envelope", "");
-  return { status, contentType: JSON_TYPE, body };
-})();
-
-type OutcomeKind = DeliveryOutcome["kind"] | "handshake" | "stale";
-
 export class Intake {
   readonly #parts: IntakeParts;
+  readonly #answers: AnswerBook<Trace>;
 
   constructor(parts: IntakeParts) {
     this.#parts = parts;
+    this.#answers = {
+      times: parts.times,
+      late: parts.late,
+      toLate: (trace) => (trace.instance === "" ? null : toLateDelivery(trace)),
+      onDone: (trace) => this.#release(trace),
+      onEnd: (trace, { answer, outcome }) => {
+        this.#record(trace, resultOf(outcome.kind, answer.status), answer.status);
+        return answer;
+      },
+      onFailure: (trace, error) => this.#refuse(trace, error),
+      onStored: (trace) => {
+        this.#record(trace, { status: "accepted", reason: "stored" }, ANSWERS.queued.status);
+        return ANSWERS.queued;
+      },
+      onTimeUp: (trace) => {
+        trace.isWithdrawn = true;
+        return this.#refuse(trace, overloaded());
+      },
+    };
   }
 
   async receive(arrived: ArrivedDelivery): Promise<Answer> {
-    const startedAt = performance.now();
-    const now = this.#parts.clock.now();
-    const trace: Trace = { event: null, instance: "" };
-    const problem = verifySignature(arrived, now);
+    const trace = this.#trace(arrived);
+    const problem = verifySignature(arrived, trace.now);
     if (problem !== null) {
-      this.#record(arrived, now, startedAt, trace, { status: "rejected", reason: problem }, REFUSAL.status);
+      this.#release(trace);
+      this.#record(trace, { status: "rejected", reason: problem }, REFUSAL.status);
       return REFUSAL;
     }
+    let work: AnsweredAtOnce | Promise<Processed>;
     try {
-      const answer = await this.#process(arrived, now, trace);
-      const { status } = answer.answer;
-      this.#record(arrived, now, startedAt, trace, resultOf(answer.outcome, status), status);
-      return answer.answer;
+      work = this.#process(trace);
     } catch (error) {
-      const refusal = explainRefusal(error);
-      this.#record(
-        arrived,
-        now,
-        startedAt,
-        trace,
-        refusal,
-        error instanceof SignalboxError ? error.status : 500,
-      );
-      throw withRetryAfter(error);
+      this.#release(trace);
+      throw this.#refuse(trace, error);
     }
+    if (work instanceof Promise) return PendingAnswer.of(this.#answers, trace, work);
+    this.#release(trace);
+    this.#record(trace, work.result, work.answer.status);
+    return work.answer;
+  }
+
+  #release({ arrived }: Trace): void {
+    this.#parts.admission.releaseBytes(arrived.reservedBytes);
+  }
+
+  /** What its sender is told of a delivery that could not be taken. */
+  #refuse(trace: Trace, error: unknown): unknown {
+    const status = error instanceof SignalboxError ? error.status : 500;
+    this.#record(trace, explainRefusal(error), status);
+    return withRetryAfter(error);
+  }
+
+  #trace(arrived: ArrivedDelivery): Trace {
+    const now = this.#parts.clock.now();
+    return { arrived, now, startedAt: performance.now(), event: null, instance: "", isWithdrawn: false };
   }
 
   /** A delivery whose body never came whole. It is unverified, so it counts as rejected whatever the cause, and stays off the disk. */
   recordUnread(source: Source, headers: IncomingHttpHeaders, error: unknown): void {
     const reason = error instanceof SignalboxError ? UNREAD_REASONS[error.id] : undefined;
     if (reason === undefined) return;
-    const arrived = { source, urlEntity: null, hasEntityRule: false, headers, body: NO_BODY, urls: () => [] };
-    const trace: Trace = { event: null, instance: "" };
+    const arrived = { source, urlEntity: null, headers, body: NO_BODY, reservedBytes: 0, urls: () => [] };
     const status = error instanceof SignalboxError ? error.status : 500;
-    this.#record(
-      arrived,
-      this.#parts.clock.now(),
-      performance.now(),
-      trace,
-      { status: "rejected", reason },
-      status,
-    );
+    this.#record(this.#trace(arrived), { status: "rejected", reason }, status);
   }
 
   /** Hands a stored delivery to its instance again. `isRepeat` gives it an id of its own, so that the ledger lets it pass. */
@@ -128,29 +140,41 @@ export class Intake {
     record: DeliveryRecord,
     isRepeat: boolean,
   ): Promise<{ outcome: DeliveryOutcome; eventId: string }> {
-    const body = Buffer.from(record.body ?? []);
-    const headers: IncomingHttpHeaders = { ...record.headers };
-    const delivery = { headers, payload: parsePayload(source.kind, record.contentType ?? undefined, body) };
-    const event = readEvent(source, delivery, readType(source, delivery), body, this.#parts.clock.now());
-    const eventId = isRepeat
-      ? `${record.deliveryId}#replay-${ulid(this.#parts.clock.now())}`
-      : record.deliveryId;
+    const now = this.#parts.clock.now();
+    const eventId = isRepeat ? `${record.deliveryId}#replay-${ulid(now)}` : record.deliveryId;
+    const event = readStored(source, { ...record, body: record.body ?? NO_BODY }, now);
     const target = { account: record.accountId, agent: record.agent, name: record.instance };
     return { outcome: await this.#parts.agents.deliver(target, { ...event, id: eventId }), eventId };
   }
 
+  /** Hands an accepted delivery to its instance, as part of the same load as those that arrive. */
+  async deliverLate(source: Source, delivery: LateDelivery): Promise<DeliveryOutcome> {
+    const { accountId, agent, instance, deliveryId } = delivery;
+    const event = readStored(source, delivery, delivery.receivedAt);
+    const { outcome } = await this.#hand(
+      { account: accountId, agent, name: instance },
+      { ...event, id: deliveryId },
+    );
+    return outcome;
+  }
+
   /** Throws for a delivery that cannot be taken. Not `async`: see `Trace`. */
-  #process(arrived: ArrivedDelivery, now: number, trace: Trace): Processed | Promise<Processed> {
+  #process(trace: Trace): AnsweredAtOnce | Promise<Processed> {
+    const { arrived } = trace;
     const { source, headers, body } = arrived;
     const payload = parsePayload(source.kind, headers["content-type"], body);
     const delivery: VerifiedDelivery = { headers, payload };
-    if (!isFresh(source, payload, now)) return { answer: REFUSAL, outcome: "stale" };
+    if (!isFresh(source, payload, trace.now))
+      return { answer: REFUSAL, result: resultOf("stale", REFUSAL.status) };
     const type = readType(source, delivery);
     const handshake = source.kind.handshake?.(delivery, type);
-    const event = readEvent(source, delivery, type, body, now);
+    const event = readEvent(source, delivery, type, body, trace.now);
     trace.event = { id: event.id, type, title: event.title, headers: event.headers };
     if (handshake != null) {
-      return { answer: { ...handshake, contentType: JSON_TYPE }, outcome: "handshake" };
+      return {
+        answer: { ...handshake, contentType: JSON_TYPE },
+        result: resultOf("handshake", handshake.status),
+      };
     }
     const name = this.#instanceOf(arrived, delivery);
     if (typeof name !== "string") return name.then((found) => this.#deliver(source, found, event, trace));
@@ -158,17 +182,20 @@ export class Intake {
   }
 
   #deliver(source: Source, name: string, event: WebhookEvent, trace: Trace): Promise<Processed> {
+    // Its sender was told to come back while its name was looked for: nothing has happened yet, so nothing does.
+    if (trace.isWithdrawn) throw overloaded();
     trace.instance = name;
+    return this.#hand({ account: source.accountId, agent: source.agent, name }, event);
+  }
+
+  #hand(target: DeliveryTarget, event: WebhookEvent): Promise<Processed> {
     this.#parts.admission.enter();
-    return this.#parts.agents
-      .deliver({ account: source.accountId, agent: source.agent, name }, event)
-      .then(this.#onEnd, this.#onFailure);
+    return this.#parts.agents.deliver(target, event).then(this.#onEnd, this.#onFailure);
   }
 
   readonly #onEnd = (outcome: DeliveryOutcome): Processed => {
     this.#parts.admission.leave();
-    const answer = outcome.kind === "answered" ? outcome : ANSWERS[outcome.kind];
-    return { answer, outcome: outcome.kind };
+    return { answer: outcome.kind === "answered" ? outcome : ANSWERS[outcome.kind], outcome };
   };
 
   readonly #onFailure = (error: unknown): never => {
@@ -176,35 +203,29 @@ export class Intake {
     throw error;
   };
 
+  /** The entity that the delivery says it is about is the one that counts; an address that names another is refused. */
   #instanceOf(arrived: ArrivedDelivery, delivery: VerifiedDelivery): string | Promise<string> {
     const { source, urlEntity } = arrived;
-    const found = arrived.hasEntityRule ? findFirst(source.entity, delivery) : null;
-    if (found === null && urlEntity === null) throw new SignalboxError("webhook_missing_entity");
-    const entity = found ?? urlEntity ?? "";
-    const plain = requireName(toInstanceName(entity, "plain"));
-    if (found !== null && urlEntity !== null && toInstanceName(urlEntity, "plain") !== plain) {
-      const exact = toInstanceName(found, "reversible");
-      if (urlEntity !== exact) throw new SignalboxError("webhook_entity_mismatch");
+    const found = findFirst(urlEntity === null ? source.entity : source.statedEntity, delivery);
+    if (found !== null && urlEntity !== null && !isNameOf(urlEntity, found)) {
+      throw new SignalboxError("webhook_entity_mismatch");
     }
-    if (source.entityForm === "reversible") return requireName(toInstanceName(entity, "reversible"));
+    const entity = found ?? urlEntity;
+    if (entity === null) throw new SignalboxError("webhook_missing_entity");
+    if (toInstanceName(entity, source.entityForm) === null) {
+      throw new SignalboxError("webhook_missing_entity", { message: "The entity cannot be used as a name" });
+    }
     const { claims, agents, admission } = this.#parts;
     const { accountId: account, agent } = source;
-    return claims.resolve(account, agent, plain, entity, (name) => {
+    return claims.resolve({ account, agent }, entity, source.entityForm, (name) => {
       // A delivery that will be refused must not leave an instance behind.
       if (admission.hasRoom) agents.prepare({ account, agent, name });
     });
   }
 
-  #record(
-    arrived: ArrivedDelivery,
-    now: number,
-    startedAt: number,
-    trace: Trace,
-    result: Result,
-    httpStatus: number,
-  ): void {
-    const { source, headers, body } = arrived;
-    const { event } = trace;
+  #record(trace: Trace, result: Result, httpStatus: number): void {
+    const { event, now, startedAt } = trace;
+    const { source, headers, body } = trace.arrived;
     const isRejected = result.status === "rejected";
     const record: DeliveryRecord = {
       id: ulid(this.#parts.clock.now()),
@@ -235,16 +256,22 @@ export class Intake {
  * for its sync far longer than it runs, and a parsed payload that is held meanwhile is most of what the garbage collector has to copy.
  */
 interface Trace {
+  readonly arrived: ArrivedDelivery;
+  /** When it arrived, by the clock and by `performance`. */
+  readonly now: number;
+  readonly startedAt: number;
   event: Pick<WebhookEvent, "id" | "type" | "title" | "headers"> | null;
+  /** Empty until it is known. */
   instance: string;
+  /** True when the sender was told to come back before the instance was known. */
+  isWithdrawn: boolean;
 }
 
-interface Processed {
+/** No agent heard of it. */
+interface AnsweredAtOnce {
   readonly answer: Answer;
-  readonly outcome: OutcomeKind;
+  readonly result: Result;
 }
-
-type Result = Pick<DeliveryRecord, "status" | "reason">;
 
 const NO_HEADERS = {};
 const NO_BODY = Buffer.alloc(0);
@@ -269,42 +296,32 @@ function isFresh(source: Source, payload: unknown, now: number): boolean {
   return sentAt !== null && Math.abs(now - sentAt) <= source.windowMs;
 }
 
-function requireName(name: string | null): string {
-  if (name === null) {
-    throw new SignalboxError("webhook_missing_entity", { message: "The entity cannot be used as a name" });
-  }
-  return name;
+function toLateDelivery(trace: Trace): LateDelivery {
+  const { source, headers, body } = trace.arrived;
+  return {
+    id: ulid(trace.now),
+    accountId: source.accountId,
+    source: source.name,
+    agent: source.agent,
+    instance: trace.instance,
+    deliveryId: trace.event?.id ?? "",
+    receivedAt: trace.now,
+    contentType: headers["content-type"] ?? null,
+    headers: trace.event?.headers ?? NO_HEADERS,
+    body,
+  };
 }
 
-function resultOf(outcome: OutcomeKind, status: number): Result {
-  if (outcome === "stale") return { status: "rejected", reason: "timestamp_outside_window" };
-  // The sender was told that its event was not taken.
-  if (outcome === "answered" && (status < 200 || status > 299))
-    return { status: "failed", reason: "refused_by_agent" };
-  return outcome === "duplicate"
-    ? { status: "duplicate", reason: null }
-    : { status: "accepted", reason: outcome };
-}
-
-function explainRefusal(error: unknown): Result {
-  if (!(error instanceof SignalboxError)) return { status: "failed", reason: "handler_failed" };
-  switch (error.id) {
-    case "webhook_invalid_payload":
-      return { status: "rejected", reason: "invalid_payload" };
-    case "webhook_missing_entity":
-      return { status: "rejected", reason: "missing_entity" };
-    case "webhook_entity_mismatch":
-      return { status: "rejected", reason: "entity_mismatch" };
-    case "webhook_unsupported_media_type":
-      return { status: "rejected", reason: "unsupported_media_type" };
-    case "webhook_rejected":
-      return { status: "failed", reason: "refused_by_agent" };
-    case "overloaded":
-    case "stopping":
-      return { status: "failed", reason: "overloaded" };
-    default:
-      return { status: "failed", reason: "handler_failed" };
-  }
+/** The event of a delivery that was stored as it came. */
+function readStored(
+  source: Source,
+  stored: Pick<LateDelivery, "contentType" | "headers" | "body">,
+  receivedAt: number,
+): WebhookEvent {
+  const body = Buffer.from(stored.body);
+  const headers: IncomingHttpHeaders = { ...stored.headers };
+  const delivery = { headers, payload: parsePayload(source.kind, stored.contentType ?? undefined, body) };
+  return readEvent(source, delivery, readType(source, delivery), body, receivedAt);
 }
 
 /** The runtime's own overload speaks to clients of all kinds; to a provider it must say when to come back. */

@@ -23,9 +23,17 @@ function parseJson(body: Buffer): unknown {
   } catch {
     throw invalid("The body is not valid JSON");
   }
-  if (typeof payload !== "object" || payload === null)
-    throw invalid("The body must be a JSON object or array");
+  if (!isEventLike(payload)) throw invalid("The body must be a JSON object, or a list of objects");
   return payload;
+}
+
+/** An event, or a batch of them as some senders post it: one object, or at least one in a list of nothing else. */
+function isEventLike(payload: unknown): boolean {
+  return Array.isArray(payload) ? payload.length > 0 && payload.every(isObject) : isObject(payload);
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function parseForm(kind: SourceKind, body: Buffer): unknown {
@@ -39,7 +47,17 @@ function parseForm(kind: SourceKind, body: Buffer): unknown {
   }
   if (Object.keys(fields).length === 0) throw invalid("The form is empty");
   const inner = kind.formPayloadField === undefined ? undefined : fields[kind.formPayloadField];
-  return typeof inner === "string" ? parseJson(Buffer.from(inner)) : { ...fields };
+  return typeof inner === "string" ? requireWritable(parseJson(Buffer.from(inner))) : { ...fields };
+}
+
+/** A form's payload is stored as JSON of our own, and what could be read can be nested too deeply to be written. */
+function requireWritable(payload: unknown): unknown {
+  try {
+    JSON.stringify(payload);
+    return payload;
+  } catch {
+    throw invalid("The payload is nested too deeply");
+  }
 }
 
 function invalid(message: string): SignalboxError {

@@ -337,19 +337,33 @@ describe("every source", () => {
     "%s survives payloads that are nothing like what it expects",
     (name) => {
       for (const payload of [
-        {},
-        [],
-        [[]],
         { data: null, event: 5, repository: "x", commits: {} },
-        { __proto__: { id: "x" } },
+        [{ data: null, event: 5, repository: "x", commits: {} }],
       ]) {
         expect(() => read(name, payload)).not.toThrow();
+      }
+      for (const payload of ["{}", "[]", "[[]]", "[1]", "[{}]"]) {
+        expect(() => read(name, payload)).toThrow(expect.objectContaining({ id: "webhook_invalid_payload" }));
       }
       expect(
         read(name, '{"constructor":{"name":"x"},"__proto__":{"id":"evil","entity_id":"evil"}}').entity,
       ).toBeNull();
     },
   );
+
+  it("refuses a type or an id that can be no text, and takes what is absent or empty for absent", () => {
+    const invalid = expect.objectContaining({ id: "webhook_invalid_payload" });
+    for (const value of [{}, [], { a: 1 }, ["x"], true]) {
+      expect(() => read("generic", { type: value })).toThrow(invalid);
+      expect(() => read("generic", { type: "t", id: value })).toThrow(invalid);
+      expect(() => read("stripe", { type: "t", id: value })).toThrow(invalid);
+      // A field that nobody looks at may be anything.
+      expect(read("generic", { type: value }, { "x-event-type": "t", "x-event-id": "1" }).type).toBe("t");
+    }
+    expect(read("generic", { type: 5, id: 7 })).toMatchObject({ type: "5", id: "7" });
+    for (const value of [null, ""]) expect(read("generic", { type: value, id: value }).type).toBe("unknown");
+    expect(read("generic", {}, { "x-event-type": "ping" }).type).toBe("ping");
+  });
 
   it("keeps links that a browser may follow and no others, and cuts long texts", () => {
     expect(read("generic", { url: "javascript:alert(1)" }).url).toBeNull();

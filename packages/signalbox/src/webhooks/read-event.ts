@@ -3,7 +3,8 @@ import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { WebhookEvent } from "../agents/index.ts";
 import type { Source } from "./source.ts";
-import { findFirst, type VerifiedDelivery } from "./sources/index.ts";
+import { SignalboxError } from "@signalbox/protocol";
+import { findFirst, findText, type VerifiedDelivery } from "./sources/index.ts";
 
 /** Longer ids and types than any provider's; beyond it the text is cut or hashed, never refused. */
 const MAX_ID_LENGTH = 256;
@@ -13,8 +14,26 @@ const MAX_URL_LENGTH = 2048;
 
 export const UNKNOWN_TYPE = "unknown";
 
+/**
+ * Throws `webhook_invalid_payload` for what is no event: a field that the source requires is missing, the type is of a type that can be none,
+ * or there is nothing at all, neither a type nor a field. An event that does not name its type is `unknown`: many senders have only one.
+ */
 export function readType(source: Source, delivery: VerifiedDelivery): string {
-  return cut(findFirst(source.eventType, delivery), MAX_ID_LENGTH) ?? UNKNOWN_TYPE;
+  const missing = source.kind.missing?.(delivery) ?? null;
+  if (missing !== null) throw invalid(`The field ${missing} is missing`);
+  const type = cut(findText(source.eventType, delivery), MAX_ID_LENGTH);
+  if (type === null && isEmpty(delivery.payload)) throw invalid("The body holds no event");
+  return type ?? UNKNOWN_TYPE;
+}
+
+function isEmpty(payload: unknown): boolean {
+  return Array.isArray(payload)
+    ? payload.every(isEmpty)
+    : typeof payload === "object" && payload !== null && Object.keys(payload).length === 0;
+}
+
+function invalid(message: string): SignalboxError {
+  return new SignalboxError("webhook_invalid_payload", { message });
 }
 
 export function readEvent(
@@ -48,7 +67,7 @@ export function readEvent(
  * is what its signature covers: the same fields spelled differently are the same delivery.
  */
 function readId(source: Source, delivery: VerifiedDelivery, body: Buffer): string {
-  const id = findFirst(source.deliveryId, delivery);
+  const id = findText(source.deliveryId, delivery);
   if (id !== null) return id.length <= MAX_ID_LENGTH ? id : `sha256:${hash("sha256", id)}`;
   const isForm = delivery.headers["content-type"]?.startsWith("application/x-www-form-urlencoded") === true;
   return `sha256:${hash("sha256", isForm ? canonicalJson(delivery.payload) : body)}`;

@@ -8,6 +8,9 @@ import type { TagLookup } from "../storage/ports/tag-lookup.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import { DELIVERY_STATUSES } from "./delivery-record.ts";
 import type { Intake } from "./intake.ts";
+import type { LateDeliveries } from "./late-deliveries.ts";
+import type { LateDeliveryTable } from "./late-delivery-table.ts";
+import { lateDeliveryRoutes } from "./late-delivery-routes.ts";
 import { createSampleRequest } from "./sample-delivery.ts";
 import {
   deliveryDetail,
@@ -23,6 +26,8 @@ export interface RouteParts {
   readonly sources: ReadonlyMap<string, Source>;
   readonly log: DeliveryLog;
   readonly intake: Intake;
+  readonly late: LateDeliveries;
+  readonly lateTable: LateDeliveryTable;
   readonly clock: Clock;
   readonly tags: TagLookup | undefined;
 }
@@ -31,7 +36,8 @@ const PAGE_SIZE = 100;
 /** What a sample is about when nobody says otherwise; a repository-like name suits every source. */
 const SAMPLE_ENTITY = "sample/entity";
 
-const listQuery = z.object({
+/** Strict: a misspelt filter must not widen the list. */
+const listQuery = z.strictObject({
   source: z.string().max(64).optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
   instance: z.string().max(512).optional(),
@@ -52,7 +58,7 @@ const testBody = z.strictObject({
 });
 
 export function webhookRoutes(parts: RouteParts): Route[] {
-  return [...sourceRoutes(parts), ...deliveryRoutes(parts)];
+  return [...sourceRoutes(parts), ...deliveryRoutes(parts), ...lateDeliveryRoutes(parts)];
 }
 
 function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
@@ -99,9 +105,9 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
           source,
           // A payload of the caller's own says itself whom it concerns, unless an entity is named too.
           urlEntity: body.payload === undefined ? null : (body.entity ?? null),
-          hasEntityRule: true,
           headers,
           body: Buffer.from(text),
+          reservedBytes: 0,
           urls: () => [url],
         });
         return { result: { status: answer.status, body: answer.body, delivery_id: deliveryId } };
@@ -128,9 +134,21 @@ function signSample(source: Source, wish: z.output<typeof testBody>, deliveryId:
     deliveryId,
     now,
     url: `https://signalbox.invalid/webhooks/${source.name}`,
-    body: wish.payload === undefined ? undefined : JSON.stringify(wish.payload),
+    body: wish.payload === undefined ? undefined : writePayload(wish.payload),
     headers: lowerCaseNames(wish.headers),
   });
+}
+
+/** What could be read can be nested too deeply to be written. */
+function writePayload(payload: unknown): string {
+  try {
+    return JSON.stringify(payload);
+  } catch (cause) {
+    throw new SignalboxError("webhook_invalid_payload", {
+      message: "The payload is nested too deeply",
+      cause,
+    });
+  }
 }
 
 function deliveryRoutes({ sources, log, intake }: RouteParts): Route[] {

@@ -7,7 +7,7 @@ import { ConfigError } from "../config/index.ts";
 import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhook-keys.ts";
 import { Secret } from "../core/secret.ts";
 import type { EntityForm } from "./instance-name.ts";
-import { createBodyHmacScheme, type Scheme } from "./schemes/index.ts";
+import { createBodyHmacScheme, genericScheme, type Scheme, timestampedScheme } from "./schemes/index.ts";
 import { parseRule, type Rule, SOURCE_KINDS, type SourceKind } from "./sources/index.ts";
 
 export interface Source {
@@ -24,6 +24,8 @@ export interface Source {
   /** Replay window; 0 when neither scheme nor payload carries a time. */
   readonly windowMs: number;
   readonly entity: readonly Rule[];
+  /** Those of the entity's rules whose value an address must agree with. */
+  readonly statedEntity: readonly Rule[];
   readonly entityForm: EntityForm;
   readonly eventType: readonly Rule[];
   readonly deliveryId: readonly Rule[];
@@ -31,7 +33,12 @@ export interface Source {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const DEFAULTS: WebhookSourceConfig = { agent: "webhook-agent", entityForm: "plain", account: "default" };
+const DEFAULTS: WebhookSourceConfig = {
+  agent: "webhook-agent",
+  entityForm: "plain",
+  account: "default",
+  timestamped: false,
+};
 
 /** Throws `ConfigError` for an entry or a secret that cannot work. */
 export function createSources(config: WebhooksConfig, environment: Environment): ReadonlyMap<string, Source> {
@@ -43,7 +50,7 @@ export function createSources(config: WebhooksConfig, environment: Environment):
 }
 
 function createSource(name: string, config: WebhookSourceConfig, environment: Environment): Source {
-  const { kind, scheme } = resolveScheme(name, config.scheme);
+  const { kind, scheme } = timestampedIf(config.timestamped, name, resolveScheme(name, config.scheme));
   const secretVariable = config.secretVariable ?? defaultVariable(name);
   const secrets = readSecrets(environment, secretVariable);
   const ownWindow = (scheme === kind.scheme ? kind.windowSeconds : undefined) ?? scheme.windowSeconds;
@@ -52,6 +59,7 @@ function createSource(name: string, config: WebhookSourceConfig, environment: En
       `webhooks.sources.${name}.toleranceSeconds: expected nothing, since this scheme signs no time, found ${config.toleranceSeconds}`,
     );
   }
+  const entity = config.entity?.map(parseRule) ?? kind.entity;
   const windowSeconds = config.toleranceSeconds ?? ownWindow ?? 0;
   return {
     name,
@@ -63,7 +71,8 @@ function createSource(name: string, config: WebhookSourceConfig, environment: En
     secrets: secrets.map((text) => new Secret(text)),
     keys: secrets.map((text) => toKey(scheme, text, secretVariable)),
     windowMs: windowSeconds * 1000,
-    entity: config.entity?.map(parseRule) ?? kind.entity,
+    entity,
+    statedEntity: entity.filter(({ isGuess }) => !isGuess),
     entityForm: config.entityForm,
     eventType: config.eventType?.map(parseRule) ?? kind.eventType,
     deliveryId: config.deliveryId?.map(parseRule) ?? kind.deliveryId,
@@ -88,6 +97,21 @@ function resolveScheme(
     );
   }
   return { kind, scheme: kind.scheme };
+}
+
+function timestampedIf(
+  isTimestamped: boolean,
+  name: string,
+  found: { kind: SourceKind; scheme: Scheme },
+): { kind: SourceKind; scheme: Scheme } {
+  if (!isTimestamped) return found;
+  if (found.scheme !== genericScheme) {
+    throw new ConfigError(
+      `webhooks.sources.${name}.timestamped: expected the generic scheme, found ${found.scheme.name}, which signs what its sender defines`,
+    );
+  }
+  // Only the id that is signed counts.
+  return { kind: { ...found.kind, deliveryId: [parseRule("header:x-event-id")] }, scheme: timestampedScheme };
 }
 
 /** `GITHUB_WEBHOOK_SECRET`; the generic scheme has the plain name. */

@@ -1,49 +1,12 @@
 /** What webhooks keep in the control plane, on both engines. */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { openTestPostgres } from "../../../../test/support/test-postgres.ts";
+import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import { ulid } from "../core/ulid.ts";
-import { migrate } from "../storage/migrate.ts";
 import type { Database } from "../storage/ports/database.ts";
-import { PostgresDatabase } from "../storage/postgres/postgres-database.ts";
-import { SqliteDatabase } from "../storage/sqlite/sqlite-database.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 import { DeliveryTable } from "./delivery-table.ts";
-import { EntityClaims } from "./entity-claims.ts";
-
-interface Opened {
-  readonly database: Database;
-  drop(): Promise<void>;
-}
-
-const fail = (error: Error) => {
-  throw error;
-};
-
-const ENGINES: readonly (readonly [string, () => Promise<Opened>])[] = [
-  [
-    "sqlite",
-    async () => {
-      const folder = await mkdtemp(join(tmpdir(), "signalbox-webhooks-"));
-      const database = await SqliteDatabase.open(join(folder, "signalbox.db"), fail);
-      return { database, drop: () => rm(folder, { recursive: true, force: true }) };
-    },
-  ],
-  [
-    "postgres",
-    async () => {
-      const postgres = await openTestPostgres();
-      return {
-        database: await PostgresDatabase.open(postgres.url, () => undefined),
-        drop: () => postgres.drop(),
-      };
-    },
-  ],
-];
 
 const logger = pino({ level: "silent" });
 
@@ -71,13 +34,14 @@ function delivery(changes: Partial<DeliveryRecord> = {}): DeliveryRecord {
 }
 
 describe.each(ENGINES)("on %s", (_engine, open) => {
-  let opened: Opened;
+  let opened: OpenedDatabase;
   let database: Database;
+  const logOf = (keep: number, onDropped = (_count: number) => {}) =>
+    new DeliveryLog(database, logger, { keep, onDropped });
 
   beforeAll(async () => {
     opened = await open();
     database = opened.database;
-    await migrate(database);
   });
 
   afterAll(async () => {
@@ -86,7 +50,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
   });
 
   it("a stored delivery comes back byte for byte, and lists leave its body out", async () => {
-    const log = new DeliveryLog(database, logger, 100);
+    const log = logOf(100);
     const record = delivery({ accountId: "bytes" });
     log.record(record);
     expect(await log.find("bytes", record.id)).toEqual({ ...record, durationMs: 2, body: expect.anything() });
@@ -98,7 +62,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
   });
 
   it("rejected ones are listed among the others in order, from memory", async () => {
-    const log = new DeliveryLog(database, logger, 100);
+    const log = logOf(100);
     const records = (["accepted", "rejected", "duplicate", "rejected"] as const).map((status) =>
       delivery({ accountId: "mixed", status, body: null }),
     );
@@ -113,19 +77,17 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect(second.next).toBeNull();
     const after = await log.since("mixed", { status: "rejected" }, records[1]?.id ?? "", 10);
     expect(after.map(({ id }) => id)).toEqual([records[3]?.id]);
-    expect(
-      (await new DeliveryLog(database, logger, 100).list("mixed", {}, undefined, 10)).records,
-    ).toHaveLength(2);
+    expect((await logOf(100).list("mixed", {}, undefined, 10)).records).toHaveLength(2);
   });
 
   it("only the newest are kept, and bodies that are too large are not", async () => {
-    const log = new DeliveryLog(database, logger, 5);
+    const log = logOf(5);
     for (let i = 0; i < 12; i++) log.record(delivery({ accountId: "bounded", deliveryId: String(i) }));
     log.record(delivery({ accountId: "bounded", deliveryId: "large", body: Buffer.alloc(300 * 1024) }));
     const { records } = await log.list("bounded", {}, undefined, 100);
     expect(records.map(({ deliveryId }) => deliveryId)).toEqual(["large", "11", "10", "9", "8"]);
     expect((await log.find("bounded", records[0]?.id ?? ""))?.body).toBeNull();
-    const unbounded = new DeliveryLog(database, logger, 0);
+    const unbounded = logOf(0);
     unbounded.record(delivery({ accountId: "none" }));
     expect((await unbounded.list("none", {}, undefined, 100)).records).toEqual([]);
   });
@@ -134,7 +96,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
       const accountId = "busy";
-      const log = new DeliveryLog(database, logger, 3);
+      const log = logOf(3);
       const flush = vi.spyOn(log, "flush");
       const table = new DeliveryTable(database);
       const come = (...ids: string[]) => {
@@ -162,41 +124,77 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     }
   });
 
-  it("the first entity owns an ambiguous name, whoever asks and however often, also after a restart", async () => {
-    const claims = new EntityClaims(database);
-    const resolve = (entity: string, by = claims) => by.resolve("default", "webhook-agent", "a-b-c", entity);
-    expect(await Promise.all([resolve("a/b-c"), resolve("a-b/c"), resolve("A/B-C")])).toEqual([
-      "a-b-c",
-      "a-b_2fc",
-      "a-b-c",
-    ]);
-    expect(resolve("a-b/c")).toBe("a-b_2fc");
-    const restarted = new EntityClaims(database);
-    expect(await resolve("a-b/c", restarted)).toBe("a-b_2fc");
-    expect(await resolve("a/b-c", restarted)).toBe("a-b-c");
-    expect(await resolve("a-b-c", restarted)).toBe("a-b-c");
-    expect(await restarted.resolve("default", "other-agent", "a-b-c", "a-b/c")).toBe("a-b-c");
-    expect(await restarted.resolve("acme", "webhook-agent", "a-b-c", "a-b/c")).toBe("a-b-c");
+  it("what a failing database cannot take waits, is listed from memory, and is written when it works again", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const accountId = "failing";
+      let dropped = 0;
+      let attempts = 0;
+      let isFull = true;
+      const failing: Database = {
+        engine: database.engine,
+        problem: null,
+        all: (query) => database.all(query),
+        get: (query) => database.get(query),
+        run: (query) => database.run(query),
+        transaction: (work) => {
+          attempts += 1;
+          return isFull ? Promise.reject(new Error("disk is full")) : database.transaction(work);
+        },
+        close: () => Promise.resolve(),
+      };
+      const log = new DeliveryLog(failing, logger, { keep: 3, onDropped: (count) => (dropped += count) });
+      const listed = async () =>
+        (await log.list(accountId, {}, undefined, 10)).records.map(({ deliveryId }) => deliveryId);
+      log.record(delivery({ accountId, deliveryId: "a" }));
+      log.record(delivery({ accountId, deliveryId: "b" }));
+      expect(await listed()).toEqual(["b", "a"]);
+      for (const deliveryId of ["c", "d", "e"]) log.record(delivery({ accountId, deliveryId }));
+      expect(await listed()).toEqual(["e", "d", "c"]);
+      expect(await listed()).toEqual(["e", "d", "c"]);
+      expect([attempts, dropped]).toEqual([1, 2]);
+      vi.advanceTimersByTime(1000);
+      await log.flush();
+      // Twice as long as before.
+      vi.advanceTimersByTime(1999);
+      await log.flush();
+      expect(attempts).toBe(2);
+      isFull = false;
+      vi.advanceTimersByTime(1);
+      await log.flush();
+      expect(attempts).toBe(3);
+      const stored = await new DeliveryTable(database).before(accountId, {}, undefined, 10);
+      expect(stored.map(({ deliveryId }) => deliveryId)).toEqual(["e", "d", "c"]);
+      expect(await listed()).toEqual(["e", "d", "c"]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
-  it("a claim's name is told once, before the claim is durable", async () => {
-    const told: string[] = [];
-    const tell = (name: string) => told.push(name);
-    const claims = new EntityClaims(database);
-    const both = [
-      claims.resolve("default", "teller", "x-y-z", "x/y-z", tell),
-      claims.resolve("default", "teller", "x-y-z", "x-y/z", tell),
-    ].map(async (claim) => {
-      const name = await claim;
-      expect(told).toContain(name);
-      return name;
-    });
-    expect(await Promise.all(both)).toEqual(["x-y-z", "x-y_2fz"]);
-    expect(claims.resolve("default", "teller", "x-y-z", "x/y-z", tell)).toBe("x-y-z");
-    expect(told).toEqual(["x-y-z", "x-y_2fz"]);
-  });
-
-  it("a name that cannot be shared needs no claim", () => {
-    expect(new EntityClaims(database).resolve("default", "webhook-agent", "cus_1", "cus_1")).toBe("cus_1");
+  it("a flush of a hundred deliveries is one statement and the one that prunes", async () => {
+    const statements: string[] = [];
+    const counting: Database = {
+      engine: database.engine,
+      problem: null,
+      all: (query) => database.all(query),
+      get: (query) => database.get(query),
+      run: (query) => database.run(query),
+      transaction: (work) =>
+        database.transaction((tx) =>
+          work({
+            all: (query) => tx.all(query),
+            get: (query) => tx.get(query),
+            run: (query) => {
+              statements.push(query.parts[0]?.slice(0, 6) ?? "");
+              return tx.run(query);
+            },
+          }),
+        ),
+      close: () => Promise.resolve(),
+    };
+    const log = new DeliveryLog(counting, logger, { keep: 1000, onDropped: () => undefined });
+    for (let i = 0; i < 100; i++) log.record(delivery({ accountId: "hundred", deliveryId: String(i) }));
+    expect((await log.list("hundred", {}, undefined, 100)).records).toHaveLength(100);
+    expect(statements).toEqual(["INSERT", "DELETE"]);
   });
 });

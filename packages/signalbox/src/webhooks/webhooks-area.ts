@@ -1,5 +1,6 @@
 /** Wires the webhook intake and hands it to the composition root. */
-import { Gauge, type Registry } from "prom-client";
+import { SignalboxError } from "@signalbox/protocol";
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { AgentsDoor } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
@@ -14,6 +15,9 @@ import { EntityClaims } from "./entity-claims.ts";
 import { firstCommands } from "./first-commands.ts";
 import { createFrontDoor } from "./front-door.ts";
 import { Intake } from "./intake.ts";
+import { LateDeliveries } from "./late-deliveries.ts";
+import { LateDeliveryTable } from "./late-delivery-table.ts";
+import { answerTimes } from "./pending-answer.ts";
 import { RejectionNotice } from "./rejection-notice.ts";
 import { webhookRoutes } from "./routes.ts";
 import { createSources, type Source } from "./source.ts";
@@ -36,23 +40,46 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   const generic = sources.get("generic");
   if (generic === undefined) throw new Error("the generic source is built in");
   const admission = new Admission(config);
-  const log = new DeliveryLog(database, logger, config.keepDeliveries);
-  const deliveries = createMetrics(parts.registry, admission);
+  const metrics = createMetrics(parts.registry, admission, () => late.count);
+  const log = new DeliveryLog(database, logger, {
+    keep: config.keepDeliveries,
+    onDropped: (count) => metrics.unlisted.inc(count),
+  });
+  const notice = new RejectionNotice(logger, clock);
+  const lateTable = new LateDeliveryTable(database);
+  const late = new LateDeliveries({
+    table: lateTable,
+    clock,
+    logger,
+    async deliver(delivery) {
+      const source = sources.get(delivery.source);
+      if (source === undefined) throw new SignalboxError("webhook_unknown_source");
+      return intake.deliverLate(source, delivery);
+    },
+  });
   const intake = new Intake({
+    late,
+    times: answerTimes(config.answerWithinMs),
     agents,
-    claims: new EntityClaims(database),
+    claims: new EntityClaims(database, (error) => notice.claimsFailed(error)),
     admission,
     log,
     clock,
-    notice: new RejectionNotice(logger, clock),
-    onRecord: ({ source, status }) => deliveries.add(source, status),
+    notice,
+    onRecord: ({ source, status }) => metrics.deliveries.add(source, status),
   });
   return {
     mounts: [createFrontDoor({ sources, generic, intake, admission, config })],
-    routes: webhookRoutes({ sources, log, intake, clock, tags: parts.tags }),
+    routes: webhookRoutes({ sources, log, intake, late, lateTable, clock, tags: parts.tags }),
     // Agents are known by now: a delivery must not be the one to find out that its agent is misspelt.
-    start: async () => requireAgents(sources, agents),
-    stop: () => log.close(),
+    async start() {
+      requireAgents(sources, agents);
+      await late.start();
+    },
+    async stop() {
+      await late.stop();
+      await log.close();
+    },
     firstCommands: (url) => firstCommands(url, generic, parts.config.webhookSecretFile),
   };
 }
@@ -67,8 +94,16 @@ function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor)
   }
 }
 
-function createMetrics(registry: Registry, admission: Admission): PairCounter {
+function createMetrics(registry: Registry, admission: Admission, lateCount: () => number) {
   const registers = [registry];
+  new Gauge({
+    name: "signalbox_webhook_late_deliveries",
+    help: "Deliveries that were answered 202 and that their instances have not handled yet.",
+    registers,
+    collect() {
+      this.set(lateCount());
+    },
+  });
   new Gauge({
     name: "signalbox_webhook_in_flight",
     help: "Verified deliveries at work.",
@@ -85,9 +120,16 @@ function createMetrics(registry: Registry, admission: Admission): PairCounter {
       this.set(admission.bufferedBytes);
     },
   });
-  return new PairCounter(registry, {
-    name: "signalbox_webhook_deliveries_total",
-    help: "Deliveries by source and what became of them.",
-    labels: ["source", "status"],
-  });
+  return {
+    unlisted: new Counter({
+      name: "signalbox_webhook_unlisted_total",
+      help: "Verified deliveries that the inspector's list lacks because the database could not be written for too long.",
+      registers,
+    }),
+    deliveries: new PairCounter(registry, {
+      name: "signalbox_webhook_deliveries_total",
+      help: "Deliveries by source and what became of them.",
+      labels: ["source", "status"],
+    }),
+  };
 }

@@ -16,7 +16,7 @@ import type { Queryable } from "../../storage/ports/database.ts";
 import { sql, type SqlValue } from "../../storage/ports/sql.ts";
 import { writeBitmap } from "./bitmap-writer.ts";
 import { ANY_VALUE_NO, findKey, findTypeKey, findValue, TYPE_KEY_NO } from "./dictionary.ts";
-import { RowInserter } from "../../storage/ports/insert-rows.ts";
+import { RowsStatement } from "../../storage/ports/rows-statement.ts";
 import { toSortKey, toStoredText } from "./sort-key.ts";
 
 /** Below it a set is read from the postings in well under a millisecond; above it chunks are faster and smaller. */
@@ -49,15 +49,15 @@ interface KeyEntry extends Entry {
   readonly values: Map<string, ValueEntry>;
 }
 
-const insertPostings = new RowInserter(
+const insertPostings = new RowsStatement(
   "INSERT INTO tag_posting (account_no, key_no, value_no, resource_no) VALUES ",
   4,
 );
-const insertKeys = new RowInserter(
+const insertKeys = new RowsStatement(
   "INSERT INTO tag_key (account_no, key_no, sort_key, folded, full_text, uses, has_bitmap) VALUES ",
   7,
 );
-const insertValues = new RowInserter(
+const insertValues = new RowsStatement(
   "INSERT INTO tag_value (account_no, key_no, value_no, sort_key, folded, full_text, uses, has_bitmap) VALUES ",
   8,
 );
@@ -133,14 +133,14 @@ export class IndexDelta {
     }
     const rows: SqlValue[] = [];
     for (const resourceNo of gained) rows.push(this.#accountNo, key.no, value.no, resourceNo);
-    await insertPostings.insert(this.#tx, rows);
+    await insertPostings.run(this.#tx, rows);
   }
 
   async #writeKey(key: KeyEntry): Promise<void> {
     if (key.isNew) {
       const { sortKey, fullText } = toStoredText(key.text);
       const folded = toSortKey(foldCase(key.text));
-      await insertKeys.insert(this.#tx, [
+      await insertKeys.run(this.#tx, [
         this.#accountNo,
         key.no,
         sortKey,
@@ -161,7 +161,7 @@ export class IndexDelta {
     if (value.isNew) {
       const { sortKey, fullText } = toStoredText(value.text);
       const folded = toSortKey(foldCase(value.text));
-      await insertValues.insert(this.#tx, [
+      await insertValues.run(this.#tx, [
         this.#accountNo,
         key.no,
         value.no,

@@ -11,7 +11,7 @@ import type { Queryable } from "../../storage/ports/database.ts";
 import { sql, type SqlValue } from "../../storage/ports/sql.ts";
 import { EMPTY_ETAG } from "../etag.ts";
 import { IndexDelta } from "./index-delta.ts";
-import { RowInserter } from "../../storage/ports/insert-rows.ts";
+import { RowsStatement } from "../../storage/ports/rows-statement.ts";
 import { findResourceRow, type ResourceRow, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome, type WriteRules } from "./tag-write.ts";
 
@@ -32,7 +32,7 @@ interface AccountRow {
 
 const NO_TAGS: Tags = new Map();
 
-const insertChanges = new RowInserter(
+const insertChanges = new RowsStatement(
   "INSERT INTO tag_change (account_no, change_no, resource_no, changed_at, actor, action, tags_before, tags_after) VALUES ",
   8,
 );
@@ -116,7 +116,7 @@ class Batch {
 
   async finish(): Promise<void> {
     await this.#index.flush();
-    await insertChanges.insert(this.#tx, this.#changes);
+    await insertChanges.run(this.#tx, this.#changes);
   }
 
   async #writeRow(

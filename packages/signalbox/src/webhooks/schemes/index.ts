@@ -12,4 +12,5 @@ export type { Scheme, SignatureProblem } from "./scheme.ts";
 export { slackScheme } from "./slack.ts";
 export { standardScheme, svixScheme } from "./standard-webhooks.ts";
 export { stripeScheme } from "./stripe.ts";
+export { timestampedScheme } from "./timestamped-hmac.ts";
 export { twilioScheme } from "./twilio.ts";

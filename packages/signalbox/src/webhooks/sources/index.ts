@@ -26,5 +26,5 @@ export const SOURCE_KINDS: readonly SourceKind[] = [
   discord,
 ];
 
-export { findFirst, parseRule, type Rule } from "./rule.ts";
+export { findFirst, findText, parseRule, type Rule } from "./rule.ts";
 export type { SourceKind, VerifiedDelivery } from "./source-kind.ts";

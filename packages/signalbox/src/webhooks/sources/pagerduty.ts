@@ -1,14 +1,18 @@
 /** PagerDuty webhooks, version 3: one instance a service. */
 import { pagerdutyScheme } from "../schemes/index.ts";
 import { firstTextAt, textAt, words } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
+import { guesses, rules } from "./rule.ts";
 import { jsonSample } from "./sample.ts";
 import type { SourceKind } from "./source-kind.ts";
 
 export const pagerduty: SourceKind = {
   name: "pagerduty",
   scheme: pagerdutyScheme,
-  entity: rules("body:event.data.service.id", "body:event.data.incident.service.id", "body:event.data.id"),
+  entity: [
+    ...rules("body:event.data.service.id", "body:event.data.incident.service.id"),
+    // Whatever the event is about, where that belongs to no service.
+    ...guesses("body:event.data.id"),
+  ],
   eventType: rules("body:event.event_type"),
   action: rules("body:event.data.status"),
   deliveryId: rules("body:event.id"),

@@ -54,6 +54,8 @@ export interface SourceKind {
   /** Without a match, a hash of the body stands in. */
   readonly deliveryId: readonly Rule[];
   describe(delivery: VerifiedDelivery, type: string, action: string | null): EventText;
+  /** What a genuine delivery always has and this one lacks, said to its sender; null when nothing is missing. */
+  missing?(delivery: VerifiedDelivery): string | null;
   handshake?(delivery: VerifiedDelivery, type: string): Handshake | null;
   /** Milliseconds since the epoch at which the (verified) payload says it was sent, where the scheme itself signs no time. */
   sentAt?(payload: unknown): number | null;

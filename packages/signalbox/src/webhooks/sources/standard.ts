@@ -1,7 +1,7 @@
 /** Standard Webhooks, and Svix, which differs in the names of its headers only. */
 import { type Scheme, standardScheme, svixScheme } from "../schemes/index.ts";
 import { describeLoosely } from "./generic.ts";
-import { rules } from "./rule.ts";
+import { guesses, rules } from "./rule.ts";
 import { jsonSample } from "./sample.ts";
 import type { SourceKind } from "./source-kind.ts";
 
@@ -13,7 +13,11 @@ function createStandardKind(name: string, scheme: Scheme, deliveryId: readonly s
     name,
     scheme,
     // The convention is `{type, timestamp, data}`; what an event is about has its id in `data`.
-    entity: rules("body:entity_id", "body:data.entity_id", "body:data.customer_id", "body:data.id"),
+    // Only the first two are sure to be meant as the entity; the others are the best there is where the address names none.
+    entity: [
+      ...rules("body:entity_id", "body:data.entity_id"),
+      ...guesses("body:data.customer_id", "body:data.id"),
+    ],
     eventType: rules("body:type", "body:event_type", "body:eventType"),
     action: rules("body:action"),
     deliveryId: rules(...deliveryId),

@@ -12,12 +12,34 @@ const STATUS = [
   "StatusCallbackEvent",
 ] as const;
 const SUBJECT = ["MessageSid", "SmsSid", "CallSid", "RecordingSid"] as const;
+const ACCOUNT = ["AccountSid", "account_sid", "AccountId"] as const;
+/** Which id comes with which state. */
+const SUBJECT_OF_STATUS: readonly (readonly [readonly string[], readonly [string, ...string[]]])[] = [
+  [
+    ["MessageStatus", "SmsStatus"],
+    ["MessageSid", "SmsSid", "SmsMessageSid"],
+  ],
+  [["RecordingStatus"], ["RecordingSid"]],
+  [["CallStatus"], ["CallSid"]],
+];
 
 export const twilio: SourceKind = {
   name: "twilio",
   scheme: twilioScheme,
   takesForms: true,
-  entity: rules("body:AccountSid", "body:account_sid", "body:AccountId"),
+  entity: rules(...ACCOUNT.map((name) => `body:${name}`)),
+  /**
+   * A form's signature covers the address and the fields without a mark between them, so that a captured form may be sent again with its
+   * first fields moved into the address. Twilio sorts them: `AccountSid` is the first to go, and what a message or call is known by goes
+   * with the others.
+   */
+  missing({ headers, payload }) {
+    if (headers["content-type"]?.toLowerCase().startsWith("application/x-www-form-urlencoded") !== true)
+      return null;
+    if (firstTextAt(payload, ...ACCOUNT) === null) return "AccountSid";
+    const subject = SUBJECT_OF_STATUS.find(([status]) => firstTextAt(payload, ...status) !== null);
+    return subject === undefined || firstTextAt(payload, ...subject[1]) !== null ? null : subject[1][0];
+  },
   eventType: [
     payloadRule("body: kind and status of the message or call", (payload) => {
       const status = firstTextAt(payload, ...STATUS);

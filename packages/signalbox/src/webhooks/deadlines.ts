@@ -1,38 +1,41 @@
 /**
- * Tells bodies that are still arriving when their time is up, with one timer for all of them: a timer for each request would cost as much as
- * reading it. It is set for the one that is due first at that moment; most are gone by then.
+ * Tells bodies that are still arriving, and senders that wait for an answer, when their time is up, with one timer for all that have the same
+ * limit: a timer for each request would cost as much as reading it. It is set for the one that is due first at that moment; most are gone by
+ * then.
  */
 import { type Placed, PlaceList } from "../core/place-list.ts";
 
 export interface Deadline {
-  /** The body is here, or will never be. */
+  /** What was waited for is here, or will never be. */
   cancel(): void;
 }
 
-class PendingBody implements Deadline, Placed {
+class Pending implements Deadline, Placed {
   place = -1;
   readonly dueAt: number;
   readonly onDue: () => void;
-  readonly #pending: PlaceList<PendingBody>;
+  readonly #pending: PlaceList<Pending>;
   #isPending = true;
 
-  constructor(pending: PlaceList<PendingBody>, dueAt: number, onDue: () => void) {
+  constructor(pending: PlaceList<Pending>, dueAt: number, onDue: () => void) {
     this.#pending = pending;
     this.dueAt = dueAt;
     this.onDue = onDue;
     pending.add(this);
   }
 
-  cancel(): void {
-    if (!this.#isPending) return;
+  /** True when it was pending. */
+  cancel(): boolean {
+    if (!this.#isPending) return false;
     this.#isPending = false;
     this.#pending.delete(this);
+    return true;
   }
 }
 
-class BodyDeadlines {
+export class Deadlines {
   readonly #timeoutMs: number;
-  readonly #pending = new PlaceList<PendingBody>();
+  readonly #pending = new PlaceList<Pending>();
   #isArmed = false;
 
   constructor(timeoutMs: number) {
@@ -42,7 +45,7 @@ class BodyDeadlines {
   /** Calls `onDue` when the time is up, unless it is cancelled before. */
   add(onDue: () => void): Deadline {
     if (!this.#isArmed) this.#arm(this.#timeoutMs);
-    return new PendingBody(this.#pending, performance.now() + this.#timeoutMs, onDue);
+    return new Pending(this.#pending, performance.now() + this.#timeoutMs, onDue);
   }
 
   #arm(ms: number): void {
@@ -54,24 +57,23 @@ class BodyDeadlines {
     this.#isArmed = false;
     const now = performance.now();
     let nextAt = Number.POSITIVE_INFINITY;
-    for (const body of this.#pending.all()) {
-      if (body.dueAt > now) nextAt = Math.min(nextAt, body.dueAt);
-      else {
-        body.cancel();
-        body.onDue();
+    for (const one of this.#pending.all()) {
+      if (one.dueAt > now) nextAt = Math.min(nextAt, one.dueAt);
+      else if (one.cancel()) {
+        one.onDue();
       }
     }
     if (nextAt < Number.POSITIVE_INFINITY && !this.#isArmed) this.#arm(nextAt - now);
   }
 }
 
-/** The service has one limit; tests have a few. */
-const byTimeout = new Map<number, BodyDeadlines>();
+/** The service has a few limits; tests have some more. */
+const byTimeout = new Map<number, Deadlines>();
 
-export function deadlinesOf(timeoutMs: number): BodyDeadlines {
+export function deadlinesOf(timeoutMs: number): Deadlines {
   let deadlines = byTimeout.get(timeoutMs);
   if (deadlines === undefined) {
-    deadlines = new BodyDeadlines(timeoutMs);
+    deadlines = new Deadlines(timeoutMs);
     byTimeout.set(timeoutMs, deadlines);
   }
   return deadlines;

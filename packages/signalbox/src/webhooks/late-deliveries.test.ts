@@ -1,0 +1,213 @@
+/** Deliveries that were accepted before they were handled, on both engines, with a clock of the test's own. */
+import { pino } from "pino";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { SignalboxError } from "@signalbox/protocol";
+import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
+import type { DeliveryOutcome } from "../agents/index.ts";
+import { ulid } from "../core/ulid.ts";
+import { sql } from "../storage/ports/sql.ts";
+import { LateDeliveries } from "./late-deliveries.ts";
+import { type LateDelivery, LateDeliveryTable } from "./late-delivery-table.ts";
+
+const logger = pino({ level: "silent" });
+const PROCESSED: DeliveryOutcome = { kind: "processed" };
+
+function delivery(changes: Partial<LateDelivery> = {}): LateDelivery {
+  return {
+    id: ulid(),
+    accountId: "default",
+    source: "generic",
+    agent: "webhook-agent",
+    instance: "entity",
+    deliveryId: "d",
+    receivedAt: 1_800_000_000_000,
+    contentType: "application/json",
+    headers: { "x-event-type": "t" },
+    body: Buffer.from('{"a":"\u00e9"}'),
+    ...changes,
+  };
+}
+
+describe.each(ENGINES)("on %s", (_engine, open) => {
+  let opened: OpenedDatabase;
+  let table: LateDeliveryTable;
+  let now = 1_800_000_000_000;
+  let attempts: LateDelivery[] = [];
+  let answer: (delivery: LateDelivery) => Promise<DeliveryOutcome> = () => Promise.resolve(PROCESSED);
+  const newLate = () =>
+    new LateDeliveries({
+      table,
+      logger,
+      clock: { now: () => now },
+      deliver: (one) => {
+        attempts.push(one);
+        return answer(one);
+      },
+    });
+  /** Rows that an earlier process left. */
+  const leave = async (...deliveries: LateDelivery[]) => table.insert(deliveries, now);
+  const rows = async () => (await table.list("default", undefined, 100)).toReversed();
+  const until = async (isSo: () => boolean | Promise<boolean>) => {
+    while (!(await isSo())) {
+      // A timer that was set for a time that has passed meanwhile is due at once.
+      vi.advanceTimersByTime(0);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const pass = (ms: number) => {
+    now += ms;
+    vi.advanceTimersByTime(ms);
+  };
+
+  beforeAll(async () => {
+    opened = await open();
+    table = new LateDeliveryTable(opened.database);
+  });
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    attempts = [];
+    answer = () => Promise.resolve(PROCESSED);
+  });
+
+  afterEach(async () => {
+    vi.useRealTimers();
+    await opened.database.run(sql`DELETE FROM webhook_late_delivery`);
+  });
+
+  afterAll(async () => {
+    await opened.database.close();
+    await opened.drop();
+  });
+
+  it("what an earlier process left is handed to its instance as it came, and is gone when that has it", async () => {
+    const left = delivery();
+    await leave(left);
+    const late = newLate();
+    await late.start();
+    await until(async () => late.count === 0);
+    expect(attempts).toMatchObject([{ ...left, body: expect.anything() }]);
+    expect(Buffer.from(attempts[0]?.body ?? [])).toEqual(left.body);
+    expect(await rows()).toEqual([]);
+    await late.stop();
+  });
+
+  it("one that fails is tried again after growing pauses, given up at the eighth failure, and can be tried anew", async () => {
+    answer = () => Promise.reject(new Error("not today"));
+    await leave(delivery());
+    const late = newLate();
+    await late.start();
+    for (let failures = 1; failures < 8; failures++) {
+      await until(async () => (await rows())[0]?.attempts === failures);
+      const next = (await rows())[0]?.nextAttemptAt ?? 0;
+      expect(next - now).toBeGreaterThanOrEqual(1000);
+      expect(next - now).toBeLessThanOrEqual(1000 + 1000 * 2 ** (failures - 1));
+      pass(next - now);
+    }
+    await until(async () => (await rows())[0]?.nextAttemptAt === null);
+    expect((await rows())[0]).toMatchObject({ attempts: 8, lastError: "not today" });
+    pass(24 * 60 * 60 * 1000);
+    expect(attempts).toHaveLength(8);
+    const { id = "" } = (await rows())[0] ?? {};
+    expect(await late.revive("somebody else", id)).toBe(false);
+    answer = () => Promise.resolve(PROCESSED);
+    expect(await late.revive("default", id)).toBe(true);
+    await until(() => late.count === 0);
+    expect(await rows()).toEqual([]);
+    await late.stop();
+  });
+
+  it("no room and a missing agent cost no attempt, and a refusal of the agent's is the end", async () => {
+    const errors: SignalboxError[] = [
+      new SignalboxError("overloaded"),
+      new SignalboxError("stopping"),
+      new SignalboxError("agent_destroyed"),
+      new SignalboxError("agent_not_found"),
+    ];
+    answer = () => Promise.reject(errors.shift() ?? new SignalboxError("webhook_invalid_payload"));
+    await leave(delivery());
+    const late = newLate();
+    await late.start();
+    for (let seen = 1; seen <= 4; seen++) {
+      await until(async () => attempts.length === seen && ((await rows())[0]?.nextAttemptAt ?? 0) > now);
+      expect((await rows())[0]?.attempts).toBe(0);
+      pass(seen < 4 ? 1000 : 60 * 60 * 1000);
+    }
+    await until(() => late.count === 0);
+    expect(attempts).toHaveLength(5);
+    await late.stop();
+  });
+
+  it("an instance that hangs holds up its own deliveries and nobody else's, and each instance's come in their order", async () => {
+    let release = (_outcome: DeliveryOutcome) => {};
+    answer = ({ instance }) =>
+      instance === "stuck" && attempts.filter((one) => one.instance === "stuck").length === 1
+        ? new Promise((resolve) => (release = resolve))
+        : Promise.resolve(PROCESSED);
+    const stuck = Array.from({ length: 40 }, (_, i) => delivery({ instance: "stuck", deliveryId: `s${i}` }));
+    const others = Array.from({ length: 40 }, (_, i) =>
+      delivery({ instance: `free-${i}`, deliveryId: `f${i}` }),
+    );
+    await leave(...stuck, ...others);
+    const late = newLate();
+    await late.start();
+    await until(async () => late.count === 40);
+    expect(
+      attempts.filter(({ instance }) => instance === "stuck").map(({ deliveryId }) => deliveryId),
+    ).toEqual(["s0"]);
+    release(PROCESSED);
+    await until(async () => late.count === 0);
+    expect(
+      attempts.filter(({ instance }) => instance === "stuck").map(({ deliveryId }) => deliveryId),
+    ).toEqual(stuck.map(({ deliveryId }) => deliveryId));
+    await late.stop();
+  });
+
+  it("a delivery in hand of the intake is not handed over a second time, and fails into the list of those that wait", async () => {
+    const late = newLate();
+    await late.start();
+    const one = delivery();
+    await late.store(one);
+    let fail = (_error: unknown) => {};
+    late.settle(one, new Promise((_resolve, reject) => (fail = reject)));
+    expect([late.count, (await rows()).length]).toEqual([1, 1]);
+    pass(10_000);
+    expect(attempts).toEqual([]);
+    fail(new Error("the handler failed"));
+    await until(async () => (await rows())[0]?.attempts === 1);
+    pass(2000);
+    await until(() => late.count === 0);
+    expect(attempts.map(({ id }) => id)).toEqual([one.id]);
+    await late.stop();
+  });
+
+  it("one that is taken back, or dropped when it was given up, leaves nothing", async () => {
+    const late = newLate();
+    await late.start();
+    const one = delivery();
+    await late.store(one);
+    late.takeBack(one);
+    await until(() => late.count === 0);
+    expect(await rows()).toEqual([]);
+    answer = () => Promise.reject(new Error("never"));
+    const two = delivery();
+    await late.store(two);
+    expect(await late.drop("default", two.id)).toBe(false);
+    await table.postpone(two.id, 8, null, "never");
+    expect(await late.drop("default", two.id)).toBe(true);
+    expect([late.count, await rows()]).toEqual([0, []]);
+    await late.stop();
+  });
+
+  it("there is room for ten thousand; one more is refused", async () => {
+    const late = newLate();
+    await late.start();
+    const stored = Promise.all(
+      Array.from({ length: 10_000 }, () => late.store(delivery({ body: Buffer.from("{}") }))),
+    );
+    await expect(late.store(delivery())).rejects.toMatchObject({ id: "overloaded" });
+    await stored;
+    expect((await table.totals()).count).toBe(10_000);
+    await late.stop();
+  });
+});

@@ -1,0 +1,187 @@
+/** Deliveries that were accepted before their instance had handled them: the statements on `webhook_late_delivery`. */
+import type { Database } from "../storage/ports/database.ts";
+import { RowsStatement } from "../storage/ports/rows-statement.ts";
+import { sql, type SqlQuery } from "../storage/ports/sql.ts";
+
+export interface LateDelivery {
+  /** ULID; the order in which they were accepted. */
+  readonly id: string;
+  readonly accountId: string;
+  readonly source: string;
+  readonly agent: string;
+  readonly instance: string;
+  /** The provider's id, which the instance knows it by. */
+  readonly deliveryId: string;
+  /** Milliseconds since the epoch. */
+  readonly receivedAt: number;
+  readonly contentType: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** As it was signed. */
+  readonly body: Uint8Array;
+}
+
+/** How far it has come. */
+export interface LateDeliveryState extends Omit<LateDelivery, "body"> {
+  readonly bodyBytes: number;
+  /** Attempts that failed. */
+  readonly attempts: number;
+  /** Milliseconds since the epoch; null when no more attempts are made. */
+  readonly nextAttemptAt: number | null;
+  readonly lastError: string | null;
+}
+
+const INSERT = new RowsStatement(
+  `INSERT INTO webhook_late_delivery (id, account_id, source, agent, instance, delivery_id, received_at, content_type, headers,
+     body_bytes, body, attempts, next_attempt_at) VALUES `,
+  13,
+  "",
+);
+const DELETE = new RowsStatement("DELETE FROM webhook_late_delivery WHERE (id) IN (VALUES ", 1, ")");
+
+const COLUMNS = sql`id, account_id, source, agent, instance, delivery_id, received_at, content_type, headers, body_bytes, attempts,
+                    next_attempt_at, last_error`;
+
+export class LateDeliveryTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** All or none. */
+  async insert(deliveries: readonly LateDelivery[], now: number): Promise<void> {
+    const values = deliveries.flatMap((delivery) => [
+      delivery.id,
+      delivery.accountId,
+      delivery.source,
+      delivery.agent,
+      delivery.instance,
+      delivery.deliveryId,
+      delivery.receivedAt,
+      delivery.contentType,
+      JSON.stringify(delivery.headers),
+      delivery.body.length,
+      delivery.body,
+      0,
+      now,
+    ]);
+    await this.#runAll(INSERT.queries(values));
+  }
+
+  /** All or none; those that are not there are no mistake. */
+  async remove(ids: readonly string[]): Promise<void> {
+    await this.#runAll(DELETE.queries(ids));
+  }
+
+  /** Notes that an attempt failed (`attempts` in all); null: no more are made. */
+  async postpone(id: string, attempts: number, nextAttemptAt: number | null, error: string): Promise<void> {
+    await this.#database.run(
+      sql`UPDATE webhook_late_delivery SET attempts = ${attempts}, next_attempt_at = ${nextAttemptAt}, last_error = ${error}
+          WHERE id = ${id}`,
+    );
+  }
+
+  /** Whatever waits for a later time is due now. */
+  async hasten(now: number): Promise<void> {
+    await this.#database.run(
+      sql`UPDATE webhook_late_delivery SET next_attempt_at = ${now} WHERE next_attempt_at > ${now}`,
+    );
+  }
+
+  /** Begins anew with one that had used up its attempts; false when there is none. */
+  async revive(accountId: string, id: string, now: number): Promise<boolean> {
+    const { changes } = await this.#database.run(
+      sql`UPDATE webhook_late_delivery SET attempts = 0, next_attempt_at = ${now}
+          WHERE account_id = ${accountId} AND id = ${id} AND next_attempt_at IS NULL`,
+    );
+    return changes === 1;
+  }
+
+  /** Of each instance the oldest that is due, the oldest first. */
+  async due(now: number, limit: number): Promise<LateDeliveryState[]> {
+    const rows = await this.#database.all<LateDeliveryRow>(
+      sql`SELECT ${COLUMNS} FROM webhook_late_delivery WHERE id IN
+            (SELECT min(id) FROM webhook_late_delivery WHERE next_attempt_at <= ${now} GROUP BY account_id, agent, instance)
+          ORDER BY id LIMIT ${limit}`,
+    );
+    return rows.map(fromRow);
+  }
+
+  /** When the next one after `now` is due; null when none is. */
+  async nextAfter(now: number): Promise<number | null> {
+    const row = await this.#database.get<{ at: number | null }>(
+      sql`SELECT min(next_attempt_at) AS at FROM webhook_late_delivery WHERE next_attempt_at > ${now}`,
+    );
+    return row?.at ?? null;
+  }
+
+  async body(id: string): Promise<Uint8Array | undefined> {
+    const row = await this.#database.get<{ body: Uint8Array }>(
+      sql`SELECT body FROM webhook_late_delivery WHERE id = ${id}`,
+    );
+    return row?.body;
+  }
+
+  /** Newest first, before `cursor`. */
+  async list(accountId: string, cursor: string | undefined, limit: number): Promise<LateDeliveryState[]> {
+    const before = cursor === undefined ? sql`1 = 1` : sql`id < ${cursor}`;
+    const rows = await this.#database.all<LateDeliveryRow>(
+      sql`SELECT ${COLUMNS} FROM webhook_late_delivery WHERE account_id = ${accountId} AND ${before} ORDER BY id DESC LIMIT ${limit}`,
+    );
+    return rows.map(fromRow);
+  }
+
+  async find(accountId: string, id: string): Promise<LateDeliveryState | undefined> {
+    const row = await this.#database.get<LateDeliveryRow>(
+      sql`SELECT ${COLUMNS} FROM webhook_late_delivery WHERE account_id = ${accountId} AND id = ${id}`,
+    );
+    return row === undefined ? undefined : fromRow(row);
+  }
+
+  async totals(): Promise<{ count: number; bytes: number }> {
+    const row = await this.#database.get<{ count: number; bytes: number }>(
+      sql`SELECT count(*) AS count, CAST(coalesce(sum(body_bytes), 0) AS BIGINT) AS bytes FROM webhook_late_delivery`,
+    );
+    return row ?? { count: 0, bytes: 0 };
+  }
+
+  async #runAll(queries: readonly SqlQuery[]): Promise<void> {
+    await this.#database.transaction(async (tx) => {
+      for (const query of queries) await tx.run(query);
+    });
+  }
+}
+
+interface LateDeliveryRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly source: string;
+  readonly agent: string;
+  readonly instance: string;
+  readonly delivery_id: string;
+  readonly received_at: number;
+  readonly content_type: string | null;
+  readonly headers: string;
+  readonly body_bytes: number;
+  readonly attempts: number;
+  readonly next_attempt_at: number | null;
+  readonly last_error: string | null;
+}
+
+function fromRow(row: LateDeliveryRow): LateDeliveryState {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    source: row.source,
+    agent: row.agent,
+    instance: row.instance,
+    deliveryId: row.delivery_id,
+    receivedAt: row.received_at,
+    contentType: row.content_type,
+    headers: JSON.parse(row.headers) as Record<string, string>,
+    bodyBytes: row.body_bytes,
+    attempts: row.attempts,
+    nextAttemptAt: row.next_attempt_at,
+    lastError: row.last_error,
+  };
+}

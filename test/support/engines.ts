@@ -1,0 +1,36 @@
+/** Both engines of the control plane's database, migrated, for tests that must hold on each. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { migrate } from "../../packages/signalbox/src/storage/migrate.ts";
+import type { Database } from "../../packages/signalbox/src/storage/ports/database.ts";
+import { PostgresDatabase } from "../../packages/signalbox/src/storage/postgres/postgres-database.ts";
+import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
+import { openTestPostgres } from "./test-postgres.ts";
+
+export interface OpenedDatabase {
+  readonly database: Database;
+  /** After the database is closed. */
+  drop(): Promise<void>;
+}
+
+export const ENGINES: readonly (readonly ["sqlite" | "postgres", () => Promise<OpenedDatabase>])[] = [
+  ["sqlite", openSqlite],
+  ["postgres", openPostgres],
+];
+
+async function openSqlite(): Promise<OpenedDatabase> {
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-engine-"));
+  const database = await SqliteDatabase.open(join(folder, "signalbox.db"), (error) => {
+    throw error;
+  });
+  await migrate(database);
+  return { database, drop: () => rm(folder, { recursive: true, force: true }) };
+}
+
+async function openPostgres(): Promise<OpenedDatabase> {
+  const postgres = await openTestPostgres();
+  const database = await PostgresDatabase.open(postgres.url, () => undefined);
+  await migrate(database);
+  return { database, drop: () => postgres.drop() };
+}
