@@ -53,5 +53,8 @@ export class QueryText {
 
 /** Compares in place: the names of a read's parameters are looked at on every one. */
 function isAmong(text: string, start: number, end: number, known: readonly string[]): boolean {
-  return known.some((name) => name.length === end - start && text.startsWith(name, start));
+  for (const name of known) {
+    if (name.length === end - start && text.startsWith(name, start)) return true;
+  }
+  return false;
 }

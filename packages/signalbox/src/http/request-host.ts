@@ -9,17 +9,23 @@ const HOST_NAME = "host";
 /** Characters of RFC 3986's host and port, and nothing that could end a header, a path or a shell word. */
 const HOST_TEXT = /^[\w.\-~%!$&'()*+,;=:[\]]*$/;
 
+/** The last one that was a host: nearly every request names the same. */
+let lastHost = "";
+
 /** Throws `malformed_http` unless the request names one host. Runs on every request: no allocation, and node's header object is not built. */
 export function settleHost(request: IncomingMessage): void {
   const { rawHeaders, url = "/" } = request;
   let host: string | undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i];
-    if (name?.length !== HOST_NAME.length || name.toLowerCase() !== HOST_NAME) continue;
+    if (name?.length !== HOST_NAME.length || (name !== "Host" && name.toLowerCase() !== HOST_NAME)) continue;
     if (host !== undefined) throw malformed("The request has two Host headers");
     host = rawHeaders[i + 1] ?? "";
   }
-  if (host !== undefined && !HOST_TEXT.test(host)) throw malformed("The Host header is not a host");
+  if (host !== undefined && host !== lastHost) {
+    if (!HOST_TEXT.test(host)) throw malformed("The Host header is not a host");
+    lastHost = host;
+  }
   if (url.charCodeAt(0) !== 0x2f && URL.canParse(url)) request.headers.host = authorityOf(new URL(url));
 }
 
