@@ -91,6 +91,7 @@ describe("a token of this service where a provider's key belongs", () => {
     ["x-api-key", (token) => ({ "x-api-key": token })],
     ["api-key", (token) => ({ "api-key": token })],
     ["x-goog-api-key", (token) => ({ "x-goog-api-key": token })],
+    ["a header that names the request", (token) => ({ "x-request-id": token })],
     ["a header of any other name", (token) => ({ "x-anything": token })],
   ];
   const refused = (answer: { status: number; body: string }) => {

@@ -36,7 +36,7 @@ export function readCallHeaders(
       reader.add(name, value);
       continue;
     }
-    if (fate === "pass") refuseOwnToken(root, value);
+    refuseOwnToken(root, value);
     if (provider.credentialHeaders.includes(name)) credentialLines += `${name}: ${value}\r\n`;
     else lines += `${raw}: ${value}\r\n`;
   }

@@ -8,11 +8,8 @@
  */
 import { gatewayHeaderName } from "./call-options.ts";
 
-/**
- * `drop`: not forwarded; `option`: for the gateway; `pass`: forwarded; `neutral`: forwarded, and neither a credential nor something that an
- * answer depends on, so that the cache may leave it out of its key.
- */
-type HeaderFate = "drop" | "option" | "pass" | "neutral";
+/** `drop`: not forwarded; `option`: for the gateway; `pass`: forwarded. */
+type HeaderFate = "drop" | "option" | "pass";
 
 export interface HeaderRule {
   /** Lower case. */
@@ -130,12 +127,9 @@ export function isNeutral(name: string): boolean {
 function judge(name: string): HeaderFate {
   if (gatewayHeaderName(name) !== null) return "option";
   const folded = name.replaceAll("_", "-");
-  if (
+  const isDropped =
     DROPPED.has(folded) ||
     gatewayHeaderName(folded) !== null ||
-    DROPPED_PREFIXES.some((prefix) => folded.startsWith(prefix))
-  ) {
-    return "drop";
-  }
-  return isNeutral(name) ? "neutral" : "pass";
+    DROPPED_PREFIXES.some((prefix) => folded.startsWith(prefix));
+  return isDropped ? "drop" : "pass";
 }

@@ -126,10 +126,12 @@ function readHeaders(
       throw malformed(`headers.${raw.slice(0, 64)} is not a valid header`);
     }
     if (fate === "drop") continue;
-    if (fate === "pass") refuseOwnToken(root, text);
     if (fate === "option") {
       reader.add(name, text);
-    } else if (name === "content-type") {
+      continue;
+    }
+    refuseOwnToken(root, text);
+    if (name === "content-type") {
       contentType = text;
     } else {
       const line = `${name}: ${text}\r\n`;
