@@ -11,6 +11,11 @@ export interface QueryOrder {
   readonly limits: QueryLimits;
 }
 
+/** What the process says when it begins with the statement: from then on its time counts. */
+export const BEGUN = "begun";
+/** For the process itself to start, on a machine that is busy. */
+const START_TIMEOUT_MS = 10_000;
+
 export type QueryAnswer = QueryResult | { readonly error: string };
 
 export async function queryInProcess(
@@ -30,7 +35,15 @@ export async function queryInProcess(
   let timer: NodeJS.Timeout | undefined;
   try {
     const answer = await new Promise<QueryAnswer>((resolve, reject) => {
-      child.once("message", (message) => resolve(message as QueryAnswer));
+      const expire = () => resolve({ error: `the query took longer than ${timeoutMs} ms` });
+      timer = setTimeout(expire, START_TIMEOUT_MS);
+      child.on("message", (message) => {
+        if (message !== BEGUN) resolve(message as QueryAnswer);
+        else {
+          clearTimeout(timer);
+          timer = setTimeout(expire, timeoutMs);
+        }
+      });
       // Also after the answer: a process that cannot be killed any more must not end ours.
       child.on("error", reject);
       child.once("exit", (_code, signal) => {
@@ -38,7 +51,6 @@ export async function queryInProcess(
           signal === "SIGKILL" ? `the query needed more than ${maxMemoryBytes} bytes of memory` : undefined;
         resolve({ error: cause ?? "the query ended without an answer" });
       });
-      timer = setTimeout(() => resolve({ error: `the query took longer than ${timeoutMs} ms` }), timeoutMs);
       const order: QueryOrder = { snapshot, text, limits };
       child.send(order);
     });

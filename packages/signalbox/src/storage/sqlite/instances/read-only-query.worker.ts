@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { SqlValue } from "../../ports/sql.ts";
 import { SqliteConnection } from "../connection.ts";
-import type { QueryAnswer, QueryOrder } from "./read-only-query.ts";
+import { BEGUN, type QueryAnswer, type QueryOrder } from "./read-only-query.ts";
 import { mayRead } from "./statement-guard.ts";
 
 /** Looks so often that little can be allocated between two looks. */
@@ -22,6 +22,7 @@ process.once("message", (order) => {
 async function run(order: QueryOrder): Promise<QueryAnswer> {
   const { maxMemoryBytes } = order.limits;
   await once(new Worker(WATCHMAN, { eval: true, workerData: maxMemoryBytes }), "online");
+  process.send?.(BEGUN);
   return answer(order);
 }
 
