@@ -23,7 +23,7 @@ beforeAll(async () => {
       agents: { modules: [join(import.meta.dirname, "../fixtures/webhook-agents.ts")] },
       outgoing: { allowPrivateHosts: true },
       webhooks: {
-        answerWithinMs: 2000,
+        answerWithinMs: 4000,
         sources: { obey: { scheme: "generic", agent: "obedient-agent" } },
       },
     },

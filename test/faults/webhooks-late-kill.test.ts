@@ -24,7 +24,7 @@ it("kill -9 after a 202 loses no delivery and keeps none twice", { timeout: 60_0
     JSON.stringify({
       agents: { modules: [MODULE] },
       outgoing: { allowPrivateHosts: true },
-      webhooks: { answerWithinMs: 3000, sources: { obey: { scheme: "generic", agent: "obedient-agent" } } },
+      webhooks: { answerWithinMs: 4000, sources: { obey: { scheme: "generic", agent: "obedient-agent" } } },
     }),
   );
   const start = () =>

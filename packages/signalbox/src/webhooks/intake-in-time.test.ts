@@ -124,10 +124,10 @@ describe("a sender", () => {
     for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
   };
 
-  it("whose instance takes its time is answered 202 once the delivery is stored, a second before its time is up", async () => {
+  it("whose instance takes its time is answered 202 once the delivery is stored, two seconds before its time is up", async () => {
     const told = receive("slow");
     await settle();
-    vi.advanceTimersByTime(6999);
+    vi.advanceTimersByTime(5999);
     await settle();
     expect([told.answer, database.statements]).toEqual([undefined, []]);
     vi.advanceTimersByTime(1);
@@ -147,9 +147,9 @@ describe("a sender", () => {
     let open = () => {};
     database.gate = new Promise((resolve) => (open = resolve));
     await settle();
-    vi.advanceTimersByTime(7000);
+    vi.advanceTimersByTime(6000);
     await settle();
-    vi.advanceTimersByTime(999);
+    vi.advanceTimersByTime(1999);
     await settle();
     expect(told.answer).toBeUndefined();
     vi.advanceTimersByTime(1);
@@ -168,7 +168,7 @@ describe("a sender", () => {
     let open = () => {};
     database.gate = new Promise((resolve) => (open = resolve));
     await settle();
-    vi.advanceTimersByTime(7000);
+    vi.advanceTimersByTime(6000);
     await settle();
     finish[0]?.({ kind: "processed" });
     await settle();
@@ -186,9 +186,9 @@ describe("a sender", () => {
     database.gate = new Promise((resolve) => (open = resolve));
     const told = receive("a/b");
     await settle();
-    vi.advanceTimersByTime(7000);
+    vi.advanceTimersByTime(6000);
     await settle();
-    vi.advanceTimersByTime(1000);
+    vi.advanceTimersByTime(2000);
     await settle();
     expect(told.answer).toBe(503);
     open();

@@ -18,7 +18,7 @@ import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDelivery } from "./late-delivery-table.ts";
 
 /** Time kept for storing a delivery whose work takes too long: enough for a slow disk. At most half of all the time there is. */
-const MAX_STORING_MS = 1000;
+const MAX_STORING_MS = 2000;
 
 export interface AnswerTimes {
   readonly storing: Deadlines;
