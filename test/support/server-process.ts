@@ -22,11 +22,19 @@ export interface ServerProcess {
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
+export interface CliOptions {
+  readonly env?: Record<string, string>;
+  readonly cwd?: string;
+  /** Command that runs the server in its place, e.g. in another namespace. */
+  readonly through?: readonly string[];
+}
+
 export function spawnCli(
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string } = {},
+  options: CliOptions = {},
 ): ChildProcessByStdio<null, Readable, Readable> {
-  const child = spawn(process.execPath, [CLI, ...args], {
+  const [program = process.execPath, ...rest] = [...(options.through ?? []), process.execPath, CLI, ...args];
+  const child = spawn(program, rest, {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...options.env },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -39,7 +47,7 @@ export function spawnCli(
 /** Starts `signalbox serve --json` on a free port and waits for its first line. */
 export async function startServerProcess(
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string } = {},
+  options: CliOptions = {},
 ): Promise<ServerProcess> {
   const child = spawnCli(["serve", "--json", "--port", "0", ...args], options);
   let stderr = "";

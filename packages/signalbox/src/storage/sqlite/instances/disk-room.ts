@@ -3,8 +3,10 @@
  * first write leaves nothing behind, while one that is stopped in the middle costs its instance a start, a log line and a wait.
  *
  * Invariants:
- * 1. A failure is reported to `onStall` once each time the disk fills up, not once for each of those who meet it.
- * 2. The disk is looked at again by itself, whether or not anybody wants to write.
+ * 1. A failure is reported to `onStall` when the disk fills up, not once for each of those who meet it, and no more than once a minute: room may
+ *    come and go.
+ * 2. The disk is looked at again by itself, whether or not anybody wants to write. It counts as full for as long as the journal or an instance
+ *    that leaves memory waits for room.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +14,7 @@ import { repeat, type Repetition } from "../../../core/repeat.ts";
 import { explainFailure, isFullDisk } from "../storage-failure.ts";
 
 const PROBE_MS = 500;
+const REPORT_MS = 60_000;
 /** What a webhook of the usual size writes to the log, to the journal and later to the file. */
 const PROBE = Buffer.alloc(64 * 1024);
 const PROBE_FILE = "room";
@@ -21,6 +24,8 @@ export class DiskRoom {
   readonly #onStall: (error: Error) => void;
   #full: Error | null = null;
   #isJournalStalled = false;
+  #closing = 0;
+  #reportedAt = Number.NEGATIVE_INFINITY;
   #probing: Repetition | null = null;
 
   constructor(folder: string, onStall: (error: Error) => void) {
@@ -44,6 +49,16 @@ export class DiskRoom {
     return explainFailure(error);
   }
 
+  /** An instance that leaves memory cannot bring its log to its file yet; whoever wants it waits for that. */
+  closingStalled(error: Error): void {
+    this.#closing += 1;
+    this.#note(error);
+  }
+
+  closingGoesOn(): void {
+    this.#closing -= 1;
+  }
+
   journalStalled(error: Error): void {
     this.#isJournalStalled = true;
     this.#note(error);
@@ -51,7 +66,7 @@ export class DiskRoom {
 
   journalWrites(): void {
     this.#isJournalStalled = false;
-    this.#cleared();
+    this.#clearIfNobodyWaits();
   }
 
   async close(): Promise<void> {
@@ -61,7 +76,11 @@ export class DiskRoom {
   #note(error: Error): void {
     if (this.#full !== null) return;
     this.#full = error;
-    this.#onStall(error);
+    const now = performance.now();
+    if (now - this.#reportedAt >= REPORT_MS) {
+      this.#reportedAt = now;
+      this.#onStall(error);
+    }
     // That the probe found no room needs no report: it is known.
     this.#probing ??= repeat(
       PROBE_MS,
@@ -77,10 +96,11 @@ export class DiskRoom {
     } finally {
       rmSync(file, { force: true });
     }
-    if (!this.#isJournalStalled) this.#cleared();
+    this.#clearIfNobodyWaits();
   }
 
-  #cleared(): void {
+  #clearIfNobodyWaits(): void {
+    if (this.#isJournalStalled || this.#closing > 0) return;
     this.#full = null;
     // Not waited for: the probe itself may be what got here.
     void this.#probing?.stop();

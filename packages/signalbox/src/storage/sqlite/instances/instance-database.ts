@@ -255,14 +255,18 @@ export class SqliteInstanceDatabase implements InstanceDatabase {
 
   /** SQLite would do so at the close, but would not tell if it could not; and the log, which goes to another instance, is the only other place. */
   async #foldAll(): Promise<void> {
+    let isStalled = false;
     for (;;) {
       try {
-        if (this.#fold()) return;
+        if (this.#fold()) break;
       } catch (error) {
         if (!isFullDisk(error)) throw error;
+        if (!isStalled) this.#room.closingStalled(error);
+        isStalled = true;
       }
       await sleep(RETRY_MS);
     }
+    if (isStalled) this.#room.closingGoesOn();
   }
 
   #enlargeCache(): void {

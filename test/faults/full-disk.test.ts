@@ -1,0 +1,202 @@
+/** The disk of a running server is full, for real: a small file system of its own. */
+import { createHmac } from "node:crypto";
+import { tmpdir } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { openSmallDisk, type SmallDisk } from "../support/small-disk.ts";
+import { ROOT_TOKEN } from "../support/test-server.ts";
+
+const WEBHOOK_SECRET = "secret-of-the-full-disk-test";
+/** As small as they may be, so that the disk fills up where it matters. */
+const CONFIG = {
+  agents: { journalFileBytes: 64 * 1024, idleTimeoutMs: 200 },
+  gateway: { logs: { maxQueuedCalls: 20 } },
+};
+
+let disk: SmallDisk;
+let server: ServerProcess;
+
+beforeEach(async () => {
+  disk = await openSmallDisk(24);
+  await disk.write("config.json", JSON.stringify(CONFIG));
+  server = await start();
+});
+afterEach(async () => {
+  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await disk.drop();
+});
+
+function start(): Promise<ServerProcess> {
+  return startServerProcess(["--data-dir", `${disk.folder}/data`, "--config", `${disk.folder}/config.json`], {
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET },
+    cwd: tmpdir(),
+    through: disk.through,
+  });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+async function send(method: string, path: string, body?: unknown, headers = {}): Promise<Answer> {
+  const response = await fetch(server.url + path, {
+    method,
+    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json", ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+/** A delivery that the journal has no room for waits until its sender gives up, which is no acknowledgement. */
+const GIVEN_UP: Answer = { status: 503, text: '{"errors":[{"code":7013}]}' };
+const PATIENCE_MS = 2000;
+
+const resultOf = <T>({ text }: Answer) => (JSON.parse(text) as { result: T }).result;
+const codeOf = ({ text }: Answer) => (JSON.parse(text) as { errors: { code: number }[] }).errors[0]?.code;
+
+/** What was acknowledged, and must never be lost. */
+const tags = new Map<string, number>();
+const tokens: string[] = [];
+const events: { entity: string; id: string }[] = [];
+let count = 0;
+beforeEach(() => {
+  tags.clear();
+  tokens.length = 0;
+  events.length = 0;
+  count = 0;
+});
+
+async function putTag(): Promise<Answer> {
+  count += 1;
+  const id = `r${count % 3}`;
+  const body = {
+    resource_type: "worker",
+    resource_id: id,
+    tags: { v: String(count), pad: "x".repeat(1000) },
+  };
+  const version = count;
+  const answer = await send("PUT", "/accounts/default/tags", body);
+  if (answer.status === 200) tags.set(id, version);
+  return answer;
+}
+
+async function createToken(): Promise<Answer> {
+  const answer = await send("POST", "/accounts/default/tokens", { name: "t", permissions: ["tags.read"] });
+  if (answer.status === 200) tokens.push(resultOf<{ id: string }>(answer).id);
+  return answer;
+}
+
+/** To instances that are in memory, asleep and new. */
+async function sendWebhook(): Promise<Answer> {
+  count += 1;
+  const entity = count % 2 === 0 ? "busy" : `e${count % 7}`;
+  const id = `i${count}`;
+  const body = { id, type: "test", pad: "x".repeat(2000) };
+  const signature = createHmac("sha256", WEBHOOK_SECRET).update(JSON.stringify(body)).digest("hex");
+  const sent = send("POST", `/webhooks/${entity}`, body, {
+    "x-signature": `sha256=${signature}`,
+    "x-event-id": id,
+  });
+  const answer = await Promise.race([sent, sleep(PATIENCE_MS, GIVEN_UP, { ref: false })]);
+  // Whatever becomes of it, nobody is there to be told.
+  if (answer === GIVEN_UP) sent.catch(() => undefined);
+  if (answer.status === 200) events.push({ entity, id });
+  return answer;
+}
+
+const sendCall = () =>
+  send("POST", "/v1/default/default/echo/chat/completions", {
+    model: "echo",
+    messages: [{ role: "user", content: "hello ".repeat(200) }],
+  });
+
+async function useEverything(times: number): Promise<void> {
+  for (let i = 0; i < times; i++)
+    for (const use of [putTag, createToken, sendWebhook, sendCall]) expect((await use()).status).toBe(200);
+}
+
+/** Fills the disk and writes until nothing can be written any more. */
+async function fillUp(): Promise<void> {
+  await disk.fill();
+  for (const write of [putTag, createToken, sendWebhook])
+    await expect.poll(async () => (await write()).status, { interval: 1 }).toBe(503);
+}
+
+async function expectAllAcknowledged(): Promise<void> {
+  for (const [id, version] of tags) {
+    const answer = await send("GET", `/accounts/default/tags?resource_type=worker&resource_id=${id}`);
+    expect(Number(resultOf<{ tags: { v: string } }>(answer).tags.v)).toBeGreaterThanOrEqual(version);
+  }
+  for (const id of tokens) expect((await send("GET", `/accounts/default/tokens/${id}`)).status).toBe(200);
+  for (const entity of new Set(events.map((event) => event.entity))) {
+    const answer = await send("POST", `/agents/webhook-agent/${entity}/rpc/getEvents`, [100]);
+    const stored = new Set(resultOf<{ id: string }[]>(answer).map(({ id }) => id));
+    expect(events.filter((event) => event.entity === entity && !stored.has(event.id))).toEqual([]);
+  }
+}
+
+async function whenReady(): Promise<void> {
+  await expect.poll(async () => (await send("GET", "/readyz")).status).toBe(200);
+}
+
+it("refuses writes in words, answers calls, says what is wrong, and goes on by itself when there is room", async () => {
+  await useEverything(5);
+  await fillUp();
+  const linesBefore = server.stderr().split("\n").length;
+  for (let i = 0; i < 40; i++) {
+    for (const write of [putTag, createToken, sendWebhook]) {
+      const answer = await write();
+      expect([answer.status, answer.status === 200 ? 7013 : codeOf(answer)]).toEqual([
+        expect.toBeOneOf([200, 503]),
+        7013,
+      ]);
+    }
+    expect((await sendCall()).status).toBe(200);
+  }
+  await expect
+    .poll(async () => (await send("GET", "/readyz")).text)
+    .toMatch(/Not ready: database: the disk is full; call log: .*full.*; agents: the disk is full/);
+  expect((await send("GET", "/healthz")).status).toBe(200);
+  const metrics = (await send("GET", "/metrics")).text;
+  for (const part of ["database", "call log", "agents"])
+    expect(metrics).toContain(`signalbox_storage_problem{part="${part}"} 1`);
+  expect(metrics).toMatch(/signalbox_call_log_dropped_total [1-9]/);
+  const logs = await send("GET", "/accounts/default/ai-gateway/gateways/default/logs");
+  expect([logs.status, codeOf(logs)]).toEqual([503, 7013]);
+  // Some two hundred refused requests and everything that tries again in the background.
+  expect(server.stderr().split("\n").length - linesBefore).toBeLessThan(30);
+
+  await disk.makeRoom();
+  await whenReady();
+  await useEverything(5);
+  await expectAllAcknowledged();
+  expect((await send("GET", "/accounts/default/ai-gateway/gateways/default/logs")).status).toBe(200);
+  expect(await server.end("SIGTERM")).toBe(0);
+});
+
+it("loses nothing it acknowledged when it is killed on a full disk", async () => {
+  await useEverything(5);
+  await fillUp();
+  // Cut off with the process, all of them.
+  const writes = Promise.allSettled([putTag, createToken, sendWebhook, putTag].map((write) => write()));
+  await server.end("SIGKILL");
+  await writes;
+  await disk.makeRoom();
+  server = await start();
+  await whenReady();
+  await expectAllAcknowledged();
+  await useEverything(3);
+});
+
+it("stops on a full disk, and loses nothing it acknowledged", async () => {
+  await useEverything(5);
+  await fillUp();
+  const code = await server.end("SIGTERM");
+  expect([0, 1]).toContain(code);
+  await disk.makeRoom();
+  server = await start();
+  await expectAllAcknowledged();
+  await useEverything(3);
+});
