@@ -85,7 +85,7 @@ function read(text: string): number | ((tags: Tags) => boolean) {
   const match = /^(!?)([^=]*?)(?:(!?)=([^]*))?$/.exec(text);
   const [, bang = "", key = "", not = "", rest] = match ?? [];
   if (key === "" || (bang === "!" && rest !== undefined)) return 1007;
-  if ([...key].length > 256) return 1011;
+  if (Array.from(key).length > 256) return 1011;
   if (!/^[\p{L}\p{Nd}_.-]+$/u.test(key)) return 1014;
   const has = (tags: Tags) => Object.hasOwn(tags, key);
   if (rest === undefined) return (tags) => has(tags) === (bang === "");
@@ -94,7 +94,7 @@ function read(text: string): number | ((tags: Tags) => boolean) {
     .split(",")
     .map((value) => value.replaceAll(COMMA, ",").replaceAll(BACKSLASH, "\\"));
   if (parts.length > 10) return 1013;
-  if (parts.some((value) => [...value].length > 1024)) return 1012;
+  if (parts.some((value) => Array.from(value).length > 1024)) return 1012;
   return (tags) => (has(tags) && parts.includes(tags[key] ?? "")) === (not === "");
 }
 
