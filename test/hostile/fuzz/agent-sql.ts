@@ -162,7 +162,10 @@ function disguise(random: Random, sql: string): string {
     .map((part, i) =>
       i % 2 === 1 || part.includes('"')
         ? part
-        : [...part].map((letter) => (chance(random, 0.3) ? letter.toLowerCase() : letter)).join(""),
+        : part
+            .split("")
+            .map((letter) => (chance(random, 0.3) ? letter.toLowerCase() : letter))
+            .join(""),
     )
     .join("'");
   const gap = () => pick(random, [" ", "\n", "\t", " /* x */ ", "/**/ ", " -- x\n", "  ", "\f"]);

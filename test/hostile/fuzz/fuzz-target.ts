@@ -27,5 +27,5 @@ export interface Arena<Input = unknown> {
 
 /** Keeps the type of the inputs between generator and oracle, and hides it from the runner. */
 export function defineTarget<Input>(target: FuzzTarget<Input>): FuzzTarget {
-  return target as FuzzTarget;
+  return target;
 }

@@ -1,6 +1,7 @@
 import { agentRpcTarget } from "./agent-rpc.ts";
 import { agentSqlTarget } from "./agent-sql.ts";
 import { httpTarget } from "./http.ts";
+import { tagFiltersTarget } from "./tag-filters.ts";
 import { upstreamTarget } from "./upstream.ts";
 import { webhookSignaturesTarget } from "./webhook-signatures.ts";
 import { websocketFramesTarget } from "./websocket-frames.ts";
@@ -11,6 +12,7 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   websocketFramesTarget,
   upstreamTarget,
   webhookSignaturesTarget,
+  tagFiltersTarget,
   agentRpcTarget,
   agentSqlTarget,
 ];
