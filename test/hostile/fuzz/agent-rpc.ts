@@ -150,7 +150,8 @@ async function open(): Promise<Arena<Input>> {
   const server = await startTestServer({ file: { agents: { modules: [FUZZED_AGENT] } } });
   return {
     attempt: (input) => (input.way === "http" ? attemptHttp(server, input) : attemptSocket(server, input)),
-    check: async () => checkLog(server.logs),
+    // An agent that is told to keep what is no state fails, and that is logged.
+    check: async () => checkLog(server.logs, ["StateError"]),
     close: () => server.stop(),
   };
 }

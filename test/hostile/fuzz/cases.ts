@@ -1,9 +1,11 @@
 /** Kept cases: inputs that broke something once, one file each, tried again by every run of the tests. */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Find } from "./run-fuzz.ts";
 
+const ROOT = join(import.meta.dirname, "../../..");
 const FOLDER = join(import.meta.dirname, "../cases");
 
 export interface KeptCase {
@@ -32,6 +34,8 @@ export function keepCase(target: string, find: Find): string {
   const text = JSON.stringify(find.input);
   const name = createHash("sha256").update(text).digest("hex").slice(0, 12);
   const path = join(folder, `${name}.json`);
-  writeFileSync(path, `${JSON.stringify({ problem: find.problem, input: find.input }, null, 2)}\n`);
+  // No path of the machine that found it.
+  const problem = find.problem.replaceAll(ROOT, "").replaceAll(tmpdir(), "").slice(0, 1000);
+  writeFileSync(path, `${JSON.stringify({ problem, input: find.input }, null, 2)}\n`);
   return path;
 }
