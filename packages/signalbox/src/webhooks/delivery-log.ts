@@ -58,6 +58,7 @@ export class DeliveryLog {
     }
     const isKept = (record.body?.length ?? 0) <= MAX_KEPT_BODY_BYTES;
     this.#waiting.push(isKept ? record : { ...record, body: null });
+    // It never rejects: a failure is logged.
     this.#timer ??= setTimeout(
       () => void this.flush(),
       this.#isBusy ? FLUSH_AFTER_MS_WHEN_BUSY : FLUSH_AFTER_MS,

@@ -4,13 +4,12 @@ import { RowInserter } from "../storage/ports/insert-rows.ts";
 import { joinSql, sql, type SqlQuery, type SqlValue } from "../storage/ports/sql.ts";
 import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
 
-const COLUMNS = [
-  ...["id", "account_id", "source", "status", "reason", "http_status", "received_at", "duration_ms"],
-  ...["delivery_id", "type", "title", "agent", "instance", "content_type", "headers", "body_bytes", "body"],
-];
+const COLUMNS =
+  "id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title, agent, instance, " +
+  "content_type, headers, body_bytes, body";
 const INSERT = new RowInserter(
-  `INSERT INTO webhook_delivery (${COLUMNS.join(", ")}) VALUES `,
-  COLUMNS.length,
+  `INSERT INTO webhook_delivery (${COLUMNS}) VALUES `,
+  COLUMNS.split(",").length,
 );
 
 export class DeliveryTable {

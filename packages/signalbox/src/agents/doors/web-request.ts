@@ -58,6 +58,7 @@ export async function sendWebResponse(from: Response, to: ServerResponse, isHead
     return;
   }
   const reader = from.body.getReader();
+  // The client has gone: that what it was sent cannot be cancelled matters to nobody.
   to.once("close", () => void reader.cancel().catch(() => undefined));
   for (;;) {
     const { done, value } = await reader.read();

@@ -110,6 +110,7 @@ export class WebSocketDoor {
       connection.markClosed();
       group.leave(connection);
       this.#hub.remove(group, connection);
+      // A turn that fails is logged as any turn; the socket is gone, so there is nobody to tell.
       closed(instance, connection, code, reason.toString("utf8")).catch(() => undefined);
     });
 

@@ -243,6 +243,7 @@ export class Directory {
     this.#wakeAt = at;
     clearTimeout(this.#wakeTimer);
     const delay = Math.max(0, Math.min(at - this.#environment.clock.now(), MAX_TIMER_MS));
+    // It never rejects: a failure is logged, and tried again.
     this.#wakeTimer = setTimeout(() => void this.#wakeDue(), delay).unref();
   }
 

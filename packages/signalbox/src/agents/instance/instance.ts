@@ -187,6 +187,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       const { pump, gate, database } = this.#phase.parts;
       pump.stop();
       await this.#mailbox.whenQuiet();
+      // Outputs that could not be made durable were told so themselves.
       await gate.pass().catch(() => undefined);
       this.#leave(this.#close(database), reason);
     }
@@ -332,6 +333,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
         ? error
         : new SignalboxError("overloaded", { message: "The instance's storage failed", cause: error });
     this.#hasFailed = true;
+    // It never rejects.
     setImmediate(() => void this.#endFailed(reason));
   }
 

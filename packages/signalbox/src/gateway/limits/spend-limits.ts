@@ -67,7 +67,8 @@ export class SpendLimits {
       if (gateway === undefined || rule === undefined) continue;
       this.#bucketOf(gateway, rule, row.bucket).add(row.slot_start, row.micro_dollars);
     }
-    this.#timer = setInterval(() => void this.flush(), FLUSH_MS).unref();
+    // What could not be written is a matter of the next flush.
+    this.#timer = setInterval(() => void this.flush().catch(() => undefined), FLUSH_MS).unref();
   }
 
   async stop(): Promise<void> {
