@@ -1,4 +1,4 @@
-/** `npm run check`: format, lint, types, import rules and dead code, side by side; prints what failed and exits non-zero. */
+/** `npm run check`: format, lint, types, import rules, loose ends and dead code, side by side; prints what failed and exits non-zero. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
@@ -22,6 +22,11 @@ const CHECKS: readonly Check[] = [
     command: ["depcruise", "--config", ".dependency-cruiser.cjs", "packages", "test", "bench", "scripts"],
     // With the wrong parser it reads no module and reports success.
     proof: /\(([1-9]\d{1,}) modules, [1-9]\d{1,} dependencies cruised\)/,
+  },
+  {
+    name: "loose ends",
+    command: ["node", "scripts/loose-ends.ts"],
+    proof: /^[1-9]\d+ files read, 0 loose ends$/m,
   },
   { name: "dead code", command: ["knip"] },
 ];

@@ -159,9 +159,7 @@ it("loses nothing it acknowledged, never ends, and serves everything at the end"
     expect(answer.status).toBe(200);
   }
   for (const [entity, ids] of events) {
-    const answer = await send("POST", `/agents/webhook-agent/${entity}/rpc/getEvents`, [
-      100,
-    ] as unknown as object);
+    const answer = await send("POST", `/agents/webhook-agent/${entity}/rpc/getEvents`, [100]);
     const stored = new Set(resultOf<{ id: string }[]>(answer).map(({ id }) => id));
     expect(ids.filter((id) => !stored.has(id))).toEqual([]);
     // It was listed before it was acknowledged.

@@ -30,9 +30,12 @@ it("leaves a part that waits for room after a while, and still closes the others
     ],
     { problem: "the disk is full" },
   );
-  const failed = expect(closing).rejects.toThrow("the disk is full; nothing is lost");
+  const outcome = closing.then(
+    () => "closed",
+    (error: Error) => error.message,
+  );
   await vi.advanceTimersByTimeAsync(70_000);
-  await failed;
+  expect(await outcome).toContain("the disk is full; nothing is lost");
   expect(closed).toEqual(["database"]);
 });
 

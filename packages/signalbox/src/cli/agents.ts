@@ -262,6 +262,7 @@ async function tail(context: CommandContext): Promise<number> {
   const body = response.body.pipeThrough(new TextDecoderStream());
   const reader = body.getReader();
   const interrupted = once(process, "SIGINT").then(() => reader.cancel());
+  // Whoever waits for it hears of it; nobody may be waiting yet.
   interrupted.catch(() => undefined);
   let text = "";
   for (;;) {

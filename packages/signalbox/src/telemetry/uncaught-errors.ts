@@ -108,7 +108,7 @@ function describe(error: unknown): Record<string, unknown> {
     const { code } = error as { readonly code?: unknown };
     return {
       type: error.name,
-      message: cut(String(error.message)),
+      message: cut(error.message),
       stack: cut(String(error.stack)),
       ...(typeof code === "string" || typeof code === "number" ? { code } : {}),
     };

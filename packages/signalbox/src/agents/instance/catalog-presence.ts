@@ -82,6 +82,7 @@ export class CatalogPresence {
     write.catch(() => undefined);
     const before = this.#pending;
     this.#pending = before === null ? write : Promise.all([before, write]).then(() => undefined);
+    // As above.
     this.#pending.catch(() => undefined);
   }
 }

@@ -362,6 +362,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
         ? error
         : new SignalboxError("overloaded", { message: "The instance's storage failed", cause: error });
     this.#hasFailed = true;
+    // It never rejects.
     setImmediate(() => void this.#endFailed(reason));
   }
 

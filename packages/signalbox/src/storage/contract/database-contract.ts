@@ -4,15 +4,21 @@ import { migrate } from "../migrate.ts";
 import type { Database } from "../ports/database.ts";
 import { joinSql, rawSql, sql, sqlList } from "../ports/sql.ts";
 
-export function describeDatabase(
-  engine: string,
-  open: () => Promise<{ database: Database; cleanUp: () => Promise<void> }>,
-): void {
+/** A database that waits no longer than a second for storage that is away. */
+export interface ContractDatabase {
+  readonly database: Database;
+  /** Takes storage away; the function that it resolves with brings it back. */
+  readonly lose: () => Promise<() => Promise<void>>;
+  readonly cleanUp: () => Promise<void>;
+}
+
+export function describeDatabase(engine: string, open: () => Promise<ContractDatabase>): void {
   describe(`a database on ${engine}`, () => {
     let database: Database;
+    let lose: ContractDatabase["lose"];
     let cleanUp: () => Promise<void>;
     beforeAll(async () => {
-      ({ database, cleanUp } = await open());
+      ({ database, lose, cleanUp } = await open());
       await database.run(
         rawSql(
           "CREATE TABLE item (id TEXT PRIMARY KEY, n BIGINT, body BLOB_TYPE)".replace(
@@ -107,6 +113,47 @@ export function describeDatabase(
       });
       expect(seen).toEqual([]);
       expect(await ids()).toEqual(["a"]);
+    });
+
+    it("never mixes transactions of one scope, nor ends one for the failure of another", async () => {
+      await database.run(insert("counter", 0));
+      const scope = { scope: "counters" };
+      const increment = (fails: boolean) =>
+        database.transaction(async (tx) => {
+          const row = await tx.get<{ n: number }>(sql`SELECT n FROM item WHERE id = ${"counter"}`);
+          await tx.run(sql`UPDATE item SET n = ${(row?.n ?? 0) + 1} WHERE id = ${"counter"}`);
+          if (fails) throw new Error("changed my mind");
+        }, scope);
+      const outcomes = await Promise.allSettled(Array.from({ length: 30 }, (_, i) => increment(i % 3 === 0)));
+      expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(10);
+      expect(await database.get(sql`SELECT n FROM item WHERE id = ${"counter"}`)).toMatchObject({ n: 20 });
+    });
+
+    it("turns writers away who have waited long enough for storage, all of them, and has written nothing", async () => {
+      const restore = await lose();
+      const writes = Array.from({ length: 20 }, (_, i) => database.run(insert(`lost${i}`, i)));
+      for (const outcome of await Promise.allSettled(writes))
+        expect(outcome).toMatchObject({
+          status: "rejected",
+          reason: { id: "storage_unavailable", status: 503 },
+        });
+      expect(database.problem).not.toBeNull();
+      await restore();
+      await expect.poll(() => database.problem).toBeNull();
+      await database.run(insert("after", 1));
+      expect(await ids()).toEqual(["after"]);
+    });
+
+    it("lets writers and readers through who have waited for storage that was away for a moment", async () => {
+      const restore = await lose();
+      const write = database.run(insert("patient", 1));
+      await restore();
+      await write.catch((error: unknown) => {
+        // A restart may take longer than the time to wait; then it must be said.
+        expect(error).toMatchObject({ id: "storage_unavailable" });
+        return database.run(insert("patient", 1));
+      });
+      expect(await ids()).toEqual(["patient"]);
     });
 
     it("composes statements from fragments and never treats a value as text of the statement", async () => {

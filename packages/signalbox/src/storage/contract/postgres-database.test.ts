@@ -1,6 +1,9 @@
-import { expect, it } from "vitest";
+import { Client, Pool } from "pg";
+import { expect, it, onTestFinished } from "vitest";
 import { openTestPostgres } from "../../../../../test/support/test-postgres.ts";
+import { rawSql } from "../ports/sql.ts";
 import { PostgresDatabase } from "../postgres/postgres-database.ts";
+import { readOutcome } from "../postgres/write-marks.ts";
 import { describeDatabase } from "./database-contract.ts";
 
 const rethrow = (error: Error): never => {
@@ -8,18 +11,116 @@ const rethrow = (error: Error): never => {
 };
 
 describeDatabase("PostgreSQL", async () => {
-  const { url, drop } = await openTestPostgres();
-  return { database: await PostgresDatabase.open(url, rethrow), cleanUp: drop };
+  const { url, drop, stop, start } = await openTestPostgres();
+  const database = await PostgresDatabase.open(url, rethrow, { maxWaitMs: 1000 });
+  return {
+    database,
+    async lose() {
+      await stop("fast");
+      return start;
+    },
+    cleanUp: drop,
+  };
 });
 
-it("refuses a database that another process already serves from", async () => {
-  const { url, drop } = await openTestPostgres();
-  const first = await PostgresDatabase.open(url, rethrow);
-  await expect(PostgresDatabase.open(url, rethrow)).rejects.toThrow("in use by another Signalbox process");
-  await first.close();
-  const second = await PostgresDatabase.open(url, rethrow);
+/** A database with one table, what it reports, and a hand on its server. */
+async function openWithHand() {
+  const server = await openTestPostgres();
+  const lost: string[] = [];
+  const database = await PostgresDatabase.open(server.url, (error) => lost.push(error.message), {
+    maxWaitMs: 1000,
+  });
+  await database.run(rawSql("CREATE TABLE t (x INTEGER)"));
+  const hand = new Client({ connectionString: server.url });
+  await hand.connect();
+  onTestFinished(async () => {
+    await hand.end();
+    await database.close();
+    await server.drop();
+  });
+  const rows = async () => (await hand.query("SELECT x FROM t")).rowCount;
+  const cut = (name: string) =>
+    hand.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", [name]);
+  return { server, database, lost, hand, rows, cut };
+}
+
+it("refuses a database that another process already serves from, and leaves it as it was", async () => {
+  const { server, database, hand } = await openWithHand();
+  const epoch = async () => (await hand.query("SELECT epoch FROM signalbox_owner")).rows as unknown;
+  const before = await epoch();
+  await expect(PostgresDatabase.open(server.url, rethrow)).rejects.toThrow(
+    "in use by another Signalbox process",
+  );
+  expect(await epoch()).toEqual(before);
+  await database.close();
+  const second = await PostgresDatabase.open(server.url, rethrow);
   await second.close();
-  await drop();
+});
+
+it("goes on when all its sessions are cut off, in the middle of a transaction too", async () => {
+  const { database, lost, rows, cut } = await openWithHand();
+  const cutInTheMiddle = database.transaction(async (tx) => {
+    await tx.run(rawSql("INSERT INTO t VALUES (1)"));
+    for (const name of ["signalbox", "signalbox owner"]) await cut(name);
+    await tx.run(rawSql("INSERT INTO t VALUES (2)"));
+  });
+  await expect(cutInTheMiddle).rejects.toMatchObject({ id: "storage_unavailable" });
+  await database.run(rawSql("INSERT INTO t VALUES (3)"));
+  expect([await rows(), lost]).toEqual([1, []]);
+  await expect.poll(() => database.problem).toBeNull();
+});
+
+it("writes nothing more, and says so, once another process has had the database", async () => {
+  const { database, lost, hand, rows } = await openWithHand();
+  await hand.query("UPDATE signalbox_owner SET epoch = epoch + 1");
+  await expect(database.run(rawSql("INSERT INTO t VALUES (1)"))).rejects.toMatchObject({ status: 503 });
+  expect([await rows(), lost.length]).toEqual([0, 1]);
+  expect(lost[0]).toContain("has taken the PostgreSQL database over");
+});
+
+it("does not come back to a database that another process took while its session was lost", async () => {
+  const { lost, hand, cut } = await openWithHand();
+  await hand.query("UPDATE signalbox_owner SET epoch = epoch + 1");
+  await cut("signalbox owner");
+  await expect.poll(() => lost.length).toBe(1);
+});
+
+it("finds out what became of a commit whose connection broke", async () => {
+  const { database, hand, rows, cut } = await openWithHand();
+  // The commit takes as long as the lock is held, and the connection is cut meanwhile.
+  await hand.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
+    CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
+    SELECT pg_advisory_lock(7)`);
+  const write = database.run(rawSql("INSERT INTO t VALUES (1)"));
+  const failed = write.then(
+    () => "written",
+    (error: { id: string }) => error.id,
+  );
+  await expect
+    .poll(
+      async () =>
+        (await hand.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")).rowCount,
+    )
+    .toBe(1);
+  await cut("signalbox");
+  expect([await failed, await rows()]).toEqual(["storage_unavailable", 0]);
+});
+
+it("knows the mark of a transaction that has committed from any other", async () => {
+  const { server, database, hand } = await openWithHand();
+  await database.run(rawSql("INSERT INTO t VALUES (1)"));
+  const { rows } = await hand.query<{ slot: number; mark: string }>(
+    "SELECT slot, mark FROM signalbox_write WHERE mark <> ''",
+  );
+  const [last = { slot: 0, mark: "" }] = rows;
+  const pool = new Pool({ connectionString: server.url });
+  onTestFinished(() => pool.end());
+  expect(await readOutcome(pool, { slot: last.slot, text: last.mark })).toBe("committed");
+  expect(await readOutcome(pool, { slot: last.slot, text: `${last.mark}0` })).toBe("aborted");
+  await hand.query("BEGIN; SELECT 1 FROM signalbox_write FOR UPDATE");
+  expect(await readOutcome(pool, { slot: last.slot, text: last.mark })).toBe("later");
+  await hand.query("ROLLBACK");
 });
 
 it("says in one line that the server cannot be reached", async () => {

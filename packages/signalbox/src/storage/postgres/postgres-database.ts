@@ -52,7 +52,7 @@ export class PostgresDatabase implements Database {
   readonly #scopes = new Map<string, Promise<void>>();
   #problem: string | null = null;
   #probing: Repetition | null = null;
-  #isClosed = false;
+  #closed: Promise<void> | null = null;
 
   /** `onLost` must end the process: another one has the database, or memory no longer agrees with it. Tests have less time to wait. */
   static async open(
@@ -111,8 +111,12 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
     await this.#probing?.stop();
     await this.#ownership.close();
     await this.#pool.end();
@@ -211,12 +215,12 @@ export class PostgresDatabase implements Database {
   /** A write that took place although its writer was told that nobody knows: memory was not brought up to date, and a new process must. */
   async #settle(mark: WriteMark): Promise<void> {
     let outcome = await readOutcome(this.#pool, mark);
-    while (outcome === "later" && !this.#isClosed) {
+    while (outcome === "later" && this.#closed === null) {
       await sleep(PROBE_MS, undefined, { ref: false });
       outcome = await readOutcome(this.#pool, mark);
     }
     this.#marks.release(mark);
-    if (outcome === "committed" && !this.#isClosed)
+    if (outcome === "committed" && this.#closed === null)
       throw new Error(
         "a write took place whose outcome was unknown for too long; what is in memory is out of date",
       );

@@ -10,14 +10,19 @@ const YOUNG_GENERATION_MB = 2;
 // The size that the server was started with is meant for the main thread, which has it by now; as long as it is set, threads get it too.
 setFlagsFromString("--max-semi-space-size=0");
 
-/** A worker beside the given module; source files run as TypeScript, published ones as JavaScript. */
+/**
+ * A worker beside the given module; source files run as TypeScript, published ones as JavaScript. It ends by the error that it reports, and whoever
+ * started it hears of the end; they may listen for the error, too.
+ */
 export function startWorker(name: string, moduleUrl: string, workerData: unknown): Worker {
   const extension = moduleUrl.endsWith(".ts") ? ".ts" : ".js";
-  return new Worker(new URL(`./${name}.worker${extension}`, moduleUrl), {
+  const worker = new Worker(new URL(`./${name}.worker${extension}`, moduleUrl), {
     name,
     workerData,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
+  worker.on("error", () => undefined);
+  return worker;
 }
 
 interface Waiting {

@@ -10,8 +10,8 @@
  * 3. A stall is reported when it begins and then once in a while, however often the writer tries.
  */
 
-/** How long callers wait for a commit before the log counts as stalled. */
-const MAX_WAIT_MS = 2000;
+/** How long callers wait for a commit before the log counts as stalled: far longer than a busy disk takes, and less than clients do. */
+const MAX_WAIT_MS = 10_000;
 const REPORT_MS = 60_000;
 
 export interface QueueRoomOptions {

@@ -9,6 +9,9 @@ const disks = useInstanceDisks();
 
 afterEach(() => void vi.restoreAllMocks());
 
+/** That it is told is not what these tests are about. */
+const stalled = () => undefined;
+
 /** No test can fill a disk of the machine it runs on: SQLite says so when it is told to fold. */
 function fillDisk(): { readonly attempts: () => number; makeRoom(): void } {
   const { get } = SqliteConnection.prototype;
@@ -25,7 +28,7 @@ function fillDisk(): { readonly attempts: () => number; makeRoom(): void } {
 }
 
 it("an instance is closed only when its file has everything, for its log goes to another one", async () => {
-  const files = disks.open("one");
+  const files = disks.open("one", undefined, stalled);
   const database = await files.open(REF);
   for (let i = 0; i < 10; i++) await writeRow(database, i);
   const disk = fillDisk();
@@ -35,13 +38,14 @@ it("an instance is closed only when its file has everything, for its log goes to
   expect(isClosed).toBe(false);
   disk.makeRoom();
   await closed;
+  await expect.poll(() => files.problem).toBeNull();
   const again = await files.open(REF);
   expect(readRows(again)).toHaveLength(10);
   await again.close();
 });
 
 it("a journal's file that cannot be settled is kept until there is room, and the process goes on", async () => {
-  const files = disks.open("one", 1);
+  const files = disks.open("one", 1, stalled);
   const database = await files.open(REF);
   const disk = fillDisk();
   for (let i = 0; i < 10; i++) await writeRow(database, i);

@@ -1,0 +1,153 @@
+/**
+ * Finds in a file what could one day end the process, or fail without anybody hearing of it:
+ *
+ * 1. promises let go in a timer: `setInterval(() => void flush())`. A rejection of them is nobody's. For a single one, a comment may say why it
+ *    cannot reject; what repeats uses `repeat()`.
+ * 2. failures that are swallowed without a reason: an empty `catch`, or `.catch(() => undefined)`, without a comment beside it.
+ * 3. sockets, servers, streams, child processes, workers and WebSockets that are made where nobody listens for `error`: an `error` event without a
+ *    listener is an exception that nobody catches.
+ *
+ * It reads syntax only, so it knows names and not types: what is made by other names, or listened to in another file, is not seen.
+ */
+import { parseSync } from "vite";
+
+export interface LooseEnd {
+  readonly line: number;
+  readonly problem: string;
+}
+
+type Node = { readonly type: string; readonly start: number; readonly end: number } & Record<string, unknown>;
+
+const TIMERS: ReadonlySet<string> = new Set(["setInterval", "setTimeout", "setImmediate"]);
+/** Functions that make something with an `error` event. */
+const MAKERS: ReadonlySet<string> = new Set([
+  "connect",
+  "createConnection",
+  "createServer",
+  "spawn",
+  "fork",
+  "createReadStream",
+  "createWriteStream",
+  "handleUpgrade",
+]);
+const CLASSES: ReadonlySet<string> = new Set([
+  "WebSocket",
+  "WebSocketServer",
+  "Worker",
+  "Socket",
+  "Pool",
+  "Client",
+]);
+/** Only what comes from these is meant: `connect` alone is also a method of many other things. */
+const MODULES = /^(node:)?(net|tls|http|https|fs|child_process|worker_threads)$|^ws$|^pg$|core\/node-http/;
+const LISTENING = /\.(on|once|addListener)\(\s*["'`]error["'`]/;
+/** These hear of it as a rejection. */
+const AWAITED = /\bonce\(\s*\w+,|\bpipeline\(/;
+
+export function findLooseEnds(path: string, text: string): LooseEnd[] {
+  const { program, comments, errors } = parseSync(path, text);
+  if (errors.length > 0) throw new Error(`${path} cannot be parsed: ${errors[0]?.message}`);
+  const found: LooseEnd[] = [];
+  const report = (node: Node, problem: string) =>
+    found.push({ line: text.slice(0, node.start).split("\n").length, problem });
+  const hasComment = (node: Node, from = node.start) => {
+    // On the line before, or anywhere inside.
+    const lineStart = text.lastIndexOf("\n", from - 1);
+    const above = text.lastIndexOf("\n", lineStart - 1);
+    return comments.some(({ start, end }) => end > above && start < node.end);
+  };
+  const makers = importedMakers(program as unknown as Node);
+  const hears = LISTENING.test(text) || AWAITED.test(text);
+
+  walk(program as unknown as Node, (node) => {
+    if (isCall(node)) {
+      const name = nameOf(node["callee"] as Node);
+      const [first] = node["arguments"] as Node[];
+      const isExplained = name !== "setInterval" && hasComment(node);
+      if (TIMERS.has(name) && first !== undefined && letsGo(first) && !isExplained)
+        report(node, `${name} lets a promise go; use repeat(), or catch its failure`);
+      if (name === "catch" && first !== undefined && isEmptyFunction(first) && !hasComment(node, first.start))
+        report(first, "a failure is swallowed without a comment that says why");
+      if (makers.has(name) && !hears)
+        report(node, `${name} makes something whose "error" event nobody hears`);
+    }
+    if (node.type === "NewExpression") {
+      const name = nameOf(node["callee"] as Node);
+      if (makers.has(name) && !hears) report(node, `new ${name} has an "error" event that nobody hears`);
+    }
+    if (node.type === "CatchClause") {
+      const body = node["body"] as Node & { body: readonly Node[] };
+      if (body.body.length === 0 && !comments.some(({ start, end }) => start > body.start && end < body.end))
+        report(node, "an empty catch without a comment that says why");
+    }
+  });
+  return found;
+}
+
+/** Names under which the file has what makes emitters, methods of imported namespaces included. */
+function importedMakers(program: Node): Set<string> {
+  const names = new Set<string>();
+  for (const statement of program["body"] as Node[]) {
+    if (statement.type !== "ImportDeclaration" || statement["importKind"] === "type") continue;
+    if (!MODULES.test((statement["source"] as { value: string }).value)) continue;
+    for (const specifier of statement["specifiers"] as Node[]) {
+      if (specifier["importKind"] === "type") continue;
+      const local = (specifier["local"] as { name: string }).name;
+      if (specifier.type !== "ImportSpecifier") for (const name of [...MAKERS, ...CLASSES]) names.add(name);
+      else {
+        const imported = (specifier["imported"] as { name: string }).name;
+        if (MAKERS.has(imported) || CLASSES.has(imported)) names.add(local);
+        // Its method is what makes one.
+        if (imported === "WebSocketServer") names.add("handleUpgrade");
+      }
+    }
+  }
+  return names;
+}
+
+/** `() => void f()`, `async () => …`, and `() => f().then(…)` without a catch. */
+function letsGo(callback: Node): boolean {
+  if (callback.type !== "ArrowFunctionExpression" && callback.type !== "FunctionExpression") return false;
+  if (callback["async"] === true) return true;
+  const body = callback["body"] as Node;
+  const statements =
+    body.type === "BlockStatement"
+      ? (body["body"] as Node[]).map((statement) =>
+          statement.type === "ExpressionStatement" ? (statement["expression"] as Node) : statement,
+        )
+      : [body];
+  return statements.some(
+    (expression) =>
+      expression.type === "UnaryExpression" &&
+      expression["operator"] === "void" &&
+      isCall(expression["argument"] as Node) &&
+      nameOf((expression["argument"] as Node)["callee"] as Node) !== "catch",
+  );
+}
+
+function isEmptyFunction(node: Node): boolean {
+  if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") return false;
+  const body = node["body"] as Node;
+  if (body.type === "BlockStatement") return (body["body"] as Node[]).length === 0;
+  return body.type === "Identifier" && body["name"] === "undefined";
+}
+
+function isCall(node: Node): boolean {
+  return node.type === "CallExpression";
+}
+
+/** The last name of `a.b.c` and of `c`. */
+function nameOf(callee: Node): string {
+  if (callee.type === "Identifier") return String(callee["name"]);
+  if (callee.type === "MemberExpression") return (callee["property"] as { name?: string }).name ?? "";
+  return "";
+}
+
+function walk(node: Node, visit: (node: Node) => void): void {
+  visit(node);
+  for (const value of Object.values(node)) {
+    for (const child of Array.isArray(value) ? (value as unknown[]) : [value]) {
+      if (typeof child === "object" && child !== null && "type" in child) walk(child as Node, visit);
+    }
+  }
+}
