@@ -95,6 +95,7 @@ export class TagSubscriptions {
       { err: error, ...subscription, failures: progress.failures },
       "a subscription to tag changes failed; trying again",
     );
+    // A stop ends the pause early, by an error.
     await sleep(fullJitterDelay(progress.failures, PAUSES), undefined, { signal }).catch(() => undefined);
   }
 

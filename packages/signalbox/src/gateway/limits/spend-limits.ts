@@ -108,6 +108,7 @@ export class SpendLimits {
   /** Rejects when the last amounts could not be written. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    // Reported by that flush; this one tries again.
     await this.#flushing?.catch(() => undefined);
     await this.flush();
   }

@@ -21,7 +21,10 @@ process.once("message", (order) => {
 
 async function run(order: QueryOrder): Promise<QueryAnswer> {
   const { maxMemoryBytes } = order.limits;
-  await once(new Worker(WATCHMAN, { eval: true, workerData: maxMemoryBytes }), "online");
+  const watchman = new Worker(WATCHMAN, { eval: true, workerData: maxMemoryBytes });
+  // Without the watchman nothing bounds the query: better no answer.
+  watchman.on("error", () => process.kill(process.pid, "SIGKILL"));
+  await once(watchman, "online");
   process.send?.(BEGUN);
   return answer(order);
 }
