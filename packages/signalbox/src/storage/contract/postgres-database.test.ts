@@ -95,7 +95,9 @@ async function holdCommits(hand: Client): Promise<() => Promise<void>> {
     CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
     SELECT pg_advisory_lock(7)`);
   const waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-  return () => expect.poll(async () => (await hand.query(waiting)).rowCount).toBe(1);
+  return async () => {
+    await expect.poll(async () => (await hand.query(waiting)).rowCount).toBe(1);
+  };
 }
 
 const idOf = (write: Promise<unknown>) =>
