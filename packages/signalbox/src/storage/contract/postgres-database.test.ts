@@ -29,12 +29,15 @@ async function openWithHand() {
   const lost: string[] = [];
   const database = await PostgresDatabase.open(server.url, (error) => lost.push(error.message), {
     maxWaitMs: 1000,
+    maxOutcomeWaitMs: 1000,
   });
   await database.run(rawSql("CREATE TABLE t (x INTEGER)"));
   const hand = new Client({ connectionString: server.url });
+  // Its server is killed in one of the tests.
+  hand.on("error", () => undefined);
   await hand.connect();
   onTestFinished(async () => {
-    await hand.end();
+    await hand.end().catch(() => undefined);
     await database.close();
     await server.drop();
   });
@@ -85,26 +88,46 @@ it("does not come back to a database that another process took while its session
   await expect.poll(() => lost.length).toBe(1);
 });
 
-it("finds out what became of a commit whose connection broke", async () => {
-  const { database, hand, rows, cut } = await openWithHand();
-  // The commit takes as long as the lock is held, and the connection is cut meanwhile.
+/** From here on a commit takes as long as the hand holds the lock. Resolves with the function that waits until one does. */
+async function holdCommits(hand: Client): Promise<() => Promise<void>> {
   await hand.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
     CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
     SELECT pg_advisory_lock(7)`);
-  const write = database.run(rawSql("INSERT INTO t VALUES (1)"));
-  const failed = write.then(
+  const waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+  return async () => {
+    await expect.poll(async () => (await hand.query(waiting)).rowCount).toBe(1);
+  };
+}
+
+const idOf = (write: Promise<unknown>) =>
+  write.then(
     () => "written",
     (error: { id: string }) => error.id,
   );
-  await expect
-    .poll(
-      async () =>
-        (await hand.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")).rowCount,
-    )
-    .toBe(1);
+
+it("finds out what became of a commit whose connection broke", async () => {
+  const { database, hand, rows, cut } = await openWithHand();
+  const whenCommitting = await holdCommits(hand);
+  const outcome = idOf(database.run(rawSql("INSERT INTO t VALUES (1)")));
+  await whenCommitting();
   await cut("signalbox");
-  expect([await failed, await rows()]).toEqual(["storage_unavailable", 0]);
+  expect([await outcome, await rows()]).toEqual(["storage_unavailable", 0]);
+});
+
+it("says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none", async () => {
+  const { server, database, lost, hand } = await openWithHand();
+  const whenCommitting = await holdCommits(hand);
+  const outcome = idOf(database.run(rawSql("INSERT INTO t VALUES (1)")));
+  await whenCommitting();
+  await server.stop("kill");
+  expect(await outcome).toBe("write_outcome_unknown");
+  await server.start();
+  await expect.poll(() => database.problem).toBeNull();
+  await database.run(rawSql("DROP TRIGGER wait ON t"));
+  await database.run(rawSql("INSERT INTO t VALUES (2)"));
+  expect(await database.all(rawSql("SELECT x FROM t"))).toEqual([{ x: 2 }]);
+  expect(lost).toEqual([]);
 });
 
 it("knows the mark of a transaction that has committed from any other", async () => {
