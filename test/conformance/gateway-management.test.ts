@@ -160,13 +160,16 @@ describe("the management interface", () => {
           result: string;
         }
       ).result;
-    expect(await read(server, { host: "ai.example.com" })).toBe(
+    const named = await startTestServer({ file: { dashboard: { allowedHosts: ["ai.example.com"] } } });
+    expect(await read(named, { host: "ai.example.com" })).toBe(
       "http://ai.example.com/v1/default/default/openai",
     );
-    expect(await read(server, { host: "ai.example.com", "x-forwarded-proto": "https" })).toBe(
+    expect(await read(named, { host: "ai.example.com", "x-forwarded-proto": "https" })).toBe(
       "https://ai.example.com/v1/default/default/openai",
     );
-    expect(await read(server, { host: "evil.example/?" })).toBe("http://127.0.0.1/v1/default/default/openai");
+    // A name that is none of this server's is not repeated.
+    expect(await read(named, { host: "evil.example" })).toBe(`${named.url}/v1/default/default/openai`);
+    await named.stop();
     const configured = await startTestServer({
       file: { listener: { publicUrl: "https://ai.example.com/" } },
     });

@@ -172,7 +172,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const originsFor = (request: IncomingMessage): Origins => {
       const { url = "", adminUrl = "" } = front ?? {};
       const administration = ownOrigin(request, allowedHosts) ?? adminUrl;
-      return { traffic: publicUrl ?? (url === adminUrl ? administration : url), administration };
+      if (url !== adminUrl) return { traffic: publicUrl ?? url, administration };
+      return { traffic: publicUrl ?? administration, administration: publicUrl ?? administration };
     };
 
     const callLog = await openCallLog(config, dataFolder, clock, options);
@@ -270,7 +271,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       warnings,
       rootToken,
       firstCommands: firstCommands(
-        { traffic: publicUrl ?? url, administration: adminUrl },
+        {
+          traffic: publicUrl ?? url,
+          administration: url === adminUrl ? (publicUrl ?? adminUrl) : adminUrl,
+        },
         rootTokenExpression,
       ),
       createLoginLink: () => adminUrl + loginPath(sessions.createLoginCode().code),
