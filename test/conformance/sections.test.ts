@@ -44,7 +44,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "agents: on PostgreSQL, and on a database of a former version": ["agents-on-postgres"],
   "agents: subscriptions to tag changes": ["agents-tag-changes"],
   "tags: reading, setting and deleting, error codes and limits": ["tags-writing"],
-  "tags: filters and lists": ["tags-listing"],
+  "tags: filters and lists": ["tags-listing", "tags-strictness"],
   "tags: the public SDK and the command line": ["tags-clients", "tags-command-line"],
   "tags: beyond the contract": ["tags-beyond"],
   "client and dashboard": ["client-sdk", "dashboard"],
