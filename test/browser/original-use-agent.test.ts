@@ -62,7 +62,6 @@ describe("useAgent", () => {
   });
 
   it("that may only read is refused a new state and gets the real one back", async () => {
-    await server.api("POST", "/agents/counter/read-only/rpc/read", []);
     const { page, close } = await open("read-only", await server.token(["agents.read"]));
     await page.waitForSelector("#state:text-is('{\"count\":0}')");
     await page.click("#set");

@@ -88,7 +88,6 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
 
   it("is set right after a write it was not allowed", async () => {
     const states = new Calls<Counting>();
-    await server.api("POST", `/agents/counter/readonly-${version}/rpc/read`, []);
     const client = open(`readonly-${version}`, states, await server.token(["agents.read"]));
     await states.until((state) => state.count === 0);
     client.setState({ count: 99 });

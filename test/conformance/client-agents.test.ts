@@ -117,7 +117,6 @@ describe("calls", () => {
 
 describe("permissions", () => {
   it("agents.read sees the state, but may change nothing", async () => {
-    await server.api("POST", "/agents/counter/guarded/rpc/read", []);
     const connection = counter("guarded", await server.token(["agents.read"]));
     await connection.ready();
     const errors: string[] = [];

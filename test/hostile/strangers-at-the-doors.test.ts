@@ -108,7 +108,7 @@ describe.each([
 });
 
 describe("a caller who may only read", () => {
-  it("finds no instance that is not there, by request or by WebSocket, and makes none", async () => {
+  it("finds no instance that is not there, and makes none", async () => {
     const reader = await closed.token(["agents.read"]);
     const before = await instances(closed);
     for (const method of ["GET", "HEAD"]) {
@@ -121,10 +121,47 @@ describe("a caller who may only read", () => {
         if (method === "GET") expect(await answer.json()).toMatchObject({ errors: [{ code: 3003 }] });
       }
     }
-    const socket = await new RawClient(`${closed.url}/agents/exact/absent`, { token: reader }).opened();
-    expect(await socket.closed()).toBe(4404);
     expect((await closed.api("POST", "/agents/exact/absent/rpc/rows", [], reader)).status).toBe(403);
     expect(await instances(closed)).toEqual(before);
+  });
+
+  it("may wait for one by WebSocket, greeted like any other, and sees its first event", async () => {
+    const reader = await closed.token(["agents.read"]);
+    const before = await instances(closed);
+    const url = `${closed.url}/agents/webhook-agent/expected`;
+    const [one, two] = await Promise.all([1, 2].map(() => new RawClient(url, { token: reader }).opened()));
+    const initial = { type: "cf_agent_state", state: { lastEvent: null, eventCount: 0 } };
+    for (const socket of [one, two]) {
+      expect(await socket?.next()).toMatchObject({ type: "cf_agent_identity", name: "expected" });
+      expect(await socket?.next()).toEqual(initial);
+    }
+    const readonly = "Connection is readonly";
+    expect(await one?.call("getEvents")).toMatchObject({ success: false, error: readonly });
+    for (const frame of [{ type: "cf_agent_state", state: { eventCount: 9 } }, "hello"]) {
+      one?.send(frame);
+      expect(await one?.next()).toMatchObject({ type: "cf_agent_state_error", error: readonly });
+      expect(await one?.next()).toEqual(initial);
+    }
+    // Somebody who left is not looked for.
+    two?.close();
+    expect(await instances(closed)).toEqual(before);
+
+    const body = JSON.stringify({ type: "first", id: "first" });
+    const sent = await post(`${closed.url}/webhooks/expected`, body, { "x-signature": hexSignature(body) });
+    expect(sent.status).toBe(200);
+    await one?.next(({ type, state }) => type === "cf_agent_state" && state.eventCount === 1);
+    expect(await one?.call("getEvents")).toMatchObject({ success: false, error: readonly });
+    expect(await instances(closed)).toEqual([...before, "webhook-agent/expected"].sort());
+    one?.close();
+  });
+
+  it("sees nothing before the first event where the class has no initial state", async () => {
+    const reader = await closed.token(["agents.read"]);
+    const socket = await new RawClient(`${closed.url}/agents/exact/expected`, { token: reader }).opened();
+    expect(await socket.next()).toEqual({ type: "cf_agent_identity", agent: "exact", name: "expected" });
+    expect((await closed.api("POST", "/agents/exact/expected/rpc/rows", [])).status).toBe(200);
+    expect(await socket.next()).toMatchObject({ type: "cf_agent_identity" });
+    socket.close();
   });
 
   it("finds one that is there, in memory or asleep", async () => {

@@ -3,6 +3,7 @@ import { kebabCase } from "@signalbox/protocol";
 import type { AnyAgent, AgentClass } from "./agent.ts";
 import { AGENT_BASE, type CallableMethod, findCallables, isOwnMethod } from "./callable.ts";
 import { initialSchemaOf } from "./initial-schema.ts";
+import { initialStateOf } from "./initial-state.ts";
 import { keyPrefix } from "./instance/instance-key.ts";
 
 export class AgentDefinition {
@@ -24,6 +25,7 @@ export class AgentDefinition {
   readonly initialSchema: string;
   /** File it came from, for people; null for built-in ones. */
   readonly source: string | null;
+  #initialState: string | null | undefined;
   /** The account asked for last, and what keys of its instances begin with. */
   #account = "";
   #keyPrefix = "";
@@ -43,6 +45,12 @@ export class AgentDefinition {
     if (!/^[a-z0-9][a-z0-9-]*$/.test(this.kebab)) {
       throw new TypeError(`the class name "${agentClass.name}" gives no name that can stand in a URL`);
     }
+  }
+
+  /** What a new instance shows, as JSON; null for nothing. Found out when it is first needed. */
+  get initialState(): string | null {
+    if (this.#initialState === undefined) this.#initialState = initialStateOf(this.agentClass);
+    return this.#initialState;
   }
 
   /** The key of an instance of this agent. One is made for every event, and most come for the same account as the one before. */

@@ -15,6 +15,7 @@ import { doorServerOptions, RefusedSockets } from "./refused-sockets.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
 import { connect, receive } from "../connections/connection-turns.ts";
 import type { Departures } from "../connections/departures.ts";
+import { EarlyReader } from "../connections/early-reader.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { requireInstance } from "./creation.ts";
 import { checkHost, toWebRequest } from "./web-request.ts";
@@ -49,18 +50,24 @@ export class WebSocketDoor {
   ): Promise<void> {
     let target: AgentTarget;
     let access: Access;
+    let isThere = true;
     try {
       access = await findAccess(this.#options.access, request, context.query);
       target = findTarget(this.#options.definitions, context);
       checkHost(request);
-      await requireInstance(this.#options, target, access);
+      if (access.level === "edit") await requireInstance(this.#options, target, access);
+      else isThere = await this.#exists(target, access);
     } catch (error) {
       this.#refuse(request, socket, head, error);
       return;
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) =>
-      this.#accept(request, socket, webSocket, context, target, access),
+      this.#accept(request, socket, webSocket, context, target, access, isThere),
     );
+  }
+
+  #exists({ definition, name }: AgentTarget, { account }: Access): Promise<boolean> {
+    return this.#options.directory.exists({ account, agent: definition.kebab, name });
   }
 
   #refuse(request: IncomingMessage, socket: Duplex, head: Buffer, error: unknown): void {
@@ -77,6 +84,7 @@ export class WebSocketDoor {
     context: RequestContext,
     { definition, name }: AgentTarget,
     { account, level, principal }: Access,
+    isThere: boolean,
   ): void {
     const query = new URLSearchParams(context.query);
     const uri = withoutToken(request.url ?? "/");
@@ -99,7 +107,14 @@ export class WebSocketDoor {
       const { code, reason } = closeCodeOf(toSignalboxError(error));
       connection.closeNow(code, reason);
     };
-    const instance = () => this.#options.directory.get(definition, account, name, group.key);
+    const { directory } = this.#options;
+    const instance = () => directory.get(definition, account, name, group.key);
+    // It may have come while the socket was being opened.
+    let early =
+      isThere || directory.find({ account, agent: definition.kebab, name }) !== undefined
+        ? null
+        : new EarlyReader(connection, definition, name);
+    let stopExpecting: (() => void) | undefined;
 
     webSocket.on("pong", () => {
       connection.isAlive = true;
@@ -109,13 +124,18 @@ export class WebSocketDoor {
     webSocket.on("message", (data: RawData, isBinary: boolean) => {
       if (connection.isClosed) return;
       connection.isAlive = true;
+      const message = isBinary ? (data as Buffer) : (data as Buffer).toString("utf8");
+      if (early !== null) {
+        early.refuse(message);
+        return;
+      }
       unanswered += 1;
       if (unanswered === MAX_UNANSWERED) connection.pause();
-      const message = isBinary ? (data as Buffer) : (data as Buffer).toString("utf8");
       receive(instance, connection, message).then(answered, answered);
     });
     webSocket.on("close", (code: number, reason: Buffer) => {
       stopWatching?.();
+      stopExpecting?.();
       connection.markClosed();
       group.leave(connection);
       this.#hub.remove(group, connection);
@@ -123,11 +143,20 @@ export class WebSocketDoor {
     });
 
     let webRequest: Request | undefined;
-    connect(instance, connection, {
-      get request() {
-        webRequest ??= toWebRequest(request, uri, { isCredentialHidden: true });
-        return webRequest;
-      },
-    }).catch(fail);
+    const join = () => {
+      early = null;
+      connect(instance, connection, {
+        get request() {
+          webRequest ??= toWebRequest(request, uri, { isCredentialHidden: true });
+          return webRequest;
+        },
+      }).catch(fail);
+    };
+    if (early === null) {
+      join();
+    } else {
+      early.greet();
+      stopExpecting = directory.onArrival(group.key, join);
+    }
   }
 }

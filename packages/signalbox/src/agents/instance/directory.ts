@@ -31,6 +31,7 @@ export class Directory {
   readonly #instances = new Map<string, Instance>();
   readonly #byUse = new RecencyList<Instance>();
   readonly #leaving = new Map<string, Promise<void>>();
+  readonly #arrivals = new Map<string, Set<() => void>>();
   readonly #events: InstanceEvents;
   readonly #waker: Waker;
   #sweepTimer: NodeJS.Timeout | undefined;
@@ -106,6 +107,21 @@ export class Directory {
   /** True for an instance that is in memory, or in the catalog. */
   async exists(ref: InstanceRef): Promise<boolean> {
     return this.find(ref) !== undefined || (await this.#environment.catalog.find(ref)) !== undefined;
+  }
+
+  /** Calls back once, when the instance of this key next comes into memory; the result stops that. */
+  onArrival(key: string, callback: () => void): () => void {
+    let callbacks = this.#arrivals.get(key);
+    if (callbacks === undefined) {
+      callbacks = new Set();
+      this.#arrivals.set(key, callbacks);
+    }
+    callbacks.add(callback);
+    const mine = callbacks;
+    return () => {
+      mine.delete(callback);
+      if (mine.size === 0 && this.#arrivals.get(key) === mine) this.#arrivals.delete(key);
+    };
   }
 
   /** Reads an instance that exists: in a turn of its own if it is in memory, else from its file without running any of its code. */
@@ -224,8 +240,18 @@ export class Directory {
     this.#instances.set(key, instance);
     this.#byUse.use(instance);
     // The start belongs to no turn, also when another agent's call caused it.
-    runOutsideTurns(() => instance.start(this.#whenRoom(key), isWoken));
+    runOutsideTurns(() => {
+      instance.start(this.#whenRoom(key), isWoken);
+      this.#arrived(key);
+    });
     return instance;
+  }
+
+  #arrived(key: string): void {
+    const callbacks = this.#arrivals.get(key);
+    if (callbacks === undefined) return;
+    this.#arrivals.delete(key);
+    for (const callback of callbacks) callback();
   }
 
   /** Resolves when the predecessor is gone, and those on their way out hold few files. */

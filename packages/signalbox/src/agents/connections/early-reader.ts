@@ -1,0 +1,54 @@
+/**
+ * A read-only connection to an instance that does not exist. It must not create the instance, and the page behind it wants to see the entity's
+ * first event: so it is greeted as a new instance would greet it, and joins the instance when something else has created it.
+ *
+ *   waiting ─ the instance comes into being → joined, like any other connection
+ *      └ the connection closes → gone
+ */
+import { parseClientFrame, type ServerFrame, SignalboxError } from "@signalbox/protocol";
+import type { AgentDefinition } from "../agent-definition.ts";
+import type { LiveConnection } from "./live-connection.ts";
+import { toFrame } from "./websocket-frame.ts";
+
+export class EarlyReader {
+  readonly #connection: LiveConnection;
+  readonly #definition: AgentDefinition;
+  readonly #name: string;
+
+  constructor(connection: LiveConnection, definition: AgentDefinition, name: string) {
+    this.#connection = connection;
+    this.#definition = definition;
+    this.#name = name;
+  }
+
+  greet(): void {
+    const { sendsIdentity, kebab, initialState } = this.#definition;
+    if (sendsIdentity) {
+      const identity = { type: "cf_agent_identity", name: this.#name, agent: kebab } as const;
+      this.#send(initialState === null ? identity : { ...identity, stateFollows: true });
+    }
+    this.#sendState();
+  }
+
+  /** Everything that a reader may send is refused, as its instance would. */
+  refuse(message: string | Buffer): void {
+    const frame = typeof message === "string" ? parseClientFrame(message) : null;
+    const error = new SignalboxError("agent_readonly").message;
+    if (frame?.type === "rpc") {
+      this.#send({ type: "rpc", id: frame.id, success: false, error });
+    } else {
+      this.#send({ type: "cf_agent_state_error", error });
+      this.#sendState();
+    }
+  }
+
+  #sendState(): void {
+    const { initialState } = this.#definition;
+    if (initialState !== null)
+      this.#connection.write(toFrame(`{"type":"cf_agent_state","state":${initialState}}`));
+  }
+
+  #send(frame: ServerFrame): void {
+    this.#connection.write(toFrame(JSON.stringify(frame)));
+  }
+}
