@@ -105,6 +105,19 @@ it("copies of one delivery run once, at both doors of an interleaving agent at t
   expect(await call("interleaver", "copies", "seen")).toEqual(["c1"]);
 });
 
+it.each(Object.entries(WAYS))(
+  "a delivery whose body names another entity is refused at %s",
+  async (_way, send) => {
+    const refused = await send("careless", "own", { id: "e1", type: "t", entity_id: "another" });
+    expect([refused.status, refused.body.errors[0].code]).toEqual([400, 4004]);
+    const { body } = await server.api("GET", "/accounts/default/agents/careless/instances");
+    expect(body.result.map(({ name }: { name: string }) => name)).not.toContain("own");
+    expect((await send("careless", "its-own", { id: "e2", type: "t", entity_id: "Its/Own" })).status).toBe(
+      200,
+    );
+  },
+);
+
 describe("the state of a webhook agent", () => {
   const connect = async (path: string) => {
     const client = await new RawClient(`${server.url}/agents/${path}`).opened();

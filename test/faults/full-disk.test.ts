@@ -107,10 +107,16 @@ async function sendWebhook(): Promise<Answer> {
 }
 
 const sendCall = () =>
-  send("POST", "/v1/default/default/echo/chat/completions", {
-    model: "echo",
-    messages: [{ role: "user", content: "hello ".repeat(200) }],
-  });
+  send(
+    "POST",
+    "/v1/default/default/echo/chat/completions",
+    {
+      model: "echo",
+      messages: [{ role: "user", content: "hello ".repeat(200) }],
+    },
+    // The root token is not the provider's to see, and is refused.
+    { authorization: "Bearer provider-key" },
+  );
 
 async function useEverything(times: number): Promise<void> {
   for (let i = 0; i < times; i++)

@@ -57,10 +57,16 @@ function sendWebhook(entity: string, id: string): Promise<Answer> {
 }
 
 const sendCall = () =>
-  send("POST", "/v1/default/default/echo/chat/completions", {
-    model: "echo",
-    messages: [{ role: "user", content: "hello" }],
-  });
+  send(
+    "POST",
+    "/v1/default/default/echo/chat/completions",
+    {
+      model: "echo",
+      messages: [{ role: "user", content: "hello" }],
+    },
+    // The root token is not the provider's to see, and is refused.
+    { authorization: "Bearer provider-key" },
+  );
 
 it("loses nothing it acknowledged, never ends, and serves everything at the end", async () => {
   let isDone = false;

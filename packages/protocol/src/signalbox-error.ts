@@ -11,8 +11,16 @@ export interface ErrorDetails {
   readonly status?: number;
 }
 
+/** Registered, so that an agent's own copy of this package throws errors that the service knows. */
+const BRAND = Symbol.for("signalbox.error");
+
 /** The one error class of the project: whoever throws it picks a name from the table, and renderers do the rest. */
 export class SignalboxError extends Error {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && BRAND in value;
+  }
+
+  readonly [BRAND] = true;
   readonly id: ErrorName;
   readonly code: number;
   readonly status: number;

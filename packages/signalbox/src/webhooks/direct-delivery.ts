@@ -13,20 +13,20 @@ import type {
   WebhookEvent,
 } from "../agents/index.ts";
 import { webhookKeys } from "../config/webhook-keys.ts";
+import { isNameOf } from "./instance-name.ts";
 import { parsePayload } from "./parse-payload.ts";
 import { readEvent, readType } from "./read-event.ts";
 import { createSources, type Source } from "./source.ts";
+import { findFirst } from "./sources/index.ts";
 
 /** Events of requests that were let through and have not reached their instance yet. */
 const admitted = new WeakMap<Request, WebhookEvent>();
 
 /** Throws for a request that is not a delivery, or not a genuine one. */
-export function admitDirectDelivery(request: Request, { env, body, now }: AdmissionContext): void {
+export function admitDirectDelivery(request: Request, { name, env, body, now }: AdmissionContext): void {
   requirePost(request);
-  admitted.set(
-    request,
-    readDelivery(request, Buffer.from(body.buffer, body.byteOffset, body.length), env, now),
-  );
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
+  admitted.set(request, readDelivery(request, name, bytes, env, now));
 }
 
 /** In a turn of the instance. */
@@ -41,14 +41,20 @@ export async function answerDirectDelivery(
 /** For a subclass that hands on a request which nobody has judged. */
 async function judge(request: Request, env: AgentEnvironment, host: AgentHost): Promise<WebhookEvent> {
   requirePost(request);
-  return readDelivery(request, Buffer.from(await request.arrayBuffer()), env, host.now());
+  return readDelivery(request, host.name, Buffer.from(await request.arrayBuffer()), env, host.now());
 }
 
 function requirePost({ method }: Request): void {
   if (method !== "POST") throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
 }
 
-function readDelivery(request: Request, body: Buffer, env: AgentEnvironment, now: number): WebhookEvent {
+function readDelivery(
+  request: Request,
+  name: string,
+  body: Buffer,
+  env: AgentEnvironment,
+  now: number,
+): WebhookEvent {
   const headers = Object.fromEntries(request.headers);
   const source = genericSource(env["WEBHOOK_SECRET"]);
   const isGenuine =
@@ -56,6 +62,9 @@ function readDelivery(request: Request, body: Buffer, env: AgentEnvironment, now
     source.scheme.verify({ headers, body, urls: () => [] }, source.keys, now, source.windowMs) === null;
   if (!isGenuine) throw new SignalboxError("webhook_invalid_signature");
   const verified = { headers, payload: parsePayload(source.kind, headers["content-type"], body) };
+  const stated = findFirst(source.statedEntity, verified);
+  // A captured delivery must not work for another entity than its signed body names.
+  if (stated !== null && !isNameOf(name, stated)) throw new SignalboxError("webhook_entity_mismatch");
   return readEvent(source, verified, readType(source, verified), body, now);
 }
 
