@@ -44,7 +44,9 @@ function isTest(entry: string): boolean {
 
 /** A title stands behind an opening bracket, `it("…",` or `it.each(…)("…",`, and is followed by a comma. */
 function hasTest(source: string, title: string): boolean {
-  const literal = RegExp.escape(JSON.stringify(title));
-  const found = new RegExp(String.raw`^(.*)\(\s*${literal},`, "m").exec(source);
-  return found !== null && !/\.(?:skip|todo|fails)\b/.test(found[1] ?? "");
+  const textsBefore = source.split(`${JSON.stringify(title)},`).slice(0, -1);
+  return textsBefore.some((text) => {
+    const before = text.trimEnd();
+    return before.endsWith("(") && !/\.(?:skip|todo|fails)\b[^\n]*$/.test(before);
+  });
 }

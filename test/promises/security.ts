@@ -65,6 +65,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/account-walls.test.ts › strangers mean default; naming another account takes a credential for it",
   ],
   "The default address is loopback": [
+    "test/conformance/running-it.test.ts › prints one JSON object with url and pid in --json mode once it serves",
     "test/conformance/exposure.test.ts › %s: metrics and description are open, and nothing is warned of",
     "test/conformance/exposure.test.ts › %s: the url can be opened, and each open gateway is warned of",
     "test/conformance/exposure.test.ts › a gateway with authentication is not warned of, public agents are",
