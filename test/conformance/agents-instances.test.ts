@@ -383,23 +383,3 @@ describe("metrics", () => {
     expect(text).toMatch(/signalbox_agent_turns_total\{kind="rpc",outcome="ok"\} \d+/);
   });
 });
-
-describe("the environment", () => {
-  it("does not show agents the root token", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "signalbox-env-"));
-    const path = join(folder, "env.ts");
-    await writeFile(
-      path,
-      `import { Agent } from "signalbox";
-       export class EnvAgent extends Agent { static callable = ["get"]; get(name: string) { return this.env[name] ?? null; } }`,
-    );
-    const own = await startTestServer({
-      file: { agents: { modules: [path] } },
-      environment: { MY_SECRET: "s3cret" },
-    });
-    expect((await call(own, "env-agent/x/rpc/get", "MY_SECRET")).body.result).toBe("s3cret");
-    expect((await call(own, "env-agent/x/rpc/get", "SIGNALBOX_ROOT_TOKEN")).body.result).toBe(null);
-    await own.stop();
-    await rm(folder, { recursive: true, force: true });
-  });
-});

@@ -1,10 +1,10 @@
 /** Agents' own modules in a server as people start it: stack traces, and classes that extend the built-in agent. */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { ROOT_TOKEN, startTestServer } from "../support/test-server.ts";
 import { hexSignature, post, SECRET } from "../support/webhook-sender.ts";
 
 const AGENTS = join(import.meta.dirname, "../fixtures/door-agents.ts");
@@ -50,4 +50,52 @@ it("a subclass that only handles events refuses strangers' requests before there
   expect([unsigned.status, unsigned.body.errors[0].code]).toEqual([401, 4001]);
   const { status } = await fetch(`${server.url}/accounts/default/agents/judge/instances/nobody`, { headers });
   expect(status).toBe(404);
+});
+
+it("agents see the environment without the service's own secrets", async () => {
+  const path = join(folder, "env.ts");
+  await writeFile(
+    path,
+    `import { Agent } from "signalbox";
+     export class EnvAgent extends Agent { static callable = ["names"]; names() { return Object.keys(this.env); } }`,
+  );
+  const own = await startTestServer({
+    file: { agents: { modules: [path] } },
+    // An empty address is none: the database is the embedded one.
+    environment: { MY_SECRET: "s3cret", SIGNALBOX_ENCRYPTION_KEY: "k".repeat(32), DATABASE_URL: "" },
+  });
+  expect((await own.api("POST", "/agents/env-agent/x/rpc/names", [])).body.result).toEqual(["MY_SECRET"]);
+  await own.stop();
+});
+
+it("work for a method that the class no longer has becomes a dead letter", async () => {
+  const start = async (method: string, ahead: number) => {
+    const path = join(folder, `${method}.ts`);
+    await writeFile(
+      path,
+      `import { Agent } from "signalbox";
+       export class Changing extends Agent {
+         static callable = ["plan"];
+         async plan() { await this.schedule(3600, "${method}"); }
+         ${method}() {}
+       }`,
+    );
+    const file = { agents: { modules: [path] } };
+    return startTestServer({
+      file,
+      dataDir: join(folder, "changing"),
+      clock: { now: () => Date.now() + ahead },
+    });
+  };
+  const before = await start("former", 0);
+  await before.api("POST", "/agents/changing/x/rpc/plan", []);
+  await before.stop();
+
+  const after = await start("latter", 3_600_000);
+  const letters = async () =>
+    (await after.api("GET", "/accounts/default/agents/changing/instances/x/dead-letters")).body.result;
+  await expect
+    .poll(letters)
+    .toMatchObject([{ error: expect.stringContaining('has no method "former" any more') }]);
+  await after.stop();
 });

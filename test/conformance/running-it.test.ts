@@ -72,6 +72,8 @@ describe("the first start", () => {
   it("prints one JSON object with url and pid in --json mode once it serves", async () => {
     const server = await start();
     expect(server.pid).toBe(server.child.pid);
+    // Nobody named a host: only this machine reaches it.
+    expect(new URL(server.url).hostname).toBe("127.0.0.1");
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
   });
 

@@ -1,5 +1,5 @@
 /** Somebody who may edit an account's custom provider tries to get at the secret headers that others stored with it. */
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
@@ -140,6 +140,7 @@ it("stores them sealed: the database alone gives nothing away, and a copied row 
   await create(first, "sealed");
   const target = await create(first, "target");
   expect(await filesWith(first.dataDir, "sk-live")).toEqual([]);
+  expect((await stat(join(first.dataDir, "encryption-key"))).mode & 0o777).toBe(0o600);
   await first.service.stop();
   const database = new DatabaseSync(join(first.dataDir, "signalbox.db"));
   const { details } = database.prepare("SELECT details FROM custom_provider WHERE slug = 'sealed'").get() as {

@@ -1,0 +1,47 @@
+import { expect, it } from "vitest";
+import { SignalboxError } from "@signalbox/protocol";
+import { ENGINES } from "../../../../test/support/engines.ts";
+import { systemClock } from "../core/clock.ts";
+import type { Database } from "../storage/ports/database.ts";
+import { ResourceEvents } from "../storage/ports/resource-events.ts";
+import { sql } from "../storage/ports/sql.ts";
+import { tokenKey, Tokens } from "./tokens.ts";
+
+it.each(ENGINES)(
+  "a token whose removal cannot be stored is refused at once, and removed for good by the next attempt (%s)",
+  async (_engine, open) => {
+    const { database, drop } = await open();
+    await database.run(sql`INSERT INTO account (id, name, created_at) VALUES ('a', 'a', 0)`);
+    let isFull = false;
+    const failing: Database = {
+      engine: database.engine,
+      problem: null,
+      all: (query) => database.all(query),
+      get: (query) => database.get(query),
+      run: (query) =>
+        isFull ? Promise.reject(new SignalboxError("storage_unavailable")) : database.run(query),
+      transaction: (work) => database.transaction(work),
+      close: () => Promise.resolve(),
+    };
+    const tokens = new Tokens(failing, systemClock, new ResourceEvents());
+    const wanted = { name: "t", permissions: ["tags.read"] as const };
+    const { token, text } = await tokens.create({ kind: "root" }, "a", wanted);
+    let hasEnded = false;
+    tokens.ends.watch([{ key: tokenKey(token.id), expiresAt: null }], () => (hasEnded = true));
+    expect(tokens.authenticate(text.reveal())?.id).toBe(token.id);
+
+    isFull = true;
+    await expect(tokens.revoke("a", token.id)).rejects.toMatchObject({ id: "storage_unavailable" });
+    expect([tokens.authenticate(text.reveal()), hasEnded]).toEqual([undefined, true]);
+
+    isFull = false;
+    // What a restart before the second attempt finds: the row is still there.
+    await tokens.load();
+    expect(tokens.authenticate(text.reveal())?.id).toBe(token.id);
+    expect(await tokens.revoke("a", token.id)).toBe(true);
+    await tokens.load();
+    expect(tokens.authenticate(text.reveal())).toBe(undefined);
+    await database.close();
+    await drop();
+  },
+);

@@ -1,0 +1,7 @@
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { promisesPage, PROMISES_PAGE_PATH } from "./promises-page.ts";
+
+it("docs/promises.md is in step with the lists of promises (else run npm run docs)", () => {
+  expect(readFileSync(PROMISES_PAGE_PATH, "utf8")).toBe(promisesPage());
+});
