@@ -56,16 +56,13 @@ function sendWebhook(entity: string, id: string): Promise<Answer> {
   });
 }
 
+/** With the key of a provider: ours is not for providers. */
 const sendCall = () =>
   send(
     "POST",
     "/v1/default/default/echo/chat/completions",
-    {
-      model: "echo",
-      messages: [{ role: "user", content: "hello" }],
-    },
-    // The root token is not the provider's to see, and is refused.
-    { authorization: "Bearer provider-key" },
+    { model: "echo", messages: [{ role: "user", content: "hello" }] },
+    { authorization: "Bearer key-of-a-provider" },
   );
 
 it("loses nothing it acknowledged, never ends, and serves everything at the end", async () => {

@@ -1,11 +1,12 @@
 /** A real PostgreSQL for one test file: a fresh cluster in a temporary folder, started from the binaries that npm installed. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, cp, mkdtemp, rm, stat } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { Client } from "pg";
 
 export interface TestPostgres {
@@ -14,6 +15,9 @@ export interface TestPostgres {
   stop(how: "fast" | "kill"): Promise<void>;
   /** Starts it again on the same port, with the same data. */
   start(): Promise<void>;
+  /** Stops all its processes where they are: connections stay, and nobody answers. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
   drop(): Promise<void>;
 }
 
@@ -66,7 +70,10 @@ export async function openTestPostgres(): Promise<TestPostgres> {
     async start() {
       server = await start();
     },
+    freeze: () => signalAll(server.child, "SIGSTOP"),
+    thaw: () => signalAll(server.child, "SIGCONT"),
     async drop() {
+      await signalAll(server.child, "SIGCONT");
       // SIGQUIT is PostgreSQL's immediate shutdown; the cluster is thrown away anyway.
       if (server.child.exitCode === null && server.child.signalCode === null) await end("SIGQUIT");
       await rm(folder, { recursive: true, force: true });
@@ -90,6 +97,21 @@ function run(program: string, args: readonly string[]): Running {
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
   return { child, output: () => output };
+}
+
+/** To the server and the processes it has started. */
+async function signalAll(server: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  server.kill(signal);
+  const { stdout } = await promisify(execFile)("ps", ["-o", "pid=", "--ppid", String(server.pid)]);
+  for (const pid of stdout.split("\n").map(Number)) {
+    try {
+      if (pid > 0) process.kill(pid, signal);
+    } catch (error) {
+      // It has ended meanwhile.
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  }
 }
 
 /** The installed binaries, or a copy where the unprivileged user can read them when the checkout is in a private folder. */

@@ -126,7 +126,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const dataFolder = DataFolder.open(options.config.dataDir);
     closers.push({ close: () => dataFolder.close() });
-    const database = await openDatabase(options.config, dataFolder, options.onFatal);
+    const database = await openDatabase(options, dataFolder);
     closers.push({ close: () => database.close() });
     await migrate(database);
     // Not before: a process that is refused because another one owns the database must leave nothing behind.
@@ -316,16 +316,18 @@ function withWebhookSecret(config: Config, dataFolder: DataFolder): Config {
 }
 
 async function openDatabase(
-  config: Config,
+  { config, logger, onFatal }: ServiceOptions,
   dataFolder: DataFolder,
-  onFatal: (error: Error) => void,
 ): Promise<Database> {
   if (config.databaseUrl === undefined) {
     return SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
   }
   // Loaded only here: most installations never need the driver.
   const { PostgresDatabase } = await import("./storage/postgres/postgres-database.ts");
-  return PostgresDatabase.open(config.databaseUrl.reveal(), onFatal);
+  return PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
+    onWait: (error) =>
+      logger.warn({ err: error }, "PostgreSQL cannot be reached yet: trying again for half a minute"),
+  });
 }
 
 function openCallLog(

@@ -30,7 +30,7 @@ export async function migrate(
   folder: string = join(import.meta.dirname, "migrations"),
 ): Promise<void> {
   const migrations = readMigrations(folder);
-  await database.transaction(async (tx) => {
+  const bringUpToDate = async (tx: Queryable) => {
     await tx.run(
       rawSql(`CREATE TABLE IF NOT EXISTS schema_migrations
       (id BIGINT PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`),
@@ -56,7 +56,8 @@ export async function migrate(
     for (const migration of migrations) {
       if (!done.has(migration.id)) await apply(tx, migration, database.engine);
     }
-  });
+  };
+  await database.transaction(bringUpToDate, { mayTakeLong: true });
 }
 
 function readMigrations(folder: string): Migration[] {

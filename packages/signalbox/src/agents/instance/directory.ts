@@ -18,6 +18,9 @@ import type { InstanceEnvironment } from "./instance-environment.ts";
 import { keyOf } from "./instance-key.ts";
 import { Waker } from "./waker.ts";
 
+/** How long a look at an instance waits for what it wrote to be stored, once the disk is full. */
+const LOOK_PATIENCE_MS = 1000;
+
 export interface DirectoryLimits {
   readonly maxActiveInstances: number;
   readonly idleTimeoutMs: number;
@@ -130,10 +133,10 @@ export class Directory {
     for (;;) {
       const instance = this.#instances.get(key);
       if (instance !== undefined)
-        return instance.run({ kind: "look", label, body: () => work(instance.parts) });
+        return this.#unlessFull(instance.run({ kind: "look", label, body: () => work(instance.parts) }));
       const leaving = this.#leaving.get(key);
       if (leaving === undefined) break;
-      await leaving;
+      await this.#unlessFull(leaving);
     }
     const result = this.#readAsleep(ref, work);
     // Whoever wakes the instance meanwhile waits until the file is free.
@@ -162,8 +165,26 @@ export class Directory {
     });
   }
 
+  /** Waits, but not for room on a full disk: those who only read are told soon what is wrong. */
+  async #unlessFull<T>(awaited: Promise<T>): Promise<T> {
+    const { store } = this.#environment;
+    const refusal = Promise.withResolvers<never>();
+    const timer = setInterval(() => {
+      try {
+        store.requireRoom();
+      } catch (error) {
+        refusal.reject(error);
+      }
+    }, LOOK_PATIENCE_MS);
+    try {
+      return await Promise.race([awaited, refusal.promise]);
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
   async #readAsleep<T>(ref: InstanceRef, work: (reader: InstanceReader) => T): Promise<T> {
-    const database = await this.#environment.store.open(ref);
+    const database = await this.#environment.store.openToRead(ref);
     try {
       return work(readerOf(database, this.#environment.clock));
     } finally {
@@ -289,6 +310,8 @@ export class Directory {
   }
 
   #sweep(): void {
+    // It could not bring its log to its file, and could not be read until there is room again.
+    if (this.#environment.store.problem !== null) return;
     const idleSince = this.#environment.clock.now() - this.#limits.idleTimeoutMs;
     for (const instance of this.#byUse.oldestFirst()) {
       if (!instance.isIdle || instance.lastActiveAt > idleSince) continue;

@@ -146,8 +146,11 @@ it("knows the mark of a transaction that has committed from any other", async ()
   await hand.query("ROLLBACK");
 });
 
-it("says in one line that the server cannot be reached", async () => {
-  await expect(PostgresDatabase.open("postgres://u:p@127.0.0.1:1/x", rethrow)).rejects.toThrow(
+it("says in one line that the server cannot be reached, after it has waited for it", async () => {
+  const waited: string[] = [];
+  const options = { startWaitMs: 300, onWait: (error: Error) => waited.push(error.message) };
+  await expect(PostgresDatabase.open("postgres://u:p@127.0.0.1:1/x", rethrow, options)).rejects.toThrow(
     /^cannot connect to PostgreSQL: /,
   );
+  expect(waited).toEqual([expect.stringContaining("ECONNREFUSED")]);
 });

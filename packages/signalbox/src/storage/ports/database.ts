@@ -26,6 +26,8 @@ export interface TransactionOptions {
    * side. Default: the scope that everything without a name shares.
    */
   readonly scope?: string;
+  /** Its statements take as long as they need, e.g. to change tables of any size. Default: a minute each, where a server carries them out. */
+  readonly mayTakeLong?: boolean;
 }
 
 export interface Database extends Queryable {

@@ -7,7 +7,7 @@
  * 3. A promise from `sync` resolves only when everything committed before the call survives the loss of power (or of the machine,
  *    for an adapter that replicates). One call covers all commits before it. A failed `sync` is final: the adapter reports it
  *    through its `onFailure` and never resolves a later one.
- * 4. While there is no room, `open` and `begin` fail at once with `storage_unavailable`, and what was committed waits: nothing acknowledged is lost,
+ * 4. While there is no room, `open` and `begin` (not `openToRead`) fail at once with `storage_unavailable`, and what was committed waits: nothing acknowledged is lost,
  *    and everything goes on by itself when there is room.
  * 5. `commit` itself promises nothing about durability: whoever lets results out waits for `sync`.
  */
@@ -27,6 +27,8 @@ export interface InstanceStore {
    * A database that is there already is opened as it is.
    */
   open(ref: InstanceRef, schema?: string): Promise<InstanceDatabase>;
+  /** As `open`, for an instance that exists and is only read: that needs no room. */
+  openToRead(ref: InstanceRef): Promise<InstanceDatabase>;
   /** Removes a closed instance's database; resolves when that too is durable. Removing what is not there is no error. */
   destroy(ref: InstanceRef): Promise<void>;
   /**

@@ -16,6 +16,7 @@ import { repeat, type Repetition } from "../../core/repeat.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import type { Database, Queryable, TransactionOptions } from "../ports/database.ts";
 import { rawSql, type SqlQuery } from "../ports/sql.ts";
+import { OpenSockets } from "./open-sockets.ts";
 import { beginWrite, Ownership } from "./ownership.ts";
 import { explainFailure, isPlainRefusal, isUnavailable, problemOf } from "./postgres-failure.ts";
 import { toStatement } from "./statement.ts";
@@ -35,14 +36,30 @@ const PROBE = rawSql("UPDATE signalbox_owner SET epoch = epoch");
 /** A transaction that the process has forgotten, say over a lost connection, must not hold its locks for ever. */
 const SESSION = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=30000";
 
+/**
+ * How long one statement may take. A server that hangs is noticed long before (`Ownership`); this is for a single session that does. Statements that
+ * may take longer say so.
+ */
+const MAX_STATEMENT_MS = 60_000;
+/** As long as a timer can wait. */
+const NO_LIMIT_MS = 2 ** 31 - 1;
+/** For saying goodbye to a server that may not be listening. */
+const END_TIMEOUT_MS = 2000;
+
 export interface PostgresDatabaseOptions {
   readonly maxWaitMs?: number;
   readonly maxOutcomeWaitMs?: number;
+  readonly maxStatementMs?: number;
+  /** At the start, once: the server cannot be reached, and is waited for. */
+  readonly onWait?: (error: Error) => void;
+  readonly startWaitMs?: number;
+  readonly beatMs?: number;
 }
 
 export class PostgresDatabase implements Database {
   readonly engine = "postgres";
   readonly #pool: Pool;
+  readonly #sockets: OpenSockets;
   readonly #ownership: Ownership;
   readonly #onLost: (error: Error) => void;
   readonly #maxWaitMs: number;
@@ -60,17 +77,34 @@ export class PostgresDatabase implements Database {
     onLost: (error: Error) => void,
     options: PostgresDatabaseOptions = {},
   ): Promise<PostgresDatabase> {
-    const ownership = await Ownership.take({ url, onTakenOver: onLost });
-    return new PostgresDatabase(createPool(url), ownership, onLost, options);
+    const { onWait, startWaitMs, beatMs, maxStatementMs = MAX_STATEMENT_MS } = options;
+    const sockets = new OpenSockets();
+    const ownership = await Ownership.take({
+      url,
+      onTakenOver: onLost,
+      onSilence: () => sockets.cutOff(),
+      onWait,
+      startWaitMs,
+      beatMs,
+    });
+    return new PostgresDatabase(
+      createPool(url, sockets, maxStatementMs),
+      sockets,
+      ownership,
+      onLost,
+      options,
+    );
   }
 
   private constructor(
     pool: Pool,
+    sockets: OpenSockets,
     ownership: Ownership,
     onLost: (error: Error) => void,
     options: PostgresDatabaseOptions,
   ) {
     this.#pool = pool;
+    this.#sockets = sockets;
     this.#ownership = ownership;
     this.#marks = new WriteMarks(ownership.epoch);
     this.#onLost = onLost;
@@ -96,7 +130,7 @@ export class PostgresDatabase implements Database {
 
   async transaction<T>(
     work: (tx: Queryable) => Promise<T>,
-    { scope = "" }: TransactionOptions = {},
+    { scope = "", mayTakeLong = false }: TransactionOptions = {},
   ): Promise<T> {
     const deadline = performance.now() + this.#maxWaitMs;
     const before = this.#scopes.get(scope);
@@ -104,7 +138,7 @@ export class PostgresDatabase implements Database {
     this.#scopes.set(scope, turn.promise);
     try {
       await before;
-      return await this.#runTransaction(work, deadline);
+      return await this.#runTransaction((client) => work(asQueryable(client, mayTakeLong)), deadline);
     } finally {
       if (this.#scopes.get(scope) === turn.promise) this.#scopes.delete(scope);
       turn.resolve();
@@ -119,10 +153,11 @@ export class PostgresDatabase implements Database {
   async #close(): Promise<void> {
     await this.#probing?.stop();
     await this.#ownership.close();
+    setTimeout(() => this.#sockets.cutOff(), END_TIMEOUT_MS).unref();
     await this.#pool.end();
   }
 
-  async #runTransaction<T>(work: (tx: Queryable) => Promise<T>, deadline: number): Promise<T> {
+  async #runTransaction<T>(work: (client: PoolClient) => Promise<T>, deadline: number): Promise<T> {
     const mark = this.#marks.take();
     if (mark === null) throw this.#explain(new UnreachableError());
     try {
@@ -137,13 +172,19 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async #runMarked<T>(work: (tx: Queryable) => Promise<T>, deadline: number, mark: WriteMark): Promise<T> {
+  async #runMarked<T>(
+    work: (client: PoolClient) => Promise<T>,
+    deadline: number,
+    mark: WriteMark,
+  ): Promise<T> {
     const client = await this.#begin(deadline, mark);
     let result: T;
     try {
-      result = await work(asQueryable(client));
+      result = await work(client);
     } catch (error) {
-      await rollBack(client);
+      // Of a server that did not answer, nothing more is asked.
+      if (isUnavailable(error)) client.release(true);
+      else await rollBack(client);
       throw this.#explain(error);
     }
     await this.#commit(client, mark);
@@ -276,14 +317,16 @@ class RolledBackError extends Error {
   }
 }
 
-function createPool(url: string): Pool {
+function createPool(url: string, sockets: OpenSockets, maxStatementMs: number): Pool {
   const pool = new Pool({
     connectionString: url,
     max: POOL_SIZE,
     application_name: "signalbox",
     options: SESSION,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: maxStatementMs,
     keepAlive: true,
+    stream: sockets.create,
     types: {
       getTypeParser: (oid, format) =>
         oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
@@ -307,10 +350,16 @@ async function rollBack(client: PoolClient): Promise<void> {
   }
 }
 
-function asQueryable(client: PoolClient): Queryable {
+function asQueryable(client: PoolClient, mayTakeLong: boolean): Queryable {
+  const query = (text: SqlQuery): Promise<QueryResult> => {
+    const statement = toStatement(text);
+    // The driver takes a limit for one statement, which its types do not know of.
+    const unlimited = { ...statement, query_timeout: NO_LIMIT_MS };
+    return client.query(mayTakeLong ? unlimited : statement);
+  };
   return {
-    all: async <Row>(query: SqlQuery) => (await client.query(toStatement(query))).rows as Row[],
-    get: async <Row>(query: SqlQuery) => (await client.query(toStatement(query))).rows[0] as Row | undefined,
-    run: async (query) => ({ changes: (await client.query(toStatement(query))).rowCount ?? 0 }),
+    all: async <Row>(text: SqlQuery) => (await query(text)).rows as Row[],
+    get: async <Row>(text: SqlQuery) => (await query(text)).rows[0] as Row | undefined,
+    run: async (text) => ({ changes: (await query(text)).rowCount ?? 0 }),
   };
 }

@@ -33,7 +33,8 @@ export class SqliteConnection {
     this.#database = database;
   }
 
-  static open(path: string, options: SqliteConnectionOptions = {}): SqliteConnection {
+  /** A URL may carry SQLite's own parameters, e.g. `immutable`. */
+  static open(path: string | URL, options: SqliteConnectionOptions = {}): SqliteConnection {
     const database = new DatabaseSync(path, {
       readOnly: options.readOnly ?? false,
       timeout: options.busyTimeoutMs ?? 5000,

@@ -29,6 +29,7 @@ import { ID_BYTES, type Template } from "./journal/record.ts";
 import { LogFiles } from "./log-files.ts";
 import { NewNames } from "./new-names.ts";
 import { queryInProcess } from "./read-only-query.ts";
+import { SleepingDatabase } from "./sleeping-database.ts";
 
 /** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
 const FOLDERS = 256;
@@ -103,6 +104,12 @@ export class InstanceFiles implements InstanceStore {
       this.#open.delete(id);
       throw this.#room.explain(error);
     }
+  }
+
+  async openToRead(ref: InstanceRef): Promise<InstanceDatabase> {
+    const { id, path } = this.#placeOf(ref);
+    if (this.#room.problem === null || this.#open.has(id) || !existsSync(path)) return this.open(ref);
+    return new SleepingDatabase(path);
   }
 
   async destroy(ref: InstanceRef): Promise<void> {

@@ -1,0 +1,121 @@
+/** PostgreSQL is not there when the server starts, or stops answering while it runs. */
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ServerProcess, spawnCli, startServerProcess } from "../support/server-process.ts";
+import { openTestPostgres, type TestPostgres } from "../support/test-postgres.ts";
+import { ROOT_TOKEN } from "../support/test-server.ts";
+
+let postgres: TestPostgres;
+let dataDir: string;
+let server: ServerProcess;
+
+beforeAll(async () => {
+  postgres = await openTestPostgres();
+  dataDir = await mkdtemp(join(tmpdir(), "signalbox-hangs-"));
+});
+afterAll(async () => {
+  await postgres.drop();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+const args = () => ["--data-dir", dataDir, "--database-url", postgres.url];
+const start = () => startServerProcess(args(), { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN }, cwd: dataDir });
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+async function send(method: string, path: string, body?: object, headers = {}): Promise<Answer> {
+  const response = await fetch(server.url + path, {
+    method,
+    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json", ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+const codeOf = ({ text }: Answer) => (JSON.parse(text) as { errors: { code: number }[] }).errors[0]?.code;
+const createToken = () => send("POST", "/accounts/default/tokens", { name: "t", permissions: ["tags.read"] });
+const sendCall = () =>
+  send(
+    "POST",
+    "/v1/default/default/echo/chat/completions",
+    { model: "echo", messages: [{ role: "user", content: "hello" }] },
+    { authorization: "Bearer key-of-a-provider" },
+  );
+
+it("waits at its start for a server that is not there yet, and says so in one line", async () => {
+  await postgres.stop("fast");
+  const child = spawnCli(["serve", "--json", "--port", "0", ...args()], {
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
+    cwd: dataDir,
+  });
+  let log = "";
+  let output = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (log += text));
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+  await expect.poll(() => log).toContain("PostgreSQL cannot be reached yet");
+  expect([output, log.trim().split("\n").length]).toEqual(["", 1]);
+  await postgres.start();
+  await expect.poll(() => output).toContain('"url"');
+  const exit = once(child, "exit");
+  child.kill("SIGTERM");
+  expect(await exit).toEqual([0, null]);
+});
+
+it("refuses what needs a server that hangs, answers calls meanwhile, and goes on when it does", async () => {
+  server = await start();
+  expect((await createToken()).status).toBe(200);
+  await postgres.freeze();
+  const waiting = [createToken(), createToken(), send("GET", "/accounts/default/tags/changes")];
+  let settled = 0;
+  for (const answer of waiting) void answer.finally(() => (settled += 1));
+  for (let i = 0; i < 20; i++) expect((await sendCall()).status).toBe(200);
+  expect(settled).toBe(0);
+  for (const answer of await Promise.all(waiting))
+    expect([answer.status, codeOf(answer)]).toEqual([503, expect.toBeOneOf([7013, 7014])]);
+  const ready = await send("GET", "/readyz");
+  expect([ready.status, ready.text]).toEqual([
+    503,
+    expect.stringContaining("database: PostgreSQL cannot be reached"),
+  ]);
+  expect((await sendCall()).status).toBe(200);
+  await postgres.thaw();
+  await expect.poll(async () => (await send("GET", "/readyz")).status).toBe(200);
+  expect((await createToken()).status).toBe(200);
+  expect((await send("GET", "/accounts/default/tags/changes")).status).toBe(200);
+  expect(await server.end("SIGTERM")).toBe(0);
+});
+
+it("ends with 1 when a write took place whose outcome it had called unknown, and has the write when it is back", async () => {
+  server = await start();
+  const hand = new Client({ connectionString: postgres.url });
+  await hand.connect();
+  await hand.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
+    CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON token DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
+    SELECT pg_advisory_lock(7)`);
+  const tokensBefore = (await hand.query("SELECT id FROM token")).rowCount ?? 0;
+  const exit = once(server.child, "exit");
+  const write = createToken();
+  const isCommitting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+  await expect.poll(async () => (await hand.query(isCommitting)).rowCount).toBe(1);
+  await postgres.freeze();
+  const answer = await write;
+  expect([answer.status, codeOf(answer)]).toEqual([503, 7014]);
+  await postgres.thaw();
+  await hand.query("SELECT pg_advisory_unlock(7)");
+  expect(await exit).toEqual([1, null]);
+  expect(server.stderr()).toContain("a write took place whose outcome was unknown for too long");
+  await hand.query("DROP TRIGGER wait ON token");
+  await hand.end();
+  server = await start();
+  const listed = JSON.parse((await send("GET", "/accounts/default/tokens")).text) as { result: unknown[] };
+  expect(listed.result.length).toBe(tokensBefore + 1);
+  expect(await server.end("SIGTERM")).toBe(0);
+});

@@ -1,0 +1,35 @@
+/** Run as a process of its own: brings a database up to date and is killed after some of the statements. `file-or-url statements` */
+import { migrate } from "../../packages/signalbox/src/storage/migrate.ts";
+import type { Database, Queryable } from "../../packages/signalbox/src/storage/ports/database.ts";
+import { PostgresDatabase } from "../../packages/signalbox/src/storage/postgres/postgres-database.ts";
+import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
+
+const [place = "", statements = ""] = process.argv.slice(2);
+const fail = (error: Error): never => {
+  throw error;
+};
+const database: Database = place.startsWith("postgres:")
+  ? await PostgresDatabase.open(place, fail)
+  : await SqliteDatabase.open(place, fail);
+
+let left = Number(statements);
+const dying = (tx: Queryable): Queryable => ({
+  all: (query) => tx.all(query),
+  get: (query) => tx.get(query),
+  async run(query) {
+    const result = await tx.run(query);
+    left -= 1;
+    if (left === 0) process.kill(process.pid, "SIGKILL");
+    return result;
+  },
+});
+await migrate({
+  engine: database.engine,
+  problem: null,
+  all: (query) => database.all(query),
+  get: (query) => database.get(query),
+  run: (query) => database.run(query),
+  transaction: (work, options) => database.transaction((tx) => work(dying(tx)), options),
+  close: () => database.close(),
+});
+await database.close();
