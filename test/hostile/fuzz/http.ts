@@ -73,15 +73,13 @@ const ODD_TARGETS = [
   "?",
   "",
 ];
-/** Not HEAD, whose answer nobody could tell from another's when the request is broken. */
-const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-/** Not PRI, the preface of HTTP/2, at which node ends the connection without finishing earlier answers. */
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"];
 const ODD_METHODS = [
+  "PRI",
   "TRACE",
   "CONNECT",
   "PROPFIND",
   "get",
-
   "G\tT",
   "",
   "X".repeat(40),
@@ -305,7 +303,7 @@ function judge(input: Input, responses: readonly ReadResponse[], isReset: boolea
   for (const [i, { id, method }] of input.right.entries()) {
     const response = responses[i];
     // A connection that is closed while more bytes are on their way to the server is reset, and takes along what had arrived unread.
-    if (response === undefined && isReset) break;
+    if (response === undefined && isReset) throw new Error(`RESET ${i + 1}`);
     if (response === undefined) throw new Error(`right request ${i + 1} (${method}) was not answered`);
     const given = response.headers.get("x-request-id");
     if (given !== id) throw new Error(`answer ${i + 1} belongs to ${given}, not to ${id}`);

@@ -58,6 +58,7 @@ export class Dispatcher {
     response.on("close", this.#measure);
     let area: Area | undefined;
     try {
+      if (request.httpVersionMajor < 1) refuseVersion(request);
       settleHost(request);
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
@@ -121,6 +122,16 @@ export class Dispatcher {
       this.#logger.error({ err: known.cause ?? known, requestId }, "request failed");
     return known;
   }
+}
+
+/**
+ * A request line without a version: HTTP/0.9, which knows neither headers nor statuses, so whoever sends it could not read an answer. Node takes
+ * it, and afterwards cuts the connection, with the answers that are still due on it, if the method is `PRI` (the preface of HTTP/2); so the
+ * method is replaced.
+ */
+function refuseVersion(request: IncomingMessage): never {
+  request.method = "GET";
+  throw new SignalboxError("malformed_http");
 }
 
 /** Looks in the raw list: building node's header object for one rare header would cost more than the whole dispatch. */
