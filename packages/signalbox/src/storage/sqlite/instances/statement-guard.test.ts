@@ -7,7 +7,9 @@ let guard: StatementGuard;
 
 beforeEach(() => {
   connection = SqliteConnection.open(":memory:");
-  connection.exec("CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT); CREATE TABLE _signalbox_meta (a, b)");
+  connection.exec(
+    "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT); CREATE TABLE _signalbox_meta (a, b)",
+  );
   connection.exec("CREATE VIRTUAL TABLE found USING fts5 (text)");
   guard = new StatementGuard();
   connection.setAuthorizer(guard.authorize);
