@@ -68,6 +68,7 @@ export const ERROR_TABLE = {
     false,
     1011,
   ),
+  expectation_failed: management(7015, 417, "The only expectation that is met is 100-continue"),
 
   // The gateway's data plane.
   gateway_not_found: gateway(2001, 400, "Gateway not found"),

@@ -73,15 +73,13 @@ const ODD_TARGETS = [
   "?",
   "",
 ];
-/** Not HEAD, whose answer nobody could tell from another's when the request is broken. */
-const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-/** Not PRI, the preface of HTTP/2, at which node ends the connection without finishing earlier answers. */
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"];
 const ODD_METHODS = [
+  "PRI",
   "TRACE",
   "CONNECT",
   "PROPFIND",
   "get",
-
   "G\tT",
   "",
   "X".repeat(40),
@@ -186,7 +184,9 @@ function generate(random: Random): Input {
     ? ""
     : chance(random, 0.05)
       ? randomBytes(random, 200)
-      : wrongRequest(random);
+      : chance(random, 0.15)
+        ? upgradeRequest(random)
+        : wrongRequest(random);
   const length = wrong.length + right.reduce((sum, { bytes }) => sum + bytes.length, 0);
   return { right, wrong, splits: splits(random, length), isCut: chance(random, 0.1) };
 }
@@ -221,6 +221,24 @@ function wrongRequest(random: Random): string {
     );
   const text = request(random, method, target, headers, chance(random, 0.6) ? pick(random, BODIES) : null);
   return chance(random, 0.5) ? mutate(random, text) : text;
+}
+
+/** A handshake that is right or nearly so, on any path, and perhaps bytes that a client in a hurry sends behind it. */
+function upgradeRequest(random: Random): string {
+  const headers = [
+    "Host: localhost",
+    `Connection: ${pick(random, ["Upgrade", "keep-alive, upgrade", "upgrade, close"])}`,
+    `Upgrade: ${pick(random, ["websocket", "websocket", "WebSocket", "h2c", "websocket, h2c", ""])}`,
+    `Sec-WebSocket-Version: ${pick(random, ["13", "13", "13", "8", "7", "13, 8", ""])}`,
+    `Sec-WebSocket-Key: ${chance(random, 0.8) ? "dGhlIHNhbXBsZSBub25jZQ==" : randomBytes(random, 8).replaceAll(/[^!-~]/g, "")}`,
+  ];
+  if (chance(random, 0.3)) headers.push(`Authorization: Bearer ${ROOT_TOKEN}`);
+  if (chance(random, 0.3))
+    headers.push(`Sec-WebSocket-Protocol: ${pick(random, ["a", "a, b", ",", "a, a", "\xff", "cf_agent"])}`);
+  if (chance(random, 0.2)) headers.push(pick(random, ODD_HEADERS));
+  const method = chance(random, 0.9) ? "GET" : pick(random, [...METHODS, ...ODD_METHODS]);
+  const target = pick(random, chance(random, 0.8) ? PATHS : ODD_TARGETS);
+  return request(random, method, target, headers, null) + randomBytes(random, chance(random, 0.3) ? 50 : 0);
 }
 
 function request(
@@ -272,10 +290,13 @@ async function exchange(port: number, input: Input): Promise<void> {
     text += chunk;
     wake();
   });
-  socket.on("close", () => {
-    isClosed = true;
-    wake();
-  });
+  const closed = new Promise<void>((resolve) =>
+    socket.on("close", () => {
+      isClosed = true;
+      wake();
+      resolve();
+    }),
+  );
   await once(socket, "connect");
   for (const part of cutAt(input.right.map(({ bytes }) => bytes).join("") + input.wrong, input.splits)) {
     if (socket.writable) socket.write(part);
@@ -296,7 +317,7 @@ async function exchange(port: number, input: Input): Promise<void> {
   // Only now: the end of a client's stream would abort what is still being answered.
   socket.end();
   const cut = setTimeout(() => socket.destroy(), CLOSE_MS);
-  if (!isClosed) await once(socket, "close");
+  await closed;
   clearTimeout(cut);
   judge(input, readResponses(text, methods).responses, isReset);
 }
@@ -304,15 +325,19 @@ async function exchange(port: number, input: Input): Promise<void> {
 function judge(input: Input, responses: readonly ReadResponse[], isReset: boolean): void {
   for (const [i, { id, method }] of input.right.entries()) {
     const response = responses[i];
-    // A connection that is closed while more bytes are on their way to the server is reset, and takes along what had arrived unread.
-    if (response === undefined && isReset) break;
-    if (response === undefined) throw new Error(`right request ${i + 1} (${method}) was not answered`);
+    if (response === undefined)
+      throw new Error(
+        `right request ${i + 1} (${method}) was not answered${isReset ? " before the reset" : ""}`,
+      );
     const given = response.headers.get("x-request-id");
     if (given !== id) throw new Error(`answer ${i + 1} belongs to ${given}, not to ${id}`);
     // A request that is refused by its headers ends the connection: its body is not read.
     if (response.headers.get("connection") === "close") break;
   }
-  for (const { status, body } of responses) {
+  for (const { status, headers, body } of responses) {
+    if (status !== 101 && !headers.has("x-request-id")) throw new Error(`${status} without a request id`);
+    if (status >= 400 && headers.get("x-content-type-options") !== "nosniff")
+      throw new Error(`${status} that a browser may take for a page`);
     // The contract's own 500: reading a resource that was never tagged.
     if (status === 500 && !body.includes('"code":1004,'))
       throw new Error(`answered 500: ${body.slice(0, 500)}`);

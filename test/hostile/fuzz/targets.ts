@@ -1,5 +1,6 @@
 import { agentRpcTarget } from "./agent-rpc.ts";
 import { agentSqlTarget } from "./agent-sql.ts";
+import { gatewayRequestsTarget } from "./gateway-requests.ts";
 import { httpTarget } from "./http.ts";
 import { tagFiltersTarget } from "./tag-filters.ts";
 import { upstreamTarget } from "./upstream.ts";
@@ -15,4 +16,5 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   tagFiltersTarget,
   agentRpcTarget,
   agentSqlTarget,
+  gatewayRequestsTarget,
 ];

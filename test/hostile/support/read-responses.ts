@@ -14,7 +14,10 @@ export interface ReadResult {
   readonly isOpenEnded: boolean;
 }
 
-/** `methods` are those of the requests, in order; further responses are read as answers to GET. Throws for what is no response. */
+/**
+ * `methods` are those of the requests, in order; further responses are read as answers to requests that may have been HEAD, which is known
+ * from what follows the head. Throws for what is no response.
+ */
 export function readResponses(text: string, methods: readonly string[]): ReadResult {
   const responses: ReadResponse[] = [];
   let at = 0;
@@ -36,7 +39,12 @@ export function readResponses(text: string, methods: readonly string[]): ReadRes
       at = bodyStart;
       continue;
     }
-    const isBare = methods[responses.length] === "HEAD" || status === 204 || status === 304;
+    const method = methods[responses.length];
+    const isBare =
+      method === "HEAD" ||
+      status === 204 ||
+      status === 304 ||
+      (method === undefined && (bodyStart === text.length || text.startsWith("HTTP/1.1 ", bodyStart)));
     const body = isBare ? { text: "", end: bodyStart } : readBody(text, bodyStart, headers);
     if (body === "until close")
       return {

@@ -58,6 +58,10 @@ export class Dispatcher {
     response.on("close", this.#measure);
     let area: Area | undefined;
     try {
+      if (request.httpVersionMajor < 1) {
+        hideMethod(request);
+        throw new SignalboxError("malformed_http");
+      }
       settleHost(request);
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
@@ -71,6 +75,18 @@ export class Dispatcher {
       this.#fail(response, area, id, error);
     }
   };
+
+  /** Answers a request with an error before any area has seen it; its body is not read. */
+  refuse(request: IncomingMessage, response: TrackedResponse, error: SignalboxError): void {
+    const id = this.requestId(request);
+    const tracking = new Tracking(id, this.#listener);
+    // Whichever area the path belongs to.
+    tracking.isForeign = true;
+    response.tracking = tracking;
+    response.on("close", this.#measure);
+    response.shouldKeepAlive = false;
+    this.#fail(response, undefined, id, error);
+  }
 
   readonly upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     const id = this.requestId(request);
@@ -121,6 +137,15 @@ export class Dispatcher {
       this.#logger.error({ err: known.cause ?? known, requestId }, "request failed");
     return known;
   }
+}
+
+/**
+ * For a request line without a version: HTTP/0.9, which knows neither headers nor statuses, so whoever sends it could not read an answer and
+ * is refused. Node takes it, and afterwards cuts the connection, with the answers that are still due on it, if the method is `PRI` (the
+ * preface of HTTP/2).
+ */
+function hideMethod(request: IncomingMessage): void {
+  request.method = "GET";
 }
 
 /** Looks in the raw list: building node's header object for one rare header would cost more than the whole dispatch. */

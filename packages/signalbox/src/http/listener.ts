@@ -52,8 +52,8 @@ export class Listener {
       requestTimeout: limits.bodyTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,
       connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, limits.headerTimeoutMs),
-      // Node then answers a missing Host header with 400 by itself; the dispatch refuses a second one.
-      requireHostHeader: true,
+      // Node would answer a missing one by itself, with nothing but a status; the dispatch refuses it, and a second one.
+      requireHostHeader: false,
       // Any other protocol is an offer that a server is free to ignore (RFC 9110, section 7.8); clients that make it expect an ordinary answer.
       shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === "websocket",
     });
@@ -71,11 +71,9 @@ export class Listener {
     this.#server.on("connect", (request, socket) =>
       handedOver(socket, () => this.#refuse(socket, new SignalboxError("method_not_allowed"), request)),
     );
-    this.#server.on("checkExpectation", (request, response) => {
-      response.statusCode = 417;
-      response.end();
-      request.resume();
-    });
+    this.#server.on("checkExpectation", (request, response) =>
+      dispatcher.refuse(request, response, new SignalboxError("expectation_failed")),
+    );
     // The go-ahead goes out when somebody begins to read the body: a caller that its headers alone refuse never sends it.
     this.#server.on("checkContinue", (request, response) => {
       request.once("resume", () => {

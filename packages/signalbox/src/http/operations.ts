@@ -142,6 +142,7 @@ function send(
     ...headers,
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),
+    "x-content-type-options": "nosniff",
   });
   response.end(request.method === "HEAD" ? undefined : body);
 }

@@ -25,13 +25,17 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     request.once("end", () =>
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
     );
-    request.once("error", reject);
+    // The client's doing, like every error of a request.
+    request.once("error", (cause) => reject(brokeOff(cause)));
     // A body that breaks off fires `close` without `end`. Every request fires `close`, and an error costs its stack trace.
     request.once("close", () => {
-      if (!request.readableEnded)
-        reject(new SignalboxError("malformed_http", { message: "The request body broke off" }));
+      if (!request.readableEnded) reject(brokeOff());
     });
   });
+}
+
+function brokeOff(cause?: Error): SignalboxError {
+  return new SignalboxError("malformed_http", { message: "The request body broke off", cause });
 }
 
 function tooLarge(maxBytes: number): SignalboxError {

@@ -1,6 +1,6 @@
 /**
  * The one host of a request. Whoever decides by it (sessions, links) reads `request.headers.host`; here it is made sure that no other value
- * could be meant: a second Host header and text that is no host are refused, and the authority of an absolute target takes the header's place.
+ * could be meant: no Host header, a second one and text that is no host are refused, and the authority of an absolute target takes the header's place.
  */
 import type { IncomingMessage } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
@@ -22,7 +22,10 @@ export function settleHost(request: IncomingMessage): void {
     if (host !== undefined) throw malformed("The request has two Host headers");
     host = rawHeaders[i + 1] ?? "";
   }
-  if (host !== undefined && host !== lastHost) {
+  if (host === undefined) {
+    // RFC 9112, section 3.2; HTTP/1.0 knew no hosts.
+    if (request.httpVersionMinor !== 0) throw malformed("The request has no Host header");
+  } else if (host !== lastHost) {
     if (!HOST_TEXT.test(host)) throw malformed("The Host header is not a host");
     lastHost = host;
   }

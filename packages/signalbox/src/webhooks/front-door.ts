@@ -103,6 +103,8 @@ function send(response: ServerResponse, answer: Answer): void {
   response.writeHead(answer.status, {
     "content-type": answer.contentType,
     "content-length": Buffer.byteLength(answer.body),
+    // Some answers repeat what the sender sent.
+    "x-content-type-options": "nosniff",
   });
   response.end(answer.body);
 }

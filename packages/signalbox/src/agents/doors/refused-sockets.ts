@@ -9,6 +9,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import { SignalboxError } from "@signalbox/protocol";
 import { type ServerOptions, WebSocketServer } from "ws";
 import { MAX_REASON_BYTES } from "../connections/live-connection.ts";
 
@@ -16,11 +17,13 @@ import { MAX_REASON_BYTES } from "../connections/live-connection.ts";
 const GOODBYE_MS = 1000;
 /** Some ten kilobytes each. */
 const MAX_LEAVING = 256;
+/** Those that `ws` speaks. */
+const VERSIONS: readonly string[] = ["13", "8"];
 /** A peer that is being refused has nothing to say; its own close frame is a control frame and no message. */
 const MAX_MESSAGE_BYTES = 1024;
 
 export class RefusedSockets {
-  readonly #server = new WebSocketServer(doorServerOptions(MAX_MESSAGE_BYTES, GOODBYE_MS));
+  readonly #server = createDoorServer(MAX_MESSAGE_BYTES, GOODBYE_MS);
   /** In the order in which they were refused. */
   readonly #leaving = new Set<Duplex>();
 
@@ -43,8 +46,11 @@ export class RefusedSockets {
   }
 }
 
-/** For a server without a listener of its own, that cuts a peer `closeTimeoutMs` after the first close frame between the two. */
-export function doorServerOptions(maxPayload: number, closeTimeoutMs: number): ServerOptions {
+/**
+ * A server without a listener of its own, that cuts a peer `closeTimeoutMs` after the first close frame between the two. Its `handleUpgrade`
+ * throws for a request that is no handshake, so that it is answered like every other request that is refused.
+ */
+export function createDoorServer(maxPayload: number, closeTimeoutMs: number): WebSocketServer {
   // The types of `ws` do not know `closeTimeout` yet.
   const options: ServerOptions & { readonly closeTimeout: number } = {
     noServer: true,
@@ -54,5 +60,14 @@ export function doorServerOptions(maxPayload: number, closeTimeoutMs: number): S
     maxPayload,
     closeTimeout: closeTimeoutMs,
   };
-  return options;
+  const server = new WebSocketServer(options);
+  // Without a listener `ws` answers by itself, with a page of text. The event is emitted inside of `handleUpgrade`.
+  server.on("wsClientError", ({ message }, _socket, { method, headers }) => {
+    if (method !== "GET") throw new SignalboxError("method_not_allowed", { headers: { allow: "GET" } });
+    const isKnown = VERSIONS.includes(headers["sec-websocket-version"] ?? "");
+    // RFC 6455, section 4.4: a peer of another version is told which ones there are.
+    const versions = isKnown ? {} : { "sec-websocket-version": VERSIONS.join(", ") };
+    throw new SignalboxError("malformed_http", { message, headers: versions });
+  });
+  return server;
 }

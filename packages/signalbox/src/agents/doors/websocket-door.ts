@@ -5,13 +5,13 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import type { RawData, WebSocket, WebSocketServer } from "ws";
 import type { RequestContext } from "../../http/request-context.ts";
 import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type Access, findAccess, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
-import { doorServerOptions, RefusedSockets } from "./refused-sockets.ts";
+import { createDoorServer, RefusedSockets } from "./refused-sockets.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
 import { connect, receive } from "../connections/connection-turns.ts";
 import type { Departures } from "../connections/departures.ts";
@@ -39,9 +39,10 @@ export class WebSocketDoor {
     this.#hub = hub;
     this.#departures = departures;
     this.#logger = logger;
-    this.#server = new WebSocketServer(doorServerOptions(options.maxMessageBytes, CLOSE_TIMEOUT_MS));
+    this.#server = createDoorServer(options.maxMessageBytes, CLOSE_TIMEOUT_MS);
   }
 
+  /** Rejects for a request that is no handshake. */
   async upgrade(
     request: IncomingMessage,
     socket: Duplex,

@@ -3,13 +3,22 @@
  * statement that is used again costs nothing.
  *
  * Refused: other files (ATTACH, DETACH, VACUUM), transaction statements (the runtime owns them), settings (PRAGMA, except those that
- * only describe the schema), loading extensions, and writing to or hanging triggers on the runtime's tables (`_signalbox_…`).
- * Reading the runtime's tables is allowed.
+ * only describe the schema), loading extensions, writing to or hanging triggers on the runtime's tables (`_signalbox_…`), and giving
+ * anything of the agent's a name that the runtime may want. Reading the runtime's tables is allowed.
  */
 import { type Authorizer, SQLITE_ACTIONS as A } from "../connection.ts";
 
 /** Names of the runtime's own tables begin with this. */
 const RESERVED_PREFIX = "_signalbox_";
+/** A full-text table of this name would have tables `_signalbox_data`, `_signalbox_idx`, … beside it. */
+const RESERVED_NAME = "_signalbox";
+
+/**
+ * The end of a `RENAME TO` (or `RENAME COLUMN … TO`) with a reserved name. SQLite's guard is told the old name alone, so the new one is
+ * read from the text: names have no escapes, so a reserved one stands there as it is, in one of the four quotes or none.
+ */
+const RENAMED_TO_RESERVED =
+  /\bTO(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*["'`[]?(_signalbox(?:_[^\s"'`\];]*|(?![^\s"'`\];/-])))/i;
 
 /** Settings that only tell about the schema. */
 const HARMLESS_PRAGMAS: ReadonlySet<string> = new Set([
@@ -48,6 +57,14 @@ const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
   [A.SQLITE_ALTER_TABLE, "second"],
   [A.SQLITE_ANALYZE, "first"],
   [A.SQLITE_REINDEX, "first"],
+]);
+
+/** What gives something else than a table a name, which is then the first of the two. */
+const NAMED_BESIDE_TABLES: ReadonlySet<number> = new Set([
+  A.SQLITE_CREATE_INDEX,
+  A.SQLITE_CREATE_TEMP_INDEX,
+  A.SQLITE_CREATE_TRIGGER,
+  A.SQLITE_CREATE_TEMP_TRIGGER,
 ]);
 
 /** What adds or removes tables and their constraints. */
@@ -96,6 +113,7 @@ export class StatementGuard {
   #isWrite = false;
   #changesTables = false;
   #createsTrigger = false;
+  #altersTable = false;
   #inserts: Set<string> | null = null;
   #refusal: string | null = null;
 
@@ -108,9 +126,11 @@ export class StatementGuard {
       else if (TRIGGERS.has(action)) this.#createsTrigger = true;
       else if (action === A.SQLITE_INSERT && first !== null)
         (this.#inserts ??= new Set()).add(first.toLowerCase());
+      if (action === A.SQLITE_ALTER_TABLE) this.#altersTable = true;
       const table = tableSide === "first" ? first : second;
-      return table?.toLowerCase().startsWith(RESERVED_PREFIX) === true
-        ? this.#refuse(`the table ${table} belongs to the runtime`)
+      if (isReserved(table)) return this.#refuse(`the table ${table} belongs to the runtime`);
+      return NAMED_BESIDE_TABLES.has(action) && isReserved(first)
+        ? this.#refuse(`the name ${first} belongs to the runtime`)
         : true;
     }
     const refusal = REFUSED.get(action);
@@ -125,15 +145,21 @@ export class StatementGuard {
   };
 
   /** Compiles one of the agent's statements and tells what it does. */
-  compile<T>(prepare: () => T): Compiled<T> {
+  compile<T extends { readonly text: string }>(prepare: () => T): Compiled<T> {
     this.isTrusted = false;
     this.#isWrite = false;
     this.#changesTables = false;
     this.#createsTrigger = false;
+    this.#altersTable = false;
     this.#inserts = null;
     this.#refusal = null;
     try {
       const statement = prepare();
+      const name = this.#altersTable ? RENAMED_TO_RESERVED.exec(statement.text)?.[1] : undefined;
+      if (name !== undefined) {
+        this.#refuse(`the name ${name} belongs to the runtime`);
+        throw new Error("not authorized");
+      }
       return {
         statement,
         isWrite: this.#isWrite,
@@ -166,4 +192,9 @@ export class StatementGuard {
     this.#refusal = reason;
     return false;
   }
+}
+
+function isReserved(name: string | null): boolean {
+  const small = name?.toLowerCase();
+  return small !== undefined && (small.startsWith(RESERVED_PREFIX) || small === RESERVED_NAME);
 }

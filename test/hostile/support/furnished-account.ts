@@ -1,0 +1,128 @@
+/** An account with one of everything that the management interface shows, so that whoever is refused is refused something that is there. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { vi } from "vitest";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../../support/test-server.ts";
+import { SECRET, sendGeneric } from "../../support/webhook-sender.ts";
+
+export const OWN = "own";
+const FIXTURES = join(import.meta.dirname, "../../fixtures");
+
+export interface FurnishedAccount {
+  readonly server: TestServer;
+  /** Values of path parameters, by the path's end where one name means two things. */
+  readonly existing: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+type Row = Readonly<Record<string, string>>;
+
+export async function furnishAccount(): Promise<FurnishedAccount> {
+  // A receiver that never answers keeps a handler busy, so that its delivery stays late.
+  const silence = createServer(() => undefined);
+  await new Promise<void>((resolve) => silence.listen(0, "127.0.0.1", resolve));
+  const server = await startTestServer({
+    environment: { MINE_WEBHOOK_SECRET: SECRET, OUT_SECRET: SECRET, OPENAI_API_KEY_OWN: "sk-own" },
+    file: {
+      agents: { modules: [join(FIXTURES, "webhook-agents.ts"), join(FIXTURES, "work-agents.ts")] },
+      outgoing: { allowPrivateHosts: true },
+      gateway: { providerKeys: { OPENAI_API_KEY_OWN: [OWN] } },
+      webhooks: {
+        answerWithinMs: 500,
+        sources: { mine: { scheme: "generic", agent: "obedient-agent", account: OWN } },
+      },
+    },
+  });
+  const create = async (method: string, path: string, body: unknown): Promise<Row> => {
+    const answer = await server.api(method, path, body);
+    if (answer.status !== 200) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`);
+    return (answer.body as { result: Row }).result;
+  };
+  /** The first of a list, as soon as there is one. */
+  const first = (path: string): Promise<Row> =>
+    vi.waitFor(
+      async () => {
+        const [row] = (await server.api("GET", path)).body.result as Row[];
+        if (row === undefined) throw new Error(`nothing at ${path}`);
+        return row;
+      },
+      { timeout: 20_000 },
+    );
+
+  for (const id of [OWN, "other"]) await create("POST", "/accounts", { id });
+  const account = `/accounts/${OWN}`;
+  const gateways = `${account}/ai-gateway/gateways`;
+  for (const id of ["mine", "theirs"]) await create("POST", gateways, { id });
+  await create("PUT", `${account}/tags`, {
+    resource_type: "worker",
+    resource_id: "w",
+    tags: { env: "x" },
+  });
+  await create("PUT", `/zones/zone/tags?account_id=${OWN}`, {
+    resource_type: "zone",
+    resource_id: "zone",
+    tags: { env: "x" },
+  });
+  const token = await create("POST", `${account}/tokens`, { name: "spare", permissions: ["tags.read"] });
+  const provider = await create("POST", `${account}/ai-gateway/custom-providers`, {
+    name: "theirs",
+    slug: "theirs",
+    base_url: "https://provider.example",
+  });
+  const config = await create("POST", `${gateways}/mine/provider_configs`, {
+    alias: "spare",
+    default_config: false,
+    provider_slug: "openai",
+    secret_id: "OPENAI_API_KEY_OWN",
+  });
+  const call = await fetch(`${server.url}/v1/${OWN}/mine/echo/chat/completions`, {
+    method: "POST",
+    headers: { "gw-aig-authorization": `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
+    body: '{"model":"echo","messages":[{"role":"user","content":"x"}]}',
+  });
+  if (!call.ok) throw new Error(await call.text());
+  await call.arrayBuffer();
+  const log = await first(`${gateways}/mine/logs`);
+  await sendGeneric(server.url, "mine/existing", { id: "1", type: "t" });
+  const delivery = await first(`${account}/webhooks/deliveries`);
+  await sendGeneric(server.url, "mine/busy", {
+    id: "2",
+    type: "t",
+    do: "send",
+    url: `http://127.0.0.1:${(silence.address() as AddressInfo).port}/`,
+  });
+  const late = await first(`${account}/webhooks/late-deliveries`);
+  const failing = await fetch(`${server.url}/agents/worker/existing/rpc/enqueue`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "signalbox-account": OWN },
+    body: JSON.stringify([["fail"], { retry: { maxAttempts: 1 } }]),
+  });
+  if (!failing.ok) throw new Error(await failing.text());
+  const deadLetter = await first(`${account}/agents/worker/instances/existing/dead-letters`);
+  return {
+    server,
+    existing: {
+      account_id: OWN,
+      gateway_id: "mine",
+      provider: "echo",
+      agent_name: "worker",
+      instance_name: "existing",
+      source_name: "mine",
+      zone_id: "zone",
+      tag_key: "env",
+      token_id: token["id"] ?? "",
+      provider_id: provider["id"] ?? "",
+      config_id: config["id"] ?? "",
+      id: log["id"] ?? "",
+      delivery: delivery["id"] ?? "",
+      "late-deliveries": late["id"] ?? "",
+      dead_letter_id: deadLetter["id"] ?? "",
+    },
+    async close() {
+      silence.closeAllConnections();
+      silence.close();
+      await server.stop();
+    },
+  };
+}
