@@ -23,7 +23,7 @@ const names = readdirSync(WORKLOADS)
   .filter((file) => file.endsWith(".ts"))
   .map((file) => basename(file, ".ts"));
 const { positionals, values } = parseArgs({
-  options: { before: { type: "string" } },
+  options: { before: { type: "string" }, help: { type: "boolean" } },
   allowPositionals: true,
 });
 const [name] = positionals;
