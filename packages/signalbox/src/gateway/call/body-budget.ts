@@ -87,12 +87,15 @@ export class BodyBudget implements MemoryBudget {
   settle(upload: Upload): void {
     this.#uploads.delete(upload);
     this.#uploadCount -= 1;
-    if (this.#uploadCount > 0) return;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
   }
 
   #sweep(): void {
+    if (this.#uploadCount === 0) {
+      // Here and not with the last upload: most bodies arrive whole, and would each pay for a timer.
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      return;
+    }
     const now = performance.now();
     for (const upload of this.#uploads.all()) {
       const windowMs = now - upload.windowStart;
