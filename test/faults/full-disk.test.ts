@@ -230,6 +230,31 @@ it("answers every sender, also of deliveries that the disk has no room for in th
   await expectAllAcknowledged();
 });
 
+it("makes a new instance whole or not at all, however little room is left", async () => {
+  await useEverything(3);
+  for (const leftKib of [4, 8, 12, 16, 24, 32, 48, 64]) {
+    await disk.makeRoom();
+    await whenReady();
+    await disk.fill(leftKib);
+    for (let i = 0; i < 4; i++) {
+      const { status } = await sendWebhook(`new-${leftKib}-${i}`);
+      expect([leftKib, status]).toEqual([leftKib, expect.toBeOneOf([200, 202, 503])]);
+    }
+  }
+  // Nor is one made whole by a start that has as little room.
+  await server.end("SIGKILL");
+  const started = await start().then(
+    (unexpected) => unexpected,
+    (error: unknown) => error,
+  );
+  if (started instanceof Error) expect(started.message).toContain("the server ended with 1");
+  else await (started as ServerProcess).end("SIGKILL");
+  await disk.makeRoom();
+  server = await start();
+  await whenReady();
+  await expectAllAcknowledged();
+});
+
 it("shows everything there is on a full disk, instances that sleep included, and computes next to nothing", async () => {
   await useEverything(5);
   expect((await sendWebhook("sleeper")).status).toBe(200);

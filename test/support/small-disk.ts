@@ -16,8 +16,8 @@ export interface SmallDisk {
   readonly folder: string;
   /** Command that runs another one in the namespace, as the same process. */
   readonly through: readonly string[];
-  /** Takes all the room that is left. */
-  fill(): Promise<void>;
+  /** Takes all the room that is left, but for so many KiB. */
+  fill(leftKib?: number): Promise<void>;
   makeRoom(): Promise<void>;
   /** Text of a file on it. */
   read(name: string): Promise<string>;
@@ -40,7 +40,12 @@ export async function openSmallDisk(megabytes: number): Promise<SmallDisk> {
     folder,
     through,
     // The last bytes do not fit, and cat says so.
-    fill: async () => void (await run('cat /dev/zero > "$0" 2>/dev/null || true', ballast)),
+    fill: async (leftKib = 0) =>
+      void (await run(
+        'cat /dev/zero > "$0" 2>/dev/null || true; truncate -s "-$1K" "$0"',
+        ballast,
+        String(leftKib),
+      )),
     makeRoom: async () => void (await run('rm -f "$0"', ballast)),
     read: (name) => run('cat "$0"', join(folder, name)),
     write: async (name, text) => void (await run('printf %s "$1" > "$0"', join(folder, name), text)),

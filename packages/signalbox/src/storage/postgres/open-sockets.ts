@@ -7,10 +7,12 @@ import { Socket } from "node:net";
 export class OpenSockets {
   readonly #open = new Set<Socket>();
 
-  /** For the driver, which listens to its errors before it connects. */
+  /** For the driver, which connects it. */
   readonly create = (): Socket => {
     const socket = new Socket();
     this.#open.add(socket);
+    // The driver hears of it, too, and fails what is under way.
+    socket.on("error", () => undefined);
     socket.once("close", () => this.#open.delete(socket));
     return socket;
   };

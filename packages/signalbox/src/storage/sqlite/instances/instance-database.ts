@@ -7,7 +7,7 @@
  * 2. Agents' statements are compiled and run under the guard; the runtime's own are not.
  * 3. Descriptors of the main file are closed after SQLite has closed it: closing any of them drops SQLite's locks.
  */
-import { closeSync, fchmodSync, fdatasync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fchmodSync, fdatasync, openSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { type AgentStatement, type InstanceDatabase, SqlError } from "../../ports/instance-store.ts";
@@ -21,6 +21,7 @@ import type { CacheBudget } from "./cache-budget.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import type { Entry, Journal } from "./journal/journal.ts";
 import { WalTail } from "./journal/wal-frames.ts";
+import { writeWhole } from "./journal/write-whole.ts";
 import type { LogFile, LogFiles } from "./log-files.ts";
 import { type Compiled, StatementGuard } from "./statement-guard.ts";
 
@@ -369,7 +370,7 @@ function fill(path: string, bytes: Uint8Array): void {
   const file = openSync(path, "r+");
   try {
     fchmodSync(file, 0o600);
-    if (writeSync(file, bytes) < bytes.length) throw new Error(`the disk did not take all of ${path}`);
+    writeWhole(file, bytes, 0);
   } finally {
     closeSync(file);
   }

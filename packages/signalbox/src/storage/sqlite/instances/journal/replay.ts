@@ -7,10 +7,11 @@
  *
  * What a record means is never guessed: one of an unknown kind, or that names a template which the segment does not have, is damage.
  */
-import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { NO_ID, RECORD_KINDS, type JournalRecord } from "./record.ts";
 import { eachPage } from "./wal-frames.ts";
+import { writeWhole } from "./write-whole.ts";
 
 /** What the records of one segment make of one instance's file. */
 interface Redo {
@@ -110,9 +111,9 @@ function write(path: string, { template, pages, pageBytes, databasePages }: Redo
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const file = openSync(path, template === null ? "r+" : "w", 0o600);
   try {
-    if (template !== null) writeSync(file, template, 0, template.length, 0);
+    if (template !== null) writeWhole(file, template, 0);
     for (const [page, content] of pages) {
-      if (page <= databasePages) writeSync(file, content, 0, pageBytes, (page - 1) * pageBytes);
+      if (page <= databasePages) writeWhole(file, content.subarray(0, pageBytes), (page - 1) * pageBytes);
     }
     if (databasePages > 0) ftruncateSync(file, databasePages * pageBytes);
   } finally {

@@ -15,12 +15,12 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { isFullDisk } from "../../storage-failure.ts";
 import { syncFolder } from "../../sync-folder.ts";
 import { type JournalRecord, RECORD_KINDS, RecordBuffer, readRecords, type Template } from "./record.ts";
+import { writeWhole } from "./write-whole.ts";
 
 const NAME = /^(\d+)\.log$/;
 /** A file that is laid out ahead doubles, within these bounds: an idle server's stays small, a busy one is not held up for long. */
@@ -131,11 +131,6 @@ function takeOver(spare: string, path: string): number {
     throw error;
   }
   return fd;
-}
-
-function writeWhole(fd: number, bytes: Buffer, position: number): void {
-  for (let written = 0; written < bytes.length;)
-    written += writeSync(fd, bytes, written, bytes.length - written, position + written);
 }
 
 export interface FoundSegment {
