@@ -1,7 +1,7 @@
 /**
  * SQL of an agent's own code and of the operator's console. What is forbidden stays so however it is spelt: other files, settings,
- * transactions, extensions, the runtime's tables, and in the
- * console every write and every second statement. Other instances are not touched.
+ * transactions, extensions, the runtime's tables and names, and in the console every write and every second statement. Other instances are not
+ * touched, and what the console is asked for has its bounds.
  */
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -21,6 +21,8 @@ interface Input {
   readonly isForbidden: boolean;
 }
 
+/** Some more than the console gives. */
+const MAX_ANSWER_BYTES = 6 * 1024 * 1024;
 const FUZZED_AGENT = join(import.meta.dirname, "../../fixtures/fuzzed-agent.ts");
 const FORBIDDEN = [
   "ATTACH '@FILE@' AS x",
@@ -89,6 +91,24 @@ const WRITES = [
   "REINDEX",
   "ANALYZE",
 ];
+/** More than the console has time or room for; what is left of an answer is bounded. */
+const HEAVY = [
+  "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+  "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+  "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, randomblob(100000) FROM n",
+  "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT group_concat(hex(randomblob(9999))) FROM n",
+  "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n ORDER BY random()",
+  "SELECT hex(zeroblob(1000000000))",
+  "SELECT zeroblob(2147483647)",
+  "SELECT printf('%.*c', 2000000000, 'x')",
+  "SELECT replace(hex(zeroblob(900000)), '0', hex(zeroblob(900000)))",
+  `SELECT ${"(".repeat(900)}1${")".repeat(900)}`,
+  `SELECT ${"1+".repeat(5000)}1`,
+  `SELECT 1 ${"UNION ALL SELECT 1 ".repeat(400)}`,
+  `SELECT 'x' LIKE '${"%x".repeat(5000)}'`,
+  `SELECT ${Array.from({ length: 1900 }, (_, i) => `'${"y".repeat(400)}' AS c${i}`).join(",")}`,
+  `SELECT json('${"[".repeat(5000)}')`,
+];
 const READS = [
   "SELECT 1",
   "SELECT * FROM note",
@@ -154,6 +174,8 @@ export const agentSqlTarget = defineTarget<Input>({
   generate(random) {
     const way = chance(random, 0.02) ? "console" : "agent";
     const instance = `fuzzed-${upTo(random, 4)}`;
+    if (way === "console" && chance(random, 0.15))
+      return { way, instance, sql: pick(random, HEAVY), isForbidden: false };
     if (chance(random, 0.5)) {
       const sql = disguise(
         random,
@@ -210,6 +232,8 @@ async function open(): Promise<Arena<Input>> {
               sql: text,
             });
       const code = (body as { errors: { code: number }[] }).errors[0]?.code;
+      // Rows and bytes of an answer are bounded, whatever is asked for.
+      if (JSON.stringify(body).length > MAX_ANSWER_BYTES) throw new Error("an answer without a bound");
       if (isForbidden && status === 200) throw new Error(`carried out: ${JSON.stringify(body)}`);
       // What an agent's own code does not catch is its failure.
       if (status !== 200 && code !== (way === "agent" ? 3007 : 3011))

@@ -82,7 +82,7 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   "max-attempts": ["1", "2", "5", "6", "0", "x"],
   "retry-delay": ["0", "1", "x", "-1", "99999999"],
   backoff: ["constant", "linear", "exponential", "EXPONENTIAL", "__proto__", ""],
-  "byok-alias": ["default", "nope", "__proto__", ""],
+  "byok-alias": ["nope", "default", "__proto__", ""],
   authorization: [`Bearer ${CREDENTIAL}`, "Bearer", CREDENTIAL, "Basic ::"],
   step: ["1", "x"],
   ["__proto__"]: ["x"],
@@ -115,13 +115,13 @@ const OTHER_HEADERS: readonly (readonly [string, string])[] = [
   ["if-none-match", "*"],
 ];
 const BODIES = [
+  '{"model":"echo","messages":[{"role":"user","content":"x"}]}',
   "",
   "{}",
   "[]",
   "null",
   "{",
   "0",
-  '{"model":"echo","messages":[{"role":"user","content":"x"}]}',
   '{"model":"echo","model":"other","messages":[]}',
   '{"model":"echo","stream":true,"messages":[{"role":"user","content":"x y z"}]}',
   '{"model":{},"messages":{}}',
@@ -143,8 +143,8 @@ export const gatewayRequestsTarget = defineTarget<Input>({
   width: 8,
   generate(random) {
     const isUniversal = chance(random, 0.45);
-    const path = pick(random, isUniversal ? UNIVERSAL : PATHS);
-    const body = isUniversal && chance(random, 0.85) ? universalBody(random) : pick(random, BODIES);
+    const path = mostly(random, isUniversal ? UNIVERSAL : PATHS);
+    const body = isUniversal && chance(random, 0.85) ? universalBody(random) : mostly(random, BODIES);
     return {
       method: chance(random, 0.85)
         ? "POST"
@@ -157,6 +157,11 @@ export const gatewayRequestsTarget = defineTarget<Input>({
   open,
 });
 
+/** The first one, which is right, or any. */
+function mostly<T>(random: Random, values: readonly T[]): T {
+  return chance(random, 0.7) ? (values[0] as T) : pick(random, values);
+}
+
 function headers(random: Random): [string, string][] {
   const given: [string, string][] = chance(random, 0.9) ? [["content-type", "application/json"]] : [];
   given.push(...repeat(random, 3, () => option(random)));
@@ -167,7 +172,7 @@ function headers(random: Random): [string, string][] {
 
 function option(random: Random): [string, string] {
   const name = pick(random, Object.keys(OPTIONS));
-  const value = pick(random, OPTIONS[name] ?? [""]);
+  const value = mostly(random, OPTIONS[name] ?? [""]);
   return [`${pick(random, ["gw", "cf"])}-aig-${name}`, value];
 }
 
@@ -185,12 +190,12 @@ function universalBody(random: Random): string {
 
 function step(random: Random): string {
   const members = [
-    `"provider":${pick(random, ['"echo"', '"echo"', '"echo"', '"closed"', '"__proto__"', "1", "null", '"ECHO"'])}`,
-    `"endpoint":${pick(random, ['"chat/completions"', '"chat/completions"', '"/x"', '"../x"', '"%2e%2e/x"', '"x#y"', '"é"', "[]", '"x y"', `"x?key=${CREDENTIAL}"`])}`,
+    `"provider":${mostly(random, ['"echo"', '"echo"', '"echo"', '"closed"', '"__proto__"', "1", "null", '"ECHO"'])}`,
+    `"endpoint":${mostly(random, ['"chat/completions"', '"chat/completions"', '"/x"', '"../x"', '"%2e%2e/x"', '"x#y"', '"é"', "[]", '"x y"', `"x?key=${CREDENTIAL}"`])}`,
   ];
   if (chance(random, 0.8))
     members.push(
-      `"query":${pick(random, ['{"model":"echo","messages":[{"role":"user","content":"x"}]}', '{"model":"echo","stream":true,"messages":[]}', "[]", "null", '"x"', '{"__proto__":{"polluted":1}}', `${"[".repeat(9000)}${"]".repeat(9000)}`])}`,
+      `"query":${mostly(random, ['{"model":"echo","messages":[{"role":"user","content":"x"}]}', '{"model":"echo","stream":true,"messages":[]}', "[]", "null", '"x"', '{"__proto__":{"polluted":1}}', `${"[".repeat(9000)}${"]".repeat(9000)}`])}`,
     );
   if (chance(random, 0.6)) {
     const given = [
@@ -215,7 +220,7 @@ function step(random: Random): string {
   }
   if (chance(random, 0.3))
     members.push(
-      `"config":${pick(random, ['{"maxAttempts":2,"retryDelay":1}', '{"requestTimeout":"x"}', "[]", '{"maxAttempts":{}}', '{"backoff":"__proto__"}', '{"__proto__":{"maxAttempts":5}}', "1"])}`,
+      `"config":${mostly(random, ['{"maxAttempts":2,"retryDelay":1}', '{"requestTimeout":"x"}', "[]", '{"maxAttempts":{}}', '{"backoff":"__proto__"}', '{"__proto__":{"maxAttempts":5}}', "1"])}`,
     );
   if (chance(random, 0.05)) members.push(members[upTo(random, members.length)] ?? "");
   return `{${members.join(",")}}`;

@@ -1,5 +1,8 @@
 /** Genuine senders of every built-in source: what they post and how they sign it, made with node:crypto alone. Bodies are latin1 text. */
-import { createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto";
+import type { ConfigFileInput } from "../../../packages/signalbox/src/config/index.ts";
+import { createHash, createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto";
+
+type WebhookSourceInput = NonNullable<NonNullable<ConfigFileInput["webhooks"]>["sources"]>[string];
 
 /** The server's clock stands still, so that a kept case stays what it was. */
 export const NOW = 1_800_000_000_000;
@@ -15,6 +18,8 @@ export interface Post {
 
 export interface Sender {
   readonly source: string;
+  /** Its entry in the configuration, unless it is there without one. */
+  readonly config?: WebhookSourceInput;
   readonly secrets: Readonly<Record<string, string>>;
   /** Headers that the signature covers, or that carry it. */
   readonly covered: readonly string[];
@@ -23,6 +28,8 @@ export interface Sender {
   readonly signsTime: boolean;
   /** A body the source takes, about one entity. */
   body(serial: number): string;
+  /** What the sender adds to the address. */
+  query?(body: string): string;
   headers(body: string, atMs: number, path: string): Record<string, string>;
   /** True when a changed header or body still says the same to the scheme, as its rules have it. */
   saysTheSame(original: Post, changed: Post): boolean;
@@ -81,10 +88,11 @@ function bodySigner({
   };
 }
 
-function standardSigner(source: string, prefix: string): Sender {
+function standardSigner(source: string, prefix: string, config?: WebhookSourceInput): Sender {
   const name = `${prefix}-signature`;
   return {
     source,
+    ...(config === undefined ? {} : { config }),
     secrets: { [`${source.toUpperCase()}_WEBHOOK_SECRET`]: `whsec_${STANDARD_KEY}` },
     covered: [`${prefix}-id`, `${prefix}-timestamp`, name],
     signsBody: true,
@@ -141,7 +149,62 @@ function formFields(body: string): string | null {
   }
 }
 
-export const SENDERS: readonly Sender[] = [
+const jsonHash = (body: string) => createHash("sha256").update(Buffer.from(body, "latin1")).digest("hex");
+
+/** Sources of the configuration: what the built-in ones do under another name or setting. */
+const CONFIGURED: readonly Sender[] = [
+  {
+    // The older header is taken where the newer one is missing.
+    ...bodySigner({
+      source: "hubbed",
+      header: "x-hub-signature-256",
+      value: (body) => `sha256=${hmac("sha256", SECRET, body, "hex")}`,
+      body: plainBody,
+    }),
+    config: { scheme: "generic" },
+  },
+  {
+    source: "timed",
+    config: { scheme: "generic", timestamped: true },
+    secrets: { TIMED_WEBHOOK_SECRET: SECRET },
+    covered: ["x-signature", "x-timestamp", "x-event-id"],
+    signsBody: true,
+    signsUrl: false,
+    signsTime: true,
+    body: plainBody,
+    headers(body, atMs) {
+      const id = `event-${hmac("sha256", "id", body, "hex").slice(0, 12)}`;
+      return {
+        "x-timestamp": seconds(atMs),
+        "x-event-id": id,
+        "x-signature": `sha256=${hmac("sha256", SECRET, `${seconds(atMs)}.${id}.${body}`, "hex")}`,
+      };
+    },
+    saysTheSame: isTrimmedEqual,
+  },
+  {
+    ...standardSigner("labsigned", "webhook", { scheme: "gitlab" }),
+    body: (serial) =>
+      `{"object_kind":"push","project":{"path_with_namespace":"g/p${serial % 9}"},"n":${serial}}`,
+  },
+  {
+    source: "twiliojson",
+    config: { scheme: "twilio" },
+    secrets: { TWILIOJSON_WEBHOOK_SECRET: SECRET },
+    covered: ["x-twilio-signature"],
+    signsBody: true,
+    signsUrl: true,
+    signsTime: false,
+    body: (serial) => `{"AccountSid":"AC${serial % 9}","MessageSid":"SM${serial}","Body":"Z\xc3\xbcrich"}`,
+    query: (body) => `bodySHA256=${jsonHash(body)}`,
+    headers: (_body, _atMs, path) => ({
+      "x-twilio-signature": createHmac("sha1", SECRET).update(`http://${HOST}${path}`).digest("base64"),
+    }),
+    saysTheSame: isTrimmedEqual,
+  },
+];
+
+const BUILT_IN: readonly Sender[] = [
   bodySigner({
     source: "generic",
     variable: "WEBHOOK_SECRET",
@@ -273,3 +336,5 @@ export const SENDERS: readonly Sender[] = [
     },
   },
 ];
+
+export const SENDERS: readonly Sender[] = [...BUILT_IN, ...CONFIGURED];

@@ -81,7 +81,9 @@ export const webhookSignaturesTarget = defineTarget<Input>({
   open,
 });
 
-function post(sender: Sender, path: string, body: string, atMs: number): Post {
+function post(sender: Sender, address: string, body: string, atMs: number): Post {
+  const query = sender.query?.(body);
+  const path = query === undefined ? address : `${address}?${query}`;
   return { path, body, headers: { "content-type": "application/json", ...sender.headers(body, atMs, path) } };
 }
 
@@ -131,7 +133,17 @@ function changedHeader(random: Random, value: string): string {
 
 async function open(): Promise<Arena<Input>> {
   const environment = Object.assign({}, ...SENDERS.map(({ secrets }) => secrets)) as Record<string, string>;
-  const server = await startTestServer({ environment, clock: { now: () => NOW } });
+  const server = await startTestServer({
+    environment,
+    clock: { now: () => NOW },
+    file: {
+      webhooks: {
+        sources: Object.fromEntries(
+          SENDERS.flatMap(({ source, config }) => (config === undefined ? [] : [[source, config]])),
+        ),
+      },
+    },
+  });
   return {
     async attempt(input) {
       const { status, text } = await send(server.url, input);

@@ -1,14 +1,14 @@
 /**
  * Frames, right and wrong, on sockets that were accepted and on sockets that were refused. Whatever one client sends, the process stays,
  * a bystander's connection goes on working, the server's own frames are well-formed, and a frame that breaks the protocol ends its
- * connection with a close code.
+ * connection with a close code, as does the end of the credential that it was opened with.
  */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { RawClient, TEST_AGENTS } from "../../support/agents.ts";
 import { pick, type Random } from "../../support/ledger/random.ts";
 import { ROOT_TOKEN } from "../../support/test-server.ts";
-import { startAttackedServer } from "../support/attacked-server.ts";
+import { type AttackedServer, startAttackedServer } from "../support/attacked-server.ts";
 import { chance, cutAt, mutate, randomBytes, repeat, splits, upTo } from "./bytes.ts";
 import { type Arena, defineTarget } from "./fuzz-target.ts";
 
@@ -21,9 +21,10 @@ interface Input {
   readonly isCut: boolean;
 }
 
-/** Where a client may connect; only the first is accepted. */
+/** Where a client may connect; only the first two are accepted, and the second one's token is revoked while the frames arrive. */
 const PLACES = {
   accepted: { path: "/agents/counter/fuzzed", token: ROOT_TOKEN },
+  revoked: { path: "/agents/counter/fuzzed", token: "made for it" },
   "no token": { path: "/agents/counter/fuzzed", token: null },
   "wrong token": { path: "/agents/counter/fuzzed", token: "sbx_nonsense" },
   "unknown agent": { path: "/agents/nope/fuzzed", token: ROOT_TOKEN },
@@ -160,7 +161,7 @@ async function open(): Promise<Arena<Input>> {
   await bystander.greeted();
   let calls = 0;
   return {
-    attempt: (input) => exchange(server.port, input),
+    attempt: (input) => exchange(server, input),
     async check() {
       await server.check();
       const answer = (await bystander.call("increment", 1)) as { success: boolean; result: number };
@@ -174,8 +175,13 @@ async function open(): Promise<Arena<Input>> {
   };
 }
 
-async function exchange(port: number, { place, frames, splits, isViolation, isCut }: Input): Promise<void> {
-  const { path, token } = PLACES[place];
+async function exchange(
+  { url, port }: AttackedServer,
+  { place, frames, splits, isViolation, isCut }: Input,
+): Promise<void> {
+  const { path } = PLACES[place];
+  const temporary = place === "revoked" ? await makeToken(url) : null;
+  const token = temporary?.token ?? PLACES[place].token;
   const socket = connect(port, "127.0.0.1").setNoDelay();
   let received = "";
   let isReset = false;
@@ -190,16 +196,22 @@ async function exchange(port: number, { place, frames, splits, isViolation, isCu
       `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${credential}\r\n`,
   );
   // Frames may come before the answer to the handshake has arrived, as a client in a hurry sends them.
-  for (const part of cutAt(frames, splits)) {
+  let revocation = Promise.resolve();
+  for (const [i, part] of cutAt(frames, splits).entries()) {
+    if (i === 1 && temporary !== null) revocation = temporary.revoke();
     if (socket.writable) socket.write(Buffer.from(part));
     await new Promise((resolve) => setImmediate(resolve));
   }
+  if (splits.length === 0 && temporary !== null) revocation = temporary.revoke();
+  await revocation;
   if (isCut) {
     socket.destroy();
     await closed;
     return;
   }
-  if (!isViolation) socket.end();
+  // The server has to close after a violation, and when the credential has ended.
+  const mustClose = isViolation || temporary !== null;
+  if (!mustClose) socket.end();
   const timer = setTimeout(() => socket.destroy(), CLOSE_MS);
   await closed;
   clearTimeout(timer);
@@ -209,7 +221,28 @@ async function exchange(port: number, { place, frames, splits, isViolation, isCu
     return;
   }
   const codes = readCloseCodes(received.slice(headEnd + 4));
-  if (isViolation && !isReset && codes.length === 0) throw new Error(`${place}: closed without a code`);
+  if (mustClose && !isReset && codes.length === 0) throw new Error(`${place}: closed without a code`);
+}
+
+interface TemporaryToken {
+  readonly token: string;
+  revoke(): Promise<void>;
+}
+
+async function makeToken(url: string): Promise<TemporaryToken> {
+  const path = `${url}/accounts/default/tokens`;
+  const headers = { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" };
+  const body = JSON.stringify({ name: "temporary", permissions: ["agents.edit"] });
+  const response = await fetch(path, { method: "POST", headers, body });
+  const { result } = (await response.json()) as { result: { id: string; token: string } };
+  return {
+    token: result.token,
+    async revoke() {
+      const answer = await fetch(`${path}/${result.id}`, { method: "DELETE", headers });
+      if (answer.status !== 200) throw new Error(`revoking was answered ${answer.status}`);
+      await answer.arrayBuffer();
+    },
+  };
 }
 
 /** Reads the server's frames, which must be whole, unmasked and without reserved bits; returns the codes of close frames. */

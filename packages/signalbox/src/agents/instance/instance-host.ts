@@ -80,6 +80,16 @@ export function createHost(instance: Instance, parts: HostParts): AgentHost {
   };
 }
 
+/** The hook throws to refuse a state. A client that is refused is no failure of the agent's, to be logged and handed to `onError`. */
+function validateForClient(instance: Instance, next: unknown, source: Connection): void {
+  try {
+    instance.parts.agent.validateStateChange(next, source);
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new SignalboxError("invalid_request", { message, cause });
+  }
+}
+
 /** Validates, stores, announces, in this order; `source` does not get its own change back. */
 export function writeState(
   instance: Instance,
@@ -88,7 +98,8 @@ export function writeState(
   source: Connection | "server",
 ): void {
   const { agent } = instance.parts;
-  agent.validateStateChange(next, source);
+  if (source === "server") agent.validateStateChange(next, source);
+  else validateForClient(instance, next, source);
   const json = state.set(next);
   const frame = `{"type":"cf_agent_state","state":${json}}`;
   instance.group.broadcast(frame, source === "server" ? [] : [source.id]);
