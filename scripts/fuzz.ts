@@ -4,7 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { keepCase, readCases } from "../test/hostile/fuzz/cases.ts";
-import { attemptAlone, fuzz } from "../test/hostile/fuzz/run-fuzz.ts";
+import { attemptEach, fuzz } from "../test/hostile/fuzz/run-fuzz.ts";
 import { FUZZ_TARGETS } from "../test/hostile/fuzz/targets.ts";
 
 const USAGE = "usage: npm run fuzz -- <target> --minutes <n> [--seed <s>]";
@@ -25,12 +25,10 @@ async function main(): Promise<number> {
     return 2;
   }
   console.log(`${target.name}: seed ${seed}, ${minutes} min`);
-  for (const { file, input } of readCases(target.name)) {
-    const find = await attemptAlone(target, input);
-    if (find !== null) {
-      console.error(`the kept case ${file} fails: ${find.problem}`);
-      return 1;
-    }
+  const [broken] = await attemptEach(target, readCases(target.name));
+  if (broken !== undefined) {
+    console.error(`a kept case fails: ${broken}`);
+    return 1;
   }
   const end = performance.now() + minutes * 60_000;
   const { tried, find } = await fuzz(target, seed, () => performance.now() >= end);

@@ -258,7 +258,7 @@ function call(server: TestServer, { method, path, headers: given, body }: Input)
           judge(method, response.statusCode ?? 0, response.headers, text);
           resolve();
         } catch (error) {
-          reject(error as Error);
+          reject(error);
         }
       });
     });

@@ -3,6 +3,7 @@
  * company is tried again alone, on a fresh arena, so that what is reported is one input wherever one is enough.
  */
 import { createRandom } from "../../support/ledger/random.ts";
+import type { KeptCase } from "./cases.ts";
 import type { Arena, FuzzTarget } from "./fuzz-target.ts";
 
 export interface Find {
@@ -43,10 +44,25 @@ export async function fuzz(
 }
 
 /** Tries one input on a fresh arena; null when everything holds. */
-export async function attemptAlone(target: FuzzTarget, input: unknown): Promise<Find | null> {
+async function attemptAlone(target: FuzzTarget, input: unknown): Promise<Find | null> {
   const arena = await target.open();
   try {
     return await attemptAll(arena, [input]);
+  } finally {
+    await arena.close();
+  }
+}
+
+/** Tries kept cases one after the other on one arena, which is quicker than a fresh one for each; returns those that break something again. */
+export async function attemptEach(target: FuzzTarget, cases: readonly KeptCase[]): Promise<string[]> {
+  const arena = await target.open();
+  const broken: string[] = [];
+  try {
+    for (const { file, input } of cases) {
+      const find = await attemptAll(arena, [input]);
+      if (find !== null) broken.push(`${file}: ${find.problem}`);
+    }
+    return broken;
   } finally {
     await arena.close();
   }

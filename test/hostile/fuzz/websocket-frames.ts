@@ -185,9 +185,14 @@ async function exchange(
   const socket = connect(port, "127.0.0.1").setNoDelay();
   let received = "";
   let isReset = false;
+  let isWaiting = false;
   socket.setEncoding("latin1");
   socket.on("error", () => (isReset = true));
-  socket.on("data", (chunk: string) => (received += chunk));
+  socket.on("data", (chunk: string) => {
+    received += chunk;
+    // A server that has said goodbye waits for the client's; whoever does not answer is let go some seconds later.
+    if (isWaiting && closeCodesIn(received).length > 0) socket.end();
+  });
   await once(socket, "connect");
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   const credential = token === null ? "" : `Authorization: Bearer ${token}\r\n`;
@@ -211,7 +216,8 @@ async function exchange(
   }
   // The server has to close after a violation, and when the credential has ended.
   const mustClose = isViolation || temporary !== null;
-  if (!mustClose) socket.end();
+  isWaiting = true;
+  if (!mustClose || closeCodesIn(received).length > 0) socket.end();
   const timer = setTimeout(() => socket.destroy(), CLOSE_MS);
   await closed;
   clearTimeout(timer);
@@ -220,7 +226,7 @@ async function exchange(
     if (!isReset && headEnd === -1) throw new Error(`${place}: the handshake was not answered`);
     return;
   }
-  const codes = readCloseCodes(received.slice(headEnd + 4));
+  const codes = closeCodesIn(received);
   if (mustClose && !isReset && codes.length === 0) throw new Error(`${place}: closed without a code`);
 }
 
@@ -243,6 +249,14 @@ async function makeToken(url: string): Promise<TemporaryToken> {
       await answer.arrayBuffer();
     },
   };
+}
+
+/** The codes of close frames behind the answer to the handshake. */
+function closeCodesIn(received: string): number[] {
+  const headEnd = received.indexOf("\r\n\r\n");
+  return headEnd === -1 || !received.startsWith("HTTP/1.1 101 ")
+    ? []
+    : readCloseCodes(received.slice(headEnd + 4));
 }
 
 /** Reads the server's frames, which must be whole, unmasked and without reserved bits; returns the codes of close frames. */

@@ -74,15 +74,33 @@ export function toJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
   } catch (error) {
-    let hasBigint = false;
-    const json = JSON.stringify(value, (_key, part: unknown) => {
+    if (error instanceof RangeError) throw unwritable(error);
+    return withLargeIntegers(value, error);
+  }
+}
+
+function withLargeIntegers(value: unknown, cause: unknown): string | undefined {
+  let hasBigint = false;
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(value, (_key, part: unknown) => {
       if (typeof part !== "bigint") return part;
       hasBigint = true;
       return String(part);
     });
-    if (!hasBigint) throw error;
-    return json;
+  } catch (error) {
+    throw error instanceof RangeError ? unwritable(error) : error;
   }
+  if (!hasBigint) throw cause;
+  return json;
+}
+
+/** Callers choose what a method may pass on to its result, so this is told to them and is no failure to be logged. */
+function unwritable(cause: RangeError): SignalboxError {
+  return new SignalboxError("agent_failed", {
+    message: "The result is nested too deeply, or too long, to be written as JSON",
+    cause,
+  });
 }
 
 /** What a caller may know of an error thrown by an agent's code: its message, never its stack. */
