@@ -3,6 +3,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "The process is killed": [
     "test/faults/agents-kill.test.ts › a hundred kills under load lose nothing that was told and leave nothing half done",
     "test/faults/webhooks-kill.test.ts › kill -9 at full speed loses no acknowledged delivery and runs none twice",
+    "test/faults/mixed-kill.test.ts › keeps every promise over ten kills at random moments in the middle of everything",
   ],
   "The power fails": [
     "test/faults/agents-power-cut.test.ts › everything that was told is there afterwards, and nothing is half done",
@@ -29,8 +30,14 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "The server's own code lets an exception escape": [
     "test/faults/uncaught-errors.test.ts › stops in order, and not with success, when its own code was interrupted",
   ],
-  "The log is no longer read": [
+  "The log cannot be written": [
     "test/faults/uncaught-errors.test.ts › goes on when nobody reads its log any more",
+    "test/faults/lost-log.test.ts › serves, and ends in order, when not one line can be written",
+    "test/faults/lost-log.test.ts › serves while the disk of its log is full, and writes lines again when there is room",
+  ],
+  "The process is killed in the middle of migrations": [
+    "test/faults/migrations-killed.test.ts › starts from the beginning on SQLite, after whichever statement it was killed",
+    "test/faults/migrations-killed.test.ts › starts from the beginning on PostgreSQL, too",
   ],
   "A second process is started": [
     "test/faults/refused-process.test.ts › is refused the data folder of another one, whose files stay as they are",
@@ -216,6 +223,19 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "PostgreSQL stays away after such a break": [
     "packages/signalbox/src/storage/contract/postgres-database.test.ts › says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none",
   ],
+  "PostgreSQL hangs": [
+    "test/faults/postgres-hangs.test.ts › refuses what needs a server that hangs, answers calls meanwhile, and goes on when it does",
+    "test/faults/postgres-hangs.test.ts › ends with 1 when a write took place whose outcome it had called unknown, and has the write when it is back",
+    "packages/signalbox/src/storage/contract/postgres-limits.test.ts › lets nobody wait for a server that hangs, and goes on when it does",
+  ],
+  "PostgreSQL is not there at the start": [
+    "test/faults/postgres-hangs.test.ts › waits at its start for a server that is not there yet, and says so in one line",
+    "packages/signalbox/src/storage/contract/postgres-database.test.ts › says in one line that the server cannot be reached, after it has waited for it",
+  ],
+  "PostgreSQL has no connection or no room left": [
+    "packages/signalbox/src/storage/contract/postgres-limits.test.ts › says that the server has no connection left, and goes on when it has",
+    "packages/signalbox/src/storage/contract/postgres-limits.test.ts › says that the server's disk is full, and goes on when it has room",
+  ],
   "Another process took the database over": [
     "packages/signalbox/src/storage/contract/postgres-database.test.ts › writes nothing more, and says so, once another process has had the database",
     "packages/signalbox/src/storage/contract/postgres-database.test.ts › does not come back to a database that another process took while its session was lost",
@@ -223,6 +243,11 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "The disk is full": [
     "test/faults/full-disk.test.ts › refuses writes in words, answers calls, says what is wrong, and goes on by itself when there is room",
     "packages/signalbox/src/storage/sqlite/call-log/sqlite-call-log.test.ts › keeps as many rows as the queue takes while it cannot write, counts the others, and reports it once",
+    "test/faults/full-journal.test.ts › answers senders in time whose deliveries wait for room, and keeps each of them once when there is room",
+    "test/faults/full-disk.test.ts › shows everything there is on a full disk, instances that sleep included, and computes next to nothing",
+  ],
+  "A new instance does not fit": [
+    "test/faults/full-disk.test.ts › makes a new instance whole or not at all, however little room is left",
   ],
   "There is room again": [
     "test/faults/full-disk.test.ts › refuses writes in words, answers calls, says what is wrong, and goes on by itself when there is room",
