@@ -64,3 +64,9 @@ describe("kebabCase", () => {
     expect(kebabCase(name)).toBe(kebab);
   });
 });
+
+it("takes a frame with blanks before it, as JSON does", () => {
+  const call = { type: "rpc", id: "1", method: "read", args: [] };
+  expect(parseClientFrame(` \r\n\t${JSON.stringify(call)}`)).toEqual(call);
+  expect(parseClientFrame(`\u00a0${JSON.stringify(call)}`)).toBeNull();
+});
