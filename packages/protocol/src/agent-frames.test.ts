@@ -42,7 +42,6 @@ describe("parseClientFrame", () => {
       '{"type":"rpc","id":"1","method":"m","args":{}}',
       '{"type":"cf_agent_state"}',
       '{"type":"other","state":1}',
-      ' {"type":"cf_agent_state","state":1}',
     ]) {
       expect(parseClientFrame(text)).toBeNull();
     }
