@@ -283,8 +283,9 @@ function readCloseCodes(text: string): number[] {
     // The end of a connection may cut a frame off.
     if (start + length > bytes.length) return codes;
     if ((first & 0x0f) === 8) {
-      if (length < 2) throw new Error("the server closed without a code");
-      codes.push(bytes.readUInt16BE(start));
+      if (length === 1) throw new Error("the server closed with half a code");
+      // A client's close frame without a code is answered in kind; 1005 stands for that.
+      codes.push(length === 0 ? 1005 : bytes.readUInt16BE(start));
     }
     at = start + length;
   }
