@@ -42,7 +42,6 @@ describe("parseClientFrame", () => {
       '{"type":"rpc","id":"1","method":"m","args":{}}',
       '{"type":"cf_agent_state"}',
       '{"type":"other","state":1}',
-      ' {"type":"cf_agent_state","state":1}',
     ]) {
       expect(parseClientFrame(text)).toBeNull();
     }
@@ -63,4 +62,10 @@ describe("kebabCase", () => {
   ])("turns %s into %s", (name, kebab) => {
     expect(kebabCase(name)).toBe(kebab);
   });
+});
+
+it("takes a frame with blanks before it, as JSON does", () => {
+  const call = { type: "rpc", id: "1", method: "read", args: [] };
+  expect(parseClientFrame(` \r\n\t${JSON.stringify(call)}`)).toEqual(call);
+  expect(parseClientFrame(`\u00a0${JSON.stringify(call)}`)).toBeNull();
 });

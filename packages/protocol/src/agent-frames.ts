@@ -45,10 +45,13 @@ export type RpcResponseFrame =
 
 export type ServerFrame = IdentityFrame | StateFrame | StateErrorFrame | RpcResponseFrame;
 
+/** Blanks that JSON allows before an object. */
+const INDENTED_OBJECT = /^[ \t\r\n]+\{/;
+
 /** The client frame in a text, or null when the text is something else. */
 export function parseClientFrame(text: string): ClientFrame | null {
   // Most of what is not a frame is not even an object; that is cheaper to see than to parse.
-  if (text.charCodeAt(0) !== 0x7b) return null;
+  if (text.charCodeAt(0) !== 0x7b && !INDENTED_OBJECT.test(text)) return null;
   let value: unknown;
   try {
     value = JSON.parse(text);

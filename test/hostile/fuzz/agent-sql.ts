@@ -106,7 +106,7 @@ const HEAVY = [
   `SELECT ${"1+".repeat(5000)}1`,
   `SELECT 1 ${"UNION ALL SELECT 1 ".repeat(400)}`,
   `SELECT 'x' LIKE '${"%x".repeat(5000)}'`,
-  `SELECT ${Array.from({ length: 1900 }, (_, i) => `'${"y".repeat(400)}' AS c${i}`).join(",")}`,
+  `SELECT ${Array.from({ length: 1900 }, (_, i) => `'${"y".repeat(40)}' AS c${i}`).join(",")}`,
   `SELECT json('${"[".repeat(5000)}')`,
 ];
 const READS = [

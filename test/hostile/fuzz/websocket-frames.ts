@@ -191,7 +191,7 @@ async function exchange(
   socket.on("data", (chunk: string) => {
     received += chunk;
     // A server that has said goodbye waits for the client's; whoever does not answer is let go some seconds later.
-    if (isWaiting && closeCodesIn(received).length > 0) socket.end();
+    if (isWaiting && hasClosed(received)) socket.end();
   });
   await once(socket, "connect");
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
@@ -201,14 +201,13 @@ async function exchange(
       `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${credential}\r\n`,
   );
   // Frames may come before the answer to the handshake has arrived, as a client in a hurry sends them.
-  let revocation = Promise.resolve();
+  let revocation: Promise<void> | undefined;
   for (const [i, part] of cutAt(frames, splits).entries()) {
-    if (i === 1 && temporary !== null) revocation = temporary.revoke();
+    if (i === 1) revocation = temporary?.revoke();
     if (socket.writable) socket.write(Buffer.from(part));
     await new Promise((resolve) => setImmediate(resolve));
   }
-  if (splits.length === 0 && temporary !== null) revocation = temporary.revoke();
-  await revocation;
+  await (revocation ?? temporary?.revoke());
   if (isCut) {
     socket.destroy();
     await closed;
@@ -217,7 +216,7 @@ async function exchange(
   // The server has to close after a violation, and when the credential has ended.
   const mustClose = isViolation || temporary !== null;
   isWaiting = true;
-  if (!mustClose || closeCodesIn(received).length > 0) socket.end();
+  if (!mustClose || hasClosed(received)) socket.end();
   const timer = setTimeout(() => socket.destroy(), CLOSE_MS);
   await closed;
   clearTimeout(timer);
@@ -259,6 +258,15 @@ function closeCodesIn(received: string): number[] {
     : readCloseCodes(received.slice(headEnd + 4));
 }
 
+/** Whether the server has said goodbye, or something that will be judged at the end. */
+function hasClosed(received: string): boolean {
+  try {
+    return closeCodesIn(received).length > 0;
+  } catch {
+    return true;
+  }
+}
+
 /** Reads the server's frames, which must be whole, unmasked and without reserved bits; returns the codes of close frames. */
 function readCloseCodes(text: string): number[] {
   const bytes = Buffer.from(text, "latin1");
@@ -275,8 +283,9 @@ function readCloseCodes(text: string): number[] {
     // The end of a connection may cut a frame off.
     if (start + length > bytes.length) return codes;
     if ((first & 0x0f) === 8) {
-      if (length < 2) throw new Error("the server closed without a code");
-      codes.push(bytes.readUInt16BE(start));
+      if (length === 1) throw new Error("the server closed with half a code");
+      // A client's close frame without a code is answered in kind; 1005 stands for that.
+      codes.push(length === 0 ? 1005 : bytes.readUInt16BE(start));
     }
     at = start + length;
   }
