@@ -85,6 +85,7 @@ function validateForClient(instance: Instance, next: unknown, source: Connection
   try {
     instance.parts.agent.validateStateChange(next, source);
   } catch (cause) {
+    if (cause instanceof SignalboxError) throw cause;
     const message = cause instanceof Error ? cause.message : String(cause);
     throw new SignalboxError("invalid_request", { message, cause });
   }
