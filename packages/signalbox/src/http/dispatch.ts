@@ -17,6 +17,7 @@ import {
   sendError,
   toSignalboxError,
 } from "./render-error.ts";
+import { MAX_UNANSWERED, pipelineOf } from "./pipeline.ts";
 import { RequestContext } from "./request-context.ts";
 import { settleHost } from "./request-host.ts";
 import { decodeSegment, splitTarget } from "./request-target.ts";
@@ -41,6 +42,7 @@ export class Dispatcher {
       // The parser lets through only methods it knows, so the label has few values.
       metrics.requests.observe(area, this.req.method ?? "", this.statusCode, seconds);
       this.tracking.release();
+      this.tracking.pipeline.unanswered -= 1;
     };
     for (const area of areas) {
       for (const segment of area.segments) {
@@ -52,10 +54,8 @@ export class Dispatcher {
 
   readonly request = (request: IncomingMessage, response: TrackedResponse): void => {
     const id = this.requestId(request);
-    const tracking = new Tracking(id, this.#listener);
-    response.tracking = tracking;
-    // `close` and not `finish`: a client that left early is counted too. One shared listener, no closure per request.
-    response.on("close", this.#measure);
+    const tracking = this.#track(id, request, response);
+    if (tracking === null) return;
     let area: Area | undefined;
     try {
       if (request.httpVersionMajor < 1) {
@@ -79,13 +79,27 @@ export class Dispatcher {
   /** Answers a request with an error before any area has seen it; its body is not read. */
   refuse(request: IncomingMessage, response: TrackedResponse, error: SignalboxError): void {
     const id = this.requestId(request);
-    const tracking = new Tracking(id, this.#listener);
+    const tracking = this.#track(id, request, response);
+    if (tracking === null) return;
     // Whichever area the path belongs to.
     tracking.isForeign = true;
-    response.tracking = tracking;
-    response.on("close", this.#measure);
     response.shouldKeepAlive = false;
     this.#fail(response, undefined, id, error);
+  }
+
+  /** Null when the client has been sending requests without reading their answers: then its connection is cut. */
+  #track(id: string, request: IncomingMessage, response: TrackedResponse): Tracking | null {
+    const pipeline = pipelineOf(request.socket);
+    if (pipeline.unanswered >= MAX_UNANSWERED) {
+      request.socket.destroy();
+      return null;
+    }
+    pipeline.unanswered += 1;
+    const tracking = new Tracking(id, this.#listener, pipeline);
+    response.tracking = tracking;
+    // `close` and not `finish`: a client that left early is counted too. One shared listener, no closure per request.
+    response.on("close", this.#measure);
+    return tracking;
   }
 
   readonly upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {

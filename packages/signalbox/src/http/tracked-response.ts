@@ -12,6 +12,7 @@ import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import { ServerResponse } from "../core/node-http.ts";
 import { INERT_HEADER_LIST, INERT_HEADERS } from "./foreign-answer.ts";
 import { HeldMemory } from "./held-memory.ts";
+import type { Pipeline } from "./pipeline.ts";
 import type { TrackedRequest } from "./tracked-request.ts";
 
 type HeaderList = OutgoingHttpHeaders | OutgoingHttpHeader[];
@@ -26,14 +27,16 @@ export class Tracking extends HeldMemory {
   readonly requestId: string;
   readonly startedAt = performance.now();
   readonly listener: ListenerState;
+  readonly pipeline: Pipeline;
   area = "none";
   /** The answer's content is not ours: it leaves with `INERT_HEADERS`. */
   isForeign = false;
 
-  constructor(requestId: string, listener: ListenerState) {
+  constructor(requestId: string, listener: ListenerState, pipeline: Pipeline) {
     super();
     this.requestId = requestId;
     this.listener = listener;
+    this.pipeline = pipeline;
   }
 }
 
