@@ -52,6 +52,7 @@ beforeEach(async () => {
           throwNext(feedErrors);
           yield change(position);
         }
+        if (signal.aborted) return;
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       },
     },
