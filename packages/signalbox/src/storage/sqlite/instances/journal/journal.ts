@@ -259,8 +259,8 @@ export class Journal {
     // One that had to grow far beyond its size would hold on to that much of the disk.
     const isReusable = (this.#segment?.length ?? 0) <= 2 * this.#options.segmentBytes;
     if (isFull && canEnd) this.#endSegment(isReusable);
-    this.#segment ??= await this.#whenDiskHasRoom(() => this.#segment ?? this.#nextSegment());
-    return this.#segment;
+    // Kept where it is made, not after the wait: `writeNow` may come in between and would make another one, and of two the older is damage.
+    return this.#segment ?? this.#whenDiskHasRoom(() => (this.#segment ??= this.#nextSegment()));
   }
 
   #nextSegment(): Segment {
