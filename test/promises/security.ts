@@ -96,6 +96,16 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/hosts-and-upgrades.test.ts › and a host that is none of ours is repeated nowhere",
     "test/hostile/hosts-and-upgrades.test.ts › to anything but a WebSocket is ignored, and the request is answered as any other",
   ],
+  "A client that does not read its answers is cut off": [
+    "test/hostile/pipelining.test.ts › end the connection of a client that does not read the answers (%s), and nobody else's",
+    "test/hostile/pipelining.test.ts › are answered one after the other, as many as may be under way",
+  ],
+  "What the listener refuses looks like every other refusal": [
+    "test/hostile/refusals-of-the-listener.test.ts › an expectation that is not met is refused like everything else: %s",
+    "test/hostile/refusals-of-the-listener.test.ts › a request without a host is refused like everything else: %s",
+    "test/hostile/refusals-of-the-listener.test.ts › is refused: %s",
+    "test/hostile/refusals-of-the-listener.test.ts › names the versions there are to a peer of another one",
+  ],
   "A refused WebSocket can send anything": [
     "test/hostile/websocket-bytes.test.ts › may send %s: the process lives and the socket is cut",
     "test/hostile/websocket-bytes.test.ts › may send %s together with its handshake",
@@ -119,6 +129,10 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/strangers-at-the-doors.test.ts › finds no instance that is not there, and makes none",
     "test/hostile/strangers-at-the-doors.test.ts › may wait for one by WebSocket, greeted like any other, and sees its first event",
     "test/hostile/strangers-at-the-doors.test.ts › strangers create what they name at a rate, holders of a token and signed events without one",
+  ],
+  "Agents' SQL cannot take a name of the runtime's": [
+    "packages/signalbox/src/storage/sqlite/instances/statement-guard.test.ts › are not reached by renaming a temporary table either",
+    "test/hostile/fuzzing.test.ts › finds nothing in a short run",
   ],
   "Operators' SQL is bounded": [
     "packages/signalbox/src/agents/management/sql-console.test.ts › run two at a time; eight wait without a copy, and one more is refused with a time to come back",
