@@ -104,3 +104,24 @@ it("100,000 instances are listed and searched page by page", async () => {
   expect(await catalog.list("default", "a", { search: "E-0999", limit: 5000 })).toHaveLength(100);
   expect(await catalog.count("default", "a")).toBe(100_000);
 });
+
+it("an entry that is found has what is on its way to the table", async () => {
+  await catalog.register(ref("x"), 1);
+  await catalog.setDue(ref("x"), 50);
+  catalog.setDueLazily(ref("x"), null);
+  catalog.touch(ref("x"), 9);
+  expect(await catalog.find(ref("x"))).toMatchObject({ nextDueAt: null, lastActiveAt: 9 });
+  const flushed = catalog.flush();
+  expect(await catalog.find(ref("x"))).toMatchObject({ nextDueAt: null, lastActiveAt: 9 });
+  catalog.setDueLazily(ref("x"), 70);
+  expect((await catalog.find(ref("x")))?.nextDueAt).toBe(70);
+  await flushed;
+  expect((await catalog.find(ref("x")))?.nextDueAt).toBe(70);
+  expect(await catalog.find(ref("y"))).toBeUndefined();
+});
+
+it("a due time that comes together with a second listing is kept", async () => {
+  await catalog.register(ref("x"), 1);
+  await Promise.all([catalog.register(ref("x"), 2), catalog.setDue(ref("x"), 30)]);
+  expect(await catalog.nextDueAfter("a", 0)).toBe(30);
+});

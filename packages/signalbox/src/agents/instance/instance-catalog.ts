@@ -50,6 +50,8 @@ export class InstanceCatalog {
   readonly #database: Database;
   readonly #onLazyFailure: (error: unknown) => void;
   #changes = new Map<string, Change>();
+  /** Those that the flush under way writes. */
+  #writing: ReadonlyMap<string, Change> = new Map();
   #flushing: Promise<void> | null = null;
   #next: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -91,11 +93,22 @@ export class InstanceCatalog {
     );
   }
 
+  /** As it will be when everything that changed before the call is written. */
   async find(ref: InstanceRef): Promise<CatalogEntry | undefined> {
+    const key = keyOf(ref);
+    // Taken before the table is read: a flush may end meanwhile. An instance that believed the table alone would not write a due time that the
+    // table still has, and that a change on its way takes away.
+    const pending = { ...this.#writing.get(key), ...this.#changes.get(key) };
     const row = await this.#database.get<Row>(
       sql`SELECT * FROM agent_instance WHERE account_id = ${ref.account} AND agent = ${ref.agent} AND name = ${ref.name}`,
     );
-    return row === undefined ? undefined : fromRow(row);
+    if (row === undefined) return undefined;
+    const entry = fromRow(row);
+    return {
+      ...entry,
+      lastActiveAt: pending.lastActiveAt ?? entry.lastActiveAt,
+      nextDueAt: pending.nextDueAt === undefined ? entry.nextDueAt : pending.nextDueAt,
+    };
   }
 
   /** An account's instances of an agent, in order of name, after the name `after`; `search` is a part of the name, in any case. */
@@ -181,9 +194,10 @@ export class InstanceCatalog {
 
   #start(): Promise<void> {
     this.#next = null;
+    if (this.#changes.size === 0) return Promise.resolve();
     const changes = [...this.#changes.values()];
+    this.#writing = this.#changes;
     this.#changes = new Map();
-    if (changes.length === 0) return Promise.resolve();
     const flushing = this.#database
       .transaction(async (tx) => {
         for (const change of changes) await apply(tx, change);
@@ -193,7 +207,9 @@ export class InstanceCatalog {
         throw error;
       })
       .finally(() => {
-        if (this.#flushing === flushing) this.#flushing = null;
+        if (this.#flushing !== flushing) return;
+        this.#flushing = null;
+        this.#writing = new Map();
       });
     this.#flushing = flushing;
     return flushing;
@@ -228,12 +244,13 @@ export class InstanceCatalog {
 
 async function apply(tx: Queryable, { ref, createdAt, lastActiveAt, nextDueAt }: Change): Promise<void> {
   if (createdAt !== undefined) {
-    await tx.run(
+    const { changes } = await tx.run(
       sql`INSERT INTO agent_instance (account_id, agent, name, created_at, last_active_at, next_due_at)
           VALUES (${ref.account}, ${ref.agent}, ${ref.name}, ${createdAt}, ${lastActiveAt ?? createdAt}, ${nextDueAt ?? null})
           ON CONFLICT (account_id, agent, name) DO NOTHING`,
     );
-    return;
+    if (changes === 1) return;
+    // It was listed meanwhile; what else has changed counts all the same.
   }
   const settings: SqlQuery[] = [];
   if (lastActiveAt !== undefined) settings.push(sql`last_active_at = ${lastActiveAt}`);
