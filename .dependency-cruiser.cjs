@@ -2,6 +2,20 @@
 const SRC = "^packages/signalbox/src";
 const area = (name) => `${SRC}/${name}/`;
 const AREAS = ["gateway", "agents", "webhooks", "tags"];
+const ENGINES = [
+  "http-server",
+  "relay",
+  "call-log",
+  "instance-store",
+  "turn-runtime",
+  "tag-index",
+  "sqlite-file",
+  "ip-address",
+];
+/** Small engines that the others stand on: an SQLite file with its statements, and what an address may be. */
+const FOUNDATIONS = ["sqlite-file", "ip-address"];
+const FOUNDATION_DOORS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
+const TESTS = "(\\.test|-contract|-model)\\.ts$";
 /** What of http an area may use: types of routes and requests, no machinery. */
 const HTTP_TYPES = `${SRC}/http/(area|route|request-context|render-error|foreign-answer)\\.ts$`;
 
@@ -20,9 +34,10 @@ module.exports = {
   forbidden: [
     {
       name: "no-cycles",
+      comment: "Type-only imports count: two files that need each other's types are one idea.",
       severity: "error",
       from: { pathNot: "\\.test\\.ts$" },
-      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
+      to: { circular: true },
     },
     ...islands,
     {
@@ -32,29 +47,57 @@ module.exports = {
       to: { path: SRC, pathNot: area("core") },
     },
     {
-      name: "ports-know-no-adapter",
+      name: "contracts-are-types-between-areas",
       severity: "error",
-      from: { path: `${SRC}/storage/ports/` },
-      to: { path: SRC, pathNot: [area("core"), `${SRC}/storage/ports/`] },
+      from: { path: area("contracts") },
+      to: { path: SRC, pathNot: [area("core"), area("contracts")] },
+    },
+    ...ENGINES.map((name) => ({
+      name: `engine-${name}-stands-alone`,
+      comment:
+        "An engine knows core, itself and the doors of the foundations; it could be a package of its own.",
+      severity: "error",
+      from: { path: area(`engines/${name}`), pathNot: TESTS },
+      to: {
+        path: SRC,
+        pathNot: [
+          area("core"),
+          area(`engines/${name}`),
+          ...(FOUNDATIONS.includes(name) ? [] : [FOUNDATION_DOORS]),
+        ],
+      },
+    })),
+    {
+      name: "engines-have-one-door",
+      comment: "Everything outside an engine imports its index.ts.",
+      severity: "error",
+      from: { path: `${SRC}/(?!engines/)`, pathNot: TESTS },
+      to: { path: `${SRC}/engines/`, pathNot: `${SRC}/engines/[^/]+/index\\.ts$` },
     },
     {
-      name: "adapters-know-ports-only",
+      name: "database-adapters-know-their-interface",
       severity: "error",
-      from: { path: `${SRC}/storage/(sqlite|postgres)/`, pathNot: "\\.test\\.ts$" },
-      to: { path: SRC, pathNot: [area("core"), `${SRC}/storage/`] },
+      from: { path: `${SRC}/database/`, pathNot: TESTS },
+      to: { path: SRC, pathNot: [area("core"), area("database"), FOUNDATION_DOORS] },
     },
     {
-      name: "adapters-do-not-mix",
+      name: "database-adapters-do-not-mix",
       severity: "error",
-      from: { path: `${SRC}/storage/sqlite/` },
-      to: { path: `${SRC}/storage/postgres/` },
+      from: { path: `${SRC}/database/sqlite/` },
+      to: { path: `${SRC}/database/postgres/` },
     },
     {
-      name: "areas-use-ports",
-      comment: "An area reaches storage through ports; the composition root picks the adapter.",
+      name: "areas-use-the-database-interface",
+      comment: "The composition root picks the adapter.",
       severity: "error",
-      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|http)/`, pathNot: "\\.test\\.ts$" },
-      to: { path: `${SRC}/storage/(sqlite|postgres)/` },
+      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|http)/`, pathNot: TESTS },
+      to: { path: `${SRC}/database/(sqlite|postgres)/` },
+    },
+    {
+      name: "sockets-threads-and-sqlite-in-engines-only",
+      severity: "error",
+      from: { path: `${SRC}/(?!engines/|database/)`, pathNot: TESTS },
+      to: { path: "^(node:)?(net|worker_threads|sqlite)$" },
     },
     {
       name: "areas-use-route-types-of-http",

@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ulid } from "../../packages/signalbox/src/core/ulid.ts";
-import type { CallRecord } from "../../packages/signalbox/src/storage/ports/call-log.ts";
-import { CallWriter } from "../../packages/signalbox/src/storage/sqlite/call-log/call-writer.ts";
-import { SqliteCallLog } from "../../packages/signalbox/src/storage/sqlite/call-log/sqlite-call-log.ts";
+import type { CallRecord } from "../../packages/signalbox/src/engines/call-log/call-log.ts";
+import { CallWriter } from "../../packages/signalbox/src/engines/call-log/call-writer.ts";
+import { SqliteCallLog } from "../../packages/signalbox/src/engines/call-log/sqlite-call-log.ts";
 import type { Contender, Workload } from "../support/workload.ts";
 
 const ROWS_ONLY = "rows without bodies";

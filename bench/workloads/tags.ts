@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseTagFilters, type TagFilter } from "@signalbox/protocol";
 import { systemClock } from "../../packages/signalbox/src/core/clock.ts";
-import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
+import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
 import { AccountNumbers } from "../../packages/signalbox/src/tags/store/account-numbers.ts";
 import { ResourceCache } from "../../packages/signalbox/src/tags/store/resource-cache.ts";
 import { TagReader } from "../../packages/signalbox/src/tags/store/tag-reader.ts";
@@ -138,10 +138,10 @@ async function load(path: string, data: TagData, checkout: string): Promise<void
   const startedAt = performance.now();
   const from = async <T>(file: string) => (await import(join(checkout, "packages/signalbox/src", file))) as T;
   const { SqliteDatabase } = await from<
-    typeof import("../../packages/signalbox/src/storage/sqlite/sqlite-database.ts")
-  >("storage/sqlite/sqlite-database.ts");
+    typeof import("../../packages/signalbox/src/database/sqlite/sqlite-database.ts")
+  >("database/sqlite/sqlite-database.ts");
   const { migrate } =
-    await from<typeof import("../../packages/signalbox/src/storage/migrate.ts")>("storage/migrate.ts");
+    await from<typeof import("../../packages/signalbox/src/database/migrate.ts")>("database/migrate.ts");
   const { TagWriter } =
     await from<typeof import("../../packages/signalbox/src/tags/store/tag-writer.ts")>(
       "tags/store/tag-writer.ts",

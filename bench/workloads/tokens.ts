@@ -6,10 +6,10 @@ import { generateToken } from "../../packages/protocol/src/index.ts";
 import { Accounts, Tokens } from "../../packages/signalbox/src/accounts/index.ts";
 import { hashToken } from "../../packages/signalbox/src/accounts/token-index.ts";
 import { systemClock } from "../../packages/signalbox/src/core/clock.ts";
-import { migrate } from "../../packages/signalbox/src/storage/migrate.ts";
-import { ResourceEvents } from "../../packages/signalbox/src/storage/ports/resource-events.ts";
-import { sql } from "../../packages/signalbox/src/storage/ports/sql.ts";
-import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
+import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
+import { ResourceEvents } from "../../packages/signalbox/src/contracts/resource-events.ts";
+import { sql } from "../../packages/signalbox/src/core/sql.ts";
+import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
 import type { Workload } from "../support/workload.ts";
 
 const TOKEN_COUNT = 100_000;

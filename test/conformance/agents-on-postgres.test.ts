@@ -1,8 +1,8 @@
 /** Agents whose catalog is in PostgreSQL, on a database of the version before instances belonged to accounts. */
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { PostgresDatabase } from "../../packages/signalbox/src/storage/postgres/postgres-database.ts";
-import { sql } from "../../packages/signalbox/src/storage/ports/sql.ts";
+import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";
+import { sql } from "../../packages/signalbox/src/core/sql.ts";
 import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-schema.ts";
 import { openTestPostgres } from "../support/test-postgres.ts";
 import { startTestServer } from "../support/test-server.ts";

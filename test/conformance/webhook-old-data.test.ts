@@ -3,14 +3,14 @@ import { cp, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { migrate } from "../../packages/signalbox/src/storage/migrate.ts";
-import { sql } from "../../packages/signalbox/src/storage/ports/sql.ts";
-import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
+import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
+import { sql } from "../../packages/signalbox/src/core/sql.ts";
+import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
 import { instanceNames } from "../support/instance-names.ts";
 import { startTestServer } from "../support/test-server.ts";
 import { SECRET, sendGithub } from "../support/webhook-sender.ts";
 
-const MIGRATIONS = join(import.meta.dirname, "../../packages/signalbox/src/storage/migrations");
+const MIGRATIONS = join(import.meta.dirname, "../../packages/signalbox/src/database/migrations");
 /** The newest schema of the version before names were claimed by account. */
 const LAST_OLD = 9;
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { CallReader } from "../../packages/signalbox/src/storage/sqlite/call-log/call-reader.ts";
+import { CallReader } from "../../packages/signalbox/src/engines/call-log/call-reader.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 const ROOT_TOKEN = "root-token-of-the-fault-test";

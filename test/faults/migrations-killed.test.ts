@@ -4,11 +4,11 @@ import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { migrate } from "../../packages/signalbox/src/storage/migrate.ts";
-import type { Database } from "../../packages/signalbox/src/storage/ports/database.ts";
-import { rawSql } from "../../packages/signalbox/src/storage/ports/sql.ts";
-import { PostgresDatabase } from "../../packages/signalbox/src/storage/postgres/postgres-database.ts";
-import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
+import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
+import type { Database } from "../../packages/signalbox/src/database/database.ts";
+import { rawSql } from "../../packages/signalbox/src/core/sql.ts";
+import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";
+import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
 import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-schema.ts";
 import { openTestPostgres } from "../support/test-postgres.ts";
 

@@ -83,7 +83,7 @@ it("writes few lines about a flood", async () => {
 it("stops in order, and not with success, when its own code was interrupted", async () => {
   // Loaded into the process from outside, into the folder of our own code as far as a stack can tell.
   const intruder = join(dataDir, "intruder.mjs");
-  const source = join(import.meta.dirname, "../../packages/signalbox/src/agents/turns/mailbox.ts");
+  const source = join(import.meta.dirname, "../../packages/signalbox/src/engines/turn-runtime/mailbox.ts");
   await writeFile(
     intruder,
     `import vm from "node:vm";

@@ -4,7 +4,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/agents-kill.test.ts › a hundred kills under load lose nothing that was told and leave nothing half done",
     "test/faults/webhooks-kill.test.ts › kill -9 at full speed loses no acknowledged delivery and runs none twice",
     "test/faults/mixed-kill.test.ts › keeps every promise over ten kills at random moments in the middle of everything",
-    "packages/signalbox/src/storage/sqlite/instances/journal/next-segment.test.ts › something that is written at once while the next file is being made goes into that file",
+    "packages/signalbox/src/engines/instance-store/journal/next-segment.test.ts › something that is written at once while the next file is being made goes into that file",
   ],
   "The power fails": [
     "test/faults/agents-power-cut.test.ts › everything that was told is there afterwards, and nothing is half done",
@@ -15,8 +15,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-on-postgres.test.ts › keep former instances and names in the account default, and wake all that are due",
   ],
   "Logs of a killed process are left in the data folder": [
-    "packages/signalbox/src/storage/sqlite/instances/log-files.test.ts › are not used, and gone after a while",
-    "packages/signalbox/src/storage/sqlite/instances/log-files.test.ts › hold up no start, and a log that is in use by then is not taken away",
+    "packages/signalbox/src/engines/instance-store/log-files.test.ts › are not used, and gone after a while",
+    "packages/signalbox/src/engines/instance-store/log-files.test.ts › hold up no start, and a log that is in use by then is not taken away",
   ],
   "The server is stopped": [
     "test/conformance/running-it.test.ts › lets a running request finish while new connections are refused",
@@ -76,18 +76,18 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/agents-damaged-file.test.ts › is left alone for a while after a failure, whichever page is damaged",
   ],
   "An instance's file was written by a newer version": [
-    "packages/signalbox/src/storage/sqlite/instances/instance-files.test.ts › of a newer version is refused and not touched",
+    "packages/signalbox/src/engines/instance-store/instance-files.test.ts › of a newer version is refused and not touched",
   ],
   "The journal is damaged": [
-    "packages/signalbox/src/storage/sqlite/instances/journal/journal.test.ts › is refused when a file that is not its newest is damaged",
-    "packages/signalbox/src/storage/sqlite/instances/journal/journal.test.ts › forgets what nobody was told of: half a record, and an instance without a commit",
+    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › is refused when a file that is not its newest is damaged",
+    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › forgets what nobody was told of: half a record, and an instance without a commit",
   ],
   "A sync fails": [
-    "packages/signalbox/src/storage/sqlite/wal-sync.test.ts › fails everything that waits when a sync fails, never tries again, and reports it once",
-    "packages/signalbox/src/agents/turns/output-gate.test.ts › lets nothing out after a failed sync, ever",
+    "packages/signalbox/src/engines/sqlite-file/wal-sync.test.ts › fails everything that waits when a sync fails, never tries again, and reports it once",
+    "packages/signalbox/src/engines/turn-runtime/output-gate.test.ts › lets nothing out after a failed sync, ever",
   ],
   "The process dies while an instance is destroyed": [
-    "packages/signalbox/src/storage/sqlite/instances/journal/journal.test.ts › does not bring back what was destroyed, nor mix it with its successor",
+    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › does not bring back what was destroyed, nor mix it with its successor",
     "packages/signalbox/src/agents/instance/catalog-presence.test.ts › one whose database is gone has no work, whatever the catalog says",
   ],
   "An instance gets events faster than it handles them": [
@@ -145,14 +145,14 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The process is killed with calls that are not stored": [
     "test/faults/call-log.test.ts › keeps what was written when the process is killed, and of the rest whole rows or nothing",
-    "packages/signalbox/src/storage/sqlite/call-log/sqlite-call-log.test.ts › writes rows by itself after the flush interval, without anyone asking",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › writes rows by itself after the flush interval, without anyone asking",
   ],
   "The thread that writes the call log dies": [
-    "packages/signalbox/src/storage/sqlite/call-log/sqlite-call-log.test.ts › loses and doubles nothing when the writer's thread dies",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › loses and doubles nothing when the writer's thread dies",
   ],
   "Stored calls reach `gateway.logs.maxTotalBytes`": [
     "test/hostile/call-log-size.test.ts › removes the oldest bodies and keeps rows and figures, over a restart",
-    "packages/signalbox/src/storage/sqlite/call-log/size-limit.test.ts › takes the oldest rows when no body is left, and keeps the figures",
+    "packages/signalbox/src/engines/call-log/size-limit.test.ts › takes the oldest rows when no body is left, and keeps the figures",
   ],
   "Spend sums cannot be written": [
     "packages/signalbox/src/gateway/limits/spend-limits.test.ts › keeps what it could not write and writes it when it can, with what came meanwhile",
@@ -216,34 +216,34 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "PostgreSQL restarts, crashes or cannot be reached": [
     "test/faults/postgres-restarts.test.ts › loses nothing it acknowledged, never ends, and serves everything at the end",
-    "packages/signalbox/src/storage/contract/postgres-database.test.ts › goes on when all its sessions are cut off, in the middle of a transaction too",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › goes on when all its sessions are cut off, in the middle of a transaction too",
   ],
   "The connection breaks while a write commits": [
-    "packages/signalbox/src/storage/contract/postgres-database.test.ts › finds out what became of a commit whose connection broke",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › finds out what became of a commit whose connection broke",
   ],
   "PostgreSQL stays away after such a break": [
-    "packages/signalbox/src/storage/contract/postgres-database.test.ts › says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none",
   ],
   "PostgreSQL hangs": [
     "test/faults/postgres-hangs.test.ts › refuses what needs a server that hangs, answers calls meanwhile, and goes on when it does",
     "test/faults/postgres-hangs.test.ts › ends with 1 when a write took place whose outcome it had called unknown, and has the write when it is back",
-    "packages/signalbox/src/storage/contract/postgres-limits.test.ts › lets nobody wait for a server that hangs, and goes on when it does",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › lets nobody wait for a server that hangs, and goes on when it does",
   ],
   "PostgreSQL is not there at the start": [
     "test/faults/postgres-hangs.test.ts › waits at its start for a server that is not there yet, and says so in one line",
-    "packages/signalbox/src/storage/contract/postgres-database.test.ts › says in one line that the server cannot be reached, after it has waited for it",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › says in one line that the server cannot be reached, after it has waited for it",
   ],
   "PostgreSQL has no connection or no room left": [
-    "packages/signalbox/src/storage/contract/postgres-limits.test.ts › says that the server has no connection left, and goes on when it has",
-    "packages/signalbox/src/storage/contract/postgres-limits.test.ts › says that the server's disk is full, and goes on when it has room",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › says that the server has no connection left, and goes on when it has",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › says that the server's disk is full, and goes on when it has room",
   ],
   "Another process took the database over": [
-    "packages/signalbox/src/storage/contract/postgres-database.test.ts › writes nothing more, and says so, once another process has had the database",
-    "packages/signalbox/src/storage/contract/postgres-database.test.ts › does not come back to a database that another process took while its session was lost",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › writes nothing more, and says so, once another process has had the database",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › does not come back to a database that another process took while its session was lost",
   ],
   "The disk is full": [
     "test/faults/full-disk.test.ts › refuses writes in words, answers calls, says what is wrong, and goes on by itself when there is room",
-    "packages/signalbox/src/storage/sqlite/call-log/sqlite-call-log.test.ts › keeps as many rows as the queue takes while it cannot write, counts the others, and reports it once",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › keeps as many rows as the queue takes while it cannot write, counts the others, and reports it once",
     "test/faults/full-journal.test.ts › answers senders in time whose deliveries wait for room, and keeps each of them once when there is room",
     "test/faults/full-disk.test.ts › shows everything there is on a full disk, instances that sleep included, and computes next to nothing",
   ],
@@ -258,7 +258,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The server is stopped on a full disk": [
     "test/faults/full-disk.test.ts › stops on a full disk, and loses nothing it acknowledged",
-    "packages/signalbox/src/storage/sqlite/call-log/sqlite-call-log.test.ts › ends within bounds when it cannot write, and says how many rows are lost",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › ends within bounds when it cannot write, and says how many rows are lost",
   ],
   "The clock jumps forward": [
     "test/conformance/agents-work.test.ts › schedules made in onStart do not multiply, missed ones run once, and the queue goes on",

@@ -2,10 +2,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { migrate } from "../../packages/signalbox/src/storage/migrate.ts";
-import type { Database } from "../../packages/signalbox/src/storage/ports/database.ts";
-import { PostgresDatabase } from "../../packages/signalbox/src/storage/postgres/postgres-database.ts";
-import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
+import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
+import type { Database } from "../../packages/signalbox/src/database/database.ts";
+import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";
+import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
 import { openTestPostgres } from "./test-postgres.ts";
 
 export interface OpenedDatabase {

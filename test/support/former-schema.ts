@@ -2,10 +2,10 @@
 import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { migrate } from "../../packages/signalbox/src/storage/migrate.ts";
-import type { Database } from "../../packages/signalbox/src/storage/ports/database.ts";
+import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
+import type { Database } from "../../packages/signalbox/src/database/database.ts";
 
-const MIGRATIONS = join(import.meta.dirname, "../../packages/signalbox/src/storage/migrations");
+const MIGRATIONS = join(import.meta.dirname, "../../packages/signalbox/src/database/migrations");
 /** The last migration before instances belonged to accounts. */
 export const BEFORE_ACCOUNTS_OF_INSTANCES = 9;
 

@@ -1,8 +1,8 @@
 /** Run as a process of its own: brings a database up to date and is killed after some of the statements. `file-or-url statements` */
-import { migrate } from "../../packages/signalbox/src/storage/migrate.ts";
-import type { Database, Queryable } from "../../packages/signalbox/src/storage/ports/database.ts";
-import { PostgresDatabase } from "../../packages/signalbox/src/storage/postgres/postgres-database.ts";
-import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
+import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
+import type { Database, Queryable } from "../../packages/signalbox/src/database/database.ts";
+import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";
+import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
 
 const [place = "", statements = ""] = process.argv.slice(2);
 const fail = (error: Error): never => {

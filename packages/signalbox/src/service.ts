@@ -39,15 +39,13 @@ import {
   openFront,
 } from "./http/index.ts";
 import { OutgoingWebhooks } from "./outgoing/index.ts";
-import { migrate } from "./storage/migrate.ts";
-import type { CallLog } from "./storage/ports/call-log.ts";
-import type { Database } from "./storage/ports/database.ts";
-import type { InstanceStore } from "./storage/ports/instance-store.ts";
-import { ResourceEvents } from "./storage/ports/resource-events.ts";
-import { SqliteCallLog } from "./storage/sqlite/call-log/sqlite-call-log.ts";
-import { DataFolder } from "./storage/sqlite/data-folder.ts";
-import { InstanceFiles } from "./storage/sqlite/instances/instance-files.ts";
-import { SqliteDatabase } from "./storage/sqlite/sqlite-database.ts";
+import { migrate } from "./database/migrate.ts";
+import { type CallLog, SqliteCallLog } from "./engines/call-log/index.ts";
+import type { Database } from "./database/database.ts";
+import { InstanceFiles, type InstanceStore } from "./engines/instance-store/index.ts";
+import { ResourceEvents } from "./contracts/resource-events.ts";
+import { DataFolder } from "./database/sqlite/data-folder.ts";
+import { SqliteDatabase } from "./database/sqlite/sqlite-database.ts";
 import { createTagsArea } from "./tags/index.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
@@ -323,7 +321,7 @@ async function openDatabase(
     return SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
   }
   // Loaded only here: most installations never need the driver.
-  const { PostgresDatabase } = await import("./storage/postgres/postgres-database.ts");
+  const { PostgresDatabase } = await import("./database/postgres/postgres-database.ts");
   return PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
     onWait: (error) =>
       logger.warn({ err: error }, "PostgreSQL cannot be reached yet: trying again for half a minute"),

@@ -2,8 +2,8 @@
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
-import type { Database } from "../storage/ports/database.ts";
-import { sql } from "../storage/ports/sql.ts";
+import type { Database } from "../database/database.ts";
+import { sql } from "../core/sql.ts";
 
 export interface Account {
   readonly id: string;

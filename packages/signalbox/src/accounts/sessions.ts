@@ -17,8 +17,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 import type { Secret } from "../core/secret.ts";
-import type { Database } from "../storage/ports/database.ts";
-import { sql } from "../storage/ports/sql.ts";
+import type { Database } from "../database/database.ts";
+import { sql } from "../core/sql.ts";
 import type { Principal, SessionRef } from "./principal.ts";
 import type { Tokens } from "./tokens.ts";
 

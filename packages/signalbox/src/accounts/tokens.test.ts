@@ -2,9 +2,9 @@ import { expect, it } from "vitest";
 import { SignalboxError } from "@signalbox/protocol";
 import { ENGINES } from "../../../../test/support/engines.ts";
 import { systemClock } from "../core/clock.ts";
-import type { Database } from "../storage/ports/database.ts";
-import { ResourceEvents } from "../storage/ports/resource-events.ts";
-import { sql } from "../storage/ports/sql.ts";
+import type { Database } from "../database/database.ts";
+import { ResourceEvents } from "../contracts/resource-events.ts";
+import { sql } from "../core/sql.ts";
 import { tokenKey, Tokens } from "./tokens.ts";
 
 it.each(ENGINES)(

@@ -5,7 +5,7 @@ import type { Connection } from "./connections/connection.ts";
 import type { DeadLetters } from "./work/dead-letters.ts";
 import type { DeliveryLedger } from "./instance/delivery-ledger.ts";
 import type { Schedules } from "./work/schedules.ts";
-import type { WebhookEvent } from "./webhook-event.ts";
+import type { WebhookEvent } from "../contracts/webhook-event.ts";
 import type { WorkQueue } from "./work/work-queue.ts";
 
 export interface WebhookOptions {

@@ -14,7 +14,7 @@ import {
   toQueuedWebhook,
 } from "./work/queued-webhook.ts";
 import type { Schedule, ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
-import type { WebhookEvent } from "./webhook-event.ts";
+import type { WebhookEvent } from "../contracts/webhook-event.ts";
 import type { QueueItem, QueueOptions } from "./work/work-queue.ts";
 
 /** Variables of the service's environment, unless an agent names its own type. */

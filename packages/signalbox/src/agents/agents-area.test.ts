@@ -11,10 +11,10 @@ import { checkConfigFile } from "../config/read-config-file.ts";
 import { systemClock } from "../core/clock.ts";
 import { Secret } from "../core/secret.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
-import { migrate } from "../storage/migrate.ts";
-import { ResourceEvents } from "../storage/ports/resource-events.ts";
-import { InstanceFiles } from "../storage/sqlite/instances/instance-files.ts";
-import { SqliteDatabase } from "../storage/sqlite/sqlite-database.ts";
+import { migrate } from "../database/migrate.ts";
+import { ResourceEvents } from "../contracts/resource-events.ts";
+import { InstanceFiles } from "../engines/instance-store/instance-files.ts";
+import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { type AgentsArea, createAgentsArea } from "./index.ts";
 

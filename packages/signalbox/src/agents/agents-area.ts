@@ -6,11 +6,11 @@ import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
-import type { Database } from "../storage/ports/database.ts";
-import type { InstanceRef, InstanceStore } from "../storage/ports/instance-store.ts";
-import type { ResourceEvents } from "../storage/ports/resource-events.ts";
-import type { TagFeed } from "../storage/ports/tag-feed.ts";
-import type { TagLookup } from "../storage/ports/tag-lookup.ts";
+import type { Database } from "../database/database.ts";
+import type { InstanceRef, InstanceStore } from "../engines/instance-store/index.ts";
+import type { ResourceEvents } from "../contracts/resource-events.ts";
+import type { TagFeed } from "../contracts/tag-feed.ts";
+import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ActivityHub } from "./instance/activity.ts";
 import { ActivityStreams } from "./management/activity-stream.ts";
@@ -32,7 +32,7 @@ import { callMethod } from "./instance/method-call.ts";
 import { agentRoutes } from "./management/routes.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./subscriptions/tag-subscriptions.ts";
-import type { CallParts } from "./turns/turn.ts";
+import type { CallParts } from "../engines/turn-runtime/index.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
 
 export interface AgentsParts {

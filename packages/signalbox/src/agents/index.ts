@@ -21,5 +21,5 @@ export { RejectEvent } from "./reject-event.ts";
 export type { RetryOptions } from "./work/retry-options.ts";
 export type { Schedule, ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
 export type { StreamingResponse } from "./streaming-response.ts";
-export type { WebhookEvent } from "./webhook-event.ts";
+export type { WebhookEvent } from "../contracts/webhook-event.ts";
 export type { QueueItem, QueueOptions } from "./work/work-queue.ts";

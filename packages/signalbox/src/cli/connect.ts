@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../config/index.ts";
 import { startService } from "../service.ts";
-import { findRunningServer } from "../storage/sqlite/data-folder.ts";
+import { findRunningServer } from "../database/sqlite/data-folder.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { type CommandContext, UsageError } from "./command.ts";
 import { readEnvironment, toFlags } from "./environment.ts";

@@ -1,6 +1,6 @@
 /** `signalbox login-link`: a fresh link into the dashboard of the running server. */
 import { loadConfig } from "../config/index.ts";
-import { findRunningServer } from "../storage/sqlite/data-folder.ts";
+import { findRunningServer } from "../database/sqlite/data-folder.ts";
 import { type Command, UsageError } from "./command.ts";
 import { readEnvironment, toFlags } from "./environment.ts";
 import { CLIENT_OPTIONS } from "./options.ts";

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { ConfigError } from "../config/index.ts";
 import { nearestName } from "../core/nearest-name.ts";
 import { plainText } from "../core/plain-text.ts";
-import { DataFolderError } from "../storage/ports/data-folder-error.ts";
+import { DataFolderError } from "../core/data-folder-error.ts";
 import { VERSION } from "../version.ts";
 import { accountCommands } from "./account.ts";
 import { agentCommands } from "./agents.ts";

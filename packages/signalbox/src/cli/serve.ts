@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { loadConfig } from "../config/index.ts";
 import { type Service, startService } from "../service.ts";
-import { isBusy, isFullDisk } from "../storage/sqlite/storage-failure.ts";
+import { isBusy, isFullDisk } from "../engines/sqlite-file/index.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { UncaughtErrors } from "../telemetry/uncaught-errors.ts";
 import { VERSION } from "../version.ts";

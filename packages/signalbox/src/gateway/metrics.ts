@@ -3,7 +3,7 @@
  * What is counted on every call is plain numbers, read when Prometheus asks.
  */
 import { Counter, type MetricValue, type Registry } from "prom-client";
-import type { CallLogSize, CallUsage } from "../storage/ports/call-log.ts";
+import type { CallLogSize, CallUsage } from "../engines/call-log/index.ts";
 import { DURATION_BUCKETS } from "../telemetry/metrics.ts";
 import { PlainHistogram } from "../telemetry/plain-histogram.ts";
 import { metricReader } from "../telemetry/plain-metrics.ts";

@@ -9,7 +9,14 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area } from "./area.ts";
-import { HeldMemory } from "./held-memory.ts";
+import {
+  HeldMemory,
+  type ListenerState,
+  MAX_UNANSWERED,
+  pipelineOf,
+  type TrackedResponse,
+  Tracking,
+} from "../engines/http-server/index.ts";
 import {
   type ErrorDialect,
   rawErrorResponse,
@@ -17,11 +24,9 @@ import {
   sendError,
   toSignalboxError,
 } from "./render-error.ts";
-import { MAX_UNANSWERED, pipelineOf } from "./pipeline.ts";
 import { RequestContext } from "./request-context.ts";
 import { settleHost } from "./request-host.ts";
 import { decodeSegment, splitTarget } from "./request-target.ts";
-import { type ListenerState, type TrackedResponse, Tracking } from "./tracked-response.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
 

@@ -8,7 +8,7 @@ import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area } from "./area.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
-import { Listener, type ListenerLimits } from "./listener.ts";
+import { Listener, type ListenerLimits } from "../engines/http-server/index.ts";
 
 export interface ListenAddress {
   readonly host: string;

@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from "node:http";
 import { ERROR_TABLE, type ErrorEntry, SignalboxError } from "@signalbox/protocol";
-import { STATUS_CODES } from "../core/node-http.ts";
+import { STATUS_CODES } from "../engines/http-server/index.ts";
 import { INERT_HEADERS } from "./foreign-answer.ts";
 
 /** `envelope`: management, webhooks and agents. `gateway`: the data plane's body, as clients of the hosted original know it. */

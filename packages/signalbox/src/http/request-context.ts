@@ -1,14 +1,17 @@
 /** One request as areas see it beside node:http's own objects: its id, its target, its trace, and a bounded way to read the body. */
 import type { IncomingMessage } from "node:http";
 import { type TraceContext, continueTrace } from "../telemetry/trace-context.ts";
-import type { HeldMemory } from "./held-memory.ts";
-import { readBody } from "./read-body.ts";
+import {
+  type BodyReceiver,
+  type HeldMemory,
+  readBody,
+  TrackedRequest,
+} from "../engines/http-server/index.ts";
 import type { RequestTarget } from "./request-target.ts";
 import { decodeSegments } from "./request-target.ts";
-import { type BodyReceiver, TrackedRequest } from "./tracked-request.ts";
 
 export type { BodyReceiver };
-export type { MemoryBudget } from "./held-memory.ts";
+export type { MemoryBudget } from "../engines/http-server/index.ts";
 
 export class RequestContext {
   /** Sent back as `x-request-id`. */

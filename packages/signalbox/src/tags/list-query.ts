@@ -2,8 +2,7 @@
 import { hash } from "node:crypto";
 import { isLongerThan, parseTagFilters, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
 import type { ResourceTypes } from "./resource-types.ts";
-import type { ResourceQuery } from "./store/selection.ts";
-import { MAX_PREFIX_BYTES } from "./store/sort-key.ts";
+import { MAX_PREFIX_BYTES, type ResourceQuery } from "../engines/tag-index/index.ts";
 
 /** Filters first, in the contract's order (1010, then each filter's own), then what the contract leaves open. */
 export function parseResourceQuery(query: URLSearchParams, types: ResourceTypes): ResourceQuery {

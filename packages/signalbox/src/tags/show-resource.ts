@@ -1,5 +1,5 @@
 /** A tagged resource as clients see it. The stored tags are JSON already, so the answer is put together as text. */
-import type { TagChange } from "../storage/ports/tag-feed.ts";
+import type { TagChange } from "../contracts/tag-feed.ts";
 import { z } from "zod";
 import { EMPTY_ETAG, EMPTY_TAGS } from "./etag.ts";
 import type { ResourceKey, TaggedResource } from "./store/resource-row.ts";

@@ -2,10 +2,10 @@
 import type { AreaModule } from "../area-module.ts";
 import type { ConfigFile } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Database } from "../storage/ports/database.ts";
-import type { ResourceEvents, ResourceRef } from "../storage/ports/resource-events.ts";
-import type { TagFeed } from "../storage/ports/tag-feed.ts";
-import type { TagLookup } from "../storage/ports/tag-lookup.ts";
+import type { Database } from "../database/database.ts";
+import type { ResourceEvents, ResourceRef } from "../contracts/resource-events.ts";
+import type { TagFeed } from "../contracts/tag-feed.ts";
+import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { bulkRoute } from "./bulk-route.ts";
 import { changeRoutes } from "./change-routes.ts";

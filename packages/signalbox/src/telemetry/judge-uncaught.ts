@@ -47,11 +47,13 @@ function framesOf(stack: string, folder: string): Frame[] {
   for (const line of stack.split("\n")) {
     const location = LOCATION.exec(line)?.[1]?.replace("file://", "");
     if (location === undefined || location.startsWith("node:") || !location.includes(sep)) continue;
-    if (location.startsWith(folder + STORAGE)) frames.push("storage");
+    if (STORAGE.some((part) => location.startsWith(folder + part))) frames.push("storage");
     else if (location.startsWith(folder)) frames.push("own");
     else if (!location.includes(LIBRARY)) frames.push("foreign");
   }
   return frames;
 }
 
-const STORAGE = `storage${sep}`;
+const STORAGE = ["database", "engines/sqlite-file", "engines/instance-store", "engines/call-log"].map(
+  (part) => part.replaceAll("/", sep) + sep,
+);

@@ -1,9 +1,9 @@
 /** What is wrong with storage at the moment: for `/readyz`, and as metrics. Every part becomes well again by itself. */
 import type { Registry } from "prom-client";
 import { metricReader } from "./plain-metrics.ts";
-import type { CallLog } from "../storage/ports/call-log.ts";
-import type { Database } from "../storage/ports/database.ts";
-import type { InstanceStore } from "../storage/ports/instance-store.ts";
+import type { CallLog } from "../engines/call-log/index.ts";
+import type { Database } from "../database/database.ts";
+import type { InstanceStore } from "../engines/instance-store/index.ts";
 
 export interface StorageParts {
   readonly database: Pick<Database, "problem">;

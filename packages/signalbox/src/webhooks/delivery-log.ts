@@ -13,7 +13,7 @@
  * 5. What cannot be written waits, at most `keep` records, and is tried again after a pause that grows; those that have to make room
  *    for newer ones are counted. A database that fails is neither asked at every chance nor reported every time.
  */
-import type { Database } from "../storage/ports/database.ts";
+import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DeliveryFilter, DeliveryRecord } from "./delivery-record.ts";
 import { matches } from "./delivery-record.ts";

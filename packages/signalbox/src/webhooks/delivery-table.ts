@@ -1,7 +1,7 @@
 /** Stored deliveries: the statements on `webhook_delivery`. */
-import type { Database } from "../storage/ports/database.ts";
-import { RowsStatement } from "../storage/ports/rows-statement.ts";
-import { joinSql, sql, type SqlQuery, type SqlValue } from "../storage/ports/sql.ts";
+import type { Database } from "../database/database.ts";
+import { RowsStatement } from "../core/rows-statement.ts";
+import { joinSql, sql, type SqlQuery, type SqlValue } from "../core/sql.ts";
 import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
 
 /** Nothing else touches the table: the list does not hold up what other areas write. */

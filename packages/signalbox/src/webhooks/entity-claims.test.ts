@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
-import { sql } from "../storage/ports/sql.ts";
+import { sql } from "../core/sql.ts";
 import { type ClaimScope, EntityClaims } from "./entity-claims.ts";
 import { normalise, toInstanceName } from "./instance-name.ts";
 

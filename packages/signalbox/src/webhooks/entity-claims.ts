@@ -20,8 +20,8 @@
  * entity's may be stored under the name before the claim has resolved.
  */
 import { LRUCache } from "lru-cache";
-import type { Database, Queryable } from "../storage/ports/database.ts";
-import { RowsStatement } from "../storage/ports/rows-statement.ts";
+import type { Database, Queryable } from "../database/database.ts";
+import { RowsStatement } from "../core/rows-statement.ts";
 import { overloaded } from "./admission.ts";
 import { canBeShared, type EntityForm, normalise, toInstanceName, toReservedName } from "./instance-name.ts";
 

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
 import { webhookKeys } from "../config/webhook-keys.ts";
-import type { Database, Queryable } from "../storage/ports/database.ts";
+import type { Database, Queryable } from "../database/database.ts";
 import { Admission } from "./admission.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { EntityClaims } from "./entity-claims.ts";

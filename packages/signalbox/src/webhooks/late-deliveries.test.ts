@@ -5,7 +5,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import type { DeliveryOutcome } from "../agents/index.ts";
 import { ulid } from "../core/ulid.ts";
-import { sql } from "../storage/ports/sql.ts";
+import { sql } from "../core/sql.ts";
 import { LateDeliveries } from "./late-deliveries.ts";
 import { type LateDelivery, LateDeliveryTable } from "./late-delivery-table.ts";
 

@@ -1,7 +1,7 @@
 /** Deliveries that were accepted before their instance had handled them: the statements on `webhook_late_delivery`. */
-import type { Database } from "../storage/ports/database.ts";
-import { RowsStatement } from "../storage/ports/rows-statement.ts";
-import { sql, type SqlQuery } from "../storage/ports/sql.ts";
+import type { Database } from "../database/database.ts";
+import { RowsStatement } from "../core/rows-statement.ts";
+import { sql, type SqlQuery } from "../core/sql.ts";
 
 export interface LateDelivery {
   /** ULID; the order in which they were accepted. */

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
 import { defineRoute, type Route } from "../http/route.ts";
-import type { TagLookup } from "../storage/ports/tag-lookup.ts";
+import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import { DELIVERY_STATUSES } from "./delivery-record.ts";
 import type { Intake } from "./intake.ts";

@@ -3,7 +3,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import { ulid } from "../core/ulid.ts";
-import type { Database } from "../storage/ports/database.ts";
+import type { Database } from "../database/database.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 import { DeliveryTable } from "./delivery-table.ts";

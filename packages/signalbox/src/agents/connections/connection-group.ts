@@ -6,8 +6,8 @@
  * 2. A message for many is made into bytes once.
  */
 import type { LiveConnection } from "./live-connection.ts";
-import type { OutputGate } from "../turns/output-gate.ts";
-import { toFrame } from "./websocket-frame.ts";
+import type { OutputGate } from "../../engines/turn-runtime/index.ts";
+import { toFrame } from "../../engines/http-server/index.ts";
 
 export interface ConnectionLimits {
   /** Bytes that may wait for one slow reader. */

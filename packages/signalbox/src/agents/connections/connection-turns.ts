@@ -16,7 +16,7 @@ import { writeState } from "../instance/instance-host.ts";
 import type { LiveConnection } from "./live-connection.ts";
 import { callMethod, findCallable, publicMessage, streamMethod, toJson } from "../instance/method-call.ts";
 import type { StreamEvent } from "../streaming-response.ts";
-import { toFrame } from "./websocket-frame.ts";
+import { toFrame } from "../../engines/http-server/index.ts";
 
 const MAX_TAGS = 10;
 const MAX_TAG_LENGTH = 256;

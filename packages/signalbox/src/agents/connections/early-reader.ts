@@ -8,7 +8,7 @@
 import { parseClientFrame, type ServerFrame, SignalboxError } from "@signalbox/protocol";
 import type { AgentDefinition } from "../agent-definition.ts";
 import type { LiveConnection } from "./live-connection.ts";
-import { toFrame } from "./websocket-frame.ts";
+import { toFrame } from "../../engines/http-server/index.ts";
 
 export class EarlyReader {
   readonly #connection: LiveConnection;

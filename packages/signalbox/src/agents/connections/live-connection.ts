@@ -15,7 +15,7 @@ import type { WebSocket } from "ws";
 import { closeCodeOf } from "../../http/render-error.ts";
 import type { Connection } from "./connection.ts";
 import type { ConnectionGroup } from "./connection-group.ts";
-import { toFrame } from "./websocket-frame.ts";
+import { toFrame } from "../../engines/http-server/index.ts";
 
 /** How long a reader that is too slow may take for the goodbye. */
 const SLOW_READER_GRACE_MS = 2000;

@@ -3,9 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { migrate } from "../../storage/migrate.ts";
-import { rawSql } from "../../storage/ports/sql.ts";
-import { SqliteDatabase } from "../../storage/sqlite/sqlite-database.ts";
+import { migrate } from "../../database/migrate.ts";
+import { rawSql } from "../../core/sql.ts";
+import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import { InstanceCatalog } from "./instance-catalog.ts";
 

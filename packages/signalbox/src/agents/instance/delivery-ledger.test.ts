@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
-import { sql } from "../../storage/ports/sql.ts";
-import { InstanceFiles } from "../../storage/sqlite/instances/instance-files.ts";
-import { OutputGate } from "../turns/output-gate.ts";
-import { Transactions } from "../turns/transactions.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/instance-store.ts";
+import { sql } from "../../core/sql.ts";
+import { InstanceFiles } from "../../engines/instance-store/instance-files.ts";
+import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
+import { Transactions } from "../../engines/turn-runtime/transactions.ts";
 import { DeliveryLedger } from "./delivery-ledger.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -7,9 +7,9 @@
  */
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
-import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
-import { sql } from "../../storage/ports/sql.ts";
-import type { Transactions } from "../turns/transactions.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import { sql } from "../../core/sql.ts";
+import type { Transactions } from "../../engines/turn-runtime/index.ts";
 
 /** Longer than any provider redelivers (Stripe: 3 days; people pressing "redeliver": whenever). */
 const PERIOD_MS = 30 * 24 * 60 * 60 * 1000;

@@ -10,7 +10,7 @@ import { explainRejection } from "../reject-event.ts";
 import { InFlight } from "./in-flight.ts";
 import type { Instance } from "./instance.ts";
 import { isEventHandler, receiveEvent } from "./receive-event.ts";
-import type { WebhookEvent } from "../webhook-event.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 
 /** Deliveries of interleaving agents, which alone can have a copy at an await while another one begins. */
 const inFlight = new WeakMap<Instance, InFlight>();

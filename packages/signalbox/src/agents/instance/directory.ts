@@ -9,9 +9,9 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { RecencyList } from "../../core/recency-list.ts";
-import type { InstanceRef } from "../../storage/ports/instance-store.ts";
+import type { InstanceRef } from "../../engines/instance-store/index.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
-import { runOutsideTurns } from "../turns/current-turn.ts";
+import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
 import { type InstanceReader, readerOf } from "./inspection.ts";
 import { Instance, type InstanceEvents, type InstanceParts, type Leaving } from "./instance.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";

@@ -1,11 +1,10 @@
 /** What management reads of an instance, whether it is in memory or asleep; an instance is not woken to be looked at. */
 import type { Clock } from "../../core/clock.ts";
-import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { DeadLetters } from "../work/dead-letters.ts";
 import { InstanceState } from "./instance-state.ts";
-import { OutputGate } from "../turns/output-gate.ts";
+import { OutputGate, Transactions } from "../../engines/turn-runtime/index.ts";
 import { Schedules } from "../work/schedules.ts";
-import { Transactions } from "../turns/transactions.ts";
 import { WorkQueue } from "../work/work-queue.ts";
 import { WorkTables } from "../work/work-tables.ts";
 

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { migrate } from "../../storage/migrate.ts";
-import { rawSql } from "../../storage/ports/sql.ts";
-import { SqliteDatabase } from "../../storage/sqlite/sqlite-database.ts";
+import { migrate } from "../../database/migrate.ts";
+import { rawSql } from "../../core/sql.ts";
+import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { type DueEntry, InstanceCatalog } from "./instance-catalog.ts";
 
 let folder: string;

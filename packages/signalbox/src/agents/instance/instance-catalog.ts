@@ -6,9 +6,9 @@
  *    due, once that is acknowledged. So a restart finds every instance and every timer without opening a single file.
  * 2. Writes of many instances share transactions: those that something waits for go at once, the others with them or a little later.
  */
-import type { Database, Queryable } from "../../storage/ports/database.ts";
-import type { InstanceRef } from "../../storage/ports/instance-store.ts";
-import { joinSql, sql, sqlList, type SqlQuery } from "../../storage/ports/sql.ts";
+import type { Database, Queryable } from "../../database/database.ts";
+import type { InstanceRef } from "../../engines/instance-store/index.ts";
+import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
 import { keyOf } from "./instance-key.ts";
 
 /** Last activity is for people; writing it late is fine. */

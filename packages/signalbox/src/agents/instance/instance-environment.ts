@@ -1,13 +1,13 @@
 /** What all instances of a process share. */
 import type { Clock } from "../../core/clock.ts";
 import type { OutgoingSender } from "../../outgoing/index.ts";
-import type { InstanceRef, InstanceStore } from "../../storage/ports/instance-store.ts";
+import type { InstanceRef, InstanceStore } from "../../engines/instance-store/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ActivityHub } from "./activity.ts";
 import type { AgentMetrics } from "../agent-metrics.ts";
 import type { InstanceCatalog } from "./instance-catalog.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
-import type { CallParts } from "../turns/turn.ts";
+import type { CallParts } from "../../engines/turn-runtime/index.ts";
 
 export interface InstanceLimits {
   /** Events that may wait for one instance. */

@@ -1,19 +1,17 @@
 /** Ties an `Agent` object to its instance: what the class offers, in terms of the instance's parts. */
 import { SignalboxError } from "@signalbox/protocol";
-import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
-import type { SqlValue } from "../../storage/ports/sql.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import type { SqlValue } from "../../core/sql.ts";
 import type { AgentHost } from "../agent-host.ts";
 import type { Connection } from "../connections/connection.ts";
-import { currentTurn } from "../turns/current-turn.ts";
+import { currentTurn, type OutputGate, type Transactions } from "../../engines/turn-runtime/index.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";
 import { deliverInTurn } from "./delivery.ts";
 import type { DeliveryLedger } from "./delivery-ledger.ts";
 import type { Instance } from "./instance.ts";
 import type { InstanceState } from "./instance-state.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
-import type { OutputGate } from "../turns/output-gate.ts";
 import type { Schedules } from "../work/schedules.ts";
-import type { Transactions } from "../turns/transactions.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
 
 export interface HostParts {

@@ -5,10 +5,9 @@
  * Invariant: whatever a database holds of an instance, it holds this as well. One whose first turn writes nothing gets it when that turn ends, and so
  * before its answer leaves; one that has no turn, when it is closed.
  */
-import type { InstanceDatabase, InstanceRef } from "../../storage/ports/instance-store.ts";
-import { sql } from "../../storage/ports/sql.ts";
-import { runOutsideTurns } from "../turns/current-turn.ts";
-import type { Participant, Transactions } from "../turns/transactions.ts";
+import type { InstanceDatabase, InstanceRef } from "../../engines/instance-store/index.ts";
+import { sql } from "../../core/sql.ts";
+import { type Participant, runOutsideTurns, type Transactions } from "../../engines/turn-runtime/index.ts";
 
 export class InstanceIdentity implements Participant {
   readonly #database: InstanceDatabase;

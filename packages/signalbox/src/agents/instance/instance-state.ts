@@ -6,9 +6,9 @@
  * 2. The row is written once per transaction, however often the state was set in it; every `set` is announced.
  * 3. A value that is no JSON or exceeds the limit is refused before anything changes.
  */
-import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
-import { sql } from "../../storage/ports/sql.ts";
-import type { Participant, Transactions } from "../turns/transactions.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import { sql } from "../../core/sql.ts";
+import type { Participant, Transactions } from "../../engines/turn-runtime/index.ts";
 
 export class StateError extends Error {
   override readonly name = "StateError";

@@ -12,7 +12,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Ranked } from "../../core/recency-list.ts";
-import type { InstanceDatabase, InstanceRef } from "../../storage/ports/instance-store.ts";
+import type { InstanceDatabase, InstanceRef } from "../../engines/instance-store/index.ts";
 import { Activity } from "./activity.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import type { AnyAgent } from "../agent.ts";
@@ -25,11 +25,15 @@ import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
 import { InstanceState } from "./instance-state.ts";
 import { callOwn } from "./own-work.ts";
-import { Mailbox } from "../turns/mailbox.ts";
-import { OutputGate } from "../turns/output-gate.ts";
+import {
+  Mailbox,
+  OutputGate,
+  Transactions,
+  type Turn,
+  type TurnOwner,
+  type TurnSpec,
+} from "../../engines/turn-runtime/index.ts";
 import { Schedules } from "../work/schedules.ts";
-import { Transactions } from "../turns/transactions.ts";
-import type { Turn, TurnOwner, TurnSpec } from "../turns/turn.ts";
 import { WorkPump } from "../work/work-pump.ts";
 import { WorkQueue } from "../work/work-queue.ts";
 import { WorkTables } from "../work/work-tables.ts";

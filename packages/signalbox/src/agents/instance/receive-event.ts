@@ -3,7 +3,7 @@
  * around it (`WebhookAgent` keeps its books). A registered symbol, so that it is found whichever copy of the module the class came from.
  */
 import type { AnyAgent, EventHandler, EventOutcome } from "../agent.ts";
-import type { WebhookEvent } from "../webhook-event.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 
 export const RECEIVE_EVENT: unique symbol = Symbol.for("signalbox.receive-event") as never;
 

@@ -1,5 +1,5 @@
 /** Pages of an agent's instances for the management interface: by name, with search and tag filters. */
-import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
+import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 
 export interface ListQuery {

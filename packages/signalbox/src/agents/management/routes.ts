@@ -2,8 +2,8 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
-import type { InstanceRef, InstanceStore } from "../../storage/ports/instance-store.ts";
-import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
+import type { InstanceRef, InstanceStore } from "../../engines/instance-store/index.ts";
+import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";

@@ -1,6 +1,6 @@
 /** How agents and instances look in the management interface. */
 import { z } from "zod";
-import type { SqlValue } from "../../storage/ports/sql.ts";
+import type { SqlValue } from "../../core/sql.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import type { InstanceReader } from "../instance/inspection.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type InstanceDatabase, SqlError } from "../../storage/ports/instance-store.ts";
+import { type InstanceDatabase, SqlError } from "../../engines/instance-store/instance-store.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
 import { SqlConsole } from "./sql-console.ts";
 

@@ -12,8 +12,8 @@ import {
   type InstanceStore,
   type QueryResult,
   SqlError,
-} from "../../storage/ports/instance-store.ts";
-import { sql } from "../../storage/ports/sql.ts";
+} from "../../engines/instance-store/index.ts";
+import { sql } from "../../core/sql.ts";
 import type { Directory } from "../instance/directory.ts";
 
 const MEBIBYTE = 1024 * 1024;

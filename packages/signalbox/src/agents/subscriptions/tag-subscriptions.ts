@@ -12,12 +12,12 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fullJitterDelay, retry } from "../../core/retry.ts";
-import type { Database } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
-import type { TagChange, TagFeed } from "../../storage/ports/tag-feed.ts";
+import type { Database } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
+import type { TagChange, TagFeed } from "../../contracts/tag-feed.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentsDoor, DeliveryTarget } from "../agents-door.ts";
-import type { WebhookEvent } from "../webhook-event.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 
 export interface TagSubscription {
   /** Kebab-case name of the agent's class. */

@@ -1,7 +1,7 @@
 /** Work that failed for good, kept until somebody replays or discards it. */
 import { ulid } from "../../core/ulid.ts";
 import type { Clock } from "../../core/clock.ts";
-import { sql } from "../../storage/ports/sql.ts";
+import { sql } from "../../core/sql.ts";
 import { fromStoredPayload } from "./payload.ts";
 import type { WorkTables } from "./work-tables.ts";
 

@@ -8,10 +8,8 @@
  * 3. When the rows cannot be read or written, nothing is tried for a while: a damaged file must not keep the process busy, nor end it.
  */
 import type { Clock } from "../../core/clock.ts";
-import type { Mailbox } from "../turns/mailbox.ts";
+import type { Mailbox, Participant, Transactions, TurnKind } from "../../engines/turn-runtime/index.ts";
 import type { Schedules } from "./schedules.ts";
-import type { Participant, Transactions } from "../turns/transactions.ts";
-import type { TurnKind } from "../turns/turn.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** Longest time node's timers can hold; a later due time is looked at again then. */

@@ -13,7 +13,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import { ulid } from "../../core/ulid.ts";
-import { sql } from "../../storage/ports/sql.ts";
+import { sql } from "../../core/sql.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { fromStoredPayload, toStoredPayload } from "./payload.ts";
 import { fromStoredRetry, type RetryOptions, toStoredRetry } from "./retry-options.ts";

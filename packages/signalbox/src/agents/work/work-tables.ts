@@ -6,9 +6,9 @@
  * 1. Whoever reads finds no rows where there are no tables.
  * 2. All three are created together, in the transaction of the first row; if that is rolled back, they are gone as well.
  */
-import type { InstanceDatabase } from "../../storage/ports/instance-store.ts";
-import { rawSql, sql, type SqlQuery } from "../../storage/ports/sql.ts";
-import type { Participant, Transactions } from "../turns/transactions.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import { rawSql, sql, type SqlQuery } from "../../core/sql.ts";
+import type { Participant, Transactions } from "../../engines/turn-runtime/index.ts";
 
 const DEFINITIONS = [
   // seq is the order of arrival; next_at the earliest time of the next attempt.

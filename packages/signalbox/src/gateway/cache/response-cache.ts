@@ -10,8 +10,8 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
-import type { CallUsage } from "../../storage/ports/call-log.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { CallUsage } from "../../engines/call-log/index.ts";
+import type { ResponseHead } from "../../engines/relay/index.ts";
 
 export interface CachedResponse {
   readonly head: ResponseHead;

@@ -1,6 +1,6 @@
 /** When and under which key a call uses the cache, and how a cached response is given to a client. */
 import { type CachedResponse, cacheKey, type ResponseCache } from "../cache/response-cache.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallStart } from "./call.ts";
 import { type CallResult, isLogged, toCallRecord } from "./call-record.ts";
 import type { CallParts } from "./call-parts.ts";

@@ -1,8 +1,7 @@
 /** What every call needs from the rest of the gateway. */
-import type { CallSink, CallUsage } from "../../storage/ports/call-log.ts";
+import type { CallSink, CallUsage } from "../../engines/call-log/index.ts";
 import type { GatewayMetrics } from "../metrics.ts";
-import type { UpstreamClient } from "../upstream/upstream-client.ts";
-import type { UsageDialect, UsageTap } from "../usage/usage-tap.ts";
+import type { UpstreamClient, UsageDialect, UsageTap } from "../../engines/relay/index.ts";
 import type { BodyBudget } from "./body-budget.ts";
 
 export interface CallParts {

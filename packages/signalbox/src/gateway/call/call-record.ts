@@ -1,6 +1,6 @@
 /** The log row of a finished call, from what the call knows about itself. */
-import type { CallRecord, CallUsage } from "../../storage/ports/call-log.ts";
-import { contentTypeOf, type ResponseHead } from "../upstream/response-parser.ts";
+import type { CallRecord, CallUsage } from "../../engines/call-log/index.ts";
+import { contentTypeOf, type ResponseHead } from "../../engines/relay/index.ts";
 import type { CallStart } from "./call.ts";
 import type { Step } from "./step.ts";
 

@@ -8,7 +8,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
-import type { CallUsage } from "../../storage/ports/call-log.ts";
+import type { CallUsage } from "../../engines/call-log/index.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
 import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";

@@ -18,18 +18,22 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import { renderError, sendError } from "../../http/render-error.ts";
-import { type CallUsage, NO_USAGE } from "../../storage/ports/call-log.ts";
+import { type CallUsage, NO_USAGE } from "../../engines/call-log/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
-import type { UpstreamExchange, UpstreamHandler } from "../upstream/upstream-call.ts";
-import { contentTypeOf, type ResponseHead } from "../upstream/response-parser.ts";
-import type { UpstreamFailure } from "../upstream/upstream-failure.ts";
-import type { UsageTap } from "../usage/usage-tap.ts";
+import {
+  contentTypeOf,
+  KeptBody,
+  type ResponseHead,
+  type UpstreamExchange,
+  type UpstreamFailure,
+  type UpstreamHandler,
+  type UsageTap,
+} from "../../engines/relay/index.ts";
 import type { CallOptions } from "./call-options.ts";
 import type { CallParts } from "./call-parts.ts";
 import { type CallResult, isLogged, keepsPayload, toCallRecord } from "./call-record.ts";
 import { usageDialectOf } from "./request-type.ts";
 import { toClientHeaders } from "./response-headers.ts";
-import { KeptBody } from "./kept-body.ts";
 import { delayBefore, isRetryableStatus, type Step } from "./step.ts";
 
 /** What is known of a call when it is accepted. */

@@ -13,7 +13,7 @@ import type { GatewayMetrics } from "../metrics.ts";
 import type { Provider } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
-import { NO_BODY, type RequestBody } from "../upstream/request-body.ts";
+import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
 import { authorise } from "./authorise.ts";
 import { noRoom } from "./body-budget.ts";
 import type { Call } from "./call.ts";

@@ -4,7 +4,7 @@ import { CUSTOM_PREFIX, type ProviderDirectory } from "../providers/provider-dir
 import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
-import type { RequestBody } from "../upstream/request-body.ts";
+import type { RequestBody } from "../../engines/relay/index.ts";
 import type { CallOptions } from "./call-options.ts";
 import { type BodyFacts, inspectBody, inspectStart, malformed, NO_FACTS } from "./inspect-body.ts";
 import { isUnderstood, type RequestType, requestTypeOf } from "./request-type.ts";

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import type { BodyReceiver, RequestContext } from "../../http/request-context.ts";
-import { NO_BODY, type RequestBody } from "../upstream/request-body.ts";
+import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
 import { type BodyBudget, noRoom, PIECE_OVERHEAD_BYTES, type Upload } from "./body-budget.ts";
 
 export interface BodyLimits {

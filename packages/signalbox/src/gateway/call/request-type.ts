@@ -1,5 +1,5 @@
 /** What kind of call a path is: for the log, for the field names of its usage, and for what its body must hold. */
-import type { UsageDialect } from "../usage/usage-tap.ts";
+import type { UsageDialect } from "../../engines/relay/index.ts";
 
 export type RequestType =
   | "chat"

@@ -5,7 +5,7 @@
  * (`speaksForOrigin` and the list below): a provider is a stranger here, and its answer leaves from the dashboard's address.
  */
 import { speaksForOrigin } from "../../http/foreign-answer.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { ResponseHead } from "../../engines/relay/index.ts";
 import { gatewayHeaderName } from "./call-options.ts";
 
 export interface ResponseMarks {

@@ -1,7 +1,7 @@
 /** One way to answer a call: a provider and what to send it. A plain call has one step, the universal endpoint several. */
 import type { Provider } from "../providers/provider.ts";
 import type { Backoff } from "../settings/gateway-settings.ts";
-import type { UpstreamRequest } from "../upstream/upstream-call.ts";
+import type { UpstreamRequest } from "../../engines/relay/index.ts";
 import type { BodyFacts } from "./inspect-body.ts";
 import type { RequestType } from "./request-type.ts";
 

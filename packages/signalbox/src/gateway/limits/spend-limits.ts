@@ -14,8 +14,8 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import type { Database } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
+import type { Database } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendRule } from "../settings/gateway-settings.ts";
 import { RuleBuckets } from "./rule-buckets.ts";

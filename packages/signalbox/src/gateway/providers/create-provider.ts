@@ -1,5 +1,5 @@
 /** Turns a provider's definition, and the address the operator may have set for it, into the object the request path uses. */
-import { type Origin, toOrigin } from "../upstream/origin.ts";
+import { type Origin, toOrigin } from "../../engines/relay/index.ts";
 import { bearer, type Provider, type ProviderDefinition } from "./provider.ts";
 
 export interface ProviderOptions {

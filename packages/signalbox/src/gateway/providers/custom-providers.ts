@@ -5,11 +5,11 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import { isPrivateHost } from "../../core/public-host.ts";
+import { isPrivateHost } from "../../engines/ip-address/index.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { ulid } from "../../core/ulid.ts";
-import type { Database, Queryable } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
+import type { Database, Queryable } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
 import { createProvider } from "./create-provider.ts";
 import type { Provider } from "./provider.ts";
 import { CUSTOM_PREFIX, ruleForBase } from "./provider-directory.ts";

@@ -6,8 +6,12 @@
  * one, since the figures are the point.
  */
 import { createHash } from "node:crypto";
-import type { UpstreamExchange, UpstreamHandler, UpstreamRequest } from "../upstream/upstream-call.ts";
-import { toOrigin } from "../upstream/origin.ts";
+import {
+  toOrigin,
+  type UpstreamExchange,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from "../../engines/relay/index.ts";
 import { bearer, type Provider } from "./provider.ts";
 
 interface ChatRequest {

@@ -2,9 +2,13 @@
  * A provider as data: where its API lives, how a path below `/v1/{account}/{gateway}/{slug}/` becomes a path of that API, which
  * headers carry its credential, and which field names its usage figures have. Adding one is a line in a family's table.
  */
-import type { Origin } from "../upstream/origin.ts";
-import type { UpstreamExchange, UpstreamHandler, UpstreamRequest } from "../upstream/upstream-call.ts";
-import type { UsageDialect } from "../usage/usage-tap.ts";
+import type {
+  Origin,
+  UpstreamExchange,
+  UpstreamHandler,
+  UpstreamRequest,
+  UsageDialect,
+} from "../../engines/relay/index.ts";
 
 export interface Provider {
   readonly slug: string;

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { migrate } from "../../storage/migrate.ts";
-import type { Database } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
-import { SqliteDatabase } from "../../storage/sqlite/sqlite-database.ts";
+import { migrate } from "../../database/migrate.ts";
+import type { Database } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
+import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { GatewayDeletions } from "./gateway-deletions.ts";
 import { Gateways } from "./gateways.ts";
 

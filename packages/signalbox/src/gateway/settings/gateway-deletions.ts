@@ -9,9 +9,9 @@
  *    name is used again.
  * 3. No gateway is created under a name whose deletion is not finished: it would show what the old one left.
  */
-import type { Database, Queryable } from "../../storage/ports/database.ts";
-import type { GatewayRef } from "../../storage/ports/call-log.ts";
-import { sql } from "../../storage/ports/sql.ts";
+import type { Database, Queryable } from "../../database/database.ts";
+import type { GatewayRef } from "../../engines/call-log/index.ts";
+import { sql } from "../../core/sql.ts";
 
 /** Removes one kind of thing that belongs to a deleted gateway. */
 export type DeletionStep = (gateway: GatewayRef) => Promise<void>;

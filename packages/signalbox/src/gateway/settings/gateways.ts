@@ -9,8 +9,8 @@
  */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import type { Database, Queryable } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
+import type { Database, Queryable } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./gateway.ts";
 import type { GatewayDeletions } from "./gateway-deletions.ts";
 import { DEFAULT_SETTINGS, gatewaySettings, type GatewaySettings } from "./gateway-settings.ts";

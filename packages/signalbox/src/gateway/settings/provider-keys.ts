@@ -13,8 +13,8 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import { ulid } from "../../core/ulid.ts";
-import type { Database } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
+import type { Database } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
 import type { Gateway } from "./gateway.ts";
 import { grantedReach, type KeyGrants, type KeyReach, type KeyUse } from "./key-grants.ts";
 

@@ -1,6 +1,6 @@
 /** Accounts as small numbers, which keep the index's rows short. A number is given at the first write and never changes. */
-import type { Database } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
+import type { Database } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
 
 export class AccountNumbers {
   readonly #database: Database;

@@ -7,9 +7,9 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { parseCanonicalTags, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import type { Database, Queryable } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
-import type { TagChange, TagFeed } from "../../storage/ports/tag-feed.ts";
+import type { Database, Queryable } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
+import type { TagChange, TagFeed } from "../../contracts/tag-feed.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
 import { forgetUnusedTags } from "./forget-unused.ts";
 import { findResourceRow, type ResourceKey } from "./resource-row.ts";

@@ -5,8 +5,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { parseCanonicalTags, type TagFilter } from "@signalbox/protocol";
-import type { ResourceQuery } from "./selection.ts";
-import { prefixRange, toSortKey } from "./sort-key.ts";
+import { prefixRange, type ResourceQuery, toSortKey } from "../../engines/tag-index/index.ts";
 import type { TagReader } from "./tag-reader.ts";
 import type { TagVocabulary, Vocabulary, VocabularyEntry, VocabularyQuery } from "./tag-vocabulary.ts";
 

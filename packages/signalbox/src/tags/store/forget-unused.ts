@@ -1,7 +1,7 @@
 /** Takes keys and values that nobody uses any more out of the dictionary, so that values that come and go do not pile up for ever. */
-import type { Queryable } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
-import { findKey, findValue } from "./dictionary.ts";
+import type { Queryable } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
+import { findKey, findValue } from "../../engines/tag-index/index.ts";
 
 /** `tags` are those that may have lost their last use; others are not looked at. Runs under the account's lock. */
 export async function forgetUnusedTags(

@@ -1,6 +1,6 @@
 /** A tagged resource and how it lies in the database. */
-import type { Queryable } from "../../storage/ports/database.ts";
-import { sql, SqlQuery, type SqlValue } from "../../storage/ports/sql.ts";
+import type { Queryable } from "../../database/database.ts";
+import { sql, SqlQuery, type SqlValue } from "../../core/sql.ts";
 
 /** What names a resource within its account. */
 export interface ResourceKey {

@@ -1,9 +1,9 @@
 /** Reads of resources and their tags: one, a page of those that match, and what other areas ask (`TagLookup`). */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { matchesTags, parseCanonicalTags, parseTagFilters, type TagFilter } from "@signalbox/protocol";
-import type { Database } from "../../storage/ports/database.ts";
-import { sql } from "../../storage/ports/sql.ts";
-import type { TagLookup } from "../../storage/ports/tag-lookup.ts";
+import type { Database } from "../../database/database.ts";
+import { sql } from "../../core/sql.ts";
+import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import { type ResourceText, resourceText } from "../show-resource.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
 import { cacheKey, type ResourceCache } from "./resource-cache.ts";
@@ -14,7 +14,7 @@ import {
   type TaggedResource,
   toTaggedResource,
 } from "./resource-row.ts";
-import { type ResourceQuery, Selection } from "./selection.ts";
+import { type ResourceQuery, Selection } from "../../engines/tag-index/index.ts";
 
 export interface ResourcePage {
   readonly resources: readonly TaggedResource[];

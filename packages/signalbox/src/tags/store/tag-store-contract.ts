@@ -3,13 +3,13 @@ import { canonicalTags, formatTagFilter, matchesTags, parseTagFilters } from "@s
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../core/clock.ts";
-import type { Database } from "../../storage/ports/database.ts";
-import { rawSql, sql } from "../../storage/ports/sql.ts";
+import type { Database } from "../../database/database.ts";
+import { rawSql, sql } from "../../core/sql.ts";
 import { parseIfMatch } from "../etag.ts";
 import { AccountNumbers } from "./account-numbers.ts";
 import { ChangeLog } from "./change-log.ts";
 import { ResourceCache } from "./resource-cache.ts";
-import type { ResourceQuery } from "./selection.ts";
+import type { ResourceQuery } from "../../engines/tag-index/selection.ts";
 import { FilteredVocabulary } from "./filtered-vocabulary.ts";
 import { TagReader } from "./tag-reader.ts";
 import { queriesArbitrary, TagModel, writesArbitrary } from "./tag-store-model.ts";

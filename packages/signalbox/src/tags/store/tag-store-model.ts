@@ -1,7 +1,7 @@
 /** A naive model of the tag store, and random writes and queries to compare the two with. For tests. */
 import { formatTagFilter, matchesTags, parseTagFilters, type TagFilter } from "@signalbox/protocol";
 import * as fc from "fast-check";
-import type { ResourceQuery } from "./selection.ts";
+import type { ResourceQuery } from "../../engines/tag-index/selection.ts";
 import type { TagWrite } from "./tag-write.ts";
 
 interface ModelResource {

@@ -1,8 +1,8 @@
 import { Client } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { openTestPostgres, type TestPostgres } from "../../../../../test/support/test-postgres.ts";
-import { migrate } from "../../storage/migrate.ts";
-import { PostgresDatabase } from "../../storage/postgres/postgres-database.ts";
+import { migrate } from "../../database/migrate.ts";
+import { PostgresDatabase } from "../../database/postgres/postgres-database.ts";
 import { describeTagStore } from "./tag-store-contract.ts";
 
 let server: TestPostgres;

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { migrate } from "../../storage/migrate.ts";
-import { SqliteDatabase } from "../../storage/sqlite/sqlite-database.ts";
+import { migrate } from "../../database/migrate.ts";
+import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { describeTagStore } from "./tag-store-contract.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "signalbox-tags-"));

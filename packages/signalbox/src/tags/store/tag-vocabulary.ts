@@ -1,9 +1,14 @@
 /** The keys and values in use: lists in order of text, with counts, by prefix, and values by resource type. */
-import type { Database } from "../../storage/ports/database.ts";
-import { joinSql, sql, type SqlQuery } from "../../storage/ports/sql.ts";
+import type { Database } from "../../database/database.ts";
+import { joinSql, sql, type SqlQuery } from "../../core/sql.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
-import { findKey, findValue, TYPE_KEY_NO } from "./dictionary.ts";
-import { fromStoredText, prefixRange } from "./sort-key.ts";
+import {
+  findKey,
+  findValue,
+  fromStoredText,
+  prefixRange,
+  TYPE_KEY_NO,
+} from "../../engines/tag-index/index.ts";
 
 export interface VocabularyQuery {
   /** Empty for all; at most `MAX_PREFIX_BYTES` long. */

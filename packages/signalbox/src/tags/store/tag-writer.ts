@@ -1,8 +1,8 @@
 /** Writes of tags: through the queue for real, or tried out without a trace. */
 import type { Clock } from "../../core/clock.ts";
-import type { Database } from "../../storage/ports/database.ts";
+import type { Database } from "../../database/database.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
-import { BITMAP_MIN_USES } from "./index-delta.ts";
+import { BITMAP_MIN_USES } from "../../engines/tag-index/index.ts";
 import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { TAG_TABLES } from "./tag-tables.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";

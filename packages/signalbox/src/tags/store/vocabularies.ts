@@ -1,7 +1,7 @@
 /** The keys and values in use, of all resources or of those that filters find. */
 import type { TagReader } from "./tag-reader.ts";
 import { FilteredVocabulary } from "./filtered-vocabulary.ts";
-import type { ResourceQuery } from "./selection.ts";
+import type { ResourceQuery } from "../../engines/tag-index/index.ts";
 import type { TagVocabulary, Vocabulary } from "./tag-vocabulary.ts";
 
 export class Vocabularies {

@@ -7,11 +7,11 @@
  * 2. Each write is decided on the state that the writes before it left. A refused write leaves no trace and does not touch the others.
  */
 import { foldCase, parseCanonicalTags, type Tags } from "@signalbox/protocol";
-import type { Queryable } from "../../storage/ports/database.ts";
-import { sql, type SqlValue } from "../../storage/ports/sql.ts";
+import type { Queryable } from "../../database/database.ts";
+import { sql, type SqlValue } from "../../core/sql.ts";
 import { EMPTY_ETAG } from "../etag.ts";
-import { IndexDelta } from "./index-delta.ts";
-import { RowsStatement } from "../../storage/ports/rows-statement.ts";
+import { IndexDelta } from "../../engines/tag-index/index.ts";
+import { RowsStatement } from "../../core/rows-statement.ts";
 import { findResourceRow, type ResourceRow, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome, type WriteRules } from "./tag-write.ts";
 

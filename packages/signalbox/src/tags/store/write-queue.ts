@@ -11,8 +11,8 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import type { Database } from "../../storage/ports/database.ts";
-import { BITMAP_MIN_USES } from "./index-delta.ts";
+import type { Database } from "../../database/database.ts";
+import { BITMAP_MIN_USES } from "../../engines/tag-index/index.ts";
 import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import { TAG_TABLES } from "./tag-tables.ts";
 import type { TagWrite, WriteOutcome } from "./tag-write.ts";

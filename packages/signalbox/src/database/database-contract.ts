@@ -1,0 +1,181 @@
+/** What every `Database` adapter must do, as a list of tests that takes the adapter; one file per engine runs it. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { migrate } from "./migrate.ts";
+import type { Database } from "./database.ts";
+import { joinSql, rawSql, sql, sqlList } from "../core/sql.ts";
+
+/** A database that waits no longer than a second for storage that is away. */
+export interface ContractDatabase {
+  readonly database: Database;
+  /** Takes storage away; the function that it resolves with brings it back. */
+  readonly lose: () => Promise<() => Promise<void>>;
+  readonly cleanUp: () => Promise<void>;
+}
+
+export function describeDatabase(engine: string, open: () => Promise<ContractDatabase>): void {
+  describe(`a database on ${engine}`, () => {
+    let database: Database;
+    let lose: ContractDatabase["lose"];
+    let cleanUp: () => Promise<void>;
+    beforeAll(async () => {
+      ({ database, lose, cleanUp } = await open());
+      await database.run(
+        rawSql(
+          "CREATE TABLE item (id TEXT PRIMARY KEY, n BIGINT, body BLOB_TYPE)".replace(
+            "BLOB_TYPE",
+            blobType(database),
+          ),
+        ),
+      );
+    });
+    beforeEach(() => database.run(sql`DELETE FROM item`));
+    afterAll(async () => {
+      await database.close();
+      await cleanUp();
+    });
+
+    const insert = (id: string, n: number) => sql`INSERT INTO item (id, n) VALUES (${id}, ${n})`;
+    const ids = async () =>
+      (await database.all<{ id: string }>(sql`SELECT id FROM item ORDER BY id`)).map((row) => row.id);
+
+    it("reads back what it wrote, with numbers as numbers, blobs as bytes and absence as null", async () => {
+      const body = new Uint8Array([0, 255, 128]);
+      await database.run(
+        sql`INSERT INTO item (id, n, body) VALUES (${"a"}, ${9_007_199_254_740_991}, ${body})`,
+      );
+      await database.run(sql`INSERT INTO item (id, n, body) VALUES (${"b"}, ${null}, ${null})`);
+      const rows = await database.all<{ id: string; n: number | null; body: Uint8Array | null }>(
+        sql`SELECT * FROM item ORDER BY id`,
+      );
+      expect(rows[0]?.n).toBe(9_007_199_254_740_991);
+      expect([...(rows[0]?.body ?? [])]).toEqual([...body]);
+      expect(rows[1]).toMatchObject({ id: "b", n: null, body: null });
+    });
+
+    it("tells how many rows a write touched", async () => {
+      await database.run(insert("a", 1));
+      await database.run(insert("b", 1));
+      expect(await database.run(sql`UPDATE item SET n = 2 WHERE n = ${1}`)).toEqual({ changes: 2 });
+      expect(await database.run(sql`DELETE FROM item WHERE id = ${"zzz"}`)).toEqual({ changes: 0 });
+    });
+
+    it("answers get with undefined when there is no row", async () => {
+      expect(await database.get(sql`SELECT id FROM item WHERE id = ${"none"}`)).toBeUndefined();
+    });
+
+    it("commits a transaction as a whole and returns what the callback returned", async () => {
+      const result = await database.transaction(async (tx) => {
+        await tx.run(insert("a", 1));
+        await tx.run(insert("b", 2));
+        return (await tx.get<{ total: number }>(sql`SELECT count(*) AS total FROM item`))?.total;
+      });
+      expect(result).toBe(2);
+      expect(await ids()).toEqual(["a", "b"]);
+    });
+
+    it("leaves no trace of a transaction whose callback throws, and goes on working", async () => {
+      const failing = database.transaction(async (tx) => {
+        await tx.run(insert("a", 1));
+        throw new Error("changed my mind");
+      });
+      await expect(failing).rejects.toThrow("changed my mind");
+      expect(await ids()).toEqual([]);
+      await database.run(insert("b", 1));
+      expect(await ids()).toEqual(["b"]);
+    });
+
+    it("leaves no trace of a transaction in which a statement fails", async () => {
+      await database.run(insert("a", 1));
+      const failing = database.transaction(async (tx) => {
+        await tx.run(insert("b", 1));
+        await tx.run(insert("a", 2));
+      });
+      await expect(failing).rejects.toThrow();
+      expect(await ids()).toEqual(["a"]);
+    });
+
+    it("never interleaves transactions: read-modify-write from many callers loses no update", async () => {
+      await database.run(insert("counter", 0));
+      const increment = () =>
+        database.transaction(async (tx) => {
+          const row = await tx.get<{ n: number }>(sql`SELECT n FROM item WHERE id = ${"counter"}`);
+          await tx.run(sql`UPDATE item SET n = ${(row?.n ?? 0) + 1} WHERE id = ${"counter"}`);
+        });
+      await Promise.all(Array.from({ length: 50 }, increment));
+      expect(await database.get(sql`SELECT n FROM item WHERE id = ${"counter"}`)).toMatchObject({ n: 50 });
+    });
+
+    it("shows readers nothing of a transaction before it has committed", async () => {
+      let seen: string[] | undefined;
+      await database.transaction(async (tx) => {
+        await tx.run(insert("a", 1));
+        seen = await ids();
+      });
+      expect(seen).toEqual([]);
+      expect(await ids()).toEqual(["a"]);
+    });
+
+    it("never mixes transactions of one scope, nor ends one for the failure of another", async () => {
+      await database.run(insert("counter", 0));
+      const scope = { scope: "counters" };
+      const increment = (fails: boolean) =>
+        database.transaction(async (tx) => {
+          const row = await tx.get<{ n: number }>(sql`SELECT n FROM item WHERE id = ${"counter"}`);
+          await tx.run(sql`UPDATE item SET n = ${(row?.n ?? 0) + 1} WHERE id = ${"counter"}`);
+          if (fails) throw new Error("changed my mind");
+        }, scope);
+      const outcomes = await Promise.allSettled(Array.from({ length: 30 }, (_, i) => increment(i % 3 === 0)));
+      expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(10);
+      expect(await database.get(sql`SELECT n FROM item WHERE id = ${"counter"}`)).toMatchObject({ n: 20 });
+    });
+
+    it("turns writers away who have waited long enough for storage, all of them, and has written nothing", async () => {
+      const restore = await lose();
+      const writes = Array.from({ length: 20 }, (_, i) => database.run(insert(`lost${i}`, i)));
+      for (const outcome of await Promise.allSettled(writes))
+        expect(outcome).toMatchObject({
+          status: "rejected",
+          reason: { id: "storage_unavailable", status: 503 },
+        });
+      expect(database.problem).not.toBeNull();
+      await restore();
+      await expect.poll(() => database.problem).toBeNull();
+      await database.run(insert("after", 1));
+      expect(await ids()).toEqual(["after"]);
+    });
+
+    it("lets writers and readers through who have waited for storage that was away for a moment", async () => {
+      const restore = await lose();
+      const write = database.run(insert("patient", 1));
+      await restore();
+      await write.catch((error: unknown) => {
+        // A restart may take longer than the time to wait; then it must be said.
+        expect(error).toMatchObject({ id: "storage_unavailable" });
+        return database.run(insert("patient", 1));
+      });
+      expect(await ids()).toEqual(["patient"]);
+    });
+
+    it("composes statements from fragments and never treats a value as text of the statement", async () => {
+      const hostile = "x'); DROP TABLE item; --";
+      await database.run(insert(hostile, 1));
+      await database.run(insert("b", 2));
+      await database.run(insert("c", 3));
+      const conditions = joinSql([sql`n >= ${1}`, sql`id IN (${sqlList([hostile, "c"])})`], " AND ");
+      const rows = await database.all<{ id: string }>(
+        sql`SELECT id FROM item WHERE ${conditions} ORDER BY n LIMIT ${10}`,
+      );
+      expect(rows.map((row) => row.id)).toEqual([hostile, "c"]);
+    });
+
+    it("applies the product's migrations, and applying them again changes nothing", async () => {
+      await migrate(database);
+      await migrate(database);
+      expect(await database.all(sql`SELECT id FROM account`)).toEqual([]);
+    });
+  });
+}
+
+function blobType(database: Database): string {
+  return database.engine === "postgres" ? "BYTEA" : "BLOB";
+}

@@ -1,0 +1,156 @@
+import { Client, Pool } from "pg";
+import { expect, it, onTestFinished } from "vitest";
+import { openTestPostgres } from "../../../../../test/support/test-postgres.ts";
+import { rawSql } from "../../core/sql.ts";
+import { PostgresDatabase } from "./postgres-database.ts";
+import { readOutcome } from "./write-marks.ts";
+import { describeDatabase } from "../database-contract.ts";
+
+const rethrow = (error: Error): never => {
+  throw error;
+};
+
+describeDatabase("PostgreSQL", async () => {
+  const { url, drop, stop, start } = await openTestPostgres();
+  const database = await PostgresDatabase.open(url, rethrow, { maxWaitMs: 1000 });
+  return {
+    database,
+    async lose() {
+      await stop("fast");
+      return start;
+    },
+    cleanUp: drop,
+  };
+});
+
+/** A database with one table, what it reports, and a hand on its server. */
+async function openWithHand() {
+  const server = await openTestPostgres();
+  const lost: string[] = [];
+  const database = await PostgresDatabase.open(server.url, (error) => lost.push(error.message), {
+    maxWaitMs: 1000,
+    maxOutcomeWaitMs: 1000,
+  });
+  await database.run(rawSql("CREATE TABLE t (x INTEGER)"));
+  const hand = new Client({ connectionString: server.url });
+  // Its server is killed in one of the tests.
+  hand.on("error", () => undefined);
+  await hand.connect();
+  onTestFinished(async () => {
+    await hand.end().catch(() => undefined);
+    await database.close();
+    await server.drop();
+  });
+  const rows = async () => (await hand.query("SELECT x FROM t")).rowCount;
+  const cut = (name: string) =>
+    hand.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", [name]);
+  return { server, database, lost, hand, rows, cut };
+}
+
+it("refuses a database that another process already serves from, and leaves it as it was", async () => {
+  const { server, database, hand } = await openWithHand();
+  const epoch = async () => (await hand.query("SELECT epoch FROM signalbox_owner")).rows as unknown;
+  const before = await epoch();
+  await expect(PostgresDatabase.open(server.url, rethrow)).rejects.toThrow(
+    "in use by another Signalbox process",
+  );
+  expect(await epoch()).toEqual(before);
+  await database.close();
+  const second = await PostgresDatabase.open(server.url, rethrow);
+  await second.close();
+});
+
+it("goes on when all its sessions are cut off, in the middle of a transaction too", async () => {
+  const { database, lost, rows, cut } = await openWithHand();
+  const cutInTheMiddle = database.transaction(async (tx) => {
+    await tx.run(rawSql("INSERT INTO t VALUES (1)"));
+    for (const name of ["signalbox", "signalbox owner"]) await cut(name);
+    await tx.run(rawSql("INSERT INTO t VALUES (2)"));
+  });
+  await expect(cutInTheMiddle).rejects.toMatchObject({ id: "storage_unavailable" });
+  await database.run(rawSql("INSERT INTO t VALUES (3)"));
+  expect([await rows(), lost]).toEqual([1, []]);
+  await expect.poll(() => database.problem).toBeNull();
+});
+
+it("writes nothing more, and says so, once another process has had the database", async () => {
+  const { database, lost, hand, rows } = await openWithHand();
+  await hand.query("UPDATE signalbox_owner SET epoch = epoch + 1");
+  await expect(database.run(rawSql("INSERT INTO t VALUES (1)"))).rejects.toMatchObject({ status: 503 });
+  expect([await rows(), lost.length]).toEqual([0, 1]);
+  expect(lost[0]).toContain("has taken the PostgreSQL database over");
+});
+
+it("does not come back to a database that another process took while its session was lost", async () => {
+  const { lost, hand, cut } = await openWithHand();
+  await hand.query("UPDATE signalbox_owner SET epoch = epoch + 1");
+  await cut("signalbox owner");
+  await expect.poll(() => lost.length).toBe(1);
+});
+
+/** From here on a commit takes as long as the hand holds the lock. Resolves with the function that waits until one does. */
+async function holdCommits(hand: Client): Promise<() => Promise<void>> {
+  await hand.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
+    CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
+    SELECT pg_advisory_lock(7)`);
+  const waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+  return async () => {
+    await expect.poll(async () => (await hand.query(waiting)).rowCount).toBe(1);
+  };
+}
+
+const idOf = (write: Promise<unknown>) =>
+  write.then(
+    () => "written",
+    (error: { id: string }) => error.id,
+  );
+
+it("finds out what became of a commit whose connection broke", async () => {
+  const { database, hand, rows, cut } = await openWithHand();
+  const whenCommitting = await holdCommits(hand);
+  const outcome = idOf(database.run(rawSql("INSERT INTO t VALUES (1)")));
+  await whenCommitting();
+  await cut("signalbox");
+  expect([await outcome, await rows()]).toEqual(["storage_unavailable", 0]);
+});
+
+it("says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none", async () => {
+  const { server, database, lost, hand } = await openWithHand();
+  const whenCommitting = await holdCommits(hand);
+  const outcome = idOf(database.run(rawSql("INSERT INTO t VALUES (1)")));
+  await whenCommitting();
+  await server.stop("kill");
+  expect(await outcome).toBe("write_outcome_unknown");
+  await server.start();
+  await expect.poll(() => database.problem).toBeNull();
+  await database.run(rawSql("DROP TRIGGER wait ON t"));
+  await database.run(rawSql("INSERT INTO t VALUES (2)"));
+  expect(await database.all(rawSql("SELECT x FROM t"))).toEqual([{ x: 2 }]);
+  expect(lost).toEqual([]);
+});
+
+it("knows the mark of a transaction that has committed from any other", async () => {
+  const { server, database, hand } = await openWithHand();
+  await database.run(rawSql("INSERT INTO t VALUES (1)"));
+  const { rows } = await hand.query<{ slot: number; mark: string }>(
+    "SELECT slot, mark FROM signalbox_write WHERE mark <> ''",
+  );
+  const [last = { slot: 0, mark: "" }] = rows;
+  const pool = new Pool({ connectionString: server.url });
+  onTestFinished(() => pool.end());
+  expect(await readOutcome(pool, { slot: last.slot, text: last.mark })).toBe("committed");
+  expect(await readOutcome(pool, { slot: last.slot, text: `${last.mark}0` })).toBe("aborted");
+  await hand.query("BEGIN; SELECT 1 FROM signalbox_write FOR UPDATE");
+  expect(await readOutcome(pool, { slot: last.slot, text: last.mark })).toBe("later");
+  await hand.query("ROLLBACK");
+});
+
+it("says in one line that the server cannot be reached, after it has waited for it", async () => {
+  const waited: string[] = [];
+  const options = { startWaitMs: 300, onWait: (error: Error) => waited.push(error.message) };
+  await expect(PostgresDatabase.open("postgres://u:p@127.0.0.1:1/x", rethrow, options)).rejects.toThrow(
+    /^cannot connect to PostgreSQL: /,
+  );
+  expect(waited).toEqual([expect.stringContaining("ECONNREFUSED")]);
+});

@@ -1,0 +1,26 @@
+export {
+  type BodySide,
+  type CallField,
+  type CallFilter,
+  type CallLog,
+  type CallLogSize,
+  type CallOperator,
+  type CallOrder,
+  type CallPatch,
+  type CallQuota,
+  type CallRanges,
+  type CallRecord,
+  type CallRow,
+  type CallSelection,
+  type CallSink,
+  type CallUsage,
+  type GatewayRef,
+  LATENCY_BUCKETS_MS,
+  NO_USAGE,
+  type StoredBody,
+  USAGE_GROUPS,
+  type UsageFigures,
+  type UsageGroup,
+} from "./call-log.ts";
+export { SqliteCallLog } from "./sqlite-call-log.ts";
+export { addUsageFigures } from "./usage-figures.ts";

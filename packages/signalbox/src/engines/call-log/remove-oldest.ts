@@ -1,0 +1,67 @@
+/** What a day file gives up when the log is too large: its oldest bodies, then its oldest rows; usage figures stay. */
+import { rawSql, sql } from "../../core/sql.ts";
+import type { SqliteConnection } from "../sqlite-file/index.ts";
+import { readFileSize } from "./log-size.ts";
+
+/** Bodies taken in one transaction: with what shrinking the file costs, some ten milliseconds, after which waiting batches get their turn. */
+const CHUNK_BYTES = 4 * 1024 * 1024;
+const CHUNK_BODIES = 2000;
+const CHUNK_ROWS = 2000;
+/** Twice a chunk, so that shrinking keeps up with removing. */
+const SHRINK_PAGES = 2048;
+const AUTO_VACUUM = rawSql("PRAGMA auto_vacuum");
+
+/** Runs inside the caller's transaction; returns how many bodies went, at most a chunk of them. */
+export function removeOldestBodies(connection: SqliteConnection, wantedBytes: number): number {
+  const wanted = Math.min(wantedBytes, CHUNK_BYTES);
+  const oldest = connection.all<{ place: number; size: number }>(
+    sql`SELECT place, length(bytes) AS size FROM body ORDER BY place LIMIT ${CHUNK_BODIES}`,
+  );
+  let bytes = 0;
+  let count = 0;
+  let last = -1;
+  for (const { place, size } of oldest) {
+    if (bytes >= wanted) break;
+    bytes += size;
+    count += 1;
+    last = place;
+  }
+  if (count > 0) connection.run(sql`DELETE FROM body WHERE place <= ${last}`);
+  return count;
+}
+
+/** Runs inside the caller's transaction, on a file without bodies; returns how many rows went, by the gateway's number in the file. */
+export function removeOldestRows(connection: SqliteConnection): Map<number, number> {
+  const oldest = connection.all<{ seq: number; gateway: number }>(
+    sql`SELECT seq, gateway FROM call ORDER BY seq LIMIT ${CHUNK_ROWS}`,
+  );
+  const counts = new Map<number, number>();
+  for (const { gateway } of oldest) counts.set(gateway, (counts.get(gateway) ?? 0) + 1);
+  const last = oldest.at(-1)?.seq;
+  if (last !== undefined) connection.run(sql`DELETE FROM call WHERE seq <= ${last}`);
+  for (const [gateway, count] of counts) {
+    connection.run(sql`UPDATE gateway SET rows = rows - ${count} WHERE key = ${gateway}`);
+  }
+  return counts;
+}
+
+export function hasBodies(connection: SqliteConnection): boolean {
+  return connection.get(sql`SELECT 1 FROM body LIMIT 1`) !== undefined;
+}
+
+export function hasRows(connection: SqliteConnection): boolean {
+  return connection.get(sql`SELECT 1 FROM call LIMIT 1`) !== undefined;
+}
+
+/** Gives free pages back to the disk, a chunk of them; false when that is not possible now. */
+export function shrinkFile(connection: SqliteConnection): boolean {
+  if (readFileSize(connection).freeBytes === 0) return false;
+  if (connection.get<{ auto_vacuum: number }>(AUTO_VACUUM)?.auto_vacuum === 2) {
+    connection.exec(`PRAGMA incremental_vacuum(${SHRINK_PAGES})`);
+    return true;
+  }
+  // A file of an older version can only be written anew, which is cheap once its bodies are gone.
+  if (hasBodies(connection)) return false;
+  connection.exec("PRAGMA auto_vacuum = INCREMENTAL; VACUUM;");
+  return true;
+}

@@ -1,0 +1,265 @@
+/** What is special to the call log on SQLite: the queue, its threads, their failures, and the day files. */
+import { mkdir, mkdtemp, readdir, rm, rmdir, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { callRecord, FIRST_PAGE, GATEWAY } from "./call-log-contract.ts";
+import { dayPath } from "./day-files.ts";
+import type { WriterOptions } from "./messages.ts";
+import { startWorker } from "./questions.ts";
+import { SqliteCallLog, type SqliteCallLogOptions } from "./sqlite-call-log.ts";
+
+const NOON = Date.parse("2026-11-15T12:00:00Z");
+const DAY = 86_400_000;
+
+let folder: string;
+let log: SqliteCallLog | undefined;
+let errors: Error[];
+let fatals: Error[];
+let writers: Worker[];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-calls-"));
+  errors = [];
+  fatals = [];
+  writers = [];
+});
+afterEach(async () => {
+  await log?.close().catch(() => undefined);
+  log = undefined;
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function open(options: Partial<SqliteCallLogOptions> = {}): Promise<SqliteCallLog> {
+  log = await SqliteCallLog.open({
+    folder,
+    maxAgeDays: 3650,
+    flushIntervalMs: 50,
+    maxBodyBytes: 1000,
+    maxTotalBytes: 1_000_000_000,
+    maxQueuedCalls: 10_000,
+    maxQueuedBytes: 64_000_000,
+    onError: (error) => errors.push(error),
+    onFatal: (error) => fatals.push(error),
+    startWriter(writerOptions: WriterOptions) {
+      const worker = startWorker("call-writer", import.meta.url, writerOptions);
+      writers.push(worker);
+      return worker;
+    },
+    ...options,
+  });
+  return log;
+}
+
+const days = async () => (await readdir(folder)).filter((name) => name.endsWith(".db"));
+const total = async (calls: SqliteCallLog) => (await calls.list(GATEWAY, FIRST_PAGE)).total;
+
+/** Resolves when the condition holds; each look waits for a turn of the event loop. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+it("writes rows by itself after the flush interval, without anyone asking", async () => {
+  const calls = await open();
+  calls.record(callRecord());
+  expect(calls.queuedCalls).toBe(1);
+  await until(() => calls.queuedCalls === 0);
+});
+
+it("tells callers to wait when too many calls are queued, and lets them in again", async () => {
+  const calls = await open({ maxQueuedCalls: 10, flushIntervalMs: 10 });
+  for (let i = 0; i < 10; i++) {
+    expect(calls.hasRoom).toBe(true);
+    calls.record(callRecord());
+  }
+  expect(calls.hasRoom).toBe(false);
+  await calls.whenRoom();
+  expect(calls.hasRoom).toBe(true);
+  expect(await total(calls)).toBe(10);
+});
+
+it("tells callers to wait when too many bytes are queued", async () => {
+  const calls = await open({ maxQueuedBytes: 2000, flushIntervalMs: 10 });
+  calls.record(callRecord({ responseBody: Buffer.alloc(2000) }));
+  expect(calls.hasRoom).toBe(false);
+  await calls.whenRoom();
+  expect(calls.hasRoom).toBe(true);
+});
+
+it("lets in only as many waiting callers as there is room for", async () => {
+  const calls = await open({ maxQueuedCalls: 2, flushIntervalMs: 10 });
+  calls.record(callRecord());
+  calls.record(callRecord());
+  let mostQueued = 0;
+  const caller = async () => {
+    await calls.whenRoom();
+    calls.record(callRecord());
+    mostQueued = Math.max(mostQueued, calls.queuedCalls);
+  };
+  await Promise.all(Array.from({ length: 20 }, caller));
+  expect(mostQueued).toBe(2);
+  expect(await total(calls)).toBe(22);
+});
+
+it("cuts a body at the limit and says so", async () => {
+  const calls = await open();
+  const call = callRecord({ requestBody: Buffer.alloc(1001, "a"), responseBody: Buffer.alloc(1000, "b") });
+  calls.record(call);
+  expect(await calls.body(GATEWAY, call.id, "request")).toMatchObject({ isComplete: false });
+  expect((await calls.body(GATEWAY, call.id, "request"))?.bytes.length).toBe(1000);
+  expect(await calls.body(GATEWAY, call.id, "response")).toMatchObject({ isComplete: true });
+});
+
+it("refuses a record whose id is no ULID", async () => {
+  const calls = await open();
+  expect(() => calls.record(callRecord({ id: "../x" }))).toThrow("must be a ULID");
+});
+
+it("cuts texts that callers choose", async () => {
+  const calls = await open();
+  const call = callRecord({
+    model: "m".repeat(10_000),
+    userAgent: "u".repeat(10_000),
+    path: "p".repeat(10_000),
+  });
+  calls.record(call);
+  const row = await calls.get(GATEWAY, call.id);
+  expect([row?.model.length, row?.userAgent.length, row?.path.length]).toEqual([256, 512, 2048]);
+});
+
+it("starts no thread before there is something to do", async () => {
+  const calls = await open();
+  calls.setQuota(GATEWAY, { maxRows: 1, whenFull: "stop" });
+  await calls.expire();
+  expect(writers).toEqual([]);
+  for (let i = 0; i < 2; i++) calls.record(callRecord());
+  expect(await total(calls)).toBe(1);
+  expect(writers).toHaveLength(1);
+});
+
+it("loses and doubles nothing when the writer's thread dies", async () => {
+  const calls = await open({ flushIntervalMs: 5 });
+  const ids: string[] = [];
+  for (let round = 0; round < 4; round++) {
+    for (let i = 0; i < 500; i++) {
+      const call = callRecord({ createdAt: NOON });
+      ids.push(call.id);
+      calls.record(call);
+    }
+    await until(() => writers.length > round);
+    // Somewhere between receiving, committing and telling.
+    if (round % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+    await writers.at(-1)?.terminate();
+    await until(() => calls.queuedCalls === 0);
+  }
+  expect(writers.length).toBe(5);
+  expect(fatals).toEqual([]);
+  expect(errors.length).toBe(4);
+  const page = await calls.list(GATEWAY, { ...FIRST_PAGE, direction: "asc", limit: 5000 });
+  expect(page.rows.map((row) => row.id)).toEqual(ids);
+  const query = { accountId: "default", gatewayIds: null, from: 0, to: NOON * 2, groupBy: [] };
+  expect(await calls.summarise(query)).toMatchObject([{ calls: ids.length }]);
+});
+
+it("keeps quotas over the death of the writer's thread", async () => {
+  const calls = await open();
+  calls.setQuota(GATEWAY, { maxRows: 2, whenFull: "stop" });
+  calls.record(callRecord());
+  await until(() => writers.length === 1);
+  await writers[0]?.terminate();
+  await until(() => writers.length === 2);
+  for (let i = 0; i < 5; i++) calls.record(callRecord());
+  expect(await total(calls)).toBe(2);
+});
+
+it("ends the process when the writer's thread dies again without having written anything", async () => {
+  const calls = await open({ flushIntervalMs: 10_000 });
+  calls.record(callRecord());
+  await until(() => writers.length === 1);
+  await writers[0]?.terminate();
+  await until(() => writers.length === 2);
+  await writers[1]?.terminate();
+  await until(() => fatals.length === 1);
+  expect(calls.hasRoom).toBe(false);
+  await expect(calls.whenRoom()).rejects.toThrow("ended unexpectedly");
+  await expect(total(calls)).rejects.toThrow("ended unexpectedly");
+});
+
+it("keeps as many rows as the queue takes while it cannot write, counts the others, and reports it once", async () => {
+  const recoveries: number[] = [];
+  const calls = await open({ maxQueuedCalls: 3, onRecovery: (dropped) => recoveries.push(dropped) });
+  const obstacle = dayPath(folder, "2026-11-15");
+  await mkdir(obstacle);
+  for (let i = 0; i < 3; i++) calls.record(callRecord({ createdAt: NOON }));
+  for (let i = 0; i < 5; i++) await expect(total(calls)).rejects.toMatchObject({ id: "storage_unavailable" });
+  expect(calls.hasRoom).toBe(true);
+  for (let i = 0; i < 4; i++) calls.record(callRecord({ createdAt: NOON }));
+  expect([calls.queuedCalls, calls.droppedCalls, errors.length]).toEqual([3, 4, 1]);
+  expect(calls.problem).not.toBeNull();
+  await rmdir(obstacle);
+  await until(() => calls.problem === null);
+  expect(await total(calls)).toBe(3);
+  expect(recoveries).toEqual([4]);
+  calls.record(callRecord({ createdAt: NOON }));
+  expect(await total(calls)).toBe(4);
+});
+
+it("ends within bounds when it cannot write, and says how many rows are lost", async () => {
+  const calls = await open();
+  await mkdir(dayPath(folder, "2026-11-15"));
+  for (let i = 0; i < 3; i++) calls.record(callRecord({ createdAt: NOON }));
+  await expect(calls.close()).rejects.toThrow("3 calls could not be written");
+});
+
+it("answers a read that fails, and the next one", async () => {
+  const calls = await open();
+  const call = callRecord();
+  calls.record(call);
+  expect(await total(calls)).toBe(1);
+  const garbage = { ...FIRST_PAGE, orderBy: "nonsense" as "cost" };
+  await expect(calls.list(GATEWAY, garbage)).rejects.toThrow(Error);
+  expect(await total(calls)).toBe(1);
+});
+
+it("removes whole days past their age, at the start and on demand, and forgets their rows", async () => {
+  let now = NOON;
+  const clock = { now: () => now };
+  const calls = await open({ maxAgeDays: 2, clock });
+  calls.setQuota(GATEWAY, { maxRows: 3, whenFull: "stop" });
+  for (const age of [2, 1, 0]) calls.record(callRecord({ createdAt: NOON - age * DAY }));
+  expect(await total(calls)).toBe(3);
+  await calls.expire();
+  expect((await days()).length).toBe(3);
+  now += DAY;
+  await calls.expire();
+  expect(await days()).toEqual(["calls-2026-11-14.db", "calls-2026-11-15.db"]);
+  expect(await total(calls)).toBe(2);
+  calls.record(callRecord({ createdAt: now }));
+  expect(await total(calls)).toBe(3);
+  await calls.close();
+  now += 2 * DAY;
+  const again = await open({ maxAgeDays: 2, clock });
+  expect(await days()).toEqual(["calls-2026-11-16.db"]);
+  expect(await total(again)).toBe(1);
+});
+
+it("leaves everything in one file per day when closed: write-ahead logs are gone or empty", async () => {
+  const calls = await open();
+  for (const age of [3, 2, 1, 0]) calls.record(callRecord({ createdAt: NOON - age * DAY }));
+  expect(await total(calls)).toBe(4);
+  await calls.close();
+  const names = await readdir(folder);
+  expect(names.filter((name) => name.endsWith(".db")).sort()).toEqual(
+    ["12", "13", "14", "15"].map((day) => `calls-2026-11-${day}.db`),
+  );
+  for (const name of names.filter((name) => name.endsWith("-wal"))) {
+    expect((await stat(join(folder, name))).size).toBe(0);
+  }
+});
+
+it("says why it cannot be opened", async () => {
+  await mkdir(dayPath(folder, "2026-11-15"));
+  await expect(open()).rejects.toThrow(/^cannot open the call log in .*: unable to open/);
+  expect(errors).toEqual([]);
+});

@@ -1,0 +1,90 @@
+/** Usage figures out of the hourly tables of several day files, added up by the groups asked for. */
+import type { UsageFigures, UsageGroup, UsageQuery } from "./call-log.ts";
+import { addUsageFigures } from "./usage-figures.ts";
+import { joinSql, rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
+import type { SqliteConnection } from "../sqlite-file/index.ts";
+import { DAY_MS } from "./day-files.ts";
+import { LATENCY_COLUMNS } from "./day-schema.ts";
+import { HOUR_MS, SUM_SELECTS } from "./hourly-figures.ts";
+
+const NULL = rawSql("NULL");
+
+export function summariseDay(connection: SqliteConnection, query: UsageQuery): UsageFigures[] {
+  const groups = groupColumns(query.groupBy);
+  const gateways =
+    query.gatewayIds === null ? rawSql("") : sql` AND gateway.gateway_id IN (${sqlList(query.gatewayIds)})`;
+  const from = Math.floor(query.from / HOUR_MS) * HOUR_MS;
+  const rows = connection.all<Record<string, string | number | null>>(sql`
+    SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
+      ${SUM_SELECTS}
+    FROM hourly JOIN gateway ON gateway.key = hourly.gateway
+    WHERE gateway.account_id = ${query.accountId}${gateways} AND hour >= ${from} AND hour < ${query.to}
+    GROUP BY 1, 2, 3, 4`);
+  // Without groups an empty day still yields one row, of nulls.
+  return rows.filter((row) => row["calls"] !== null).map(toFigures);
+}
+
+function groupColumns(
+  groupBy: readonly UsageGroup[],
+): Record<"time" | "gateway" | "provider" | "model", SqlQuery> {
+  const has = (group: UsageGroup) => groupBy.includes(group);
+  const time = has("hour")
+    ? rawSql("hour")
+    : has("day")
+      ? joinSql([rawSql("hour - hour % "), rawSql(String(DAY_MS))], "")
+      : NULL;
+  return {
+    time,
+    gateway: has("gateway") ? rawSql("gateway.gateway_id") : NULL,
+    provider: has("provider") ? rawSql("provider") : NULL,
+    model: has("model") ? rawSql("model") : NULL,
+  };
+}
+
+function toFigures(row: Record<string, string | number | null>): UsageFigures {
+  const count = (name: string) => Number(row[name] ?? 0);
+  const text = (name: string) => (row[name] === null ? null : String(row[name]));
+  return {
+    time: row["time"] === null ? null : count("time"),
+    gatewayId: text("gateway_id"),
+    provider: text("provider"),
+    model: text("model"),
+    calls: count("calls"),
+    errors: count("errors"),
+    cached: count("cached"),
+    tokensIn: count("tokens_in"),
+    tokensOut: count("tokens_out"),
+    tokensInCached: count("tokens_in_cached"),
+    tokensOutReasoning: count("tokens_out_reasoning"),
+    cost: count("cost"),
+    durationMs: count("duration_ms"),
+    latency: LATENCY_COLUMNS.map(count),
+  };
+}
+
+export class UsageSums {
+  readonly #byGroup = new Map<string, UsageFigures>();
+
+  add(figures: readonly UsageFigures[]): void {
+    for (const one of figures) {
+      const key = JSON.stringify([one.time, one.gatewayId, one.provider, one.model]);
+      const known = this.#byGroup.get(key);
+      this.#byGroup.set(key, known === undefined ? one : addUsageFigures(known, one));
+    }
+  }
+
+  /** In order of time, then by name. */
+  all(): UsageFigures[] {
+    return [...this.#byGroup.values()].sort(
+      (a, b) =>
+        (a.time ?? 0) - (b.time ?? 0) ||
+        compareNames(a.gatewayId, b.gatewayId) ||
+        compareNames(a.provider, b.provider) ||
+        compareNames(a.model, b.model),
+    );
+  }
+}
+
+function compareNames(a: string | null, b: string | null): number {
+  return a === b ? 0 : (a ?? "") < (b ?? "") ? -1 : 1;
+}

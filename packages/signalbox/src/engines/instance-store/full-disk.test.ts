@@ -1,0 +1,58 @@
+/** No room to copy an instance's log into its file: nothing is lost, and everything goes on when there is room. */
+import { readdirSync } from "node:fs";
+import { afterEach, expect, it, vi } from "vitest";
+import { readRows, useInstanceDisks, writeRow } from "./instance-disks.ts";
+import { SqliteConnection } from "../sqlite-file/connection.ts";
+
+const REF = { account: "default", agent: "a", name: "x" };
+const disks = useInstanceDisks();
+
+afterEach(() => void vi.restoreAllMocks());
+
+/** That it is told is not what these tests are about. */
+const stalled = () => undefined;
+
+/** No test can fill a disk of the machine it runs on: SQLite says so when it is told to fold. */
+function fillDisk(): { readonly attempts: () => number; makeRoom(): void } {
+  const { get } = SqliteConnection.prototype;
+  let attempts = 0;
+  const spy = vi.spyOn(SqliteConnection.prototype, "get").mockImplementation(function (
+    this: SqliteConnection,
+    query,
+  ) {
+    if (!query.parts.join("").includes("wal_checkpoint")) return get.call(this, query);
+    attempts += 1;
+    throw Object.assign(new Error("database or disk is full"), { errcode: 13 });
+  });
+  return { attempts: () => attempts, makeRoom: () => spy.mockRestore() };
+}
+
+it("an instance is closed only when its file has everything, for its log goes to another one", async () => {
+  const files = disks.open("one", undefined, stalled);
+  const database = await files.open(REF);
+  for (let i = 0; i < 10; i++) await writeRow(database, i);
+  const disk = fillDisk();
+  let isClosed = false;
+  const closed = database.close().then(() => (isClosed = true));
+  await vi.waitFor(() => expect(disk.attempts()).toBeGreaterThan(1));
+  expect(isClosed).toBe(false);
+  disk.makeRoom();
+  await closed;
+  await expect.poll(() => files.problem).toBeNull();
+  const again = await files.open(REF);
+  expect(readRows(again)).toHaveLength(10);
+  await again.close();
+});
+
+it("a journal's file that cannot be settled is kept until there is room, and the process goes on", async () => {
+  const files = disks.open("one", 1, stalled);
+  const database = await files.open(REF);
+  const disk = fillDisk();
+  for (let i = 0; i < 10; i++) await writeRow(database, i);
+  await vi.waitFor(() => expect(disk.attempts()).toBeGreaterThan(1));
+  expect(readdirSync(disks.journalOf("one"))).toContain("0000000001.log");
+  disk.makeRoom();
+  await vi.waitFor(() => expect(readdirSync(disks.journalOf("one"))).not.toContain("0000000001.log"));
+  expect(readRows(database)).toHaveLength(10);
+  await database.close();
+});

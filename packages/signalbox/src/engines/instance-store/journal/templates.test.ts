@@ -1,0 +1,218 @@
+/** Instances of classes that bring tables of their own: what they started as is in the journal, wherever the process ended. */
+import fs, { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { useInstanceDisks } from "../instance-disks.ts";
+import type { InstanceDatabase } from "../instance-store.ts";
+import { sql } from "../../../core/sql.ts";
+import type { InstanceFiles } from "../instance-files.ts";
+import { instanceTemplate } from "../instance-template.ts";
+import { NO_ID, readRecords, RECORD_KINDS, RecordBuffer } from "./record.ts";
+
+/** Every record begins another segment. */
+const TINY = 1;
+const NOTES = "CREATE TABLE notes (x INTEGER, y TEXT); CREATE INDEX notes_by_y ON notes (y);";
+const MARKS = "CREATE TABLE marks (x INTEGER);";
+
+const disks = useInstanceDisks();
+
+const refOf = (name: string) => ({ account: "default", agent: "a", name });
+const removeDatabases = (disk: string) => {
+  for (const file of readdirSync(join(disks.folder, disk, "agents"), { recursive: true, encoding: "utf8" }))
+    if (file.endsWith(".db")) rmSync(join(disks.folder, disk, "agents", file));
+};
+
+/** One acknowledged row, which is all that the instance ever commits: nothing of its schema. */
+async function tell(database: InstanceDatabase, table: "notes" | "marks" | "_signalbox_meta"): Promise<void> {
+  database.begin();
+  if (table === "notes") database.run(sql`INSERT INTO notes VALUES (1, 'one')`);
+  else if (table === "marks") database.run(sql`INSERT INTO marks VALUES (1)`);
+  else database.run(sql`INSERT INTO _signalbox_meta VALUES ('key', 'value')`);
+  database.commit();
+  await database.sync();
+}
+
+async function tablesOf(files: InstanceFiles, name: string): Promise<string[]> {
+  const database = await files.open(refOf(name));
+  expect(database.isNew).toBe(false);
+  const names = database
+    .all<{ name: string }>(
+      sql`SELECT name FROM sqlite_schema WHERE tbl_name IN ('notes', 'marks') ORDER BY name`,
+    )
+    .map((row) => row.name);
+  expect(database.get(sql`PRAGMA integrity_check`)).toEqual({ integrity_check: "ok" });
+  await database.close();
+  return names;
+}
+
+describe("an instance that starts with tables of its class", () => {
+  it("is brought back with them when only the journal reached the disk", async () => {
+    const files = disks.open("one");
+    const plain = await files.open(refOf("plain"));
+    const noted = await files.open(refOf("noted"), NOTES);
+    const marked = await files.open(refOf("marked"), MARKS);
+    expect([plain.isNew, noted.isNew, marked.isNew]).toEqual([true, true, true]);
+    await tell(noted, "notes");
+    await tell(marked, "marks");
+    await tell(plain, "_signalbox_meta");
+    disks.copy("one", "cut");
+    removeDatabases("cut");
+    const cut = disks.open("cut");
+    expect(await tablesOf(cut, "noted")).toEqual(["notes", "notes_by_y"]);
+    expect(await tablesOf(cut, "marked")).toEqual(["marks"]);
+    expect(await tablesOf(cut, "plain")).toEqual([]);
+    for (const database of [plain, noted, marked]) await database.close();
+  });
+
+  it("is brought back from whichever segment it was created in", async () => {
+    const files = disks.open("one", TINY);
+    const open: InstanceDatabase[] = [];
+    for (let i = 0; i < 6; i++) {
+      const schema = [NOTES, MARKS, ""][i % 3];
+      const database = await files.open(refOf(String(i)), schema);
+      open.push(database);
+      disks.copy("one", `created-${i}`);
+      await tell(database, (["notes", "marks", "_signalbox_meta"] as const)[i % 3] ?? "marks");
+      disks.copy("one", `told-${i}`);
+      for (const disk of [`created-${i}`, `told-${i}`]) {
+        const restarted = disks.open(disk);
+        const told = disk.startsWith("told") ? i : i - 1;
+        for (let known = 0; known <= told; known++)
+          expect(await tablesOf(restarted, String(known))).toEqual(
+            [["notes", "notes_by_y"], ["marks"], []][known % 3],
+          );
+        await restarted.close();
+      }
+    }
+    for (const database of open) await database.close();
+  });
+
+  it("has a segment's template before it in the same segment, and each only once", async () => {
+    const files = disks.open("one");
+    const open: InstanceDatabase[] = [];
+    for (let i = 0; i < 6; i++) open.push(await files.open(refOf(String(i)), i % 2 === 0 ? NOTES : MARKS));
+    const [segment = ""] = readdirSync(disks.journalOf("one"));
+    const { records } = readRecords(readFileSync(join(disks.journalOf("one"), segment)), 1);
+    const templates = records.filter(({ kind }) => kind === RECORD_KINDS.template);
+    expect(templates.map(({ id }) => id)).toEqual(
+      [instanceTemplate(), instanceTemplate(NOTES), instanceTemplate(MARKS)].map(({ id }) =>
+        id.toString("hex"),
+      ),
+    );
+    for (const [at, { kind, payload }] of records.entries()) {
+      if (kind !== RECORD_KINDS.created) continue;
+      const before = records.slice(0, at);
+      expect(
+        before.some((one) => one.kind === RECORD_KINDS.template && one.id === payload.toString("hex")),
+      ).toBe(true);
+    }
+    for (const database of open) await database.close();
+  });
+
+  it("that was destroyed and created again starts as its last creation says", async () => {
+    const files = disks.open("one");
+    const first = await files.open(refOf("x"), NOTES);
+    await tell(first, "notes");
+    await first.close();
+    await files.destroy(refOf("x"));
+    const second = await files.open(refOf("x"), MARKS);
+    await tell(second, "marks");
+    disks.copy("one", "cut");
+    removeDatabases("cut");
+    expect(await tablesOf(disks.open("cut"), "x")).toEqual(["marks"]);
+    await second.close();
+  });
+
+  it("waits for room on a full disk between its template and its own record", async () => {
+    const onStall = vi.fn();
+    const files = disks.open("one", undefined, onStall);
+    const other = await files.open(refOf("other"));
+    const { writeSync } = fs;
+    let writes = 0;
+    // No test can fill a disk of the machine it runs on.
+    fs.writeSync = ((...args: Parameters<typeof writeSync>) => {
+      writes += 1;
+      if (writes > 1)
+        throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+      return writeSync(...args);
+    }) as typeof writeSync;
+    syncBuiltinESMExports();
+    let database: InstanceDatabase;
+    try {
+      const opening = files.open(refOf("x"), NOTES);
+      await vi.waitFor(() => expect(onStall).toHaveBeenCalledTimes(1));
+      fs.writeSync = writeSync;
+      syncBuiltinESMExports();
+      database = await opening;
+    } finally {
+      fs.writeSync = writeSync;
+      syncBuiltinESMExports();
+    }
+    await tell(database, "notes");
+    disks.copy("one", "cut");
+    removeDatabases("cut");
+    expect(await tablesOf(disks.open("cut"), "x")).toEqual(["notes", "notes_by_y"]);
+    for (const open of [other, database]) await open.close();
+  });
+});
+
+describe("a journal", () => {
+  const ID = Buffer.alloc(20, 7);
+
+  function layJournal(add: (records: RecordBuffer) => void, number = 1): void {
+    const records = new RecordBuffer(64 * 1024);
+    add(records);
+    mkdirSync(disks.journalOf("made"), { recursive: true });
+    writeFileSync(join(disks.journalOf("made"), "0000000001.log"), records.bytesFor(number));
+  }
+
+  it("that names no templates, as it used to be written, means the one at its beginning", async () => {
+    const files = disks.open("one");
+    const database = await files.open(refOf("x"));
+    await tell(database, "_signalbox_meta");
+    const [segment = ""] = readdirSync(disks.journalOf("one"));
+    const { records } = readRecords(readFileSync(join(disks.journalOf("one"), segment)), 1);
+    expect(
+      records.map(({ kind, id, payload }) => [kind, id === NO_ID.toString("hex"), payload.length > 0]),
+    ).toEqual([
+      [RECORD_KINDS.template, true, true],
+      [RECORD_KINDS.created, false, false],
+      [RECORD_KINDS.frames, false, true],
+    ]);
+    disks.copy("one", "cut");
+    removeDatabases("cut");
+    expect(await tablesOf(disks.open("cut"), "x")).toEqual([]);
+    await database.close();
+  });
+
+  it("with an instance of a template that it does not have is refused", () => {
+    layJournal((records) => {
+      records.add(RECORD_KINDS.template, NO_ID, 0, instanceTemplate().bytes);
+      records.add(RECORD_KINDS.created, ID, 0, Buffer.alloc(20, 0xaa));
+    });
+    expect(() => disks.open("made")).toThrow(/0000000001\.log is damaged: .* starts as aaaaaaaa/);
+  });
+
+  it("with an instance before any template is refused", () => {
+    layJournal((records) => records.add(RECORD_KINDS.created, ID, 0, Buffer.alloc(0)));
+    expect(() => disks.open("made")).toThrow("is damaged");
+  });
+
+  it("without its number in it, as it used to be written, is read all the same", async () => {
+    const add = (records: RecordBuffer) => {
+      records.add(RECORD_KINDS.template, NO_ID, 0, instanceTemplate().bytes);
+      records.add(9 as never, ID, 0, Buffer.alloc(0));
+    };
+    layJournal(add, 0);
+    expect(() => disks.open("made")).toThrow("unknown kind 9");
+    // Of another number, it is a former segment's.
+    layJournal(add, 7);
+    await disks.open("made").close();
+  });
+
+  it("with a record of an unknown kind is refused", () => {
+    layJournal((records) => records.add(9 as never, ID, 0, Buffer.alloc(0)));
+    expect(() => disks.open("made")).toThrow("unknown kind 9");
+  });
+});

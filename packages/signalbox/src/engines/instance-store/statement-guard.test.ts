@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { SqliteConnection } from "../sqlite-file/connection.ts";
+import { StatementGuard } from "./statement-guard.ts";
+
+let connection: SqliteConnection;
+let guard: StatementGuard;
+
+beforeEach(() => {
+  connection = SqliteConnection.open(":memory:");
+  connection.exec(
+    "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT); CREATE TABLE _signalbox_meta (a, b)",
+  );
+  connection.exec("CREATE VIRTUAL TABLE found USING fts5 (text)");
+  guard = new StatementGuard();
+  connection.setAuthorizer(guard.authorize);
+});
+afterEach(() => connection.close());
+
+function run(text: string): void {
+  const { statement } = guard.compile(() => connection.prepare(text));
+  guard.run(() => statement.all([]));
+}
+
+/** Everything with a name in the database, also in its temporary part. */
+function names(): string[] {
+  const text = "SELECT name FROM sqlite_schema UNION SELECT name FROM sqlite_temp_schema";
+  return connection
+    .prepare(text)
+    .all([])
+    .map(({ name }) => String(name));
+}
+
+describe("names of the runtime", () => {
+  it.each([
+    "ALTER TABLE note RENAME TO _signalbox_note",
+    "alter table main.note rename to _SignalBox_note;",
+    'ALTER TABLE note RENAME TO "_signalbox_note"',
+    "ALTER TABLE note RENAME TO'_signalbox_note'",
+    "ALTER TABLE note RENAME TO[_signalbox_note]",
+    "ALTER TABLE note RENAME TO`_SIGNALBOX_NOTE`-- end",
+    "ALTER TABLE note RENAME TO/* to **/ -- note\n\t_signalbox_note",
+    "ALTER TABLE note RENAME TO \uFEFF_signalbox_note",
+    // Its own tables would be called _signalbox_data, _signalbox_idx, ….
+    "ALTER TABLE found RENAME TO _signalbox",
+    "ALTER TABLE found RENAME TO _signalbox/**/",
+    'ALTER TABLE found RENAME TO "_Signalbox"',
+    "CREATE VIRTUAL TABLE _signalbox USING fts5 (a)",
+    "CREATE VIRTUAL TABLE _signalbox_found USING fts5 (a)",
+    "CREATE TABLE _signalbox_x (a)",
+    'CREATE TABLE main."_SIGNALBOX_x" (a)',
+    "CREATE TABLE [_signalbox_x] AS SELECT 1",
+    "CREATE TEMP TABLE _signalbox_meta (a)",
+    "CREATE TABLE temp._signalbox_meta (a)",
+    "CREATE VIEW _signalbox_v AS SELECT 1",
+    "CREATE TEMP VIEW `_signalbox_meta` AS SELECT 1",
+    "CREATE INDEX _signalbox_i ON note (text)",
+    'CREATE UNIQUE INDEX IF NOT EXISTS main."_Signalbox_i" ON note (text)',
+    "CREATE TRIGGER _signalbox_t AFTER INSERT ON note BEGIN SELECT 1; END",
+    "CREATE TEMP TRIGGER _signalbox_t AFTER INSERT ON note BEGIN SELECT 1; END",
+    "ALTER TABLE _signalbox_meta RENAME COLUMN a TO c",
+    'ALTER TABLE main."_signalbox_meta" ADD COLUMN c',
+    "ALTER TABLE [_SIGNALBOX_META] DROP COLUMN a",
+    "ALTER TABLE _signalbox_meta RENAME TO mine",
+    "DROP TABLE main.'_signalbox_meta'",
+    "INSERT INTO main.`_signalbox_meta` VALUES (1, 2)",
+    "REPLACE INTO _signalbox_meta VALUES (1, 2)",
+    "UPDATE _signalbox_meta SET a = 1",
+    "CREATE INDEX i ON _signalbox_meta (a)",
+  ])("are not given to what is the agent's: %s", (text) => {
+    const before = names();
+    expect(() => run(text)).toThrow();
+    expect(guard.refusal).toMatch(/belongs to the runtime$/);
+    expect(names()).toEqual(before);
+  });
+
+  it("are not reached by renaming a temporary table either", () => {
+    run("CREATE TEMP TABLE mine (a)");
+    expect(() => run("ALTER TABLE temp.mine RENAME TO _signalbox_meta")).toThrow();
+    expect(guard.refusal).toBe("the name _signalbox_meta belongs to the runtime");
+    expect(names()).toContain("mine");
+  });
+
+  it.each([
+    "ALTER TABLE note RENAME TO signalbox_note",
+    "ALTER TABLE note RENAME TO my_signalbox_note",
+    "ALTER TABLE note RENAME TO _signalboxes",
+    "ALTER TABLE note RENAME COLUMN text TO words",
+    "ALTER TABLE note ADD COLUMN to_whom TEXT DEFAULT '_signalbox_'",
+    "ALTER TABLE found RENAME TO others",
+    "CREATE TABLE _signal (a)",
+    "CREATE VIEW v AS SELECT * FROM _signalbox_meta",
+    "SELECT 'ALTER TABLE note RENAME TO _signalbox_note'",
+  ])("are alone in being reserved: %s", (text) => {
+    expect(() => run(text)).not.toThrow();
+    expect(guard.refusal).toBeNull();
+  });
+});

@@ -1,0 +1,1 @@
+export { createPublicLookup, isPrivateHost } from "./public-host.ts";

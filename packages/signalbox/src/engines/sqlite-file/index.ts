@@ -1,0 +1,6 @@
+export { type Authorizer, SQLITE_ACTIONS, SqliteConnection } from "./connection.ts";
+export type { PreparedStatement } from "./prepared-statement.ts";
+export { StatementCache, textOf } from "./statement-cache.ts";
+export { explainFailure, isBusy, isFullDisk } from "./storage-failure.ts";
+export { syncFolder } from "./sync-folder.ts";
+export { WalSync } from "./wal-sync.ts";
