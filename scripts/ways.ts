@@ -89,7 +89,7 @@ async function measure({ request }: Way): Promise<string[]> {
     await request();
     await sleep(SETTLE_MS);
     const ran = await filesRun();
-    files = files === undefined ? ran : files.intersection(ran);
+    files = new Set([...ran].filter((file) => files?.has(file) ?? true));
   }
   await session.post("Profiler.stopPreciseCoverage");
   return [...(files ?? [])].sort();

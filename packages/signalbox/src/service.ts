@@ -5,7 +5,7 @@
  * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → database → data folder.
  */
 import { randomBytes } from "node:crypto";
-import type { IncomingMessage } from "node:http";
+import type { HttpRequest } from "./engines/http-server/index.ts";
 import type { Registry } from "prom-client";
 import {
   Accounts,
@@ -167,7 +167,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     let front: Front | undefined;
     const publicUrl = config.file.listener.publicUrl?.replace(/\/+$/, "");
     /** The configured address, else those the request's sender sees, unless the Host is none of ours. */
-    const originsFor = (request: IncomingMessage): Origins => {
+    const originsFor = (request: HttpRequest): Origins => {
       const { url = "", adminUrl = "" } = front ?? {};
       const administration = ownOrigin(request, allowedHosts) ?? adminUrl;
       if (url !== adminUrl) return { traffic: publicUrl ?? url, administration };

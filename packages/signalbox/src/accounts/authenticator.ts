@@ -2,7 +2,7 @@
  * Turns the credential of a request into a principal: the root token, a live token of an account, or a dashboard session that stands
  * for one of them. Every door that takes a credential asks here.
  */
-import type { IncomingMessage } from "node:http";
+import type { HttpRequest } from "../engines/http-server/index.ts";
 import type { Secret } from "../core/secret.ts";
 import type { WatchedCredential } from "./credential-ends.ts";
 import { type Principal, ROOT } from "./principal.ts";
@@ -17,7 +17,7 @@ export interface AuthenticatorParts {
   /** Host names, beside the server's own, that the dashboard is reached by. */
   readonly allowedHosts: readonly string[];
   /** False for requests to an address that serves no dashboard: a cookie knows no port and is sent there, too. Default: always. */
-  readonly acceptsSessions?: (request: IncomingMessage) => boolean;
+  readonly acceptsSessions?: (request: HttpRequest) => boolean;
 }
 
 export class Authenticator {
@@ -31,7 +31,7 @@ export class Authenticator {
    * From the `Authorization` header, else from the dashboard's session; null when there is none or it is unknown. A header decides
    * alone, so that a page cannot mix the two. Throws `forbidden` when a live session is used by a page that is not ours.
    */
-  fromRequest(request: IncomingMessage): Principal | null {
+  fromRequest(request: HttpRequest): Principal | null {
     const { authorization } = request.headers;
     if (authorization !== undefined) return this.fromHeader(authorization);
     return this.findSession(request)?.principal ?? null;
@@ -56,7 +56,7 @@ export class Authenticator {
   }
 
   /** The request's live dashboard session; throws `forbidden` when a page that is not ours sends it. */
-  findSession(request: IncomingMessage): LiveSession | null {
+  findSession(request: HttpRequest): LiveSession | null {
     if (this.#parts.acceptsSessions?.(request) === false) return null;
     for (const secret of sessionSecrets(request)) {
       const session = this.#parts.sessions.find(secret);

@@ -36,10 +36,7 @@ export class Limit {
 }
 
 /** The refusal. `message` names the limit that was reached; `headers` are added to the answer. */
-export function overloaded(
-  message?: string,
-  headers: Readonly<Record<string, string>> = {},
-): SignalboxError {
+export function overloaded(message?: string, headers: Readonly<Record<string, string>> = {}): SignalboxError {
   return new SignalboxError("overloaded", {
     ...(message === undefined ? {} : { message }),
     headers: { "retry-after": RETRY_AFTER_SECONDS, ...headers },

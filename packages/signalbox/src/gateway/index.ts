@@ -11,7 +11,7 @@ import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
-import { BodyBudget } from "./call/body-budget.ts";
+import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./call/gateway-door.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
@@ -96,8 +96,8 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     stallTimeoutMs: keys.stallTimeoutMs,
     idleTimeoutMs: keys.upstreamIdleTimeoutMs,
   });
-  const budget = new BodyBudget(keys.maxBufferedBytes, keys.uploadStallMs);
-  metrics.readBufferedBytes = () => budget.usedBytes;
+  const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
+  metrics.readBufferedBytes = () => budget.used;
   const rateLimits = new RateLimits(parts.steadyClock);
   const spendLimits = new SpendLimits({
     database: parts.database,
@@ -142,7 +142,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     metrics,
     bodyLimits: {
       // A larger body is streamed rather than wait for room that it alone would fill.
-      replayBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
+      keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
       maxBytes: keys.maxBodyBytes,
       budget,
     },

@@ -1,5 +1,6 @@
 /** A management request as handlers see it. */
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Principal } from "../accounts/index.ts";
 import type { QueryText } from "./query-text.ts";
@@ -14,22 +15,22 @@ export class ManagedRequest implements RouteRequest {
   query: unknown = undefined;
   body: unknown = undefined;
   readonly #context: RequestContext;
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
+  readonly #request: HttpRequest;
+  readonly #response: HttpResponse;
   readonly #query: QueryText;
   readonly #maxBodyBytes: number;
-  readonly #trafficOrigin: (request: IncomingMessage) => string;
+  readonly #trafficOrigin: (request: HttpRequest) => string;
   #controller: AbortController | undefined;
 
   constructor(
     context: RequestContext,
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     params: Record<string, string>,
     principal: Principal,
     query: QueryText,
     maxBodyBytes: number,
-    trafficOrigin: (request: IncomingMessage) => string,
+    trafficOrigin: (request: HttpRequest) => string,
   ) {
     this.id = context.id;
     this.params = params;

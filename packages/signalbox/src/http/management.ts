@@ -2,7 +2,7 @@
  * The management interface: serves the areas' routes with one order of work: path, method, credential, permission, account,
  * input, handler, envelope.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { ZodType } from "zod";
 import { isAllowed, type Principal } from "../accounts/index.ts";
@@ -17,12 +17,12 @@ import { sendReply, type WatchCredential } from "./send-reply.ts";
 
 export interface ManagementOptions {
   readonly routes: readonly Route[];
-  readonly authenticate: (request: IncomingMessage) => Principal | null;
+  readonly authenticate: (request: HttpRequest) => Principal | null;
   readonly watch: WatchCredential;
   /** May throw to answer otherwise than with 401. */
-  readonly onWrongCredential: (request: IncomingMessage) => void;
+  readonly onWrongCredential: (request: HttpRequest) => void;
   /** Scheme, host and port by which callers of the request reach the gateway. */
-  readonly trafficOrigin: (request: IncomingMessage) => string;
+  readonly trafficOrigin: (request: HttpRequest) => string;
   readonly accountExists: (accountId: string) => boolean;
   readonly maxBodyBytes: number;
 }
@@ -45,8 +45,8 @@ export function createManagement(options: ManagementOptions): Area {
 function serve(
   tree: RouteTree,
   options: ManagementOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   context: RequestContext,
 ): void | Promise<void> {
   const match = tree.match(request.method ?? "GET", withoutPrefix(context.segments));
@@ -90,7 +90,7 @@ function serve(
 
 function answer(
   { watch }: ManagementOptions,
-  response: ServerResponse,
+  response: HttpResponse,
   { principal }: ManagedRequest,
   reply: Reply | Promise<Reply>,
   isHead: boolean,
@@ -133,11 +133,7 @@ function authorise(
   }
 }
 
-async function readJson(
-  request: IncomingMessage,
-  context: RequestContext,
-  maxBytes: number,
-): Promise<unknown> {
+async function readJson(request: HttpRequest, context: RequestContext, maxBytes: number): Promise<unknown> {
   const contentType = request.headers["content-type"];
   if (contentType !== undefined && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType)) {
     throw new SignalboxError("unsupported_media_type");

@@ -1,5 +1,5 @@
 /** Writes what a management handler returned: the envelope, a body as it is, or a stream. */
-import type { ServerResponse } from "node:http";
+import type { HttpResponse } from "../engines/http-server/index.ts";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Principal } from "../accounts/index.ts";
@@ -18,7 +18,7 @@ export type WatchCredential = (principal: Principal, onEnd: () => void) => () =>
 
 /** Writes the answer; a promise only for a stream, which takes its time and ends with its credential. */
 export function sendReply(
-  response: ServerResponse,
+  response: HttpResponse,
   reply: Reply,
   isHead: boolean,
   principal: Principal,
@@ -50,7 +50,7 @@ export function sendReply(
 }
 
 async function sendStream(
-  response: ServerResponse,
+  response: HttpResponse,
   { contentType, body }: { readonly contentType: string; readonly body: Readable },
   isHead: boolean,
   principal: Principal,

@@ -2,7 +2,12 @@
  * What the rest of the service may use of a request and a response. Node's own objects have more; whatever is not listed here would tie the
  * areas to node:http and keep out another implementation of this engine.
  */
-import type { IncomingHttpHeaders, OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
+import type {
+  IncomingHttpHeaders,
+  IncomingMessage,
+  OutgoingHttpHeader,
+  OutgoingHttpHeaders,
+} from "node:http";
 import type { Duplex, Readable, Writable } from "node:stream";
 
 export interface HttpRequest extends Readable {
@@ -26,9 +31,18 @@ export type HeaderList = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 export interface HttpResponse extends Writable {
   statusCode: number;
+  statusMessage: string;
   readonly headersSent: boolean;
   /** False: the connection is closed after this response. */
   shouldKeepAlive: boolean;
   writeHead(status: number, headers?: HeaderList): this;
+  setHeader(name: string, value: string | readonly string[]): this;
+  getHeaderNames(): string[];
+  removeHeader(name: string): void;
   flushHeaders(): void;
+}
+
+/** For libraries that are typed for Node's class and use no more of it than `HttpRequest` has, such as the handshake of `ws`. */
+export function toIncomingMessage(request: HttpRequest): IncomingMessage {
+  return request as IncomingMessage;
 }

@@ -1,10 +1,10 @@
-/** Where a listener can be reached, and by whom. */
+/** The address of a listener, and who can reach it. */
 import { BlockList, isIPv6 } from "node:net";
 
 export interface BoundAddress {
-  /** As it was configured: an address or a name. */
+  /** As configured: an address or a name. */
   readonly host: string;
-  /** The address that the host turned out to be. */
+  /** The address that the name resolved to. */
   readonly address: string;
   readonly port: number;
 }
@@ -13,13 +13,13 @@ const loopback = new BlockList();
 loopback.addSubnet("127.0.0.0", 8, "ipv4");
 loopback.addAddress("::1", "ipv6");
 
-/** True when only programs on this machine reach the listener; a name counts as the address it stands for. */
+/** True when only programs on this machine can reach the listener. */
 export function isLoopback({ address }: BoundAddress): boolean {
-  // BlockList takes an IPv4 address that is mapped into IPv6 for the IPv4 address itself.
+  // BlockList treats an IPv4-mapped IPv6 address as the IPv4 address.
   return loopback.check(address, isIPv6(address) ? "ipv6" : "ipv4");
 }
 
-/** An address to open in a browser or give to curl on this machine: "every interface" is no address, so its loopback stands for it. */
+/** A URL that works on this machine: the unspecified address is replaced by the loopback address of its family. */
 export function urlOf({ host, address, port }: BoundAddress): string {
   if (address === "0.0.0.0") return `http://127.0.0.1:${port}`;
   if (address === "::") return `http://[::1]:${port}`;

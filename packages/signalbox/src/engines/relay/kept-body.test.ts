@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { BodyBudget } from "../../gateway/call/body-budget.ts";
+import { MemoryBudget } from "../http-server/index.ts";
 import { KeptBody } from "./kept-body.ts";
 
 it("keeps the beginning up to its limit, however the body comes, and says whether that is all", () => {
@@ -9,7 +9,7 @@ it("keeps the beginning up to its limit, however the body comes, and says whethe
       fc.array(fc.uint8Array({ maxLength: 6000 }), { maxLength: 8 }),
       fc.nat({ max: 20_000 }),
       (pieces, maxBytes) => {
-        const kept = new KeptBody(maxBytes, new BodyBudget(1_000_000, 1000));
+        const kept = new KeptBody(maxBytes, new MemoryBudget({ maxBytes: 1_000_000, stallMs: 1000 }));
         pieces.forEach((piece, i) => kept.add(Buffer.from(piece), i === pieces.length - 1));
         const whole = Buffer.concat(pieces);
         expect(kept.isWhole).toBe(whole.length <= maxBytes);
@@ -22,7 +22,7 @@ it("keeps the beginning up to its limit, however the body comes, and says whethe
 
 it("copies pieces of a body that is not over, so that their memory can go", () => {
   const piece = Buffer.from("first");
-  const kept = new KeptBody(100, new BodyBudget(1_000_000, 1000));
+  const kept = new KeptBody(100, new MemoryBudget({ maxBytes: 1_000_000, stallMs: 1000 }));
   kept.add(piece, false);
   piece.fill("x");
   kept.add(Buffer.from(" second"), true);
@@ -30,7 +30,7 @@ it("copies pieces of a body that is not over, so that their memory can go", () =
 });
 
 it("keeps less when the budget has no room, gives its part back, and leaves half of it to requests", () => {
-  const budget = new BodyBudget(20_000, 1000);
+  const budget = new MemoryBudget({ maxBytes: 20_000, stallMs: 1000 });
   const first = new KeptBody(100_000, budget);
   first.add(Buffer.alloc(6000, "a"), false);
   const second = new KeptBody(100_000, budget);
@@ -41,7 +41,7 @@ it("keeps less when the budget has no room, gives its part back, and leaves half
   first.add(Buffer.alloc(6000, "a"), true);
   expect(first.isWhole).toBe(false);
   expect(budget.take(10_000)).toBe(true);
-  budget.give(10_000);
+  budget.release(10_000);
   expect(first.take()).toEqual(Buffer.alloc(6000, "a"));
-  expect(budget.usedBytes).toBe(0);
+  expect(budget.used).toBe(0);
 });

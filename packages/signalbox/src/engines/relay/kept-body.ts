@@ -5,13 +5,18 @@
  * share, and a stream that holds on to a hundred small pieces for minutes would hold on to all that memory. The copies count against the
  * budget of all bodies; where it has no room, no more is kept.
  */
-import type { BodyBudget } from "../../gateway/call/body-budget.ts";
 
 const FIRST_BYTES = 4096;
 const NOTHING = Buffer.alloc(0);
 
+/** A budget of memory for copies that are optional. */
+export interface SpareMemory {
+  takeSpare(bytes: number): boolean;
+  release(bytes: number): void;
+}
+
 export class KeptBody {
-  readonly #budget: Pick<BodyBudget, "takeSpare" | "give">;
+  readonly #budget: SpareMemory;
   #maxBytes: number;
   #bytes: Buffer = NOTHING;
   /** Bytes taken of the budget. */
@@ -19,7 +24,7 @@ export class KeptBody {
   #length = 0;
   #isWhole = true;
 
-  constructor(maxBytes: number, budget: Pick<BodyBudget, "takeSpare" | "give">) {
+  constructor(maxBytes: number, budget: SpareMemory) {
     this.#maxBytes = maxBytes;
     this.#budget = budget;
   }
@@ -51,7 +56,7 @@ export class KeptBody {
     const bytes = this.#length === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#length);
     this.#bytes = NOTHING;
     this.#length = 0;
-    this.#budget.give(this.#taken);
+    this.#budget.release(this.#taken);
     this.#taken = 0;
     return bytes;
   }

@@ -2,7 +2,7 @@
  * Decides from the headers alone whether a call may use a gateway that requires a token. Whatever is wrong with the token, the
  * answer is the same: nobody learns whether it exists, has expired, or belongs to another gateway.
  */
-import type { IncomingMessage } from "node:http";
+import type { HttpRequest } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { type Authenticator, bearerText, isAllowed } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
@@ -11,7 +11,7 @@ import type { Gateway } from "../settings/gateway.ts";
 export function authorise(
   authenticator: Authenticator,
   gateway: Gateway,
-  { headers, socket }: IncomingMessage,
+  { headers, socket }: HttpRequest,
 ): string {
   const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
   const text = typeof header === "string" ? bearerText(header) : null;

@@ -2,7 +2,7 @@
 import type { CallSink, CallUsage } from "../../engines/call-log/index.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { UpstreamClient, UsageDialect, UsageTap } from "../../engines/relay/index.ts";
-import type { BodyBudget } from "./body-budget.ts";
+import type { MemoryBudget } from "../../engines/http-server/index.ts";
 
 export interface CallParts {
   readonly client: UpstreamClient;
@@ -12,7 +12,7 @@ export interface CallParts {
   /** US dollars; null when the price is unknown. */
   readonly costOf: (provider: string, model: string, usage: CallUsage) => number | null;
   /** What bodies may take of the memory. */
-  readonly budget: BodyBudget;
+  readonly budget: MemoryBudget;
   /** How much of each body goes into the log. */
   readonly payloadBytes: number;
 }

@@ -14,7 +14,7 @@
  * 3. At most what the client's socket takes is in memory: when it is full, reading upstream stops.
  * 4. `ended` is reached once; afterwards no timer and no upstream exchange of the call is alive.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import { renderError, sendError } from "../../http/render-error.ts";
@@ -40,8 +40,8 @@ import { delayBefore, isRetryableStatus, type Step } from "./step.ts";
 export interface CallStart {
   readonly id: string;
   readonly gateway: Gateway;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
   readonly requestId: string;
   readonly options: CallOptions;
   readonly steps: readonly Step[];

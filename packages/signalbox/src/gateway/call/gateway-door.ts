@@ -3,7 +3,12 @@
  * cache → upstream. Up to the token everything is decided from the request's head, so a refused caller costs no body, no upstream
  * contact and no log row.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import {
+  type BodyLimits,
+  hasBody,
+  type HttpRequest,
+  type HttpResponse,
+} from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Authenticator } from "../../accounts/index.ts";
 import type { Area } from "../../http/area.ts";
@@ -15,7 +20,7 @@ import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
 import { authorise } from "./authorise.ts";
-import { noRoom } from "./body-budget.ts";
+import { toBodyError } from "./body-failure.ts";
 import type { Call } from "./call.ts";
 import { type CallHeaders, readCallHeaders, readCallOptions } from "./call-headers.ts";
 import type { CallRunner } from "./call-runner.ts";
@@ -23,14 +28,13 @@ import { type GatewayPath, parseGatewayPath } from "./gateway-path.ts";
 import { malformed } from "./inspect-body.ts";
 import { refuseOwnTokenInTarget } from "./own-token.ts";
 import { planStep, type StepParts } from "./plan-step.ts";
-import { type BodyLimits, hasBody, readRequestBody } from "./read-request-body.ts";
 import { parseUniversalSteps } from "./universal-steps.ts";
 
 export interface GatewayDoorParts extends StepParts {
   readonly gateways: Gateways;
   readonly authenticator: Authenticator;
   readonly metrics: GatewayMetrics;
-  readonly bodyLimits: BodyLimits;
+  readonly bodyLimits: Required<BodyLimits>;
   readonly runner: CallRunner;
 }
 
@@ -47,8 +51,8 @@ interface Admitted {
 
 /** What node:http and the listener know of a request. */
 interface OpenCall {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
   readonly context: RequestContext;
 }
 
@@ -63,7 +67,7 @@ export class GatewayDoor implements Area {
     this.#parts = parts;
   }
 
-  handle(request: IncomingMessage, response: ServerResponse, context: RequestContext): void | Promise<void> {
+  handle(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void> {
     const call: OpenCall = { request, response, context };
     try {
       const admitted = this.#admit(request, context);
@@ -82,7 +86,7 @@ export class GatewayDoor implements Area {
     return error;
   }
 
-  #admit(request: IncomingMessage, context: RequestContext): Admitted {
+  #admit(request: HttpRequest, context: RequestContext): Admitted {
     const startedAt = performance.now();
     // It would send the caller's headers back to whoever asks (RFC 9110, section 9.3.8); a provider has no use for it.
     if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
@@ -113,8 +117,10 @@ export class GatewayDoor implements Area {
     return new Promise((resolve, reject) => {
       const fail = (error: unknown) => reject(this.#refused(call, error));
       let sent: Call | null = null;
-      readRequestBody(request, call.context, this.#parts.bodyLimits, {
+      let isRead = false;
+      call.context.receiveBody(this.#parts.bodyLimits, {
         onBody: (body) => {
+          isRead = true;
           try {
             const running = this.#sendPlain(admitted, provider, headers, call, body);
             if (running instanceof Promise) {
@@ -127,8 +133,11 @@ export class GatewayDoor implements Area {
             fail(error);
           }
         },
-        onFailure: fail,
-        onTooLarge: (error) => sent?.refuse(error),
+        onFailure: (failure) => {
+          const error = toBodyError(failure, this.#parts.bodyLimits.maxBytes);
+          if (isRead) sent?.refuse(error);
+          else fail(error);
+        },
       });
     });
   }
@@ -198,29 +207,31 @@ export class GatewayDoor implements Area {
 }
 
 /** The steps must be in memory to be tried one after the other. */
-async function readWholeBody({ request, context }: OpenCall, limits: BodyLimits): Promise<Buffer> {
-  const { replayBytes, budget } = limits;
+async function readWholeBody({ request, context }: OpenCall, limits: Required<BodyLimits>): Promise<Buffer> {
+  const { keepBytes, budget } = limits;
   if (!hasBody(request)) throw malformed("The body must be an array of steps");
   const body = await new Promise<RequestBody>((onBody, onFailure) => {
-    const handler = { onBody, onFailure, onTooLarge: ignore };
-    readRequestBody(request, context, { replayBytes, maxBytes: replayBytes, budget }, handler);
+    context.receiveBody(
+      { maxBytes: keepBytes, budget },
+      { onBody, onFailure: (failure) => onFailure(toBodyError(failure, keepBytes)) },
+    );
   });
   if (body.kind !== "whole") throw malformed("The body must be an array of steps");
   // Each step is written anew, so the bytes are there twice.
-  if (!context.memory.hold(budget, body.bytes.length)) throw noRoom();
+  if (!context.memory.hold(budget, body.bytes.length)) throw toBodyError("no_room", keepBytes);
   return body.bytes;
 }
 
 function ignore(): void {}
 
 /** Continues the caller's trace, with our span as the parent; a call without one stays without. */
-function traceLine(request: IncomingMessage, context: RequestContext): string {
+function traceLine(request: HttpRequest, context: RequestContext): string {
   return request.headers["traceparent"] === undefined
     ? ""
     : `traceparent: ${toTraceparent(context.trace)}\r\n`;
 }
 
-function isSmall(request: IncomingMessage): boolean {
+function isSmall(request: HttpRequest): boolean {
   const length = request.headers["content-length"];
   return length === undefined ? !hasBody(request) : Number(length) <= SKIPPED_BODY_BYTES;
 }
