@@ -34,7 +34,7 @@ export function App() {
 
   if (session === undefined) {
     return first.error === null ? null : (
-      <main className="lonely">
+      <main className="standalone">
         <ErrorNotice error={first.error} onRetry={first.reload} />
       </main>
     );

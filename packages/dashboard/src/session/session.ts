@@ -61,7 +61,7 @@ export function useTrafficOrigin(): string {
 }
 
 /** True when the session may do this in the account it looks at. */
-export function useMay(permission: Permission): boolean {
+export function useHasPermission(permission: Permission): boolean {
   return useScope().session.permissions.includes(permission);
 }
 

@@ -5,7 +5,7 @@ import { Loading } from "../components/loading.tsx";
 import { ScopeContext, type Session } from "../session/session.ts";
 import { Logo } from "./logo.tsx";
 import { Navigation } from "./navigation.tsx";
-import { PageOf } from "./page-of.tsx";
+import { PageRouter } from "./page-router.tsx";
 import { SessionMenu } from "./session-menu.tsx";
 
 interface ShellProps {
@@ -49,7 +49,7 @@ export function Shell({ session, accountId, page, onLogout }: ShellProps) {
         <main className="content" id="content" tabIndex={-1}>
           <ErrorBoundary key={`${accountId}/${page[0] ?? ""}`}>
             <Suspense fallback={<Loading />}>
-              <PageOf page={page} />
+              <PageRouter page={page} />
             </Suspense>
           </ErrorBoundary>
         </main>

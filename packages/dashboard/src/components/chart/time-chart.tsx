@@ -3,7 +3,7 @@
  * the same figures stand in a table below for those who do not see it.
  */
 import { type PointerEvent, useId, useState } from "react";
-import { ChartFigures } from "./chart-figures.tsx";
+import { ChartTable } from "./chart-table.tsx";
 import { ChartMarks } from "./chart-marks.tsx";
 import { labelEvery, niceTicks } from "./scale.ts";
 import { useWidth } from "./use-width.ts";
@@ -128,7 +128,7 @@ export function TimeChart({
           </div>
         )}
       </div>
-      <ChartFigures title={title} times={times} series={series} format={format} formatTime={formatTime} />
+      <ChartTable title={title} times={times} series={series} format={format} formatTime={formatTime} />
     </figure>
   );
 }

@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
-import { Facts } from "../../components/facts.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { TabLinks } from "../../components/tab-links.tsx";
@@ -10,7 +10,7 @@ import { Time } from "../../components/time.tsx";
 import { ask, read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { navigate } from "../../routing/location.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { NotFoundPage } from "../not-found-page.tsx";
 import type { InstanceDetail } from "./agent.ts";
 import { InstanceTab } from "./instance-tab.tsx";
@@ -41,7 +41,7 @@ interface InstancePageProps {
 
 export function InstancePage({ agent, name, tab }: InstancePageProps) {
   const { api, page } = useAccountPaths();
-  const mayEdit = useMay("agents.edit");
+  const canEdit = useHasPermission("agents.edit");
   const path = api("agents", agent, "instances", name);
   const instance = useResource(path, (signal) => read<InstanceDetail>(path, signal), {
     refreshMs: REFRESH_MS,
@@ -61,13 +61,13 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
           { title: "Agents", to: page("agents") },
           { title: agent, to: page("agents", agent) },
         ]}
-        actions={mayEdit && <Button onClick={() => setDestroying(true)}>Destroy</Button>}
+        actions={canEdit && <Button onClick={() => setDestroying(true)}>Destroy</Button>}
       />
       <ResourceView of={instance}>
         {(value) => (
           <div className="stack">
-            <section className="panel" aria-label="Facts">
-              <Facts
+            <section className="panel" aria-label="Details">
+              <DetailList
                 items={[
                   ["Last active", <Time key="active" at={value.last_active_at} />],
                   ["Now", value.in_memory ? "awake" : "asleep"],

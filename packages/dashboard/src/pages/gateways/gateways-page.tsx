@@ -12,7 +12,7 @@ import { ask, read, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useQueryValue } from "../../routing/location.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import type { Usage } from "./analytics/usage.ts";
 import { CreateGatewayDialog } from "./create-gateway-dialog.tsx";
 import type { Gateway } from "./gateway.ts";
@@ -20,7 +20,7 @@ import { GatewaysTabs } from "./gateways-tabs.tsx";
 
 export function GatewaysPage() {
   const { api, page } = useAccountPaths();
-  const mayEdit = useMay("gateway.edit");
+  const canEdit = useHasPermission("gateway.edit");
   const [search, setSearch] = useQueryValue("search");
   const [isCreating, setCreating] = useState(false);
   const path = withQuery(api("ai-gateway", "gateways"), { search, per_page: 100 });
@@ -33,7 +33,7 @@ export function GatewaysPage() {
       <PageHeader
         title="Gateways"
         actions={
-          mayEdit && (
+          canEdit && (
             <Button kind="primary" onClick={() => setCreating(true)}>
               Create gateway
             </Button>

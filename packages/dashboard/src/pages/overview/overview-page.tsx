@@ -5,7 +5,7 @@ import { read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths } from "../../session/session.ts";
-import { CardFigure, type CardName } from "./card-figure.tsx";
+import { CardMetric, type CardName } from "./card-metric.tsx";
 
 interface FirstCommand {
   readonly card: CardName;
@@ -55,7 +55,7 @@ export function OverviewPage() {
                 <h2 id={`card-${card.card}`}>
                   <Link to={page(card.page)}>{card.title}</Link>
                 </h2>
-                <CardFigure card={card.card} />
+                <CardMetric card={card.card} />
                 <p className="muted">{card.lead}</p>
                 {all
                   .filter((command) => command.card === card.card)

@@ -7,7 +7,7 @@ import { ResourceView } from "../../components/resource-view.tsx";
 import { ApiError, read, withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { useResource } from "../../http/use-resource.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { ChangeTable } from "./change-table.tsx";
 import { EditTagsDialog } from "./edit-tags-dialog.tsx";
 import { TagList } from "./tag-list.tsx";
@@ -18,7 +18,7 @@ const NEVER_TAGGED = 1004;
 
 export function ResourcePage({ type, id }: { readonly type: string; readonly id: string }) {
   const { api, page } = useAccountPaths();
-  const mayEdit = useMay("tags.edit");
+  const canEdit = useHasPermission("tags.edit");
   const [isEditing, setEditing] = useState(false);
   // A list with one id instead of the read of one: "never tagged" is an ordinary state here, not an error.
   const path = withQuery(api("tags", "resources"), { type, id });
@@ -36,7 +36,7 @@ export function ResourcePage({ type, id }: { readonly type: string; readonly id:
         title={resource.value?.name ?? id}
         crumbs={[{ title: "Tags", to: page("tags") }]}
         actions={
-          mayEdit && (
+          canEdit && (
             <Button kind="primary" disabled={resource.value === undefined} onClick={() => setEditing(true)}>
               Edit tags
             </Button>

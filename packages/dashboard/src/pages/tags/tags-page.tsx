@@ -7,7 +7,7 @@ import { ResourceView } from "../../components/resource-view.tsx";
 import { withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { usePageLocation, useQueryValue } from "../../routing/location.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { EditTagsDialog } from "./edit-tags-dialog.tsx";
 import { NewResourceDialog } from "./new-resource-dialog.tsx";
 import { ResourceTable } from "./resource-table.tsx";
@@ -18,7 +18,7 @@ import { TypeSelect } from "./type-select.tsx";
 
 export function TagsPage() {
   const { api } = useAccountPaths();
-  const mayEdit = useMay("tags.edit");
+  const canEdit = useHasPermission("tags.edit");
   const [filterText, setFilterText] = useQueryValue("filters");
   const filters = parseFilters(filterText);
   const [type, setType] = useQueryValue("type");
@@ -39,7 +39,7 @@ export function TagsPage() {
       <PageHeader
         title="Tags"
         actions={
-          mayEdit && (
+          canEdit && (
             <>
               <Button disabled={chosen.length === 0} onClick={() => setDialog("edit")}>
                 {chosen.length === 0 ? "Edit tags" : `Edit tags of ${chosen.length}`}
@@ -75,7 +75,7 @@ export function TagsPage() {
               </p>
             </EmptyState>
           ) : (
-            <ResourceTable rows={rows} selected={selected} onSelect={mayEdit ? setSelected : null} />
+            <ResourceTable rows={rows} selected={selected} onSelect={canEdit ? setSelected : null} />
           )
         }
       </ResourceView>

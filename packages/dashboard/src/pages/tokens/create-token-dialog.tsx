@@ -8,7 +8,7 @@ import { ask } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useAccountPaths, useScope } from "../../session/session.ts";
 import { ExpiryField } from "./expiry-field.tsx";
-import { ShownOnce } from "./shown-once.tsx";
+import { NewTokenNotice } from "./new-token-notice.tsx";
 import type { NewToken } from "./token.ts";
 
 const MEANINGS: Readonly<Record<Permission, string>> = {
@@ -58,7 +58,7 @@ export function CreateTokenDialog({
   if (created !== null) {
     return (
       <Dialog title="Token created" onClose={onClose}>
-        <ShownOnce token={created.token} />
+        <NewTokenNotice token={created.token} />
         <div className="dialog-actions">
           <Button kind="primary" onClick={onClose}>
             I have stored it

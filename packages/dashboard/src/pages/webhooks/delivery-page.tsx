@@ -3,7 +3,7 @@ import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
-import { Facts } from "../../components/facts.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { prettyJson } from "../../format/json.ts";
@@ -12,8 +12,8 @@ import { ask, read } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
-import { useAccountPaths, useMay } from "../../session/session.ts";
-import { explain, STATUS_TONES } from "./reasons.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
+import { describeReason, STATUS_TONES } from "./delivery-status.ts";
 import type { DeliveryDetail } from "./webhook.ts";
 
 export function DeliveryPage({ id }: { readonly id: string }) {
@@ -50,11 +50,11 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
         <p className={`notice ${delivery.status === "duplicate" ? "notice-warn" : "notice-bad"}`}>
           {delivery.status === "duplicate"
             ? "The instance had this delivery before; nothing ran."
-            : `${delivery.status === "rejected" ? "Refused" : "Failed"}: ${explain(delivery.reason)}.`}
+            : `${delivery.status === "rejected" ? "Refused" : "Failed"}: ${describeReason(delivery.reason)}.`}
         </p>
       )}
-      <section className="panel" aria-label="Facts">
-        <Facts
+      <section className="panel" aria-label="Details">
+        <DetailList
           items={[
             ["Received", new Date(delivery.received_at).toLocaleString()],
             [
@@ -76,7 +76,7 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
               ),
             ],
             ["Delivery id", delivery.delivery_id ?? "–"],
-            ["Answer", `${delivery.http_status}, ${explain(delivery.reason)}`],
+            ["Answer", `${delivery.http_status}, ${describeReason(delivery.reason)}`],
             ["Took", duration(delivery.duration_ms)],
             ["Size", bytes(delivery.body_bytes)],
           ]}
@@ -106,13 +106,13 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
 }
 
 function Replay({ delivery, path }: { readonly delivery: DeliveryDetail; readonly path: string }) {
-  const mayEdit = useMay("webhooks.edit");
+  const canEdit = useHasPermission("webhooks.edit");
   const [outcome, setOutcome] = useState<string | null>(null);
   const replay = useAction(async () => {
     const { result } = await ask<{ status: string }>(`${path}/replay`, { method: "POST" });
     setOutcome(result.status);
   });
-  if (!mayEdit || delivery.status === "rejected" || delivery.body === null || delivery.instance === null)
+  if (!canEdit || delivery.status === "rejected" || delivery.body === null || delivery.instance === null)
     return null;
   return (
     <section className="row" aria-label="Replay">

@@ -3,7 +3,7 @@ import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths } from "../../session/session.ts";
-import { explain, STATUS_TONES } from "./reasons.ts";
+import { describeReason, STATUS_TONES } from "./delivery-status.ts";
 import type { Delivery } from "./webhook.ts";
 
 interface DeliveryTableProps {
@@ -33,7 +33,7 @@ export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps)
           cell: (delivery) => (
             <>
               <Badge tone={STATUS_TONES[delivery.status]}>{delivery.status}</Badge>{" "}
-              <span className="muted small">{explain(delivery.reason)}</span>
+              <span className="muted small">{describeReason(delivery.reason)}</span>
             </>
           ),
         },

@@ -4,7 +4,7 @@ import { ErrorNotice } from "../../components/error-notice.tsx";
 import { Field } from "../../components/field.tsx";
 import { ask } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import type { Source } from "./webhook.ts";
 
 interface TestAnswer {
@@ -16,7 +16,7 @@ interface TestAnswer {
 /** A sample delivery, signed with the source's own secret, through the whole intake. */
 export function TestEvent({ source, onSent }: { readonly source: Source; readonly onSent: () => void }) {
   const { api } = useAccountPaths();
-  const mayEdit = useMay("webhooks.edit");
+  const canEdit = useHasPermission("webhooks.edit");
   const [entity, setEntity] = useState("acme/widgets");
   const [answer, setAnswer] = useState<TestAnswer | null>(null);
   const send = useAction(async () => {
@@ -48,7 +48,7 @@ export function TestEvent({ source, onSent }: { readonly source: Source; readonl
             type="submit"
             kind="primary"
             isBusy={send.isBusy}
-            disabled={!mayEdit || source.secrets === 0}
+            disabled={!canEdit || source.secrets === 0}
           >
             Send test event
           </Button>

@@ -8,7 +8,7 @@ import { ResourceView } from "../../../components/resource-view.tsx";
 import { read } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
-import { useAccountPaths, useMay, useScope } from "../../../session/session.ts";
+import { useAccountPaths, useHasPermission, useScope } from "../../../session/session.ts";
 import type { AgentClass, CallableMethod } from "../agent.ts";
 import { ConnectionBadge } from "../connection-badge.tsx";
 
@@ -46,7 +46,7 @@ interface ConsoleProps {
 
 function Console({ agent, name, methods }: ConsoleProps) {
   const { accountId } = useScope();
-  const mayEdit = useMay("agents.edit");
+  const canEdit = useHasPermission("agents.edit");
   const { status, call, stream } = useAgent({ agent, name, account: accountId });
   const [chosen, setChosen] = useState(methods[0]?.name ?? "");
   const [args, setArgs] = useState("[]");
@@ -94,12 +94,12 @@ function Console({ agent, name, methods }: ConsoleProps) {
           />
         </Field>
         <div>
-          <Button type="submit" kind="primary" isBusy={run.isBusy} disabled={!mayEdit || status !== "open"}>
+          <Button type="submit" kind="primary" isBusy={run.isBusy} disabled={!canEdit || status !== "open"}>
             Call
           </Button>
         </div>
       </form>
-      {!mayEdit && <p className="notice notice-warn">Calling methods needs the permission agents.edit.</p>}
+      {!canEdit && <p className="notice notice-warn">Calling methods needs the permission agents.edit.</p>}
       {run.error !== null && (
         <p className="notice notice-bad" role="alert">
           {run.error.message}

@@ -7,7 +7,7 @@ import { Time } from "../../../components/time.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useList } from "../../../http/use-list.ts";
-import { useMay } from "../../../session/session.ts";
+import { useHasPermission } from "../../../session/session.ts";
 import type { DeadLetter } from "../agent.ts";
 import { Payload } from "../payload.tsx";
 
@@ -15,7 +15,7 @@ const REFRESH_MS = 5000;
 
 export function DeadLettersTab({ path, onChange }: { readonly path: string; readonly onChange: () => void }) {
   const letters = useList<DeadLetter>(path, { refreshMs: REFRESH_MS });
-  const mayEdit = useMay("agents.edit");
+  const canEdit = useHasPermission("agents.edit");
   const changed = () => {
     letters.reload();
     onChange();
@@ -43,7 +43,7 @@ export function DeadLettersTab({ path, onChange }: { readonly path: string; read
             </EmptyState>
           ) : (
             <>
-              {mayEdit && (
+              {canEdit && (
                 <div>
                   <Button isBusy={replay.isBusy} onClick={() => void replay.run()}>
                     Replay all
@@ -71,7 +71,7 @@ export function DeadLettersTab({ path, onChange }: { readonly path: string; read
                     title: "Actions",
                     align: "end",
                     cell: (letter) =>
-                      mayEdit && (
+                      canEdit && (
                         <span className="row">
                           <Button size="small" onClick={() => void replay.run([letter.id])}>
                             Replay

@@ -5,7 +5,7 @@ import { Field } from "../../../components/field.tsx";
 import { Table } from "../../../components/table.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
-import { useMay } from "../../../session/session.ts";
+import { useHasPermission } from "../../../session/session.ts";
 
 interface SqlResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
@@ -16,7 +16,7 @@ const TABLES = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' ORDER B
 
 /** One reading statement at a time, on a copy of the instance's database. */
 export function SqlTab({ path }: { readonly path: string }) {
-  const mayEdit = useMay("agents.edit");
+  const canEdit = useHasPermission("agents.edit");
   const [sql, setSql] = useState(TABLES);
   const [result, setResult] = useState<SqlResult | null>(null);
   const query = useAction(async (text: string) => {
@@ -47,12 +47,12 @@ export function SqlTab({ path }: { readonly path: string }) {
               type="submit"
               kind="primary"
               isBusy={query.isBusy}
-              disabled={!mayEdit || sql.trim() === ""}
+              disabled={!canEdit || sql.trim() === ""}
             >
               Run
             </Button>
             <Button
-              disabled={!mayEdit}
+              disabled={!canEdit}
               onClick={() => {
                 setSql(TABLES);
                 void query.run(TABLES);
@@ -62,7 +62,7 @@ export function SqlTab({ path }: { readonly path: string }) {
             </Button>
           </div>
         </form>
-        {!mayEdit && <p className="notice notice-warn">This needs the permission agents.edit.</p>}
+        {!canEdit && <p className="notice notice-warn">This needs the permission agents.edit.</p>}
         {query.error !== null && <ErrorNotice error={query.error} />}
       </div>
       {result !== null && <SqlRows result={result} />}

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { TimeChart } from "../../../components/chart/time-chart.tsx";
 import { EmptyState } from "../../../components/empty-state.tsx";
-import { Facts } from "../../../components/facts.tsx";
+import { DetailList } from "../../../components/detail-list.tsx";
 import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { count, duration, money, share } from "../../../format/number.ts";
@@ -104,7 +104,7 @@ function UsageCharts({ rows, total, span, breakdown }: UsageChartsProps) {
     <>
       {total !== undefined && (
         <section className="panel" aria-label="Totals">
-          <Facts
+          <DetailList
             items={[
               ["Calls", count(total.calls)],
               ["Errors", `${count(total.errors)} (${share(total.errors, total.calls)})`],

@@ -1,13 +1,13 @@
 import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
-import { Facts } from "../../../components/facts.tsx";
+import { DetailList } from "../../../components/detail-list.tsx";
 import { PageHeader } from "../../../components/page-header.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { bytes, count, duration, money } from "../../../format/number.ts";
 import { ask, read } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
-import { useAccountPaths, useMay } from "../../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import { BodyPanel } from "./body-panel.tsx";
 import type { Call } from "./call.ts";
 import { StatusBadge } from "./logs-tab.tsx";
@@ -33,7 +33,7 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
         {(value) => (
           <div className="stack">
             <section className="panel" aria-label="Figures">
-              <Facts items={factsOf(value)} />
+              <DetailList items={factsOf(value)} />
             </section>
             <div className="columns">
               <BodyPanel title="Request" path={`${path}/request`} contentType={value.request_content_type} />
@@ -89,12 +89,12 @@ interface FeedbackProps {
 }
 
 function Feedback({ path, call, onChange }: FeedbackProps) {
-  const mayEdit = useMay("gateway.edit");
+  const canEdit = useHasPermission("gateway.edit");
   const give = useAction(async (feedback: 1 | -1) => {
     await ask(path, { method: "PATCH", body: { feedback: call.feedback === feedback ? null : feedback } });
     onChange();
   });
-  if (!mayEdit) return null;
+  if (!canEdit) return null;
   const button = (feedback: 1 | -1, title: string) => (
     <Button
       size="small"

@@ -8,11 +8,11 @@ import type { Gateway } from "../gateway.ts";
 
 interface AuthenticationSwitchProps {
   readonly gateway: Gateway;
-  readonly mayEdit: boolean;
+  readonly canEdit: boolean;
   readonly onChange: () => void;
 }
 
-export function AuthenticationSwitch({ gateway, mayEdit, onChange }: AuthenticationSwitchProps) {
+export function AuthenticationSwitch({ gateway, canEdit, onChange }: AuthenticationSwitchProps) {
   const { api } = useAccountPaths();
   const labelId = useId();
   const toggle = useAction(async (authentication: boolean) => {
@@ -25,7 +25,7 @@ export function AuthenticationSwitch({ gateway, mayEdit, onChange }: Authenticat
         <Switch
           isOn={gateway.authentication}
           labelledBy={labelId}
-          isDisabled={!mayEdit || toggle.isBusy}
+          isDisabled={!canEdit || toggle.isBusy}
           onChange={(isOn) => void toggle.run(isOn)}
         />
         <strong id={labelId}>Authenticated Gateway</strong>

@@ -5,24 +5,24 @@ import { Field } from "../../../components/field.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { Link } from "../../../routing/link.tsx";
-import { useAccountPaths, useMay } from "../../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import { ExpiryField } from "../../tokens/expiry-field.tsx";
-import { ShownOnce } from "../../tokens/shown-once.tsx";
+import { NewTokenNotice } from "../../tokens/new-token-notice.tsx";
 import type { NewToken } from "../../tokens/token.ts";
 import type { Gateway } from "../gateway.ts";
 
 interface GatewayTokenStepProps {
   readonly gateway: Gateway;
-  readonly mayEdit: boolean;
+  readonly canEdit: boolean;
   readonly token: string | null;
   readonly onToken: (token: string) => void;
 }
 
-export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTokenStepProps) {
+export function GatewayTokenStep({ gateway, canEdit, token, onToken }: GatewayTokenStepProps) {
   const { api, page } = useAccountPaths();
-  const mayListTokens = useMay("tokens.edit");
+  const canListTokens = useHasPermission("tokens.edit");
   const [name, setName] = useState("");
-  const mayRun = useMay("gateway.run");
+  const canRun = useHasPermission("gateway.run");
   const [expiresAt, setExpiresAt] = useState<string | null>(null);
   const create = useAction(async () => {
     const { result } = await ask<NewToken>(api("ai-gateway", "gateways", gateway.id, "tokens"), {
@@ -39,15 +39,15 @@ export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTo
     <div className="stack">
       <p className="muted">
         It has the Run permission for this gateway only. Store it where your clients read their secrets.
-        {mayListTokens && (
+        {canListTokens && (
           <>
             {" "}
             <Link to={page("tokens")}>All tokens</Link>
           </>
         )}
       </p>
-      {token !== null && <ShownOnce token={token} />}
-      {mayEdit && mayRun ? (
+      {token !== null && <NewTokenNotice token={token} />}
+      {canEdit && canRun ? (
         <form onSubmit={submit} className="filters">
           <Field label="Name (optional)">
             <input

@@ -1,6 +1,6 @@
 /** The order in which a gateway becomes authenticated without locking anybody out: token first, clients next, the switch last. */
 import { useState } from "react";
-import { useMay } from "../../../session/session.ts";
+import { useHasPermission } from "../../../session/session.ts";
 import type { Gateway } from "../gateway.ts";
 import { AuthenticationSwitch } from "./authentication-switch.tsx";
 import { ClientSnippets } from "./client-snippets.tsx";
@@ -13,7 +13,7 @@ export function SetupSteps({
   readonly gateway: Gateway;
   readonly onChange: () => void;
 }) {
-  const mayEdit = useMay("gateway.edit");
+  const canEdit = useHasPermission("gateway.edit");
   // Kept as long as this page is open, so that the snippets can be pasted as they are; never stored.
   const [token, setToken] = useState<string | null>(null);
   return (
@@ -32,7 +32,7 @@ export function SetupSteps({
         </li>
         <li>
           <h3>Create an authentication token</h3>
-          <GatewayTokenStep gateway={gateway} mayEdit={mayEdit} token={token} onToken={setToken} />
+          <GatewayTokenStep gateway={gateway} canEdit={canEdit} token={token} onToken={setToken} />
         </li>
         <li>
           <h3>Configure your clients to send it</h3>
@@ -40,7 +40,7 @@ export function SetupSteps({
         </li>
         <li>
           <h3>Turn authentication on</h3>
-          <AuthenticationSwitch gateway={gateway} mayEdit={mayEdit} onChange={onChange} />
+          <AuthenticationSwitch gateway={gateway} canEdit={canEdit} onChange={onChange} />
         </li>
       </ol>
     </section>

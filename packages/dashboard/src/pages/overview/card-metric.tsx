@@ -3,7 +3,7 @@ import type { Permission } from "@signalbox/protocol";
 import { count, share } from "../../format/number.ts";
 import { ask, read, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import type { AgentClass } from "../agents/agent.ts";
 import type { Usage } from "../gateways/analytics/usage.ts";
 
@@ -17,17 +17,17 @@ const NEEDS: Readonly<Record<CardName, Permission>> = {
 const DAY_MS = 24 * 60 * 60 * 1000;
 const REFRESH_MS = 10_000;
 
-export function CardFigure({ card }: { readonly card: CardName }) {
+export function CardMetric({ card }: { readonly card: CardName }) {
   const { api } = useAccountPaths();
-  const isAllowed = useMay(NEEDS[card]);
-  const figure = useResource(isAllowed ? card : null, (signal) => readFigure(card, api, signal), {
+  const isAllowed = useHasPermission(NEEDS[card]);
+  const figure = useResource(isAllowed ? card : null, (signal) => readMetric(card, api, signal), {
     refreshMs: REFRESH_MS,
   });
   // Nothing to say is said by saying nothing: the page itself shows errors where they matter.
-  return <p className="card-figure">{figure.value ?? "\u00a0"}</p>;
+  return <p className="card-metric">{figure.value ?? "\u00a0"}</p>;
 }
 
-async function readFigure(
+async function readMetric(
   card: CardName,
   api: (...parts: string[]) => string,
   signal: AbortSignal,

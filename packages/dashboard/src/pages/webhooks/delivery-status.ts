@@ -29,6 +29,6 @@ const REASONS: Readonly<Record<string, string>> = {
   overloaded: "too much at once; the provider will send it again",
 };
 
-export function explain(reason: string | null): string {
+export function describeReason(reason: string | null): string {
   return reason === null ? "" : (REASONS[reason] ?? reason.replaceAll("_", " "));
 }

@@ -1,14 +1,14 @@
 import type { TimeChartProps } from "./time-chart.tsx";
 
-type ChartFiguresProps = Omit<TimeChartProps, "kind" | "isWhole">;
+type ChartTableProps = Omit<TimeChartProps, "kind" | "isWhole">;
 
 /** The chart as a table, folded away; times at which nothing happened are left out. */
-export function ChartFigures({ title, times, series, format, formatTime }: ChartFiguresProps) {
+export function ChartTable({ title, times, series, format, formatTime }: ChartTableProps) {
   const rows = times.flatMap((time, i) =>
     series.some(({ values }) => (values[i] ?? 0) !== 0) ? [{ time, i }] : [],
   );
   return (
-    <details className="chart-figures">
+    <details className="chart-table">
       <summary>Figures</summary>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a region that scrolls must be reachable by keyboard */}
       <div className="table-scroll" tabIndex={0} role="region" aria-label={`${title}, figures`}>

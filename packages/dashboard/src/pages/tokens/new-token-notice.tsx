@@ -1,7 +1,7 @@
 import { CopyButton } from "../../components/copy-button.tsx";
 
 /** A new token's text: lives in this component only and is gone with it. */
-export function ShownOnce({ token }: { readonly token: string }) {
+export function NewTokenNotice({ token }: { readonly token: string }) {
   return (
     <div className="notice notice-good" role="status">
       <p>

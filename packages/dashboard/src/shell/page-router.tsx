@@ -47,7 +47,7 @@ const TokensPage = lazy(async () => ({
   default: (await import("../pages/tokens/tokens-page.tsx")).TokensPage,
 }));
 
-export function PageOf({ page }: { readonly page: readonly string[] }): ReactNode {
+export function PageRouter({ page }: { readonly page: readonly string[] }): ReactNode {
   const [area = "", ...rest] = page;
   if (area === "" && rest.length === 0) return <OverviewPage />;
   const [name, ...below] = rest;

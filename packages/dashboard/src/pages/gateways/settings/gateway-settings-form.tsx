@@ -4,18 +4,18 @@ import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { Field } from "../../../components/field.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
-import { useAccountPaths, useMay } from "../../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import type { Gateway, GatewayChange } from "../gateway.ts";
 
-interface BehaviourFormProps {
+interface GatewaySettingsFormProps {
   readonly gateway: Gateway;
   readonly onChange: () => void;
 }
 
 /** Logs, cache, rate limit and retries. An empty number switches the thing off. */
-export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
+export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormProps) {
   const { api } = useAccountPaths();
-  const mayEdit = useMay("gateway.edit");
+  const canEdit = useHasPermission("gateway.edit");
   const [draft, setDraft] = useState<GatewayChange>({});
   const shown = { ...gateway, ...draft };
   const change = (part: GatewayChange) => setDraft((before) => ({ ...before, ...part }));
@@ -31,7 +31,7 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
     <section className="panel" aria-labelledby="behaviour-title">
       <h2 id="behaviour-title">Behaviour</h2>
       <form onSubmit={submit} className="stack">
-        <fieldset className="fieldset" disabled={!mayEdit}>
+        <fieldset className="fieldset" disabled={!canEdit}>
           <legend className="visually-hidden">Behaviour of the gateway</legend>
           <div className="form-grid">
             <Field label="Logs">
@@ -122,7 +122,7 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
             type="submit"
             kind="primary"
             isBusy={save.isBusy}
-            disabled={!mayEdit || Object.keys(draft).length === 0}
+            disabled={!canEdit || Object.keys(draft).length === 0}
           >
             Save
           </Button>
