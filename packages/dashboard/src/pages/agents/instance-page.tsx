@@ -13,25 +13,26 @@ import { navigate } from "../../routing/location.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { NotFoundPage } from "../not-found-page.tsx";
 import type { InstanceDetail } from "./agent.ts";
-import { InstanceTab } from "./instance-tab.tsx";
+import { InstanceTab, type InstanceTabName } from "./instance-tab.tsx";
 
 const REFRESH_MS = 3000;
 
-const TABS = [
+const TABS: readonly {
+  readonly name: InstanceTabName;
+  readonly title: (instance: InstanceDetail) => string;
+}[] = [
   { name: "state", title: () => "State" },
   { name: "events", title: () => "Events" },
-  { name: "queue", title: ({ queue_count }: InstanceDetail) => `Queue (${queue_count})` },
+  { name: "queue", title: ({ queue_count }) => `Queue (${queue_count})` },
   {
     name: "dead-letters",
-    title: ({ dead_letter_count }: InstanceDetail) => `Dead letters (${dead_letter_count})`,
+    title: ({ dead_letter_count }) => `Dead letters (${dead_letter_count})`,
   },
-  { name: "schedules", title: ({ schedule_count }: InstanceDetail) => `Schedules (${schedule_count})` },
+  { name: "schedules", title: ({ schedule_count }) => `Schedules (${schedule_count})` },
   { name: "connections", title: () => "Connections" },
   { name: "console", title: () => "Console" },
   { name: "sql", title: () => "SQL" },
-] as const;
-
-export type InstanceTabName = (typeof TABS)[number]["name"];
+];
 
 interface InstancePageProps {
   readonly agent: string;

@@ -1,5 +1,5 @@
 /** Usage rows → a chart's times and series: the largest five by calls, the rest as one where they add up. */
-import type { Series } from "../../../components/chart/time-chart.tsx";
+import type { Series } from "../../../components/chart/series.ts";
 import type { Usage } from "./usage.ts";
 
 export interface Span {
