@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** Small figures with their names. */
+/** A list of names and values. */
 export function DetailList({
   items,
 }: {

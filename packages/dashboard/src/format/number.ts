@@ -5,7 +5,7 @@ export function count(value: number): string {
   return Math.abs(value) < 10_000 ? plain.format(value) : compact.format(value);
 }
 
-/** US dollars; small amounts keep the digits that make them differ. */
+/** US dollars; amounts below one cent keep two significant digits. */
 export function money(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "$0";
@@ -28,5 +28,5 @@ export function bytes(value: number): string {
 }
 
 export function share(part: number, whole: number): string {
-  return whole === 0 ? "–" : `${((100 * part) / whole).toFixed(1)} %`;
+  return whole === 0 ? "–" : `${((100 * part) / whole).toFixed(1)}%`;
 }

@@ -1,4 +1,4 @@
-/** From the address to the page. Each page is a chunk of its own, loaded when it is first opened. */
+/** Selects the page for a path. Each page is a separate chunk, loaded when it is first opened. */
 import { lazy, type ReactNode } from "react";
 import { NotFoundPage } from "../pages/not-found-page.tsx";
 

@@ -39,12 +39,12 @@ export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
             saveTheme(next);
           }}
         >
-          <option value="system">As the system</option>
+          <option value="system">System</option>
           <option value="light">Light</option>
           <option value="dark">Dark</option>
         </select>
       </Field>
-      <p className="muted small session-who">
+      <p className="muted small session-token">
         {session.is_root ? "Root token" : `Token “${session.token_name ?? ""}”`} · v{session.version}
       </p>
       <Button kind="quiet" onClick={() => void logout.run()} isBusy={logout.isBusy}>

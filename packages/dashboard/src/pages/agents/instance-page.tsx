@@ -1,4 +1,4 @@
-/** One instance: what it holds, what it does, and ways to poke at it. */
+/** One instance: its details, and a tab for each part of it. */
 import { useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
@@ -62,7 +62,7 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
           { title: "Agents", to: page("agents") },
           { title: agent, to: page("agents", agent) },
         ]}
-        actions={canEdit && <Button onClick={() => setDestroying(true)}>Destroy</Button>}
+        actions={canEdit && <Button onClick={() => setDestroying(true)}>Destroy instance</Button>}
       />
       <ResourceView of={instance}>
         {(value) => (
@@ -71,10 +71,10 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
               <DetailList
                 items={[
                   ["Last active", <Time key="active" at={value.last_active_at} />],
-                  ["Now", value.in_memory ? "awake" : "asleep"],
+                  ["Status", value.in_memory ? "active" : "idle"],
                   ["Connections", value.connection_count],
-                  ["Next work", <Time key="due" at={value.next_due_at} fallback="none" />],
-                  ["Made", <Time key="made" at={value.created_at} />],
+                  ["Next run", <Time key="next-run" at={value.next_due_at} fallback="none" />],
+                  ["Created", <Time key="created" at={value.created_at} />],
                 ]}
               />
             </section>
@@ -98,7 +98,10 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
           onConfirm={destroy}
           onClose={() => setDestroying(false)}
         >
-          <p>Its state, database, queue and schedules are deleted. The next event makes a new, empty one.</p>
+          <p>
+            The state, database, queue and schedules of the instance are deleted. This cannot be undone. The
+            next event for the entity creates a new, empty instance.
+          </p>
         </ConfirmDialog>
       )}
     </>

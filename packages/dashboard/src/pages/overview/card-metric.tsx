@@ -1,4 +1,4 @@
-/** One line of what is there already, on each card. It comes when it comes: the card does not wait for it. */
+/** A one-line summary of current data on an overview card. It loads after the card is shown. */
 import type { Permission } from "@signalbox/protocol";
 import { count, share } from "../../format/number.ts";
 import { ask, read, withQuery } from "../../http/api.ts";
@@ -20,11 +20,11 @@ const REFRESH_MS = 10_000;
 export function CardMetric({ card }: { readonly card: CardName }) {
   const { api } = useAccountPaths();
   const isAllowed = useHasPermission(NEEDS[card]);
-  const figure = useResource(isAllowed ? card : null, (signal) => readMetric(card, api, signal), {
+  const metric = useResource(isAllowed ? card : null, (signal) => readMetric(card, api, signal), {
     refreshMs: REFRESH_MS,
   });
-  // Nothing to say is said by saying nothing: the page itself shows errors where they matter.
-  return <p className="card-metric">{figure.value ?? "\u00a0"}</p>;
+  // No error message here: the page behind the card shows it.
+  return <p className="card-metric">{metric.value ?? "\u00a0"}</p>;
 }
 
 async function readMetric(
@@ -37,7 +37,7 @@ async function readMetric(
       const start = new Date(Date.now() - DAY_MS).toISOString();
       const [total] = await read<Usage[]>(withQuery(api("ai-gateway", "usage"), { start }), signal);
       if (total === undefined || total.calls === 0) return "No calls in the last 24 hours";
-      return `${plural(total.calls, "call")} in 24 hours, ${share(total.errors, total.calls)} errors`;
+      return `${plural(total.calls, "call")} in the last 24 hours, ${share(total.errors, total.calls)} errors`;
     }
     case "agents": {
       const agents = await read<AgentClass[]>(api("agents"), signal);

@@ -18,21 +18,21 @@ const CARDS = [
     card: "gateway",
     title: "Gateway",
     page: "gateways",
-    lead: "Send calls to AI providers through one address that authorises, limits, caches and logs them.",
+    lead: "Route calls to AI providers through a gateway with authentication, rate limits, a cache and logs.",
     next: { page: "gateways", title: "Require a token on a gateway" },
   },
   {
     card: "agents",
     title: "Agents and webhooks",
     page: "agents",
-    lead: "Every verified event goes to its own agent: one instance per repository, customer or device.",
+    lead: "Verify webhook events and route each to its own agent instance: one per repository, customer or device.",
     next: { page: "webhooks", title: "Set up a webhook source" },
   },
   {
     card: "tags",
     title: "Tags",
     page: "tags",
-    lead: "Label gateways, agents, tokens and whatever else you run, then find them by label.",
+    lead: "Add tags to gateways, agents, tokens and your own resources, and find resources by tag.",
     next: { page: "tags", title: "Find resources by tag" },
   },
 ] as const;
@@ -45,7 +45,7 @@ export function OverviewPage() {
   return (
     <>
       <PageHeader title="Overview">
-        Each card starts with a command that works as pasted, on the machine the service runs on.
+        To get started, run the commands below on the machine where the service runs.
       </PageHeader>
       <ResourceView of={commands}>
         {(all) => (

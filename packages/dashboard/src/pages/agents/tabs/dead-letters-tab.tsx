@@ -14,10 +14,10 @@ import { Payload } from "../payload.tsx";
 const REFRESH_MS = 5000;
 
 export function DeadLettersTab({ path, onChange }: { readonly path: string; readonly onChange: () => void }) {
-  const letters = useList<DeadLetter>(path, { refreshMs: REFRESH_MS });
+  const deadLetters = useList<DeadLetter>(path, { refreshMs: REFRESH_MS });
   const canEdit = useHasPermission("agents.edit");
   const changed = () => {
-    letters.reload();
+    deadLetters.reload();
     onChange();
   };
   const replay = useAction(async (ids?: readonly string[]) => {
@@ -32,13 +32,13 @@ export function DeadLettersTab({ path, onChange }: { readonly path: string; read
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
-      <ResourceView of={letters}>
+      <ResourceView of={deadLetters}>
         {(rows) =>
           rows.length === 0 ? (
             <EmptyState title="No dead letters">
               <p>
-                Work that failed at every attempt is kept here with its error, to be replayed once the cause
-                is gone.
+                Queued and scheduled work that failed on every attempt is listed here with its error. After
+                fixing the cause, replay it.
               </p>
             </EmptyState>
           ) : (
