@@ -40,7 +40,8 @@ export function GatewaysPage() {
           )
         }
       >
-        A gateway is an address in front of AI providers with its own authentication, limits, cache and logs.
+        A gateway is an endpoint for calls to AI providers, with its own authentication, rate limit, cache and
+        logs.
       </PageHeader>
       <GatewaysTabs current="gateways" />
       <div className="filters">
@@ -49,18 +50,18 @@ export function GatewaysPage() {
             type="search"
             value={search}
             onChange={(event) => setSearch(event.target.value)}
-            placeholder="part of the name"
+            placeholder="Gateway name"
           />
         </Field>
       </div>
       <ResourceView of={gateways}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title={search === "" ? "No gateways yet" : "No gateway matches"}>
+            <EmptyState title={search === "" ? "No gateways yet" : "No matching gateways"}>
               <p>
                 {search === ""
-                  ? "Create one for each application or team: logs, limits and tokens are kept apart by gateway."
-                  : "Search looks for a part of the gateway's name."}
+                  ? "Create a gateway for each application or team. Each gateway has its own logs, limits and tokens."
+                  : "No gateway name contains this text. Change or clear the search."}
               </p>
             </EmptyState>
           ) : (
@@ -75,7 +76,7 @@ export function GatewaysPage() {
                 },
                 { title: "Authentication", cell: (gateway) => <AuthenticationBadge gateway={gateway} /> },
                 {
-                  title: "Calls, 7 days",
+                  title: "Calls (7 days)",
                   align: "end",
                   cell: (gateway) => count(usageOf(gateway.id)?.calls ?? 0),
                 },
@@ -90,7 +91,11 @@ export function GatewaysPage() {
                   isMinor: true,
                   cell: (gateway) => money(usageOf(gateway.id)?.cost ?? 0),
                 },
-                { title: "Changed", isMinor: true, cell: (gateway) => <Time at={gateway.modified_at} /> },
+                {
+                  title: "Last updated",
+                  isMinor: true,
+                  cell: (gateway) => <Time at={gateway.modified_at} />,
+                },
               ]}
             />
           )

@@ -49,8 +49,8 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
       {delivery.status !== "accepted" && (
         <p className={`notice ${delivery.status === "duplicate" ? "notice-warn" : "notice-bad"}`}>
           {delivery.status === "duplicate"
-            ? "The instance had this delivery before; nothing ran."
-            : `${delivery.status === "rejected" ? "Refused" : "Failed"}: ${describeReason(delivery.reason)}.`}
+            ? "The instance has already processed this delivery. It was not processed again."
+            : `${delivery.status === "rejected" ? "Rejected" : "Failed"}: ${describeReason(delivery.reason)}.`}
         </p>
       )}
       <section className="panel" aria-label="Details">
@@ -63,7 +63,7 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
                 {delivery.source}
               </Link>,
             ],
-            ["Event", delivery.type ?? "not read"],
+            ["Event type", delivery.type ?? "unknown"],
             ["Title", delivery.title ?? "–"],
             [
               "Instance",
@@ -75,10 +75,11 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
                 </Link>
               ),
             ],
-            ["Delivery id", delivery.delivery_id ?? "–"],
-            ["Answer", `${delivery.http_status}, ${describeReason(delivery.reason)}`],
-            ["Took", duration(delivery.duration_ms)],
-            ["Size", bytes(delivery.body_bytes)],
+            ["Delivery ID", delivery.delivery_id ?? "–"],
+            ["Response status", delivery.http_status],
+            ["Result", describeReason(delivery.reason)],
+            ["Duration", duration(delivery.duration_ms)],
+            ["Body size", bytes(delivery.body_bytes)],
           ]}
         />
       </section>
@@ -86,7 +87,10 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
       <section className="panel" aria-labelledby="body-title">
         <h2 id="body-title">Body</h2>
         {delivery.body === null ? (
-          <p className="muted">Not kept: it was refused unread, or is too large to keep.</p>
+          <p className="muted">
+            The body was not stored: the delivery was rejected before its body was read, or the body is too
+            large.
+          </p>
         ) : (
           <CodeBlock label="Body" code={prettyJson(delivery.body)} />
         )}
@@ -117,11 +121,13 @@ function Replay({ delivery, path }: { readonly delivery: DeliveryDetail; readonl
   return (
     <section className="row" aria-label="Replay">
       <Button isBusy={replay.isBusy} onClick={() => void replay.run()}>
-        Hand to the agent again
+        Replay
       </Button>
       {outcome !== null && (
         <span role="status" className="muted">
-          {outcome === "processed" ? "Handled once more." : `Outcome: ${outcome}.`}
+          {outcome === "processed"
+            ? "Replayed: the agent processed the event."
+            : `Replayed: ${describeReason(outcome)}.`}
         </span>
       )}
       {replay.error !== null && <ErrorNotice error={replay.error} />}

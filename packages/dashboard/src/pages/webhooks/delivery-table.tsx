@@ -29,7 +29,7 @@ export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps)
         },
         ...(isOneSource ? [] : [{ title: "Source", cell: (delivery: Delivery) => delivery.source }]),
         {
-          title: "Outcome",
+          title: "Status",
           cell: (delivery) => (
             <>
               <Badge tone={STATUS_TONES[delivery.status]}>{delivery.status}</Badge>{" "}
@@ -41,7 +41,7 @@ export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps)
           title: "Event",
           cell: (delivery) =>
             delivery.type === null ? (
-              <span className="muted">not read</span>
+              <span className="muted">unknown</span>
             ) : (
               <>
                 {delivery.type} <span className="muted small">{delivery.title}</span>
@@ -57,7 +57,7 @@ export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps)
               <Link to={page("agents", delivery.agent, delivery.instance)}>{delivery.instance}</Link>
             ),
         },
-        { title: "Answer", align: "end", isMinor: true, cell: (delivery) => delivery.http_status },
+        { title: "Response", align: "end", isMinor: true, cell: (delivery) => delivery.http_status },
       ]}
     />
   );

@@ -1,7 +1,7 @@
-/** Where each provider wants the address and who makes the secret. */
+/** Where to enter the endpoint URL at each provider, and which side creates the secret. */
 export interface SetupHint {
   readonly where: string;
-  /** `you`: you choose it and tell the provider. `provider`: it is shown there and goes into the variable. */
+  /** `you`: the user creates the secret and enters it at the provider. `provider`: the provider creates and shows the secret. */
   readonly secretFrom: "you" | "provider";
   readonly note?: string;
 }
@@ -10,58 +10,60 @@ const HINTS: Readonly<Record<string, SetupHint>> = {
   github: {
     where: "Repository or organisation → Settings → Webhooks → Add webhook. Content type: application/json.",
     secretFrom: "you",
-    note: "GitHub sends a ping at once; it appears among the deliveries.",
+    note: "GitHub sends a ping immediately. It appears under Deliveries.",
   },
   gitlab: {
-    where: "Project → Settings → Webhooks → Add new webhook; the secret goes into “Signing token”.",
+    where: "Project → Settings → Webhooks → Add new webhook. Enter the secret as “Signing token”.",
     secretFrom: "you",
   },
   stripe: {
-    where: "Developers → Webhooks → Add endpoint, then “Reveal” its signing secret (whsec_…).",
+    where: "Developers → Webhooks → Add endpoint. Then reveal the signing secret (whsec_…).",
     secretFrom: "provider",
   },
   slack: {
-    where: "Your app → Event Subscriptions → Request URL; the signing secret is under Basic Information.",
+    where: "Your app → Event Subscriptions → Request URL. The signing secret is under Basic Information.",
     secretFrom: "provider",
-    note: "Slack checks the address at once, so set the secret first.",
+    note: "Slack verifies the URL immediately, so set the secret first.",
   },
   twilio: {
-    where: "The phone number's or service's webhook field; the secret is the account's auth token.",
+    where: "The webhook field of the phone number or service. The secret is the auth token of the account.",
     secretFrom: "provider",
   },
   shopify: {
-    where: "Settings → Notifications → Webhooks; the secret is shown below the list.",
+    where: "Settings → Notifications → Webhooks. The secret is shown below the list.",
     secretFrom: "provider",
   },
   linear: {
-    where: "Settings → API → Webhooks → New webhook; its signing secret is shown there.",
+    where: "Settings → API → Webhooks → New webhook. The signing secret is shown there.",
     secretFrom: "provider",
   },
   pagerduty: {
-    where: "Integrations → Generic Webhooks (v3) → New; the secret is shown once.",
+    where: "Integrations → Generic Webhooks (v3) → New. The secret is shown once.",
     secretFrom: "provider",
   },
   discord: {
     where:
-      "Your application → General Information → Interactions Endpoint URL; the “secret” is the public key.",
+      "Your application → General Information → Interactions Endpoint URL. The secret is the public key.",
     secretFrom: "provider",
-    note: "Discord checks the address at once, so set the key first.",
+    note: "Discord verifies the URL immediately, so set the key first.",
   },
   svix: {
-    where: "The sender's portal → Add endpoint; the signing secret (whsec_…) is shown on its page.",
+    where:
+      "The portal of the sender → Add endpoint. The signing secret (whsec_…) is shown on the endpoint's page.",
     secretFrom: "provider",
   },
   standard: {
-    where: "Any sender of Standard Webhooks: add an endpoint and copy its signing secret (whsec_…).",
+    where:
+      "The settings of any sender that supports Standard Webhooks: add an endpoint and copy its signing secret (whsec_…).",
     secretFrom: "provider",
   },
 };
 
-const OWN: SetupHint = {
-  where: "Whatever sends to this source: it signs the raw body with the secret you both know.",
+const CUSTOM: SetupHint = {
+  where: "Your own sender. It must sign the raw body with the shared secret.",
   secretFrom: "you",
 };
 
 export function hintFor(kind: string): SetupHint {
-  return HINTS[kind] ?? OWN;
+  return HINTS[kind] ?? CUSTOM;
 }

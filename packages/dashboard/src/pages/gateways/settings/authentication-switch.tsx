@@ -32,8 +32,8 @@ export function AuthenticationSwitch({ gateway, canEdit, onChange }: Authenticat
       </div>
       <p role="status" className={`notice ${gateway.authentication ? "notice-good" : "notice-warn"}`}>
         {gateway.authentication
-          ? "On: a call without a valid gateway token is refused with 401, before its body is read, and leaves no log entry."
-          : "Off: anyone who reaches this address can send calls through the gateway. A gateway token is ignored."}
+          ? "On: calls without a valid gateway token are rejected with status 401 and are not logged."
+          : "Off: anyone who can reach the gateway URL can send calls. Gateway tokens are ignored."}
       </p>
       {toggle.error !== null && <ErrorNotice error={toggle.error} />}
     </div>

@@ -38,11 +38,11 @@ export function GatewayTokenStep({ gateway, canEdit, token, onToken }: GatewayTo
   return (
     <div className="stack">
       <p className="muted">
-        It has the Run permission for this gateway only. Store it where your clients read their secrets.
+        The token has the Run permission for this gateway only. Store it securely.
         {canListTokens && (
           <>
             {" "}
-            <Link to={page("tokens")}>All tokens</Link>
+            <Link to={page("tokens")}>View all tokens</Link>
           </>
         )}
       </p>
@@ -63,7 +63,7 @@ export function GatewayTokenStep({ gateway, canEdit, token, onToken }: GatewayTo
           </Button>
         </form>
       ) : (
-        <p>Creating one needs the permissions gateway.edit and gateway.run.</p>
+        <p>Creating a token requires the gateway.edit and gateway.run permissions.</p>
       )}
       {create.error !== null && <ErrorNotice error={create.error} />}
     </div>
