@@ -1,4 +1,4 @@
-/** Longer values are collapsed, in characters. */
+/** Maximum length of a value that is not collapsed, in characters. */
 const MAX_INLINE = 120;
 
 /** A JSON value in a table cell. Long values are collapsed. */

@@ -79,7 +79,7 @@ export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogPro
   );
 }
 
-/** For one resource, its tags. For several resources, no rows, because their tags can differ. */
+/** One resource: its tags and an empty row. Several resources: only an empty row, because their tags can differ. */
 function initialRows(resources: readonly TaggedResource[]): EditRow[] {
   const [only] = resources;
   const own = resources.length === 1 && only !== undefined ? Object.entries(only.tags) : [];

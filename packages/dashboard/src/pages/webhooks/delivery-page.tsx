@@ -125,9 +125,7 @@ function Replay({ delivery, path }: { readonly delivery: DeliveryDetail; readonl
       </Button>
       {outcome !== null && (
         <span role="status" className="muted">
-          {outcome === "processed"
-            ? "Replayed: the agent processed the event."
-            : `Replayed: ${describeReason(outcome)}.`}
+          Replayed: {describeReason(outcome)}.
         </span>
       )}
       {replay.error !== null && <ErrorNotice error={replay.error} />}

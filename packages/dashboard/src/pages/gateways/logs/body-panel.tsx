@@ -7,7 +7,7 @@ import { bytes } from "../../../format/number.ts";
 import { send } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { assembleStream } from "./assemble-stream.ts";
-import { ResponseView, RequestView } from "./conversation-view.tsx";
+import { ResponseView, RequestView } from "./message-views.tsx";
 
 /** In characters: browsers are slow with megabytes of text in one element. The "raw body" link opens the whole body. */
 const MAX_SHOWN = 200_000;

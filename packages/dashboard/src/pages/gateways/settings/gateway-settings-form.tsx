@@ -12,7 +12,7 @@ interface GatewaySettingsFormProps {
   readonly onChange: () => void;
 }
 
-/** Logs, cache, rate limit and retries. An empty number turns the feature off. */
+/** Logs, cache, rate limit and retries. An empty number field means the default, which is shown as the placeholder. */
 export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormProps) {
   const { api } = useAccountPaths();
   const canEdit = useHasPermission("gateway.edit");
