@@ -36,11 +36,11 @@ it("shows three cards whose commands succeed when they are run", async () => {
   });
   const cards = page.locator(".card");
   expect(await cards.getByRole("heading").allTextContents()).toEqual([
-    "Gateway",
+    "Gateways",
     "Agents and webhooks",
     "Tags",
   ]);
-  for (const title of ["Gateway", "Agents and webhooks", "Tags"]) {
+  for (const title of ["Gateways", "Agents and webhooks", "Tags"]) {
     const card = cards.filter({ has: page.getByRole("heading", { name: title, exact: true }) });
     const blocks = await card.locator(".code-block").all();
     expect(blocks.length).toBeGreaterThan(0);

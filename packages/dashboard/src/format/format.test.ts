@@ -29,13 +29,14 @@ it("keeps significant digits of small numbers and abbreviates large ones", () =>
     "–",
   ]);
   expect([count(999), count(9_999), count(12_345)]).toEqual(["999", "9,999", "12.3K"]);
-  expect([duration(0.42), duration(512), duration(1_234), duration(61_000), duration(null)]).toEqual([
-    "0.4 ms",
-    "512 ms",
-    "1.23 s",
-    "1 min 1 s",
-    "–",
-  ]);
+  expect([
+    duration(0),
+    duration(0.42),
+    duration(512),
+    duration(1_234),
+    duration(61_000),
+    duration(null),
+  ]).toEqual(["0 ms", "0.4 ms", "512 ms", "1.23 s", "1 min 1 s", "–"]);
   expect([bytes(12), bytes(2048), bytes(3 * 1024 * 1024)]).toEqual(["12 B", "2.0 KiB", "3.0 MiB"]);
   expect([share(1, 8), share(0, 0)]).toEqual(["12.5%", "–"]);
 });

@@ -18,6 +18,8 @@ import { CreateGatewayDialog } from "./create-gateway-dialog.tsx";
 import type { Gateway } from "./gateway.ts";
 import { GatewaysTabs } from "./gateways-tabs.tsx";
 
+const NO_USAGE = { calls: 0, errors: 0, cost: 0 };
+
 export function GatewaysPage() {
   const { api, page } = useAccountPaths();
   const canEdit = useHasPermission("gateway.edit");
@@ -27,7 +29,11 @@ export function GatewaysPage() {
   const gateways = useResource(path, async (signal) => (await ask<Gateway[]>(path, { signal })).result);
   const usagePath = withQuery(api("ai-gateway", "usage"), { group_by: "gateway" });
   const usage = useResource(usagePath, (signal) => read<Usage[]>(usagePath, signal));
-  const usageOf = (id: string) => usage.value?.find(({ gateway_id }) => gateway_id === id);
+  // The table does not wait for the usage request; its cells show a dash until then.
+  const usageCell = (id: string, format: (row: Pick<Usage, "calls" | "errors" | "cost">) => string) =>
+    usage.value === undefined
+      ? "–"
+      : format(usage.value.find(({ gateway_id }) => gateway_id === id) ?? NO_USAGE);
   return (
     <>
       <PageHeader
@@ -78,18 +84,18 @@ export function GatewaysPage() {
                 {
                   title: "Calls (7 days)",
                   align: "end",
-                  cell: (gateway) => count(usageOf(gateway.id)?.calls ?? 0),
+                  cell: ({ id }) => usageCell(id, ({ calls }) => count(calls)),
                 },
                 {
                   title: "Errors",
                   align: "end",
-                  cell: ({ id }) => share(usageOf(id)?.errors ?? 0, usageOf(id)?.calls ?? 0),
+                  cell: ({ id }) => usageCell(id, ({ errors, calls }) => share(errors, calls)),
                 },
                 {
                   title: "Cost",
                   align: "end",
                   isMinor: true,
-                  cell: (gateway) => money(usageOf(gateway.id)?.cost ?? 0),
+                  cell: ({ id }) => usageCell(id, ({ cost }) => money(cost)),
                 },
                 {
                   title: "Last updated",

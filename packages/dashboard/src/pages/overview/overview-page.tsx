@@ -16,7 +16,7 @@ interface FirstCommand {
 const CARDS = [
   {
     card: "gateway",
-    title: "Gateway",
+    title: "Gateways",
     page: "gateways",
     lead: "Route calls to AI providers through a gateway with authentication, rate limits, a cache and logs.",
     next: { page: "gateways", title: "Require a token on a gateway" },

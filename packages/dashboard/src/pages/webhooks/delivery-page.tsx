@@ -13,7 +13,7 @@ import { useAction } from "../../http/use-action.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
-import { describeReason, STATUS_TONES } from "./delivery-status.ts";
+import { adviceForReason, describeReason, STATUS_TONES } from "./delivery-status.ts";
 import type { DeliveryDetail } from "./webhook.ts";
 
 export function DeliveryPage({ id }: { readonly id: string }) {
@@ -50,7 +50,7 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
         <p className={`notice ${delivery.status === "duplicate" ? "notice-warn" : "notice-bad"}`}>
           {delivery.status === "duplicate"
             ? "The instance has already processed this delivery. It was not processed again."
-            : `${delivery.status === "rejected" ? "Rejected" : "Failed"}: ${describeReason(delivery.reason)}.`}
+            : `${delivery.status === "rejected" ? "Rejected" : "Failed"}: ${describeReason(delivery.reason)}. ${adviceForReason(delivery.reason)}`}
         </p>
       )}
       <section className="panel" aria-label="Details">
@@ -77,7 +77,7 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
             ],
             ["Delivery ID", delivery.delivery_id ?? "–"],
             ["Response status", delivery.http_status],
-            ["Result", describeReason(delivery.reason)],
+            ["Reason", describeReason(delivery.reason)],
             ["Duration", duration(delivery.duration_ms)],
             ["Body size", bytes(delivery.body_bytes)],
           ]}

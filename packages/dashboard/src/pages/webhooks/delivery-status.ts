@@ -9,28 +9,51 @@ export const STATUS_TONES: Readonly<Record<DeliveryStatus, Tone>> = {
   failed: "warn",
 };
 
-const REASONS: Readonly<Record<string, string>> = {
-  processed: "processed by the agent",
-  queued: "queued by the agent",
-  answered: "answered by the agent",
-  handshake: "verification request of the provider, answered",
-  no_secret: "no secret is set for this source. Set its environment variable and restart the service",
-  signature_missing:
-    "the signature is missing. Set the secret at the provider, and check that no proxy removes the header",
-  signature_malformed: "the signature has an invalid format",
-  signature_mismatch:
-    "the signature does not match. The provider uses a different secret, or a proxy changed the body",
-  timestamp_outside_window:
-    "the timestamp is outside the allowed window. The delivery is a replay, or a clock is wrong",
-  invalid_payload: "the body is not valid JSON or form data",
-  missing_entity: "the payload does not contain an entity, so the delivery cannot be routed to an instance",
-  entity_mismatch: "the URL and the payload contain different entities",
-  unsupported_media_type: "the content type is neither JSON nor form data",
-  handler_failed: "the agent's handler threw an error. The provider will retry",
-  refused_by_agent: "rejected by the agent",
-  overloaded: "the service was overloaded. The provider will retry",
+interface Reason {
+  readonly summary: string;
+  /** What to do, or what happens next. */
+  readonly advice?: string;
+}
+
+const REASONS: Readonly<Record<string, Reason>> = {
+  processed: { summary: "processed by the agent" },
+  queued: { summary: "queued by the agent" },
+  answered: { summary: "answered by the agent" },
+  handshake: { summary: "verification request, answered" },
+  no_secret: {
+    summary: "no secret is set for this source",
+    advice: "Set its environment variable and restart the service.",
+  },
+  signature_missing: {
+    summary: "the signature is missing",
+    advice: "Set the secret at the sender, and check that no proxy removes the signature header.",
+  },
+  signature_malformed: { summary: "the signature has an invalid format" },
+  signature_mismatch: {
+    summary: "the signature does not match",
+    advice: "Check that the sender uses the same secret and that no proxy changes the body.",
+  },
+  timestamp_outside_window: {
+    summary: "the timestamp is outside the allowed window",
+    advice: "The delivery was replayed, or the clock of the sender or of this machine is wrong.",
+  },
+  invalid_payload: { summary: "the body is not valid JSON or form data" },
+  missing_entity: {
+    summary: "the payload does not contain an entity",
+    advice: "Without an entity, the delivery cannot be routed to an instance.",
+  },
+  entity_mismatch: { summary: "the URL and the payload contain different entities" },
+  unsupported_media_type: { summary: "the content type is neither JSON nor form data" },
+  handler_failed: { summary: "the agent's handler threw an error", advice: "The sender will retry." },
+  refused_by_agent: { summary: "rejected by the agent" },
+  overloaded: { summary: "the service was overloaded", advice: "The sender will retry." },
 };
 
+/** A short description of a reason code of the API. Unknown codes are shown as words. */
 export function describeReason(reason: string | null): string {
-  return reason === null ? "" : (REASONS[reason] ?? reason.replaceAll("_", " "));
+  return reason === null ? "" : (REASONS[reason]?.summary ?? reason.replaceAll("_", " "));
+}
+
+export function adviceForReason(reason: string | null): string {
+  return reason === null ? "" : (REASONS[reason]?.advice ?? "");
 }

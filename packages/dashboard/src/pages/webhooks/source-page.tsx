@@ -26,7 +26,13 @@ export function SourcePage({ name }: { readonly name: string }) {
       <PageHeader
         title={name}
         crumbs={[{ title: "Webhooks", to: page("webhooks") }]}
-        actions={source.value !== undefined && <SecretBadge source={source.value} />}
+        actions={
+          source.value !== undefined && (
+            <>
+              Secret: <SecretBadge source={source.value} />
+            </>
+          )
+        }
       />
       <ResourceView of={source}>
         {(value) => (

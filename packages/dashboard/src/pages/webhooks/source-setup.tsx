@@ -9,7 +9,7 @@ export function SourceSetup({ source }: { readonly source: Source }) {
   const endpointUrl = useTrafficOrigin() + source.path;
   const setSecret = (
     <li key="secret">
-      <h3>{hint.secretFrom === "you" ? "Create a secret" : "Set the secret"}</h3>
+      <h3>{hint.secretFrom === "user" ? "Create a secret" : "Set the secret"}</h3>
       {source.secrets > 0 ? (
         <p className="muted">
           Done: <code>{source.secret_variable}</code> is set
@@ -18,14 +18,15 @@ export function SourceSetup({ source }: { readonly source: Source }) {
       ) : (
         <>
           <p className="muted">
-            {hint.secretFrom === "you"
+            {hint.secretFrom === "user"
               ? "Set the secret in the environment of the service (or in --env-file) and restart the service. Use a long random string:"
-              : "Set the secret that the provider shows in the environment of the service (or in --env-file) and restart the service:"}
+              : "Set the secret that the sender shows in the environment of the service (or in --env-file) and restart the service:"}
           </p>
           <CodeBlock
             label="Secret variable"
+            isWrapped
             code={
-              hint.secretFrom === "you"
+              hint.secretFrom === "user"
                 ? `${source.secret_variable}=$(openssl rand -hex 32)`
                 : `${source.secret_variable}='…'`
             }
@@ -34,11 +35,11 @@ export function SourceSetup({ source }: { readonly source: Source }) {
       )}
     </li>
   );
-  const addEndpoint = (
+  const registerEndpoint = (
     <li key="endpoint">
-      <h3>Add the endpoint URL at the sender</h3>
+      <h3>Register the endpoint URL</h3>
       <p className="muted">{hint.where}</p>
-      <CodeBlock label="Endpoint URL" code={endpointUrl} />
+      <CodeBlock label="Endpoint URL" code={endpointUrl} isWrapped />
       {hint.note !== undefined && <p className="muted">{hint.note}</p>}
       <p className="muted small">
         The sender must be able to reach this URL. If the service is in a private network, use a tunnel or a
@@ -50,7 +51,7 @@ export function SourceSetup({ source }: { readonly source: Source }) {
     <section className="panel" aria-labelledby="setup-title">
       <h2 id="setup-title">Setup</h2>
       <ol className="steps">
-        {hint.secretFrom === "you" ? [setSecret, addEndpoint] : [addEndpoint, setSecret]}
+        {hint.secretFrom === "user" ? [setSecret, registerEndpoint] : [registerEndpoint, setSecret]}
         <li>
           <h3>Check the routing</h3>
           <p className="muted">

@@ -42,8 +42,12 @@ export function SourcesPage() {
                 },
                 { title: "Secret", cell: (source) => <SecretBadge source={source} /> },
                 { title: "Signature", isMinor: true, cell: (source) => source.scheme },
-                { title: "Agent", cell: (source) => <code>{source.agent}</code> },
-                { title: "Path", isMinor: true, cell: (source) => <code>{source.path}</code> },
+                { title: "Agent", cell: (source) => <code className="nowrap">{source.agent}</code> },
+                {
+                  title: "Path",
+                  isMinor: true,
+                  cell: (source) => <code className="nowrap">{source.path}</code>,
+                },
               ]}
             />
           )

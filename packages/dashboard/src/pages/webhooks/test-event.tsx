@@ -36,7 +36,7 @@ export function TestEvent({ source, onSent }: { readonly source: Source; readonl
     <section className="panel" aria-labelledby="test-title">
       <h2 id="test-title">Send a test event</h2>
       <p className="muted">
-        Sends a sample {source.name} event, signed with the secret of the source. It is verified, routed and
+        Sends a sample event, signed with the secret of this source. The event is verified, routed and
         processed like any other delivery.
       </p>
       <form onSubmit={submit} className="stack">

@@ -28,7 +28,7 @@ export interface SnippetProvider {
 }
 
 export const PROVIDERS: readonly SnippetProvider[] = [
-  { slug: "echo", title: "Echo (built-in, no API key)", model: "echo", keyVariable: null },
+  { slug: "echo", title: "Echo (built-in)", model: "echo", keyVariable: null },
   { slug: "openai", title: "OpenAI", model: "gpt-5-mini", keyVariable: "OPENAI_API_KEY" },
   { slug: "mistral", title: "Mistral", model: "mistral-small-latest", keyVariable: "MISTRAL_API_KEY" },
   { slug: "groq", title: "Groq", model: "llama-3.3-70b-versatile", keyVariable: "GROQ_API_KEY" },
