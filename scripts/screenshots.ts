@@ -80,9 +80,7 @@ async function take({ name, path, theme = "light", isPhone = false }: Shot): Pro
   await page.goto(`${service.url}/dashboard/accounts/default${path}`);
   await page.locator("h1").waitFor();
   await page.locator(".loading").first().waitFor({ state: "detached" });
-  await page.waitForFunction(
-    "[...document.querySelectorAll('.card-metric')].every((metric) => metric.textContent.trim() !== '')",
-  );
+  await page.waitForLoadState("networkidle");
   // Charts are drawn after their width has been measured.
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(resolve))");
   await page.screenshot({ path: join(folder, `${name}.png`) });

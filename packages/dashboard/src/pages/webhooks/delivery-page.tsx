@@ -88,8 +88,9 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
         <h2 id="body-title">Body</h2>
         {delivery.body === null ? (
           <p className="muted">
-            The body was not stored: the delivery was rejected before its body was read, or the body is too
-            large.
+            {delivery.status === "rejected"
+              ? "The bodies of rejected deliveries are not stored."
+              : "The body was too large to be stored."}
           </p>
         ) : (
           <CodeBlock label="Body" code={prettyJson(delivery.body)} />

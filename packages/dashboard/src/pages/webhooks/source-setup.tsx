@@ -20,7 +20,7 @@ export function SourceSetup({ source }: { readonly source: Source }) {
           <p className="muted">
             {hint.secretFrom === "user"
               ? "Set the secret in the environment of the service (or in --env-file) and restart the service. Use a long random string:"
-              : "Set the secret that the sender shows in the environment of the service (or in --env-file) and restart the service:"}
+              : "Copy the secret from the sender to the environment of the service (or to --env-file) and restart the service:"}
           </p>
           <CodeBlock
             label="Secret variable"
