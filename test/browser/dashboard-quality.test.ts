@@ -177,7 +177,8 @@ it("shows the gateways while the usage request is still pending", async () => {
     await held;
     await route.continue();
   });
-  await page.getByRole("link", { name: "Gateways" }).click();
+  const navigation = page.getByRole("navigation", { name: "Main" });
+  await navigation.getByRole("link", { name: "Gateways" }).click();
   await page.getByRole("region", { name: "Gateways" }).getByRole("link", { name: "default" }).waitFor();
   release();
   await close();
