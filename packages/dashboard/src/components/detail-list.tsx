@@ -1,9 +1,13 @@
 import type { ReactNode } from "react";
 
-/** Small figures with their names. */
-export function Facts({ items }: { readonly items: readonly (readonly [name: string, value: ReactNode])[] }) {
+/** A list of names and values. */
+export function DetailList({
+  items,
+}: {
+  readonly items: readonly (readonly [name: string, value: ReactNode])[];
+}) {
   return (
-    <dl className="facts">
+    <dl className="detail-list">
       {items.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

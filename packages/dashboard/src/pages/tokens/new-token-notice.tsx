@@ -1,11 +1,11 @@
 import { CopyButton } from "../../components/copy-button.tsx";
 
-/** A new token's text: lives in this component only and is gone with it. */
-export function ShownOnce({ token }: { readonly token: string }) {
+/** Shows a new token. The token is kept in the component's props only and never stored. */
+export function NewTokenNotice({ token }: { readonly token: string }) {
   return (
     <div className="notice notice-good" role="status">
       <p>
-        <strong>Copy it now: it is not shown again.</strong> Only its hash is stored.
+        <strong>Copy the token now. You will not be able to see it again.</strong>
       </p>
       <p className="secret">
         <code data-testid="new-token">{token}</code>

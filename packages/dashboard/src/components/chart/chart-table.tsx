@@ -1,17 +1,23 @@
-import type { TimeChartProps } from "./time-chart.tsx";
+import type { Series } from "./series.ts";
 
-type ChartFiguresProps = Omit<TimeChartProps, "kind" | "isWhole">;
+interface ChartTableProps {
+  readonly title: string;
+  readonly times: readonly number[];
+  readonly series: readonly Series[];
+  readonly format: (value: number) => string;
+  readonly formatTime: (time: number) => string;
+}
 
-/** The chart as a table, folded away; times at which nothing happened are left out. */
-export function ChartFigures({ title, times, series, format, formatTime }: ChartFiguresProps) {
+/** The chart's values as a collapsed table. Times at which every series is zero are omitted. */
+export function ChartTable({ title, times, series, format, formatTime }: ChartTableProps) {
   const rows = times.flatMap((time, i) =>
     series.some(({ values }) => (values[i] ?? 0) !== 0) ? [{ time, i }] : [],
   );
   return (
-    <details className="chart-figures">
-      <summary>Figures</summary>
+    <details className="chart-table">
+      <summary>Data</summary>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a region that scrolls must be reachable by keyboard */}
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={`${title}, figures`}>
+      <div className="table-scroll" tabIndex={0} role="region" aria-label={`${title} data`}>
         <table>
           <thead>
             <tr>

@@ -1,4 +1,4 @@
-/** From the address to the page. Each page is a chunk of its own, loaded when it is first opened. */
+/** Selects the page for a path. Each page is a separate chunk, loaded when it is first opened. */
 import { lazy, type ReactNode } from "react";
 import { NotFoundPage } from "../pages/not-found-page.tsx";
 
@@ -47,7 +47,7 @@ const TokensPage = lazy(async () => ({
   default: (await import("../pages/tokens/tokens-page.tsx")).TokensPage,
 }));
 
-export function PageOf({ page }: { readonly page: readonly string[] }): ReactNode {
+export function PageRouter({ page }: { readonly page: readonly string[] }): ReactNode {
   const [area = "", ...rest] = page;
   if (area === "" && rest.length === 0) return <OverviewPage />;
   const [name, ...below] = rest;

@@ -1,56 +1,64 @@
-/** Bodies as people read them: who said what. Falls back to the JSON itself for shapes it does not know. */
+/** Shows the messages of a request or response body, or the JSON if the format is unknown. */
 import type { ReactNode } from "react";
 import { CodeBlock } from "../../../components/code-block.tsx";
-import type { AssembledAnswer } from "./assemble-stream.ts";
+import type { AssembledResponse } from "./assemble-stream.ts";
 
-interface Turn {
+interface Message {
   readonly role: string;
   readonly text: string;
 }
 
-export function ConversationView({ json }: { readonly json: string }) {
-  const turns = requestTurns(json);
-  return turns.length === 0 ? <PlainBody text={json} label="Request body" /> : <Turns turns={turns} />;
+export function RequestView({ json }: { readonly json: string }) {
+  const messages = requestMessages(json);
+  return messages.length === 0 ? (
+    <PlainBody text={json} label="Request body" />
+  ) : (
+    <Messages messages={messages} />
+  );
 }
 
-export function AnswerView({
+export function ResponseView({
   stream,
   json,
 }: {
-  readonly stream: AssembledAnswer | null;
+  readonly stream: AssembledResponse | null;
   readonly json: string;
 }) {
   if (stream === null) {
-    const turns = answerTurns(json);
-    return turns.length === 0 ? <PlainBody text={json} label="Response body" /> : <Turns turns={turns} />;
+    const messages = responseMessages(json);
+    return messages.length === 0 ? (
+      <PlainBody text={json} label="Response body" />
+    ) : (
+      <Messages messages={messages} />
+    );
   }
   return (
     <>
-      <Turns
-        turns={[
+      <Messages
+        messages={[
           ...(stream.reasoning === "" ? [] : [{ role: "reasoning", text: stream.reasoning }]),
           ...(stream.text === "" ? [] : [{ role: "assistant", text: stream.text }]),
-          ...stream.toolCalls.map((call) => ({ role: `calls ${call.name}`, text: call.arguments })),
+          ...stream.toolCalls.map((call) => ({ role: `tool call: ${call.name}`, text: call.arguments })),
         ]}
       />
       <p className="muted small">
         Assembled from {stream.events} events
-        {stream.finishReason !== null && `; finished with “${stream.finishReason}”`}.
+        {stream.finishReason !== null && `; finish reason: ${stream.finishReason}`}.
       </p>
     </>
   );
 }
 
-function Turns({ turns }: { readonly turns: readonly Turn[] }): ReactNode {
+function Messages({ messages }: { readonly messages: readonly Message[] }): ReactNode {
   return (
-    <ol className="turns">
-      {turns.map(({ role, text }, i) => (
-        // oxlint-disable-next-line react/no-array-index-key -- a recorded conversation does not change
+    <ol className="messages">
+      {messages.map(({ role, text }, i) => (
+        // oxlint-disable-next-line react/no-array-index-key -- stored messages do not change
         <li
           key={i}
-          className={`turn turn-${role === "assistant" || role === "model" ? "assistant" : "other"}`}
+          className={`message message-${role === "assistant" || role === "model" ? "assistant" : "other"}`}
         >
-          <span className="turn-role">{role}</span>
+          <span className="message-role">{role}</span>
           <p>{text}</p>
         </li>
       ))}
@@ -60,32 +68,32 @@ function Turns({ turns }: { readonly turns: readonly Turn[] }): ReactNode {
 
 function PlainBody({ text, label }: { readonly text: string; readonly label: string }) {
   return text === "" ? (
-    <p className="muted">Empty.</p>
+    <p className="muted">The body is empty.</p>
   ) : (
     <CodeBlock code={text.slice(0, 200_000)} label={label} />
   );
 }
 
-function requestTurns(json: string): Turn[] {
+function requestMessages(json: string): Message[] {
   const body = parse(json);
   const system = body["system"] ?? body["instructions"];
   const input = body["messages"] ?? body["contents"] ?? body["input"];
   return [
     ...(system === undefined ? [] : [{ role: "system", text: textOf(system) }]),
-    ...(typeof input === "string" ? [{ role: "user", text: input }] : turnsOf(input)),
+    ...(typeof input === "string" ? [{ role: "user", text: input }] : messagesOf(input)),
   ];
 }
 
-function answerTurns(json: string): Turn[] {
+function responseMessages(json: string): Message[] {
   const body = parse(json);
   const choices = list(body["choices"]).map((choice) => choice["message"]);
   const candidates = list(body["candidates"]).map((candidate) => candidate["content"]);
-  const found = turnsOf([...choices, ...candidates, ...list(body["output"])]);
+  const found = messagesOf([...choices, ...candidates, ...list(body["output"])]);
   if (found.length > 0) return found;
-  return body["role"] === "assistant" ? turnsOf([body]) : [];
+  return body["role"] === "assistant" ? messagesOf([body]) : [];
 }
 
-function turnsOf(value: unknown): Turn[] {
+function messagesOf(value: unknown): Message[] {
   return list(value)
     .map((message) => ({
       role: roleOf(message["role"] ?? message["type"]),

@@ -4,18 +4,18 @@ import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { Field } from "../../../components/field.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
-import { useAccountPaths, useMay } from "../../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import type { Gateway, GatewayChange } from "../gateway.ts";
 
-interface BehaviourFormProps {
+interface GatewaySettingsFormProps {
   readonly gateway: Gateway;
   readonly onChange: () => void;
 }
 
-/** Logs, cache, rate limit and retries. An empty number switches the thing off. */
-export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
+/** Logs, cache, rate limit and retries. An empty number field means the default, which is shown as the placeholder. */
+export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormProps) {
   const { api } = useAccountPaths();
-  const mayEdit = useMay("gateway.edit");
+  const canEdit = useHasPermission("gateway.edit");
   const [draft, setDraft] = useState<GatewayChange>({});
   const shown = { ...gateway, ...draft };
   const change = (part: GatewayChange) => setDraft((before) => ({ ...before, ...part }));
@@ -28,23 +28,23 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
     void save.run();
   };
   return (
-    <section className="panel" aria-labelledby="behaviour-title">
-      <h2 id="behaviour-title">Behaviour</h2>
+    <section className="panel" aria-labelledby="gateway-settings-title">
+      <h2 id="gateway-settings-title">Gateway settings</h2>
       <form onSubmit={submit} className="stack">
-        <fieldset className="fieldset" disabled={!mayEdit}>
-          <legend className="visually-hidden">Behaviour of the gateway</legend>
+        <fieldset className="fieldset" disabled={!canEdit}>
+          <legend className="visually-hidden">Gateway settings</legend>
           <div className="form-grid">
             <Field label="Logs">
               <select
                 value={shown.collect_logs ? "on" : "off"}
                 onChange={({ target }) => change({ collect_logs: target.value === "on" })}
               >
-                <option value="on">Keep calls with their bodies</option>
-                <option value="off">Keep nothing</option>
+                <option value="on">Log calls with bodies</option>
+                <option value="off">Off</option>
               </select>
             </Field>
             <NumberField
-              title="Keep at most this many calls"
+              title="Maximum logged calls"
               value={shown.log_management}
               onChange={(value) =>
                 change({
@@ -53,13 +53,13 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
                     value === null ? null : (shown.log_management_strategy ?? "DELETE_OLDEST"),
                 })
               }
-              placeholder="no limit"
+              placeholder="No limit"
             />
             <NumberField
-              title="Cache answers for (seconds)"
+              title="Cache TTL (seconds)"
               value={shown.cache_ttl}
               onChange={(cache_ttl) => change({ cache_ttl })}
-              placeholder="off"
+              placeholder="Off"
             />
             <NumberField
               title="Rate limit (calls)"
@@ -70,48 +70,48 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
                   rate_limiting_interval: value === null ? null : (shown.rate_limiting_interval ?? 60),
                 })
               }
-              placeholder="off"
+              placeholder="Off"
             />
             <NumberField
-              title="… per (seconds)"
+              title="Rate limit interval (seconds)"
               value={shown.rate_limiting_interval}
               onChange={(rate_limiting_interval) => change({ rate_limiting_interval })}
               placeholder="60"
             />
-            <Field label="… counted in">
+            <Field label="Rate limit window">
               <select
                 value={shown.rate_limiting_technique ?? "fixed"}
                 onChange={({ target }) =>
                   change({ rate_limiting_technique: target.value === "sliding" ? "sliding" : "fixed" })
                 }
               >
-                <option value="fixed">fixed windows</option>
-                <option value="sliding">a sliding window</option>
+                <option value="fixed">Fixed</option>
+                <option value="sliding">Sliding</option>
               </select>
             </Field>
             <NumberField
-              title="Attempts at the provider"
+              title="Maximum attempts"
               value={shown.retry_max_attempts}
               max={5}
               onChange={(retry_max_attempts) => change({ retry_max_attempts })}
               placeholder="1"
             />
             <NumberField
-              title="Delay between attempts (ms)"
+              title="Retry delay (ms)"
               value={shown.retry_delay}
               onChange={(retry_delay) => change({ retry_delay })}
-              placeholder="none"
+              placeholder="None"
             />
-            <Field label="Delay grows">
+            <Field label="Retry backoff">
               <select
                 value={shown.retry_backoff ?? "constant"}
                 onChange={({ target }) =>
                   change({ retry_backoff: target.value as NonNullable<Gateway["retry_backoff"]> })
                 }
               >
-                <option value="constant">not at all</option>
-                <option value="linear">linearly</option>
-                <option value="exponential">exponentially</option>
+                <option value="constant">Constant</option>
+                <option value="linear">Linear</option>
+                <option value="exponential">Exponential</option>
               </select>
             </Field>
           </div>
@@ -122,11 +122,11 @@ export function BehaviourForm({ gateway, onChange }: BehaviourFormProps) {
             type="submit"
             kind="primary"
             isBusy={save.isBusy}
-            disabled={!mayEdit || Object.keys(draft).length === 0}
+            disabled={!canEdit || Object.keys(draft).length === 0}
           >
-            Save
+            Save changes
           </Button>
-          {Object.keys(draft).length > 0 && <Button onClick={() => setDraft({})}>Discard</Button>}
+          {Object.keys(draft).length > 0 && <Button onClick={() => setDraft({})}>Discard changes</Button>}
         </div>
       </form>
     </section>

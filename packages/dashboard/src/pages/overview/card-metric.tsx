@@ -1,9 +1,9 @@
-/** One line of what is there already, on each card. It comes when it comes: the card does not wait for it. */
+/** A one-line summary of current data on an overview card. It loads after the card is shown. */
 import type { Permission } from "@signalbox/protocol";
 import { count, share } from "../../format/number.ts";
 import { ask, read, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import type { AgentClass } from "../agents/agent.ts";
 import type { Usage } from "../gateways/analytics/usage.ts";
 
@@ -17,17 +17,17 @@ const NEEDS: Readonly<Record<CardName, Permission>> = {
 const DAY_MS = 24 * 60 * 60 * 1000;
 const REFRESH_MS = 10_000;
 
-export function CardFigure({ card }: { readonly card: CardName }) {
+export function CardMetric({ card }: { readonly card: CardName }) {
   const { api } = useAccountPaths();
-  const isAllowed = useMay(NEEDS[card]);
-  const figure = useResource(isAllowed ? card : null, (signal) => readFigure(card, api, signal), {
+  const isAllowed = useHasPermission(NEEDS[card]);
+  const metric = useResource(isAllowed ? card : null, (signal) => readMetric(card, api, signal), {
     refreshMs: REFRESH_MS,
   });
-  // Nothing to say is said by saying nothing: the page itself shows errors where they matter.
-  return <p className="card-figure">{figure.value ?? "\u00a0"}</p>;
+  // No error message here: the page behind the card shows it.
+  return <p className="card-metric">{metric.value ?? "\u00a0"}</p>;
 }
 
-async function readFigure(
+async function readMetric(
   card: CardName,
   api: (...parts: string[]) => string,
   signal: AbortSignal,
@@ -37,7 +37,7 @@ async function readFigure(
       const start = new Date(Date.now() - DAY_MS).toISOString();
       const [total] = await read<Usage[]>(withQuery(api("ai-gateway", "usage"), { start }), signal);
       if (total === undefined || total.calls === 0) return "No calls in the last 24 hours";
-      return `${plural(total.calls, "call")} in 24 hours, ${share(total.errors, total.calls)} errors`;
+      return `${plural(total.calls, "call")} in the last 24 hours, ${share(total.errors, total.calls)} errors`;
     }
     case "agents": {
       const agents = await read<AgentClass[]>(api("agents"), signal);
