@@ -235,11 +235,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         }),
         createManagement({
           routes,
-          authenticate: (request) => authenticator.fromRequest(request),
-          watch: (principal, onEnd) => authenticator.watch(principal, onEnd),
+          authenticator,
+          accounts,
           onWrongCredential: (request) => wrongTokens.record(request.socket.remoteAddress),
           trafficOrigin: (request) => originsFor(request).traffic,
-          accountExists: (id) => accounts.find(id) !== undefined,
           maxBodyBytes: config.file.listener.maxBodyBytes,
         }),
         ...dashboard.mounts,

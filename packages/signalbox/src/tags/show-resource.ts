@@ -30,7 +30,7 @@ export function resourceText(resource: TaggedResource): ResourceText {
 export function resourceJson(resource: TaggedResource): string {
   return (
     `{"type":${JSON.stringify(resource.type)},"id":${JSON.stringify(resource.id)},"name":${JSON.stringify(resource.name)},` +
-    `"etag":"${resource.etag}","tags":${resource.tags},"tags_updated_at":"${isoTime(resource.updatedAt)}"` +
+    `"etag":"${resource.etag}","tags":${resource.tags},"tags_updated_at":"${new Date(resource.updatedAt).toISOString()}"` +
     `${scopeJson(resource)}}`
   );
 }
@@ -68,7 +68,7 @@ export function showChange(change: TagChange): z.input<typeof changeResult> {
     ...scopeOf(resource),
     action: change.action,
     actor: change.actor,
-    changed_at: isoTime(change.changedAt),
+    changed_at: new Date(change.changedAt).toISOString(),
     before: change.before,
     after: change.after,
   };
@@ -89,16 +89,4 @@ function scopeOf(resource: ResourceKey): {
     ...(resource.zoneId === "" ? {} : { zone_id: resource.zoneId }),
     ...(resource.parentId === "" ? {} : { [parentField]: resource.parentId }),
   };
-}
-
-let cachedTime = -1;
-let cachedText = "";
-
-/** Times of one batch, and of one hot resource, are the same again and again. */
-function isoTime(time: number): string {
-  if (time !== cachedTime) {
-    cachedText = new Date(time).toISOString();
-    cachedTime = time;
-  }
-  return cachedText;
 }

@@ -4,8 +4,9 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, it } from "vitest";
 import { type BodyFailure, type BodyLimits, readBody } from "./body-reader.ts";
-import { HeldMemory, MemoryBudget } from "./memory-budget.ts";
+import { MemoryBudget } from "./memory-budget.ts";
 import { TrackedRequest } from "./tracked-request.ts";
+import { HeldMemory } from "./tracked-response.ts";
 
 const sockets: Socket[] = [];
 const closers: (() => void)[] = [];

@@ -10,8 +10,9 @@
  */
 import type { Readable } from "node:stream";
 import type { HttpRequest } from "./http-exchange.ts";
-import type { HeldMemory, MemoryBudget, Upload } from "./memory-budget.ts";
+import type { MemoryBudget, Upload } from "./memory-budget.ts";
 import { type BodyReceiver, TrackedRequest } from "./tracked-request.ts";
+import type { HeldMemory } from "./tracked-response.ts";
 
 /** Memory of one piece besides its bytes: a Buffer object and list entries. A body may arrive in pieces of one byte. */
 export const PIECE_OVERHEAD_BYTES = 256;

@@ -16,7 +16,7 @@ export {
 export { type HeaderList, type HttpRequest, type HttpResponse, toIncomingMessage } from "./http-exchange.ts";
 export { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
 export { type HttpApplication, Listener, type ListenerLimits, type Refusal } from "./listener.ts";
-export { HeldMemory, MemoryBudget } from "./memory-budget.ts";
+export { MemoryBudget } from "./memory-budget.ts";
 export { Agent, request, STATUS_CODES } from "./node-http.ts";
-export type { AddedHeaders, TrackedResponse, Tracking } from "./tracked-response.ts";
+export { type AddedHeaders, HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
 export { toFrame } from "./websocket-frame.ts";

@@ -121,33 +121,3 @@ export class MemoryBudget extends Limit {
     return false;
   }
 }
-
-/** The part of a budget that one request holds. Released when its response has ended or its connection broke, so no code path can leak it. */
-export class HeldMemory {
-  #budget: Limit | null = null;
-  #bytes = 0;
-  #isOver = false;
-
-  /** False when the bytes do not fit, or when the request has ended and could not release them. */
-  hold(budget: Limit, bytes: number): boolean {
-    if (this.#isOver || !budget.take(bytes)) return false;
-    this.#budget = budget;
-    this.#bytes += bytes;
-    return true;
-  }
-
-  /** Transfers what is held to the caller, who must release it to the budget; returns the number of bytes. */
-  handOver(): number {
-    const bytes = this.#bytes;
-    this.#bytes = 0;
-    return bytes;
-  }
-
-  /** Releases everything; nothing can be held afterwards. */
-  release(): void {
-    this.#isOver = true;
-    if (this.#bytes === 0) return;
-    this.#budget?.release(this.#bytes);
-    this.#bytes = 0;
-  }
-}

@@ -10,7 +10,7 @@
  */
 import type { OutgoingHttpHeader } from "node:http";
 import type { HeaderList } from "./http-exchange.ts";
-import { HeldMemory } from "./memory-budget.ts";
+import type { Limit } from "../../core/overload.ts";
 import { ServerResponse } from "./node-http.ts";
 import type { TrackedRequest } from "./tracked-request.ts";
 
@@ -28,6 +28,36 @@ export interface Pipeline {
 export interface AddedHeaders {
   readonly record: Readonly<Record<string, string>>;
   readonly list: readonly string[];
+}
+
+/** The part of a budget that one request holds. Released when its response has ended or its connection broke, so no code path can leak it. */
+export class HeldMemory {
+  #budget: Limit | null = null;
+  #bytes = 0;
+  #isOver = false;
+
+  /** False when the bytes do not fit, or when the request has ended and could not release them. */
+  hold(budget: Limit, bytes: number): boolean {
+    if (this.#isOver || !budget.take(bytes)) return false;
+    this.#budget = budget;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  /** Transfers what is held to the caller, who must release it to the budget; returns the number of bytes. */
+  handOver(): number {
+    const bytes = this.#bytes;
+    this.#bytes = 0;
+    return bytes;
+  }
+
+  /** Releases everything; nothing can be held afterwards. */
+  release(): void {
+    this.#isOver = true;
+    if (this.#bytes === 0) return;
+    this.#budget?.release(this.#bytes);
+    this.#bytes = 0;
+  }
 }
 
 /** What is known of one response besides its bytes. Its request holds memory of shared budgets until the response has ended. */

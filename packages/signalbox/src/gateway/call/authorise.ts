@@ -8,14 +8,10 @@ import { type Authenticator, bearerText, isAllowed } from "../../accounts/index.
 import type { Gateway } from "../settings/gateway.ts";
 
 /** The id of the token that lets the call in, `root` for the root token; throws `gateway_unauthorized`. */
-export function authorise(
-  authenticator: Authenticator,
-  gateway: Gateway,
-  { headers, socket }: HttpRequest,
-): string {
+export function authorise(authenticator: Authenticator, gateway: Gateway, { headers }: HttpRequest): string {
   const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
   const text = typeof header === "string" ? bearerText(header) : null;
-  const principal = text === null ? null : authenticator.fromText(text, socket);
+  const principal = text === null ? null : authenticator.fromText(text);
   if (principal === null || !isAllowed(principal, gateway.accountId, "gateway.run")) {
     throw new SignalboxError("gateway_unauthorized");
   }
