@@ -1,7 +1,7 @@
 /** Stopping: every part is closed, also when another one cannot be. */
-import { repeat } from "./core/repeat.ts";
-import { DataFolderError } from "./core/data-folder-error.ts";
-import type { InstanceStore } from "./engines/instance-store/index.ts";
+import { repeat } from "../core/repeat.ts";
+import { DataFolderError } from "../core/data-folder-error.ts";
+import type { InstanceStore } from "../engines/instance-store/index.ts";
 
 export interface Closer {
   close(): void | Promise<void> | undefined;

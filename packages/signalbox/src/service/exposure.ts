@@ -1,8 +1,8 @@
 /** What changes when other machines reach the service: who may read what concerns all accounts, and what the operator is told at the start. */
 import { SignalboxError } from "@signalbox/protocol";
-import { boundGateway, isAllowed, type Principal } from "./accounts/index.ts";
-import type { Config } from "./config/index.ts";
-import type { GatewayArea } from "./gateway/index.ts";
+import { boundGateway, isAllowed, type Principal } from "../accounts/index.ts";
+import type { Config } from "../config/index.ts";
+import type { GatewayArea } from "../gateway/index.ts";
 
 const OPERATORS_ACCOUNT = "default";
 
