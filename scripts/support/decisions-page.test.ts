@@ -1,0 +1,28 @@
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { decisionsPage, DECISIONS_PAGE_PATH, parseDecision, readDecisions } from "./decisions-page.ts";
+
+it("the index of decisions is in step with the files (else: npm run docs)", () => {
+  expect(readFileSync(DECISIONS_PAGE_PATH, "utf8")).toBe(decisionsPage(readDecisions()));
+});
+
+it("a decision without date, status or area is refused", () => {
+  const head = "# 0001 Title\n\nDate: 2026-11-15 · Status: accepted · Area: http\n";
+  expect(parseDecision("0001-title.md", head)).toMatchObject({
+    title: "Title",
+    status: "accepted",
+    area: "http",
+  });
+  expect(() => parseDecision("0001-title.md", head.replace("Status: accepted · ", ""))).toThrow(
+    "0001-title.md",
+  );
+  expect(() => parseDecision("0002-title.md", head)).toThrow("0002-title.md");
+});
+
+it("when the status of a decision names another, the status of the other names it", () => {
+  const links = readDecisions().flatMap(({ number, status }) =>
+    [...status.matchAll(/\[(\d{4})\]/g)].map(([, other = ""]) => [number, other] as const),
+  );
+  const known = new Set(links.map((pair) => pair.join(" ")));
+  expect(links.filter(([number, other]) => !known.has(`${other} ${number}`))).toEqual([]);
+});
