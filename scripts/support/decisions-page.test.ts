@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { decisionsPage, DECISIONS_PAGE_PATH, parseDecision, readDecisions } from "./decisions-page.ts";
 
-it("the index of decisions is in step with the files (else: npm run docs)", () => {
+it("the index of decisions is up to date with the files (otherwise: npm run docs)", () => {
   expect(readFileSync(DECISIONS_PAGE_PATH, "utf8")).toBe(decisionsPage(readDecisions()));
 });
 
