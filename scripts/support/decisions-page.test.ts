@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { decisionsPage, DECISIONS_PAGE_PATH, parseDecision, readDecisions } from "./decisions-page.ts";
 
@@ -25,4 +26,19 @@ it("when the status of a decision names another, the status of the other names i
   );
   const known = new Set(links.map((pair) => pair.join(" ")));
   expect(links.filter(([number, other]) => !known.has(`${other} ${number}`))).toEqual([]);
+});
+
+it("every decision that the source cites exists and is not superseded", () => {
+  const root = join(import.meta.dirname, "../..");
+  const current = new Set(
+    readDecisions().flatMap(({ number, status }) => (status.startsWith("accepted") ? [number] : [])),
+  );
+  const files = globSync("{packages/*/{src,bin},test,bench,scripts}/**/*.{ts,tsx,js}", { cwd: root });
+  const cited = files.flatMap((path) =>
+    [...readFileSync(join(root, path), "utf8").matchAll(/docs\/decisions\/(\d{4})/g)].map(
+      ([, number = ""]) => `${path}: ${number}`,
+    ),
+  );
+  expect(cited.length).toBeGreaterThan(0);
+  expect(cited.filter((entry) => !current.has(entry.slice(-4)))).toEqual([]);
 });
