@@ -8,13 +8,13 @@ it("the index of decisions is up to date with the files (otherwise: npm run docs
 });
 
 it("a decision without date, status or area is refused", () => {
-  const head = "# 0001 Title\n\nDate: 2026-11-15 · Status: accepted · Area: http\n";
+  const head = "# 0001 Title\n\n- Date: 2026-11-15\n- Status: accepted\n- Area: http\n\n";
   expect(parseDecision("0001-title.md", head)).toMatchObject({
     title: "Title",
     status: "accepted",
     area: "http",
   });
-  expect(() => parseDecision("0001-title.md", head.replace("Status: accepted · ", ""))).toThrow(
+  expect(() => parseDecision("0001-title.md", head.replace("- Status: accepted\n", ""))).toThrow(
     "0001-title.md",
   );
   expect(() => parseDecision("0002-title.md", head)).toThrow("0002-title.md");

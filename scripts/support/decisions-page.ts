@@ -42,16 +42,16 @@ interface Decision {
   readonly area: string;
 }
 
-/** Throws if the file does not begin with `# NNNN Title` and a line of date, status and area. */
+/** Throws if the file does not begin with `# NNNN Title` and the list items Date, Status and Area. */
 export function parseDecision(file: string, text: string): Decision {
   const head =
-    /^# (?<number>\d{4}) (?<title>.+)\n\nDate: (?<date>\d{4}-\d\d-\d\d) · Status: (?<status>(?:accepted|superseded by \[).*) · Area: (?<area>.+)\n/.exec(
+    /^# (?<number>\d{4}) (?<title>.+)\n\n- Date: (?<date>\d{4}-\d\d-\d\d)\n- Status: (?<status>(?:accepted|superseded by \[)[^]*?)\n- Area: (?<area>.+)\n\n/.exec(
       text,
     )?.groups;
   if (head === undefined) throw new Error(`${file} does not begin with title, date, status and area`);
   const { number = "", title = "", date = "", status = "", area = "" } = head;
   if (!file.startsWith(`${number}-`)) throw new Error(`${file} has the number ${number} in its title`);
-  return { file, number, title, date, status, area };
+  return { file, number, title, date, status: status.replaceAll(/\s+/g, " "), area };
 }
 
 export function readDecisions(): Decision[] {
