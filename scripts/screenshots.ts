@@ -1,6 +1,6 @@
 /**
- * `node scripts/screenshots.ts [folder]`: writes the images of the README to docs/images (or the folder), from a real service with a day of
- * generated traffic. Needs Chromium, like the browser tests.
+ * `node scripts/screenshots.ts [folder]`: makes the pictures of the README into docs/images (or the folder) from a real service with a
+ * day of traffic. Needs Chromium, as the browser tests do.
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ let time: number | null = null;
 const environment = {
   GITHUB_WEBHOOK_SECRET: "screenshots",
   STRIPE_WEBHOOK_SECRET: "whsec_screenshots",
-  // With this variable set, example commands on the pages contain its name instead of a local path.
+  // Commands then name the variable instead of a path of this machine.
   SIGNALBOX_ROOT_TOKEN: "root-token-of-the-screenshots",
 };
 const config = await loadConfig({ port: process.env["PORT"] ?? "8787", dataDir }, environment, dataDir);
@@ -80,7 +80,7 @@ async function take({ name, path, theme = "light", isPhone = false }: Shot): Pro
   await page.goto(`${service.url}/dashboard/accounts/default${path}`);
   await page.locator("h1").waitFor();
   await page.locator(".loading").first().waitFor({ state: "detached" });
-  // Charts are drawn in the frame after their width is known.
+  // Charts draw when they know their width.
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(resolve))");
   await page.screenshot({ path: join(folder, `${name}.png`) });
   await context.close();

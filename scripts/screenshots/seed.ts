@@ -1,13 +1,13 @@
-/** A day of realistic traffic: calls spread over the hours, tagged gateways, webhooks with some rejected ones, tokens. */
+/** A day of realistic traffic: calls spread over the hours, tagged gateways, webhooks with a few refused ones, tokens. */
 export interface SeedTarget {
   readonly url: string;
   readonly rootToken: string;
-  /** Sets the clock of the service. */
+  /** Moves the service's clock. */
   readonly setTime: (time: number) => void;
 }
 
 const HOUR_MS = 3_600_000;
-/** Number of calls in each hour of the day. */
+/** How busy each hour of the day is. */
 const RHYTHM = [2, 1, 1, 1, 2, 3, 5, 8, 12, 15, 14, 12, 11, 14, 16, 15, 13, 10, 8, 6, 5, 4, 3, 2];
 
 const GATEWAYS = [
@@ -94,7 +94,7 @@ async function seedWebhooks(
   for (const entity of ["acme/widgets", "acme/website", "acme/widgets", "acme/api", "acme/widgets"])
     await send("github", entity);
   await send("stripe", "cus_ada");
-  // A forged delivery, which is rejected.
+  // A forged one: refused, with the reason.
   await fetch(`${url}/webhooks/github`, {
     method: "POST",
     headers: { "content-type": "application/json", "x-hub-signature-256": `sha256=${"0".repeat(64)}` },

@@ -1,4 +1,4 @@
-/** A provider for the screenshots: answers like OpenAI, with usage and a realistic delay, and sometimes with an error. */
+/** A provider for the screenshots: answers like OpenAI, with usage, after the time a model takes, and fails now and then. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
