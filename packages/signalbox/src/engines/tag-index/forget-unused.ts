@@ -1,9 +1,9 @@
-/** Takes keys and values that nobody uses any more out of the dictionary, so that values that come and go do not pile up for ever. */
-import type { Queryable } from "../../database/database.ts";
+/** Deletes unused keys and values from the dictionary, which would otherwise grow with every value that was ever used. */
+import type { Queryable } from "../../core/queryable.ts";
 import { sql } from "../../core/sql.ts";
-import { findKey, findValue } from "../../engines/tag-index/index.ts";
+import { findKey, findValue } from "./dictionary.ts";
 
-/** `tags` are those that may have lost their last use; others are not looked at. Runs under the account's lock. */
+/** Checks only `tags`, which may have lost their last use. The caller holds the lock of the account. */
 export async function forgetUnusedTags(
   tx: Queryable,
   accountNo: number,
@@ -33,7 +33,7 @@ async function forgetValue(tx: Queryable, accountNo: number, keyNo: number, valu
   await tx.run(
     sql`DELETE FROM tag_value WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND value_no = ${valueNo}`,
   );
-  // What is left of a value that was frequent once (index-delta.ts, invariant 3).
+  // Postings that remain from before the value had bitmaps (index-delta.ts, invariant 3).
   await tx.run(
     sql`DELETE FROM tag_posting WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND value_no = ${valueNo}`,
   );
