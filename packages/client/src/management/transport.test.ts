@@ -2,8 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SignalboxApiError } from "./api-error.ts";
+import { errorName } from "./error-name.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { pathOf, Transport, type TransportOptions } from "./transport.ts";
+import { pathOf } from "./path.ts";
+import { Transport, type TransportOptions } from "./transport.ts";
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -28,7 +30,8 @@ afterEach(async () => {
 });
 
 function transport(options: TransportOptions = {}): Transport {
-  return new Transport({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, ...options });
+  const { port } = server.address() as AddressInfo;
+  return new Transport({ url: `http://127.0.0.1:${port}/`, ...options }, errorName);
 }
 
 const ok: Answer = (_request, response) =>
@@ -76,7 +79,7 @@ describe("a request", () => {
     answers = [(_request, response) => response.writeHead(502).end("<html>Bad gateway</html>")];
     await expect(transport().request("GET", "/x")).rejects.toMatchObject({ status: 502, code: 0 });
     answers = [(_request, response) => response.end("<html>Hello</html>")];
-    await expect(transport().request("GET", "/x")).rejects.toThrow("not Signalbox's");
+    await expect(transport().request("GET", "/x")).rejects.toThrow("not a Signalbox response");
     const nobody = transport();
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));

@@ -1,4 +1,4 @@
-import { ApiError } from "../http/api.ts";
+import { SignalboxApiError } from "@signalbox/client";
 import { Button } from "./button.tsx";
 
 /** What went wrong and what to do about it. */
@@ -7,8 +7,10 @@ export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonl
   return (
     <div className="notice notice-bad" role="alert">
       <p>
-        <strong>{error.message}</strong>
-        {error instanceof ApiError && error.code !== 0 && <span className="muted"> (code {error.code})</span>}
+        <strong>{titleOf(error)}</strong>
+        {error instanceof SignalboxApiError && error.code !== 0 && (
+          <span className="muted"> (code {error.code})</span>
+        )}
       </p>
       {advice !== null && <p>{advice}</p>}
       {onRetry !== undefined && (
@@ -20,8 +22,14 @@ export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonl
   );
 }
 
+function titleOf(error: Error): string {
+  return error instanceof SignalboxApiError && error.status === 0
+    ? "The server cannot be reached. It may be restarting."
+    : error.message;
+}
+
 function adviceFor(error: Error): string | null {
-  if (!(error instanceof ApiError))
+  if (!(error instanceof SignalboxApiError))
     return "This is a defect of the page: reload it, and report what you did.";
   if (error.status === 0) return "Check that the service runs, then try again.";
   if (error.status === 403)
