@@ -32,4 +32,4 @@ export {
 } from "./management/transport.ts";
 export type { Usage, UsageQuery } from "./management/usage.ts";
 export type * from "./management/webhooks.ts";
-export { type AccountClient, type LoginLink, SignalboxClient } from "./signalbox-client.ts";
+export { type AccountClient, type AgentTarget, type LoginLink, SignalboxClient } from "./signalbox-client.ts";

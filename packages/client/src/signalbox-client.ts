@@ -1,4 +1,5 @@
 /** The client of one service, with one address and one token. */
+import { kebabCase } from "@signalbox/protocol";
 import { AgentConnection, type AgentConnectionOptions } from "./agent/agent-connection.ts";
 import { AccountsApi } from "./management/accounts.ts";
 import { AgentsApi } from "./management/agents.ts";
@@ -51,6 +52,20 @@ export class SignalboxClient {
     });
   }
 
+  /**
+   * Calls a method of an instance over HTTP, without a connection. Default account: the token's; for the root token, `default`. Streaming
+   * methods need a connection.
+   */
+  async callAgent<Result = unknown>(
+    { agent, name = "default", account }: AgentTarget,
+    method: string,
+    args: readonly unknown[] = [],
+    options: RequestOptions = {},
+  ): Promise<Result> {
+    const path = pathOf`/agents/${kebabCase(agent)}/${name}/rpc/${method}`;
+    return this.#transport.result<Result>("POST", path, { query: { account }, body: args, ...options });
+  }
+
   /** Creates a link that logs a browser into the dashboard once. Requires the root token. */
   async createLoginLink(options: RequestOptions = {}): Promise<LoginLink> {
     const { path, expires_at } = await this.#transport.result<{ path: string; expires_at: string }>(
@@ -69,6 +84,12 @@ export class SignalboxClient {
   ): Promise<ApiAnswer<Result>> {
     return this.#transport.request<Result>(method, path, request);
   }
+}
+
+export interface AgentTarget {
+  readonly agent: string;
+  readonly name?: string;
+  readonly account?: string | undefined;
 }
 
 export interface LoginLink {

@@ -16,7 +16,10 @@ export class AccountsApi {
   }
 
   /** Requires the root token. */
-  async create(account: { id?: string; name?: string } = {}, options: RequestOptions = {}): Promise<Account> {
+  async create(
+    account: { id?: string | undefined; name?: string | undefined } = {},
+    options: RequestOptions = {},
+  ): Promise<Account> {
     return this.#transport.result<Account>("POST", "/accounts", { body: account, ...options });
   }
 

@@ -111,7 +111,11 @@ export class AgentsApi {
   /** Lists instances by name. `search` matches a substring of the name; `tag` takes filters of the tagging interface. */
   instances(
     agent: string,
-    query: { search?: string; tag?: readonly string[]; limit?: number } = {},
+    query: {
+      search?: string | undefined;
+      tag?: readonly string[] | undefined;
+      limit?: number | undefined;
+    } = {},
     options: RequestOptions = {},
   ): List<Instance> {
     return new List(this.#transport, this.#path + pathOf`/${kebabCase(agent)}/instances`, query, options);
@@ -142,11 +146,11 @@ export class InstanceApi {
   }
 
   /** Lists the waiting queue items, oldest first. */
-  queue(query: { limit?: number } = {}, options: RequestOptions = {}): List<QueueItem> {
+  queue(query: { limit?: number | undefined } = {}, options: RequestOptions = {}): List<QueueItem> {
     return new List(this.#transport, `${this.#path}/queue`, query, options);
   }
 
-  deadLetters(query: { limit?: number } = {}, options: RequestOptions = {}): List<DeadLetter> {
+  deadLetters(query: { limit?: number | undefined } = {}, options: RequestOptions = {}): List<DeadLetter> {
     return new List(this.#transport, `${this.#path}/dead-letters`, query, options);
   }
 

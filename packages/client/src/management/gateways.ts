@@ -60,7 +60,11 @@ export class GatewaysApi {
 
   /** `search` matches a substring of the id; `tag` takes filters of the tagging interface. */
   list(
-    query: { search?: string; tag?: readonly string[]; per_page?: number } = {},
+    query: {
+      search?: string | undefined;
+      tag?: readonly string[] | undefined;
+      per_page?: number | undefined;
+    } = {},
     options: RequestOptions = {},
   ): List<Gateway> {
     return new List(this.#transport, this.#path, query, options);
@@ -96,7 +100,7 @@ export class GatewaysApi {
   /** Creates a token with the `gateway.run` permission for this gateway. */
   async createToken(
     id: string,
-    token: { name?: string; expires_at?: string } = {},
+    token: { name?: string | undefined; expires_at?: string | undefined } = {},
     options: RequestOptions = {},
   ): Promise<CreatedToken> {
     const path = this.#path + pathOf`/${id}/tokens`;

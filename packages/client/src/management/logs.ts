@@ -54,11 +54,11 @@ export interface CallFilter {
 }
 
 export interface CallSelection {
-  readonly filters?: readonly CallFilter[];
+  readonly filters?: readonly CallFilter[] | undefined;
   /** Substring of the metadata. */
-  readonly search?: string;
-  readonly order_by?: string;
-  readonly order_by_direction?: "asc" | "desc";
+  readonly search?: string | undefined;
+  readonly order_by?: string | undefined;
+  readonly order_by_direction?: "asc" | "desc" | undefined;
 }
 
 export interface CallPatch {
@@ -77,7 +77,10 @@ export class LogsApi {
   }
 
   /** Lists calls, newest first by default. */
-  list(selection: CallSelection & { per_page?: number } = {}, options: RequestOptions = {}): List<Call> {
+  list(
+    selection: CallSelection & { per_page?: number | undefined } = {},
+    options: RequestOptions = {},
+  ): List<Call> {
     return new List(this.#transport, this.#path, toQuery(selection), options);
   }
 

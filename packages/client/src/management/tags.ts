@@ -20,17 +20,17 @@ export interface ResourceName {
 
 export interface ResourceQuery {
   /** `key`, `key=value`, `key=v1,v2`, `!key`, `key!=value`; all filters must match. */
-  readonly tag?: readonly string[];
-  readonly type?: readonly string[];
-  readonly id?: readonly string[];
+  readonly tag?: readonly string[] | undefined;
+  readonly type?: readonly string[] | undefined;
+  readonly id?: readonly string[] | undefined;
   /** Substring of the name. */
-  readonly name?: string;
-  readonly case_insensitive?: boolean;
+  readonly name?: string | undefined;
+  readonly case_insensitive?: boolean | undefined;
 }
 
 export interface ConditionalOptions extends RequestOptions {
   /** Sent as `If-Match`: the write fails with 412 if the resource has another etag. `*` matches every resource that has tags. */
-  readonly etag?: string;
+  readonly etag?: string | undefined;
 }
 
 export interface TagChange extends Pick<TaggedResource, "type" | "id" | "name"> {
@@ -45,7 +45,7 @@ export interface TagChange extends Pick<TaggedResource, "type" | "id" | "name"> 
 export interface BulkItem extends ResourceName {
   readonly operation?: "set" | "patch" | "delete";
   readonly tags?: Readonly<Record<string, string | null>>;
-  readonly name?: string;
+  readonly name?: string | undefined;
   readonly if_match?: string;
 }
 
@@ -72,7 +72,7 @@ export class TagsApi {
 
   /** Replaces all tags. */
   async set(
-    resource: ResourceName & { readonly tags: Tags; readonly name?: string },
+    resource: ResourceName & { readonly tags: Tags; readonly name?: string | undefined },
     options: ConditionalOptions = {},
   ): Promise<TaggedResource> {
     return this.#write("PUT", resource, options);
@@ -103,14 +103,17 @@ export class TagsApi {
   }
 
   /** Lists the keys in use with the number of resources that have each key. */
-  keys(query: { prefix?: string } = {}, options: RequestOptions = {}): List<{ key: string; count: number }> {
+  keys(
+    query: { prefix?: string | undefined } = {},
+    options: RequestOptions = {},
+  ): List<{ key: string; count: number }> {
     return new List(this.#transport, `${this.#path}/keys`, { ...query, counts: true }, options);
   }
 
   /** Lists the values of a key with the number of resources that have each value. */
   values(
     key: string,
-    query: { prefix?: string; type?: string } = {},
+    query: { prefix?: string | undefined; type?: string | undefined } = {},
     options: RequestOptions = {},
   ): List<{ value: string; count: number }> {
     return new List(

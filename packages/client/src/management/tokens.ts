@@ -23,8 +23,8 @@ export interface CreatedToken extends Token {
 export interface NewToken {
   readonly name: string;
   readonly permissions: readonly Permission[];
-  readonly gateway_id?: string;
-  readonly expires_at?: string;
+  readonly gateway_id?: string | undefined;
+  readonly expires_at?: string | undefined;
 }
 
 export class TokensApi {

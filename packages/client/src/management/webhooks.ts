@@ -44,21 +44,21 @@ export interface DeliveryDetail extends Delivery {
 }
 
 export interface DeliveryQuery {
-  readonly source?: string;
-  readonly status?: DeliveryStatus;
-  readonly instance?: string;
-  readonly type?: string;
-  readonly delivery_id?: string;
+  readonly source?: string | undefined;
+  readonly status?: DeliveryStatus | undefined;
+  readonly instance?: string | undefined;
+  readonly type?: string | undefined;
+  readonly delivery_id?: string | undefined;
   /** Lists only deliveries after this id, oldest first. */
-  readonly after?: string;
+  readonly after?: string | undefined;
   /** Page size, at most 100. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
 }
 
 export interface SampleDelivery {
-  readonly entity?: string;
-  readonly payload?: Readonly<Record<string, unknown>> | readonly unknown[];
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly entity?: string | undefined;
+  readonly payload?: Readonly<Record<string, unknown>> | readonly unknown[] | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 export class WebhooksApi {

@@ -1,21 +1,10 @@
 /** `signalbox gateway …` */
+import type { Gateway, GatewaySettings } from "@signalbox/client";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
-import type { ManagementClient } from "./management-client.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { table } from "./table.ts";
 
-interface ShownGateway {
-  readonly id: string;
-  readonly authentication: boolean;
-  readonly collect_logs: boolean;
-  readonly cache_ttl: number | null;
-  readonly rate_limiting_limit: number | null;
-  readonly rate_limiting_interval: number | null;
-  readonly created_at: string;
-  readonly [setting: string]: unknown;
-}
-
-/** One option of `create` and `set`: the setting it changes and how its text is read. */
+/** One option of `create` and `set`: the setting that it changes and the parser of its text. */
 interface SettingOption {
   readonly option: string;
   readonly value: string;
@@ -46,7 +35,8 @@ export const gatewayCommands: readonly Command[] = [
     summary: "List an account's gateways.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const gateways = await listAll(await context.client(), gatewaysPath(context));
+      const { gateways: api } = await context.account();
+      const gateways = await api.list({ per_page: PAGE_SIZE }).all();
       context.print(gateways, (rows) =>
         table(
           ["id", "authentication", "logs", "cache", "rate limit", "created"],
@@ -71,9 +61,8 @@ export const gatewayCommands: readonly Command[] = [
     summary: "Create a gateway.",
     options: [...SETTING_OPTIONS, ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const client = await context.client();
-      const body = { id: context.positionals[0], ...givenSettings(context) };
-      const gateway = await client.request<ShownGateway>("POST", gatewaysPath(context), body);
+      const { gateways } = await context.account();
+      const gateway = await gateways.create({ id: idOf(context), ...givenSettings(context) });
       context.print(gateway, ({ id }) => `created gateway ${id}\n`);
     },
   },
@@ -83,7 +72,7 @@ export const gatewayCommands: readonly Command[] = [
     summary: "Show a gateway's settings.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const gateway = await (await context.client()).request<ShownGateway>("GET", gatewayPath(context));
+      const gateway = await (await context.account()).gateways.get(idOf(context));
       context.print(gateway, showSettings);
     },
   },
@@ -97,8 +86,7 @@ export const gatewayCommands: readonly Command[] = [
       if (Object.keys(changes).length === 0) {
         throw new UsageError("give at least one setting, e.g. --authentication on");
       }
-      const client = await context.client();
-      const gateway = await client.request<ShownGateway>("PUT", gatewayPath(context), changes);
+      const gateway = await (await context.account()).gateways.update(idOf(context), changes);
       context.print(gateway, showSettings);
     },
   },
@@ -108,7 +96,7 @@ export const gatewayCommands: readonly Command[] = [
     summary: "Delete a gateway with its logs and tokens.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const gateway = await (await context.client()).request<ShownGateway>("DELETE", gatewayPath(context));
+      const gateway = await (await context.account()).gateways.delete(idOf(context));
       context.print(gateway, ({ id }) => `deleted gateway ${id}\n`);
     },
   },
@@ -123,8 +111,8 @@ export const gatewayCommands: readonly Command[] = [
       ...CLIENT_OPTIONS,
     ],
     async run(context) {
-      const client = await context.client();
-      const token = await client.request<{ token: string }>("POST", `${gatewayPath(context)}/tokens`, {
+      const { gateways } = await context.account();
+      const token = await gateways.createToken(idOf(context), {
         name: context.option("name"),
         expires_at: context.option("expires-at"),
       });
@@ -143,25 +131,16 @@ function setting(
   return { option, value, setting: name, summary, read };
 }
 
-function givenSettings(context: CommandContext): Record<string, unknown> {
-  const given: Record<string, unknown> = {};
+function givenSettings(context: CommandContext): Partial<GatewaySettings> {
+  const settings: Record<string, unknown> = {};
   for (const { option, setting, read } of SETTINGS) {
     const text = context.option(option);
-    if (text !== undefined) given[setting] = read(text, option);
+    if (text !== undefined) settings[setting] = read(text, option);
   }
-  return given;
+  return settings;
 }
 
-async function listAll(client: ManagementClient, path: string): Promise<ShownGateway[]> {
-  const all: ShownGateway[] = [];
-  for (let page = 1; ; page++) {
-    const rows = await client.request<ShownGateway[]>("GET", `${path}?page=${page}&per_page=${PAGE_SIZE}`);
-    all.push(...rows);
-    if (rows.length < PAGE_SIZE) return all;
-  }
-}
-
-function showSettings(gateway: ShownGateway): string {
+function showSettings(gateway: Gateway): string {
   return Object.entries(gateway)
     .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}\n`)
     .join("");
@@ -186,10 +165,6 @@ function onOff(value: boolean): string {
   return value ? "on" : "off";
 }
 
-function gatewaysPath(context: CommandContext): string {
-  return `/accounts/${encodeURIComponent(context.option("account") ?? "default")}/ai-gateway/gateways`;
-}
-
-function gatewayPath(context: CommandContext): string {
-  return `${gatewaysPath(context)}/${encodeURIComponent(context.positionals[0] ?? "")}`;
+function idOf(context: CommandContext): string {
+  return context.positionals[0] ?? "";
 }

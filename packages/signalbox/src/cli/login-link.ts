@@ -1,4 +1,4 @@
-/** `signalbox login-link`: a fresh link into the dashboard of the running server. */
+/** `signalbox login-link`: creates a login link for the dashboard of the running server. */
 import { loadConfig } from "../config/index.ts";
 import { findRunningServer } from "../storage/sqlite/data-folder.ts";
 import { type Command, UsageError } from "./command.ts";
@@ -13,17 +13,13 @@ export const loginLink: Command = {
     const environment = readEnvironment(context);
     if ((context.option("url") ?? environment["SIGNALBOX_URL"]) === undefined) {
       const { dataDir } = await loadConfig(toFlags(context), environment, context.workingFolder);
-      // A server started for this one command would be gone before the link is opened.
+      // A server started for this command would stop before the link is opened.
       if (findRunningServer(dataDir) === null)
         throw new UsageError(
           `no server runs on ${dataDir}; start one with "signalbox serve", it prints a login link`,
         );
     }
-    const client = await context.client();
-    const { path, expires_at } = await client.request<{ path: string; expires_at: string }>(
-      "POST",
-      "/login-links",
-    );
-    context.print({ url: client.url + path, expires_at }, ({ url }) => `${url}\n`);
+    const link = await (await context.client()).createLoginLink();
+    context.print(link, ({ url }) => `${url}\n`);
   },
 };
