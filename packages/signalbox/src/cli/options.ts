@@ -43,6 +43,11 @@ export const SERVE_OPTIONS: readonly CommandOption[] = [
     name: "metrics-public",
     summary: "answer /metrics without a token also where other machines reach it (METRICS_PUBLIC)",
   },
+  {
+    // Evaluated by bin/reexec.js, before this module is loaded.
+    name: "no-reexec",
+    summary: "do not restart the process with memory settings at start (SIGNALBOX_NO_REEXEC)",
+  },
   ...DATA_FOLDER_OPTIONS,
 ];
 
