@@ -109,6 +109,7 @@ async function tail(context: CommandContext): Promise<void> {
       printed += 1;
     }
     after = rows.at(-1)?.id ?? after;
+    // The abort ends the pause and the loop; it is not an error.
     if (rows.length < MAX_PAGE) await sleep(TAIL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
   }
 }
