@@ -1,10 +1,10 @@
 /**
- * The results of a streaming method: `for await` reads the pieces, `result` is the value the method ended with.
- * The protocol has no way to slow the server down, so what waits to be read is bounded.
+ * The results of a streaming method: `for await` reads the chunks, `result` is the final value.
+ * The protocol has no flow control, so the number of unread chunks is limited.
  */
 import { AgentError } from "./agent-error.ts";
 
-/** A reader this far behind will not catch up; holding more would only move the failure to the page's memory. */
+/** Maximum number of unread chunks. A reader this far behind does not catch up. */
 const MAX_WAITING = 10_000;
 
 type Waiter<Piece, Result> = {
@@ -17,7 +17,7 @@ type End<Result> =
   | { readonly kind: "failed"; readonly error: unknown };
 
 export class CallStream<Piece, Result = unknown> implements AsyncIterableIterator<Piece, Result> {
-  /** The method's last value; rejects when the stream fails or is left early. */
+  /** The final value. Rejects if the stream fails or the reader stops early. */
   readonly result: Promise<Result>;
   readonly #waiting: Piece[] = [];
   readonly #waiters: Waiter<Piece, Result>[] = [];
@@ -25,10 +25,10 @@ export class CallStream<Piece, Result = unknown> implements AsyncIterableIterato
   readonly #onLeave: () => void;
   #end: End<Result> | null = null;
 
-  /** `onLeave` runs when the reader stops before the end. */
+  /** `onLeave` is called if the reader stops before the end. */
   constructor(onLeave: () => void) {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    // Whoever only iterates sees the failure there; it must not count as unhandled here.
+    // Iteration reports the failure, too; without this handler `result` would be an unhandled rejection.
     promise.catch(() => {});
     this.result = promise;
     this.#settle = { resolve, reject };
@@ -44,9 +44,7 @@ export class CallStream<Piece, Result = unknown> implements AsyncIterableIterato
       this.#waiting.push(piece);
     } else {
       this.#onLeave();
-      this.fail(
-        new AgentError("buffer_full", `more than ${MAX_WAITING} results of the stream wait to be read`),
-      );
+      this.fail(new AgentError("buffer_full", `more than ${MAX_WAITING} results of the stream are unread`));
     }
   }
 
@@ -65,7 +63,7 @@ export class CallStream<Piece, Result = unknown> implements AsyncIterableIterato
   }
 
   next(): Promise<IteratorResult<Piece, Result>> {
-    // A piece may itself be undefined: JSON drops such a result.
+    // A chunk may be undefined: JSON omits such a result.
     if (this.#waiting.length > 0) {
       return Promise.resolve({ done: false, value: this.#waiting.shift() as Piece });
     }
@@ -74,7 +72,7 @@ export class CallStream<Piece, Result = unknown> implements AsyncIterableIterato
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
   }
 
-  /** Leaving the loop early: later results are ignored. The method itself runs on; the protocol cannot stop it. */
+  /** The reader leaves the loop: later chunks are ignored. The method continues, because the protocol has no cancellation. */
   return(): Promise<IteratorResult<Piece, Result>> {
     this.#waiting.length = 0;
     if (this.#end === null) {

@@ -50,7 +50,7 @@ function refuse(status: number, headers: Record<string, string> = {}, code = 700
 }
 
 describe("a request", () => {
-  it("carries the token in its header, and query lists as repeated parameters", async () => {
+  it("sends the token in a header, and query lists as repeated parameters", async () => {
     answers = [ok];
     const sent = transport({ token: async () => "sesame" }).request("GET", "/x", {
       query: { tag: ["a", "b=c,d"], limit: 2, absent: undefined, none: null },
@@ -60,12 +60,12 @@ describe("a request", () => {
     expect(requests[0]?.url).toBe("/x?tag=a&tag=b%3Dc%2Cd&limit=2");
   });
 
-  it("has no result when the answer has no content", async () => {
+  it("has no result if the response has no content", async () => {
     answers = [(_request, response) => response.writeHead(204).end()];
     expect(await transport().request("DELETE", "/x")).toEqual({ result: undefined, info: {} });
   });
 
-  it("fails with the service's code, its name in the table, status and request id", async () => {
+  it("fails with code, error name, status and request id", async () => {
     answers = [refuse(401, {}, 10000)];
     const error = await transport({ token: "sesame" })
       .request("GET", "/x")
@@ -75,18 +75,21 @@ describe("a request", () => {
     expect(JSON.stringify(error) + String(error)).not.toContain("sesame");
   });
 
-  it("fails clearly when something else answers, and when nobody does", async () => {
+  it("fails if the response is not from Signalbox, and if there is none", async () => {
     answers = [(_request, response) => response.writeHead(502).end("<html>Bad gateway</html>")];
     await expect(transport().request("GET", "/x")).rejects.toMatchObject({ status: 502, code: 0 });
     answers = [(_request, response) => response.end("<html>Hello</html>")];
     await expect(transport().request("GET", "/x")).rejects.toThrow("not a Signalbox response");
-    const nobody = transport();
+    const unreachable = transport();
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    await expect(nobody.request("GET", "/x")).rejects.toMatchObject({ name: "SignalboxApiError", status: 0 });
+    await expect(unreachable.request("GET", "/x")).rejects.toMatchObject({
+      name: "SignalboxApiError",
+      status: 0,
+    });
   });
 
-  it("stops when the signal aborts, and after its time", async () => {
+  it("ends when the signal aborts, and after the timeout", async () => {
     answers = [() => {}];
     const controller = new AbortController();
     const aborted = transport().request("GET", "/x", { signal: controller.signal });
@@ -98,14 +101,14 @@ describe("a request", () => {
   });
 });
 
-describe("trying again", () => {
-  it.each(["GET", "PUT", "DELETE"] as const)("repeats %s when told to come back", async (method) => {
+describe("retries", () => {
+  it.each(["GET", "PUT", "DELETE"] as const)("repeats %s after Retry-After", async (method) => {
     answers = [refuse(503, { "retry-after": "0" }), refuse(429, { "retry-after": "0" }), ok];
     expect(await transport().result(method, "/x")).toBe(7);
     expect(requests).toHaveLength(3);
   });
 
-  it.each(["POST", "PATCH"] as const)("never repeats %s: it may have taken effect", async (method) => {
+  it.each(["POST", "PATCH"] as const)("never repeats %s, which may have taken effect", async (method) => {
     answers = [refuse(503, { "retry-after": "0" })];
     await expect(transport().request(method, "/x", { body: {} })).rejects.toMatchObject({
       status: 503,
@@ -115,22 +118,22 @@ describe("trying again", () => {
   });
 
   it.each([
-    ["the service did not say when", 503, {}],
-    ["the pause is too long", 503, { "retry-after": "3600" }],
-    ["the answer is another failure", 500, { "retry-after": "0" }],
-  ])("does not repeat when %s", async (_why, status, headers) => {
+    ["there is no Retry-After", 503, {}],
+    ["Retry-After is too long", 503, { "retry-after": "3600" }],
+    ["the status is another one", 500, { "retry-after": "0" }],
+  ])("does not repeat if %s", async (_why, status, headers) => {
     answers = [refuse(status, headers)];
     await expect(transport().request("GET", "/x")).rejects.toMatchObject({ status });
     expect(requests).toHaveLength(1);
   });
 
-  it("gives up after the given number of attempts", async () => {
+  it("fails after the given number of attempts", async () => {
     answers = [refuse(503, { "retry-after": "0" })];
     await expect(transport({ maxAttempts: 2 }).request("GET", "/x")).rejects.toMatchObject({ status: 503 });
     expect(requests).toHaveLength(2);
   });
 
-  it("can be aborted while it waits", async () => {
+  it("can be aborted during the delay", async () => {
     const controller = new AbortController();
     answers = [
       (request, response) => {
@@ -143,7 +146,7 @@ describe("trying again", () => {
 });
 
 describe("parseRetryAfter", () => {
-  it("reads seconds and dates, and nothing else", () => {
+  it("parses seconds and dates only", () => {
     const now = Date.parse("2026-01-01T00:00:00Z");
     expect(parseRetryAfter("2", now)).toBe(2000);
     expect(parseRetryAfter("Thu, 01 Jan 2026 00:00:05 GMT", now)).toBe(5000);
@@ -154,7 +157,7 @@ describe("parseRetryAfter", () => {
 });
 
 describe("pathOf", () => {
-  it("encodes names and refuses those that a path cannot carry", () => {
+  it("encodes names and refuses invalid ones", () => {
     expect(pathOf`/a/${"b/c d?"}`).toBe("/a/b%2Fc%20d%3F");
     for (const name of ["", ".", ".."]) expect(() => pathOf`/a/${name}`).toThrow(TypeError);
   });
