@@ -15,15 +15,33 @@ interface SettingOption {
 
 const SETTINGS: readonly SettingOption[] = [
   setting("authentication", "on|off", "authentication", "require a token on every call", toSwitch),
-  setting("logs", "on|off", "collect_logs", "keep a row for every call", toSwitch),
-  setting("cache-ttl", "SECONDS", "cache_ttl", "cache responses; 0 switches it off", toCount),
-  setting("rate-limit", "CALLS", "rate_limiting_limit", "calls per interval; 0 switches it off", toCount),
+  setting("logs", "on|off", "collect_logs", "log every call", toSwitch),
+  setting(
+    "cache-ttl",
+    "SECONDS",
+    "cache_ttl",
+    "cache responses for this time; 0 disables the cache",
+    toCount,
+  ),
+  setting(
+    "rate-limit",
+    "CALLS",
+    "rate_limiting_limit",
+    "maximum calls per interval; 0 disables the limit",
+    toCount,
+  ),
   setting("rate-interval", "SECONDS", "rate_limiting_interval", "length of the interval", toCount),
-  setting("rate-technique", "fixed|sliding", "rate_limiting_technique", "how the interval moves", toText),
+  setting("rate-technique", "fixed|sliding", "rate_limiting_technique", "fixed or sliding interval", toText),
   setting("max-attempts", "N", "retry_max_attempts", "attempts per call, 1 to 5", toCount),
-  setting("retry-delay", "MS", "retry_delay", "wait between attempts", toCount),
+  setting("retry-delay", "MS", "retry_delay", "delay between attempts", toCount),
   setting("backoff", "KIND", "retry_backoff", "constant, linear or exponential", toText),
-  setting("max-logs", "ROWS", "log_management", "rows kept; the oldest go first", toCount),
+  setting(
+    "max-logs",
+    "ROWS",
+    "log_management",
+    "maximum number of log rows; the oldest are deleted first",
+    toCount,
+  ),
 ];
 
 const SETTING_OPTIONS = SETTINGS.map(({ option, value, summary }) => ({ name: option, value, summary }));
@@ -32,7 +50,7 @@ const PAGE_SIZE = 100;
 export const gatewayCommands: readonly Command[] = [
   {
     words: ["gateway", "list"],
-    summary: "List an account's gateways.",
+    summary: "List the gateways of an account.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
       const { gateways: api } = await context.account();
@@ -69,7 +87,7 @@ export const gatewayCommands: readonly Command[] = [
   {
     words: ["gateway", "show"],
     positionals: ["<id>"],
-    summary: "Show a gateway's settings.",
+    summary: "Show the settings of a gateway.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
       const gateway = await (await context.account()).gateways.get(idOf(context));
@@ -79,7 +97,7 @@ export const gatewayCommands: readonly Command[] = [
   {
     words: ["gateway", "set"],
     positionals: ["<id>"],
-    summary: "Change a gateway's settings, e.g. --authentication on.",
+    summary: "Change the settings of a gateway, e.g. --authentication on.",
     options: [...SETTING_OPTIONS, ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
       const changes = givenSettings(context);
@@ -103,10 +121,11 @@ export const gatewayCommands: readonly Command[] = [
   {
     words: ["gateway", "token"],
     positionals: ["<id>"],
-    summary: "Create a token with Run permission for one gateway and print it, once.",
+    summary:
+      "Create a token with the gateway.run permission for a gateway and print it. It cannot be shown again.",
     options: [
-      { name: "name", value: "NAME", summary: "what the token is for" },
-      { name: "expires-at", value: "TIME", summary: "ISO 8601 time after which it stops working" },
+      { name: "name", value: "NAME", summary: "name of the token" },
+      { name: "expires-at", value: "TIME", summary: "ISO 8601 time at which the token expires" },
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,
     ],

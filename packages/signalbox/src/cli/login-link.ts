@@ -7,7 +7,7 @@ import { CLIENT_OPTIONS } from "./options.ts";
 
 export const loginLink: Command = {
   words: ["login-link"],
-  summary: "Print a link that logs a browser into the dashboard, once, within ten minutes.",
+  summary: "Print a login link for the dashboard. It is valid once, for ten minutes.",
   options: CLIENT_OPTIONS,
   async run(context) {
     const environment = readEnvironment(context);
@@ -16,7 +16,7 @@ export const loginLink: Command = {
       // A server started for this command would stop before the link is opened.
       if (findRunningServer(dataDir) === null)
         throw new UsageError(
-          `no server runs on ${dataDir}; start one with "signalbox serve", it prints a login link`,
+          `no server runs on ${dataDir}; "signalbox serve" starts one and prints a login link`,
         );
     }
     const link = await (await context.client()).createLoginLink();

@@ -24,9 +24,13 @@ const MAX_CALL_MS = 10 * 60_000;
 export const logsCommands: readonly Command[] = [
   {
     words: ["logs", "list"],
-    summary: "List a gateway's stored calls, newest first.",
+    summary: "List the stored calls of a gateway, newest first.",
     options: [
-      { name: "limit", value: "N", summary: `rows to show, up to ${MAX_PER_PAGE} (default ${DEFAULT_ROWS})` },
+      {
+        name: "limit",
+        value: "N",
+        summary: `number of rows, at most ${MAX_PER_PAGE} (default ${DEFAULT_ROWS})`,
+      },
       ...FILTER_OPTIONS,
       GATEWAY_OPTION,
       ACCOUNT_OPTION,

@@ -8,20 +8,20 @@ export const tokenCommands: readonly Command[] = [
   {
     words: ["token", "create"],
     positionals: ["<name>"],
-    summary: "Create a token and print it, once.",
+    summary: "Create a token and print it. It cannot be shown again.",
     options: [
       {
         name: "permission",
         value: "NAME",
-        summary: "what it may do, e.g. tags.read; repeat for several (edit does not include read)",
+        summary: "permission, e.g. tags.read (repeatable; edit does not include read)",
         isRepeatable: true,
       },
       {
         name: "gateway",
         value: "ID",
-        summary: "bind the token to one gateway; it can then hold gateway.* and tokens.edit",
+        summary: "bind the token to a gateway; it can then have gateway.* and tokens.edit",
       },
-      { name: "expires-at", value: "TIME", summary: "ISO 8601 time after which it stops working" },
+      { name: "expires-at", value: "TIME", summary: "ISO 8601 time at which the token expires" },
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,
     ],
@@ -42,7 +42,7 @@ export const tokenCommands: readonly Command[] = [
   },
   {
     words: ["token", "list"],
-    summary: "List an account's tokens, without their texts.",
+    summary: "List the tokens of an account, without their secret text.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
       const tokens = await (await context.account()).tokens.list().all();
@@ -66,7 +66,7 @@ export const tokenCommands: readonly Command[] = [
   {
     words: ["token", "revoke"],
     positionals: ["<id>"],
-    summary: "Revoke a token at once.",
+    summary: "Revoke a token.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
       const id = context.positionals[0] ?? "";
