@@ -1,4 +1,4 @@
-import { SignalboxApiError } from "@signalbox/client";
+import { ApiError } from "../http/api.ts";
 import { Button } from "./button.tsx";
 
 /** What went wrong and what to do about it. */
@@ -8,9 +8,7 @@ export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonl
     <div className="notice notice-bad" role="alert">
       <p>
         <strong>{titleOf(error)}</strong>
-        {error instanceof SignalboxApiError && error.code !== 0 && (
-          <span className="muted"> (code {error.code})</span>
-        )}
+        {error instanceof ApiError && error.code !== 0 && <span className="muted"> (code {error.code})</span>}
       </p>
       {advice !== null && <p>{advice}</p>}
       {onRetry !== undefined && (
@@ -23,13 +21,13 @@ export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonl
 }
 
 function titleOf(error: Error): string {
-  return error instanceof SignalboxApiError && error.status === 0
+  return error instanceof ApiError && error.status === 0
     ? "The server cannot be reached. It may be restarting."
     : error.message;
 }
 
 function adviceFor(error: Error): string | null {
-  if (!(error instanceof SignalboxApiError))
+  if (!(error instanceof ApiError))
     return "This is a defect of the page: reload it, and report what you did.";
   if (error.status === 0) return "Check that the service runs, then try again.";
   if (error.status === 403)

@@ -8,6 +8,8 @@ import {
   withQuery as appendQuery,
 } from "@signalbox/client";
 
+export { SignalboxApiError as ApiError } from "@signalbox/client";
+
 /** Dispatched on `window` if the service no longer accepts the session; the app then shows the login page. */
 export const SESSION_LOST = "signalbox:session-lost";
 

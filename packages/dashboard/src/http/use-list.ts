@@ -1,4 +1,4 @@
-/** A list that comes in pages by cursor: the first page is kept fresh, further ones are appended when asked for. */
+/** A list with pages. `loadMore` appends a page; a refresh reads all loaded pages again. */
 import { List } from "@signalbox/client";
 import { useCallback, useEffect, useState } from "react";
 import { transport } from "./api.ts";
@@ -9,7 +9,7 @@ export interface ListResource<T> extends Resource<readonly T[]> {
   readonly loadMore: () => void;
 }
 
-/** `path` with its filters; null reads nothing. */
+/** `path` includes the filters; null sends no request. */
 export function useList<T>(path: string | null, options: ResourceOptions = {}): ListResource<T> {
   const [pages, setPages] = useState(1);
   useEffect(() => setPages(1), [path]);

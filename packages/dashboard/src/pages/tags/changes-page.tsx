@@ -1,10 +1,9 @@
 /** The account's latest tag changes, newest first, and new ones as they happen. */
-import { SignalboxApiError } from "@signalbox/client";
 import { useEffect, useState } from "react";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
-import { ask, withQuery } from "../../http/api.ts";
+import { ApiError, ask, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { ChangeTable } from "./change-table.tsx";
@@ -53,7 +52,7 @@ async function readLatest(path: string, signal: AbortSignal): Promise<Feed> {
     signal,
   }).catch((error: unknown) => {
     // The beginning may have been pruned; then everything that is kept is what there is.
-    if (error instanceof SignalboxApiError && error.status < 500) return ask<TagChange[]>(path, { signal });
+    if (error instanceof ApiError && error.status < 500) return ask<TagChange[]>(path, { signal });
     throw error;
   });
   return { changes: start.result, position: start.info.cursor ?? String(position) };

@@ -1,11 +1,10 @@
-import { SignalboxApiError } from "@signalbox/client";
 import { useState } from "react";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
-import { read, withQuery } from "../../http/api.ts";
+import { ApiError, read, withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccountPaths, useMay } from "../../session/session.ts";
@@ -30,7 +29,7 @@ export function ResourcePage({ type, id }: { readonly type: string; readonly id:
   const history = useList<TagChange>(
     withQuery(api("tags", "history"), { resource_type: type, resource_id: id }),
   );
-  const isNeverTagged = history.error instanceof SignalboxApiError && history.error.code === NEVER_TAGGED;
+  const isNeverTagged = history.error instanceof ApiError && history.error.code === NEVER_TAGGED;
   return (
     <>
       <PageHeader

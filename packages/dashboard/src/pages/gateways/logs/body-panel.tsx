@@ -1,11 +1,10 @@
-import { SignalboxApiError } from "@signalbox/client";
 import { useState } from "react";
 import { CodeBlock } from "../../../components/code-block.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { Tabs } from "../../../components/tabs.tsx";
 import { prettyJson } from "../../../format/json.ts";
 import { bytes } from "../../../format/number.ts";
-import { readRaw } from "../../../http/api.ts";
+import { ApiError, readRaw } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { assembleStream } from "./assemble-stream.ts";
 import { AnswerView, ConversationView } from "./conversation-view.tsx";
@@ -45,7 +44,7 @@ export function BodyPanel({ title, path, contentType }: BodyPanelProps) {
 
 async function readBody(path: string, signal: AbortSignal): Promise<StoredBody | null> {
   const response = await readRaw(path, signal).catch((error: unknown) => {
-    if (error instanceof SignalboxApiError && error.status !== 0) return null;
+    if (error instanceof ApiError && error.status !== 0) return null;
     throw error;
   });
   if (response === null) return null;
