@@ -22,7 +22,7 @@ export type * from "./management/logs.ts";
 export type * from "./management/tags.ts";
 export type * from "./management/tokens.ts";
 export {
-  type ApiAnswer,
+  type ApiResponse,
   type ApiRequest,
   type Method,
   type RequestOptions,

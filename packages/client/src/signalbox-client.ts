@@ -10,7 +10,7 @@ import { pathOf } from "./management/path.ts";
 import { TagsApi } from "./management/tags.ts";
 import { TokensApi } from "./management/tokens.ts";
 import {
-  type ApiAnswer,
+  type ApiResponse,
   type ApiRequest,
   type Method,
   type RequestOptions,
@@ -81,7 +81,7 @@ export class SignalboxClient {
     method: Method,
     path: `/${string}`,
     request: ApiRequest = {},
-  ): Promise<ApiAnswer<Result>> {
+  ): Promise<ApiResponse<Result>> {
     return this.#transport.request<Result>(method, path, request);
   }
 }

@@ -51,12 +51,12 @@ export function useConnectionBench(): ConnectionBench {
 export const statusIs = (connection: AgentConnection<Counter>, status: string) =>
   eventually(() => expect(connection.status).toBe(status));
 
-export function answer(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
+export function respond(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
   const { id } = frame as RpcRequestFrame;
   socket.send({ type: "rpc", id, success: true, done: true, result });
 }
 
-export function piece(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
+export function chunk(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
   const { id } = frame as RpcRequestFrame;
   socket.send({ type: "rpc", id, success: true, done: false, result });
 }

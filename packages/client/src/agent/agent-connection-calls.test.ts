@@ -1,15 +1,15 @@
 import type { ClientFrame, RpcRequestFrame } from "@signalbox/protocol";
 import { describe, expect, it } from "vitest";
 import { eventually } from "../../test/eventually.ts";
-import { answer, piece, useConnectionBench } from "../../test/connection-bench.ts";
+import { respond, chunk, useConnectionBench } from "../../test/connection-bench.ts";
 import type { FrameSocket } from "../../test/frame-server.ts";
 import { AgentError } from "./agent-error.ts";
 
 const bench = useConnectionBench();
 
 function sendLetters(socket: FrameSocket, frame: ClientFrame): void {
-  for (const letter of ["a", "b"]) piece(socket, frame, letter);
-  answer(socket, frame, 2);
+  for (const letter of ["a", "b"]) chunk(socket, frame, letter);
+  respond(socket, frame, 2);
 }
 
 describe("state", () => {
@@ -108,7 +108,7 @@ describe("calls", () => {
       success: true,
       done: true,
     });
-    bench.server.onFrame = (socket, frame) => answer(socket, frame, 1);
+    bench.server.onFrame = (socket, frame) => respond(socket, frame, 1);
     expect(await connection.call("add", [1], { timeoutMs: 0 })).toBe(1);
   });
 
@@ -136,7 +136,7 @@ describe("calls", () => {
     bench.server.sockets[0]?.cut();
     await expect(sent).rejects.toMatchObject({ reason: "closed" });
     const waiting = connection.call("add", [2]);
-    bench.server.onFrame = (socket, frame) => answer(socket, frame, 2);
+    bench.server.onFrame = (socket, frame) => respond(socket, frame, 2);
     expect(await waiting).toBe(2);
     expect(bench.received("rpc").map((frame) => (frame as RpcRequestFrame).args)).toEqual([[1], [2]]);
   });
@@ -170,32 +170,32 @@ describe("streams", () => {
   it("yields the chunks in order and ends with the method's result", async () => {
     bench.server.onFrame = (socket, frame) => sendLetters(socket, frame);
     const stream = bench.connect().open().stream<string, number>("letters", ["b"]);
-    const pieces: string[] = [];
-    for await (const piece of stream) pieces.push(piece);
-    expect(pieces).toEqual(["a", "b"]);
+    const chunks: string[] = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    expect(chunks).toEqual(["a", "b"]);
     expect(await stream.result).toBe(2);
     expect(bench.received("rpc")).toEqual([{ type: "rpc", id: "1", method: "letters", args: ["b"] }]);
   });
 
   it("fails in the loop if the connection is lost, after the received chunks", async () => {
     bench.server.onFrame = (socket, frame) => {
-      piece(socket, frame, "a");
+      chunk(socket, frame, "a");
       socket.close(1011);
     };
-    const pieces: string[] = [];
+    const chunks: string[] = [];
     const reading = (async () => {
-      for await (const piece of bench.connect().open().stream<string>("letters", ["z"])) pieces.push(piece);
+      for await (const chunk of bench.connect().open().stream<string>("letters", ["z"])) chunks.push(chunk);
     })();
     await expect(reading).rejects.toMatchObject({ reason: "closed", closeCode: 1011 });
-    expect(pieces).toEqual(["a"]);
+    expect(chunks).toEqual(["a"]);
   });
 
   it("can be stopped early and by signal", async () => {
-    bench.server.onFrame = (socket, frame) => piece(socket, frame, "a");
+    bench.server.onFrame = (socket, frame) => chunk(socket, frame, "a");
     const connection = bench.connect().open();
     const left = connection.stream<string>("letters", ["z"]);
-    for await (const piece of left) {
-      expect(piece).toBe("a");
+    for await (const chunk of left) {
+      expect(chunk).toBe("a");
       break;
     }
     await expect(left.result).rejects.toThrow("left before its end");
@@ -208,7 +208,7 @@ describe("streams", () => {
 
   it("fails if the reader is too slow", async () => {
     bench.server.onFrame = (socket, frame) => {
-      for (let n = 0; n <= 10_000; n++) piece(socket, frame, n);
+      for (let n = 0; n <= 10_000; n++) chunk(socket, frame, n);
     };
     const stream = bench.connect().open().stream("letters", ["z"]);
     await expect(stream.result).rejects.toMatchObject({ reason: "buffer_full" });

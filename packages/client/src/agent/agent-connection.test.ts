@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { eventually } from "../../test/eventually.ts";
-import { answer, statusIs, useConnectionBench } from "../../test/connection-bench.ts";
+import { respond, statusIs, useConnectionBench } from "../../test/connection-bench.ts";
 import { greet, startFrameServer } from "../../test/frame-server.ts";
 import { AgentConnection } from "./agent-connection.ts";
 import { AgentError } from "./agent-error.ts";
@@ -88,7 +88,7 @@ describe("connecting", () => {
 
   it("is usable after a delay if the server sends no identity", async () => {
     bench.server.onConnect = () => {};
-    bench.server.onFrame = (socket, frame) => answer(socket, frame, 7);
+    bench.server.onFrame = (socket, frame) => respond(socket, frame, 7);
     expect(await bench.connect().open().call("add", [7])).toBe(7);
   });
 
@@ -105,7 +105,7 @@ describe("reconnection", () => {
     const connection = bench.connect();
     await connection.open().ready();
     bench.server.onConnect = (socket) => greet(socket, { count: 5 });
-    bench.server.onFrame = (socket, frame) => answer(socket, frame, 6);
+    bench.server.onFrame = (socket, frame) => respond(socket, frame, 6);
     bench.server.sockets[0]?.cut();
     await eventually(() => expect(connection.state).toEqual({ count: 5 }));
     expect(await connection.stub.add(1)).toBe(6);
@@ -233,15 +233,15 @@ describe("a network that is slower than the client", () => {
 describe("listeners", () => {
   it("receive the agent's messages as text and can be removed", async () => {
     const connection = bench.connect();
-    const heard: string[] = [];
-    const stop = connection.on("message", (text) => heard.push(text));
+    const received: string[] = [];
+    const stop = connection.on("message", (text) => received.push(text));
     await connection.open().ready();
     bench.server.sockets[0]?.sendText('{"type":"chat","text":"hi"}');
-    await eventually(() => expect(heard).toEqual(['{"type":"chat","text":"hi"}']));
+    await eventually(() => expect(received).toEqual(['{"type":"chat","text":"hi"}']));
     stop();
     bench.server.sockets[0]?.sendText("again");
     bench.server.sockets[0]?.send({ type: "cf_agent_state", state: { count: 9 } });
     await eventually(() => expect(connection.state).toEqual({ count: 9 }));
-    expect(heard).toHaveLength(1);
+    expect(received).toHaveLength(1);
   });
 });

@@ -169,14 +169,14 @@ export class AgentConnection<Agent = unknown> implements Disposable {
   async ready(signal?: AbortSignal): Promise<this> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const look = () => {
+    const check = () => {
       if (this.status === "open") resolve();
       else if (this.status === "closed") reject(this.#snapshot.error ?? new Error("closed"));
     };
     const onAbort = () => reject(signal?.reason);
-    const stopListening = this.#emitter.on("status", look);
+    const stopListening = this.#emitter.on("status", check);
     signal?.addEventListener("abort", onAbort, { once: true });
-    look();
+    check();
     try {
       await promise;
     } finally {
@@ -220,15 +220,15 @@ export class AgentConnection<Agent = unknown> implements Disposable {
   }
 
   /** Calls a streaming method. No time limit by default. */
-  stream<Piece = unknown, Result = unknown, Name extends StreamName<Agent> = StreamName<Agent>>(
+  stream<Chunk = unknown, Result = unknown, Name extends StreamName<Agent> = StreamName<Agent>>(
     method: Name,
     args: ArgumentsOf<Agent, Name>,
     options: CallOptions = {},
-  ): CallStream<Piece, Result> {
+  ): CallStream<Chunk, Result> {
     let forget: (() => void) | undefined;
-    const stream = new CallStream<Piece, Result>(() => forget?.());
+    const stream = new CallStream<Chunk, Result>(() => forget?.());
     forget = this.#calls.start(method, args as readonly unknown[], options, {
-      push: (piece) => stream.push(piece as Piece),
+      push: (chunk) => stream.push(chunk as Chunk),
       finish: (result) => stream.finish(result as Result),
       fail: (error) => stream.fail(error),
     });
@@ -285,14 +285,14 @@ export class AgentConnection<Agent = unknown> implements Disposable {
       case "cf_agent_identity":
         return this.#identify(frame);
       case "cf_agent_state":
-        this.#mirror.tell(frame.state as StateOf<Agent>);
+        this.#mirror.receive(frame.state as StateOf<Agent>);
         return this.#showState("server");
       case "cf_agent_state_error":
         this.#mirror.refuse();
         this.#showState("server");
         return this.#emitter.emit("stateError", frame.error);
       case "rpc":
-        return this.#calls.answer(frame);
+        return this.#calls.receive(frame);
       default:
         frame satisfies never;
     }

@@ -3,7 +3,7 @@ import type { AgentConnection } from "./agent-connection.ts";
 import type { AgentStub, ArgumentsOf, MethodName, ResultOf, StateOf, StreamName } from "./agent-shape.ts";
 
 interface Stream {
-  send(piece: string): void;
+  send(chunk: string): void;
   end(last?: number): void;
 }
 

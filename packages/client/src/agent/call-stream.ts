@@ -7,8 +7,8 @@ import { AgentError } from "./agent-error.ts";
 /** Maximum number of unread chunks. A reader this far behind does not catch up. */
 const MAX_WAITING = 10_000;
 
-type Waiter<Piece, Result> = {
-  resolve(step: IteratorResult<Piece, Result>): void;
+type Waiter<Chunk, Result> = {
+  resolve(step: IteratorResult<Chunk, Result>): void;
   reject(error: unknown): void;
 };
 
@@ -16,11 +16,11 @@ type End<Result> =
   | { readonly kind: "done"; readonly result: Result }
   | { readonly kind: "failed"; readonly error: unknown };
 
-export class CallStream<Piece, Result = unknown> implements AsyncIterableIterator<Piece, Result> {
+export class CallStream<Chunk, Result = unknown> implements AsyncIterableIterator<Chunk, Result> {
   /** The final value. Rejects if the stream fails or the reader stops early. */
   readonly result: Promise<Result>;
-  readonly #waiting: Piece[] = [];
-  readonly #waiters: Waiter<Piece, Result>[] = [];
+  readonly #waiting: Chunk[] = [];
+  readonly #waiters: Waiter<Chunk, Result>[] = [];
   readonly #settle: { resolve(result: Result): void; reject(error: unknown): void };
   readonly #onLeave: () => void;
   #end: End<Result> | null = null;
@@ -35,13 +35,13 @@ export class CallStream<Piece, Result = unknown> implements AsyncIterableIterato
     this.#onLeave = onLeave;
   }
 
-  push(piece: Piece): void {
+  push(chunk: Chunk): void {
     if (this.#end !== null) return;
     const waiter = this.#waiters.shift();
     if (waiter !== undefined) {
-      waiter.resolve({ done: false, value: piece });
+      waiter.resolve({ done: false, value: chunk });
     } else if (this.#waiting.length < MAX_WAITING) {
-      this.#waiting.push(piece);
+      this.#waiting.push(chunk);
     } else {
       this.#onLeave();
       this.fail(new AgentError("buffer_full", `more than ${MAX_WAITING} results of the stream are unread`));
@@ -62,10 +62,10 @@ export class CallStream<Piece, Result = unknown> implements AsyncIterableIterato
     for (const waiter of this.#waiters.splice(0)) waiter.reject(error);
   }
 
-  next(): Promise<IteratorResult<Piece, Result>> {
+  next(): Promise<IteratorResult<Chunk, Result>> {
     // A chunk may be undefined: JSON omits such a result.
     if (this.#waiting.length > 0) {
-      return Promise.resolve({ done: false, value: this.#waiting.shift() as Piece });
+      return Promise.resolve({ done: false, value: this.#waiting.shift() as Chunk });
     }
     if (this.#end?.kind === "failed") return Promise.reject(this.#end.error);
     if (this.#end?.kind === "done") return Promise.resolve({ done: true, value: this.#end.result });
@@ -73,7 +73,7 @@ export class CallStream<Piece, Result = unknown> implements AsyncIterableIterato
   }
 
   /** The reader leaves the loop: later chunks are ignored. The method continues, because the protocol has no cancellation. */
-  return(): Promise<IteratorResult<Piece, Result>> {
+  return(): Promise<IteratorResult<Chunk, Result>> {
     this.#waiting.length = 0;
     if (this.#end === null) {
       this.#onLeave();

@@ -17,7 +17,7 @@ export interface CallOptions {
 
 /** Receives the outcome of a call. */
 export interface CallReceiver {
-  push(piece: unknown): void;
+  push(chunk: unknown): void;
   finish(result: unknown): void;
   fail(error: unknown): void;
 }
@@ -97,7 +97,7 @@ export class PendingCalls {
     return () => void forget();
   }
 
-  answer(frame: RpcResponseFrame): void {
+  receive(frame: RpcResponseFrame): void {
     if (!frame.success) this.#settle(frame.id)?.receiver.fail(new AgentError("call_failed", frame.error));
     else if (frame.done) this.#settle(frame.id)?.receiver.finish(frame.result);
     else this.#calls.get(frame.id)?.receiver.push(frame.result);

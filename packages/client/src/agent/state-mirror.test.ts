@@ -10,7 +10,7 @@ describe("StateMirror", () => {
       fc.property(fc.array(update, { maxLength: 20 }), (updates) => {
         const mirror = new StateMirror<{ n: number; at: number }>();
         let truth = { n: 0, at: -1 };
-        mirror.tell(truth);
+        mirror.receive(truth);
         const onTheWay: { n: number; at: number }[] = [];
         const decide = (count: number) => {
           for (const next of onTheWay.splice(0, count)) {
@@ -18,7 +18,7 @@ describe("StateMirror", () => {
               truth = next;
             } else {
               mirror.refuse();
-              mirror.tell({ ...truth });
+              mirror.receive({ ...truth });
             }
           }
         };
@@ -35,7 +35,7 @@ describe("StateMirror", () => {
 
   it("reverts the newest update if no state follows the rejection", () => {
     const mirror = new StateMirror<string>();
-    mirror.tell("base");
+    mirror.receive("base");
     mirror.sent("a");
     mirror.sent("b");
     mirror.refuse();
@@ -44,7 +44,7 @@ describe("StateMirror", () => {
 
   it("treats null as a state", () => {
     const mirror = new StateMirror<string | null>();
-    mirror.tell("base");
+    mirror.receive("base");
     mirror.sent(null);
     expect(mirror.current).toBeNull();
   });
@@ -54,7 +54,7 @@ describe("StateMirror", () => {
     mirror.sent("sent");
     mirror.keep("waiting");
     mirror.disconnect(true);
-    mirror.tell("truth");
+    mirror.receive("truth");
     expect(mirror.current).toBe("waiting");
     mirror.sent("waiting");
     mirror.refuse();

@@ -40,7 +40,7 @@ export class StateMirror<State> {
   }
 
   /** The server sent the state. */
-  tell(state: State): void {
+  receive(state: State): void {
     const before = this.#beforeRefusal;
     this.#beforeRefusal = null;
     this.#confirmed = state;

@@ -7,19 +7,19 @@ import { parseRetryAfter } from "./retry-after.ts";
 import { pathOf } from "./path.ts";
 import { Transport, type TransportOptions } from "./transport.ts";
 
-type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+type Respond = (request: IncomingMessage, response: ServerResponse) => void;
 
 let server: Server;
 let requests: IncomingMessage[];
-let answers: Answer[];
+let responses: Respond[];
 
 beforeEach(async () => {
   requests = [];
-  answers = [];
+  responses = [];
   server = createServer((request, response) => {
     requests.push(request);
-    const answer = answers.length > 1 ? answers.shift() : answers[0];
-    request.resume().on("end", () => answer?.(request, response));
+    const respond = responses.length > 1 ? responses.shift() : responses[0];
+    request.resume().on("end", () => respond?.(request, response));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 });
@@ -34,10 +34,10 @@ function transport(options: TransportOptions = {}): Transport {
   return new Transport({ url: `http://127.0.0.1:${port}/`, ...options }, errorName);
 }
 
-const ok: Answer = (_request, response) =>
+const ok: Respond = (_request, response) =>
   response.end(JSON.stringify({ success: true, errors: [], messages: [], result: 7 }));
 
-function refuse(status: number, headers: Record<string, string> = {}, code = 7008): Answer {
+function refuse(status: number, headers: Record<string, string> = {}, code = 7008): Respond {
   return (_request, response) =>
     response.writeHead(status, { "x-request-id": "r-1", ...headers }).end(
       JSON.stringify({
@@ -51,7 +51,7 @@ function refuse(status: number, headers: Record<string, string> = {}, code = 700
 
 describe("a request", () => {
   it("sends the token in a header, and query lists as repeated parameters", async () => {
-    answers = [ok];
+    responses = [ok];
     const sent = transport({ token: async () => "sesame" }).request("GET", "/x", {
       query: { tag: ["a", "b=c,d"], limit: 2, absent: undefined, none: null },
     });
@@ -61,12 +61,12 @@ describe("a request", () => {
   });
 
   it("has no result if the response has no content", async () => {
-    answers = [(_request, response) => response.writeHead(204).end()];
+    responses = [(_request, response) => response.writeHead(204).end()];
     expect(await transport().request("DELETE", "/x")).toEqual({ result: undefined, info: {} });
   });
 
   it("fails with code, error name, status and request id", async () => {
-    answers = [refuse(401, {}, 10000)];
+    responses = [refuse(401, {}, 10000)];
     const error = await transport({ token: "sesame" })
       .request("GET", "/x")
       .catch((reason: unknown) => reason);
@@ -76,9 +76,9 @@ describe("a request", () => {
   });
 
   it("fails if the response is not from Signalbox, and if there is none", async () => {
-    answers = [(_request, response) => response.writeHead(502).end("<html>Bad gateway</html>")];
+    responses = [(_request, response) => response.writeHead(502).end("<html>Bad gateway</html>")];
     await expect(transport().request("GET", "/x")).rejects.toMatchObject({ status: 502, code: 0 });
-    answers = [(_request, response) => response.end("<html>Hello</html>")];
+    responses = [(_request, response) => response.end("<html>Hello</html>")];
     await expect(transport().request("GET", "/x")).rejects.toThrow("not a Signalbox response");
     const unreachable = transport();
     server.closeAllConnections();
@@ -90,7 +90,7 @@ describe("a request", () => {
   });
 
   it("ends when the signal aborts, and after the timeout", async () => {
-    answers = [() => {}];
+    responses = [() => {}];
     const controller = new AbortController();
     const aborted = transport().request("GET", "/x", { signal: controller.signal });
     controller.abort(new Error("enough"));
@@ -103,13 +103,13 @@ describe("a request", () => {
 
 describe("retries", () => {
   it.each(["GET", "PUT", "DELETE"] as const)("repeats %s after Retry-After", async (method) => {
-    answers = [refuse(503, { "retry-after": "0" }), refuse(429, { "retry-after": "0" }), ok];
+    responses = [refuse(503, { "retry-after": "0" }), refuse(429, { "retry-after": "0" }), ok];
     expect(await transport().result(method, "/x")).toBe(7);
     expect(requests).toHaveLength(3);
   });
 
   it.each(["POST", "PATCH"] as const)("never repeats %s, which may have taken effect", async (method) => {
-    answers = [refuse(503, { "retry-after": "0" })];
+    responses = [refuse(503, { "retry-after": "0" })];
     await expect(transport().request(method, "/x", { body: {} })).rejects.toMatchObject({
       status: 503,
       retryAfterMs: 0,
@@ -122,20 +122,20 @@ describe("retries", () => {
     ["Retry-After is too long", 503, { "retry-after": "3600" }],
     ["the status is another one", 500, { "retry-after": "0" }],
   ])("does not repeat if %s", async (_why, status, headers) => {
-    answers = [refuse(status, headers)];
+    responses = [refuse(status, headers)];
     await expect(transport().request("GET", "/x")).rejects.toMatchObject({ status });
     expect(requests).toHaveLength(1);
   });
 
   it("fails after the given number of attempts", async () => {
-    answers = [refuse(503, { "retry-after": "0" })];
+    responses = [refuse(503, { "retry-after": "0" })];
     await expect(transport({ maxAttempts: 2 }).request("GET", "/x")).rejects.toMatchObject({ status: 503 });
     expect(requests).toHaveLength(2);
   });
 
   it("can be aborted during the delay", async () => {
     const controller = new AbortController();
-    answers = [
+    responses = [
       (request, response) => {
         refuse(503, { "retry-after": "20" })(request, response);
         response.on("finish", () => setTimeout(() => controller.abort(new Error("enough")), 10));

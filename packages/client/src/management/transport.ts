@@ -47,7 +47,7 @@ export interface ResultInfo {
   readonly has_more?: boolean;
 }
 
-export interface ApiAnswer<Result> {
+export interface ApiResponse<Result> {
   readonly result: Result;
   readonly info: ResultInfo;
 }
@@ -83,7 +83,11 @@ export class Transport {
   }
 
   /** Resolves to `result` and `result_info` of the envelope. */
-  async request<Result>(method: Method, path: string, request: ApiRequest = {}): Promise<ApiAnswer<Result>> {
+  async request<Result>(
+    method: Method,
+    path: string,
+    request: ApiRequest = {},
+  ): Promise<ApiResponse<Result>> {
     const response = await this.raw(method, path, request);
     if (response.status === 204) return { result: undefined as Result, info: {} };
     const text = await this.#readText(response, request);

@@ -1,6 +1,6 @@
 /** The dashboard's requests to the service. The browser's session cookie is the credential. */
 import {
-  type ApiAnswer,
+  type ApiResponse,
   type ApiRequest,
   type Method,
   type Query,
@@ -29,7 +29,7 @@ export const transport = new Transport({
 });
 
 /** Resolves to the result and its paging information. */
-export function ask<T>(path: string, { method = "GET", ...request }: Call = {}): Promise<ApiAnswer<T>> {
+export function ask<T>(path: string, { method = "GET", ...request }: Call = {}): Promise<ApiResponse<T>> {
   return transport.request<T>(method, path, request);
 }
 
