@@ -7,7 +7,7 @@ export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonl
   return (
     <div className="notice notice-bad" role="alert">
       <p>
-        <strong>{error.message}</strong>
+        <strong>{titleOf(error)}</strong>
         {error instanceof ApiError && error.code !== 0 && <span className="muted"> (code {error.code})</span>}
       </p>
       {advice !== null && <p>{advice}</p>}
@@ -18,6 +18,12 @@ export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonl
       )}
     </div>
   );
+}
+
+function titleOf(error: Error): string {
+  return error instanceof ApiError && error.status === 0
+    ? "The server cannot be reached. It may be restarting."
+    : error.message;
 }
 
 function adviceFor(error: Error): string | null {

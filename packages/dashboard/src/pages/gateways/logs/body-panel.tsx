@@ -4,7 +4,7 @@ import { ResourceView } from "../../../components/resource-view.tsx";
 import { Tabs } from "../../../components/tabs.tsx";
 import { prettyJson } from "../../../format/json.ts";
 import { bytes } from "../../../format/number.ts";
-import { send } from "../../../http/api.ts";
+import { ApiError, readRaw } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { assembleStream } from "./assemble-stream.ts";
 import { ResponseView, RequestView } from "./message-views.tsx";
@@ -43,8 +43,11 @@ export function BodyPanel({ title, path, contentType }: BodyPanelProps) {
 }
 
 async function readBody(path: string, signal: AbortSignal): Promise<StoredBody | null> {
-  const response = await send(path, { signal });
-  if (!response.ok) return null;
+  const response = await readRaw(path, signal).catch((error: unknown) => {
+    if (error instanceof ApiError && error.status !== 0) return null;
+    throw error;
+  });
+  if (response === null) return null;
   return {
     text: await response.text(),
     isComplete: response.headers.get("gw-aig-body-complete") !== "false",
