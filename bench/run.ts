@@ -9,6 +9,7 @@ import { measureAll } from "./support/measure.ts";
 import { loadGeneratorName } from "./support/native-programs.ts";
 import { renderReport } from "./support/report.ts";
 import { pinLoadGenerator } from "./support/server-on-core.ts";
+import { THIS_CHECKOUT } from "./support/signalbox.ts";
 import type { Contender, Workload } from "./support/workload.ts";
 
 const WORKLOADS = join(import.meta.dirname, "workloads");
@@ -86,7 +87,7 @@ function resultFile(name: string): string {
 /** Goals are stated against rivals, so they do not apply to a comparison of two versions. */
 async function compared(published: Workload, checkout: string): Promise<Workload> {
   const { name, summary, scenarios, rounds, contenders, oursAt } = published;
-  const after = contenders[0];
+  const after = oursAt?.(THIS_CHECKOUT) ?? contenders[0];
   const before = oursAt?.(checkout) ?? (await ownContender(name, checkout));
   if (after === undefined || before === undefined)
     throw new Error(`${name} cannot be measured in ${checkout}`);
