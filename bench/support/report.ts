@@ -17,6 +17,7 @@ export function renderReport(workload: Workload, measurements: readonly Measurem
   ];
   const [ours] = workload.contenders;
   for (const scenario of workload.scenarios) {
+    if (!measurements.some((m) => m.scenario === scenario.name)) continue;
     lines.push("", scenario.name);
     for (const metric of scenario.metrics) {
       const own = medianOf(ours?.name ?? "", scenario.name, metric.name);
@@ -27,9 +28,7 @@ export function renderReport(workload: Workload, measurements: readonly Measurem
           contender === ours || own === null ? "" : ` (×${advantage(metric, own, value).toFixed(2)})`;
         return [`${contender.name} ${formatNumber(value)}${ratio}`];
       });
-      lines.push(
-        `  ${metric.name} [${metric.unit}]: ${cells.length === 0 ? "not measured" : cells.join(", ")}`,
-      );
+      lines.push(`  ${metric.name} [${metric.unit}]: ${cells.join(", ")}`);
     }
     for (const { name } of workload.contenders) {
       const threads = threadsOf(measurements, name, scenario.name, medianOf);
