@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+const COMPILER = process.env["CC"] ?? "cc";
 const SOURCES = join(import.meta.dirname, "../load");
 
 interface NativePrograms {
@@ -48,7 +49,7 @@ function compileAll(): NativePrograms | null {
 
 function compile(name: string): string | null {
   const program = join(temporaryFolder(), name);
-  const { status } = spawnSync("cc", ["-O2", "-o", program, join(SOURCES, `${name}.c`)], {
+  const { status } = spawnSync(COMPILER, ["-O2", "-o", program, join(SOURCES, `${name}.c`)], {
     stdio: ["ignore", "inherit", "inherit"],
   });
   return status === 0 ? program : null;
