@@ -1,5 +1,5 @@
 /** The table of `--before`: two checkouts, measured alternately, with the spread of the rounds as a measure of noise. */
-import { advantage, formatNumber, valuesOf } from "./report.ts";
+import { advantage, describeOthers, formatNumber, valuesOf } from "./report.ts";
 import { median } from "./statistics.ts";
 import type { Measurement, Metric, Scenario } from "./workload.ts";
 
@@ -38,7 +38,8 @@ export function renderComparison(comparisons: readonly Comparison[]): string {
       .join("  ")
       .trimEnd(),
   );
-  return `${lines.join("\n")}\n\n${EXPLANATION}\n`;
+  const others = describeOthers(comparisons.flatMap(({ measurements }) => measurements));
+  return `${[...lines, "", EXPLANATION, ...others].join("\n")}\n`;
 }
 
 function compare(

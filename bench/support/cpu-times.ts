@@ -19,6 +19,8 @@ const THREAD_NAMES: Readonly<Record<string, string>> = {
 
 /** Prefix of the values that are CPU time of one thread. */
 export const THREAD_PREFIX = "thread: ";
+/** The value that tells how busy other processes kept the server's core, from 0 to 1. */
+export const OTHERS = "others";
 
 export function readCpuTimes(pid: number): CpuTimes {
   const times = new Map<string, number>();
@@ -33,17 +35,45 @@ export function totalUs(times: CpuTimes): number {
   return [...times.values()].reduce((sum, us) => sum + us, 0);
 }
 
-/** Starts to measure; the returned function gives the CPU time per call since then, in total and by thread. */
-export function meterCpu(server: { cpuTimes(): CpuTimes }): (calls: number) => Record<string, number> {
+export interface MeteredServer {
+  /** The core that the server is bound to, if it is. */
+  readonly core: number | null;
+  cpuTimes(): CpuTimes;
+}
+
+/**
+ * Starts to measure. The returned function gives the CPU time per call since then, in total and by thread, and the share of the core that
+ * other processes used meanwhile.
+ */
+export function meterCpu(server: MeteredServer): (calls: number) => Record<string, number> {
+  const startedAt = performance.now();
   const before = server.cpuTimes();
+  const coreBefore = readCoreUs(server.core);
   return (calls) => {
     const after = server.cpuTimes();
     if (after.size === 0) return {};
-    const values: Record<string, number> = { cpu: (totalUs(after) - totalUs(before)) / calls };
+    const used = totalUs(after) - totalUs(before);
+    const values: Record<string, number> = { cpu: used / calls };
     for (const [name, us] of after)
       values[`${THREAD_PREFIX}${name}`] = (us - (before.get(name) ?? 0)) / calls;
+    const core = readCoreUs(server.core);
+    if (core !== null && coreBefore !== null)
+      values[OTHERS] = Math.max(0, core - coreBefore - used) / ((performance.now() - startedAt) * 1000);
     return values;
   };
+}
+
+/** Time that a core was busy, for whatever process, interrupts and the hypervisor's other guests included. */
+function readCoreUs(core: number | null): number | null {
+  const line = read("/proc/stat")
+    ?.split("\n")
+    .find((text) => text.startsWith(`cpu${core} `));
+  if (line === undefined) return null;
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line
+    .split(" ")
+    .slice(1)
+    .map(Number);
+  return (user + nice + system + irq + softirq + steal) * US_PER_TICK;
 }
 
 function nameOf(pid: number, thread: string): string {

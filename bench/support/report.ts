@@ -1,9 +1,11 @@
 /** Medians, ratios, CPU time by thread and the outcome of the goals, as text. */
-import { THREAD_PREFIX } from "./cpu-times.ts";
+import { OTHERS, THREAD_PREFIX } from "./cpu-times.ts";
 import { loadGeneratorName } from "./native-programs.ts";
 import { median } from "./statistics.ts";
 import type { Measurement, Median, Metric, Workload } from "./workload.ts";
 
+/** Above this share of the server's core for other processes, the machine was too busy to measure. */
+const MAX_OTHERS = 0.05;
 /** Threads below this share of a call's CPU time are not listed. */
 const MIN_THREAD_SHARE = 0.005;
 
@@ -14,6 +16,7 @@ export function renderReport(workload: Workload, measurements: readonly Measurem
     `${workload.name}: ${workload.summary}`,
     `medians of ${workload.rounds} interleaved rounds; × is ours against the rival, above 1 is better`,
     `load generator: ${loadGeneratorName()}`,
+    ...describeOthers(measurements),
   ];
   const [ours] = workload.contenders;
   for (const scenario of workload.scenarios) {
@@ -61,6 +64,16 @@ export function advantage(metric: Metric, own: number, other: number): number {
 export function formatNumber(value: number): string {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en-US");
   return value.toPrecision(3);
+}
+
+/** How busy other processes kept the server's core. */
+export function describeOthers(measurements: readonly Measurement[]): readonly string[] {
+  const shares = measurements.map((m) => m.values[OTHERS]).filter((value) => value !== undefined);
+  const middle = median(shares);
+  if (middle === null) return [];
+  const percent = (share: number) => `${(share * 100).toFixed(0)} %`;
+  const text = `other processes used ${percent(middle)} of the server's core (median; at most ${percent(Math.max(...shares))})`;
+  return [middle > MAX_OTHERS ? `${text}: THE MACHINE WAS BUSY, the figures are not reliable` : text];
 }
 
 /** CPU time per call of each thread, largest first. */

@@ -4,25 +4,23 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
-import { type CpuTimes, readCpuTimes } from "./cpu-times.ts";
+import { type MeteredServer, readCpuTimes } from "./cpu-times.ts";
 
-const SERVER_CORE = "0";
-const LOAD_CORE = "1";
+const SERVER_CORE = 0;
+const LOAD_CORE = 1;
 const canPin = availableParallelism() > 1 && spawnSync("taskset", ["--version"]).status === 0;
 
-export interface ServerOnCore {
+export interface ServerOnCore extends MeteredServer {
   readonly pid: number;
   /** First line the server wrote to standard output. */
   readonly firstLine: string;
-  /** User and system time so far, by thread; empty where /proc is missing. */
-  cpuTimes(): CpuTimes;
   residentBytes(): number | null;
   stop(): Promise<void>;
 }
 
 /** Moves this process, and with it the load generator, to the other core. */
 export function pinLoadGenerator(): void {
-  if (canPin) spawnSync("taskset", ["-a", "-cp", LOAD_CORE, String(process.pid)]);
+  if (canPin) spawnSync("taskset", ["-a", "-cp", String(LOAD_CORE), String(process.pid)]);
 }
 
 export interface StartOptions {
@@ -43,8 +41,8 @@ export function startOnLoadCore(
   return start(command, LOAD_CORE, options);
 }
 
-async function start(command: readonly string[], core: string, options: StartOptions): Promise<ServerOnCore> {
-  const [program = "", ...args] = canPin ? ["taskset", "-c", core, ...command] : command;
+async function start(command: readonly string[], core: number, options: StartOptions): Promise<ServerOnCore> {
+  const [program = "", ...args] = canPin ? ["taskset", "-c", String(core), ...command] : command;
   const child = spawn(program, args, {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, ...options.env },
@@ -55,6 +53,7 @@ async function start(command: readonly string[], core: string, options: StartOpt
   return {
     pid,
     firstLine,
+    core: canPin ? core : null,
     cpuTimes: () => readCpuTimes(pid),
     residentBytes: () => readResidentBytes(pid),
     async stop() {
