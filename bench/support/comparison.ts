@@ -17,7 +17,8 @@ const HEADER = ["workload", "scenario", "metric", "before", "after", "ratio", "r
 const NUMBERS = new Set(["before", "after", "ratio"]);
 
 const EXPLANATION = `before, after: medians of the rounds. ratio: median of the rounds' ratios, above 1 means that this checkout is better.
-rounds: lowest and highest ratio of a round, that is the noise. verdict: better or WORSE if all rounds agree, else "same".`;
+rounds: lowest and highest ratio of a round, that is the noise. verdict: better or WORSE if all rounds agree, which
+happens by chance in one row of 32 with six rounds; else "same".`;
 
 export function renderComparison(comparisons: readonly Comparison[]): string {
   const rows = comparisons.flatMap(({ name, scenarios, measurements }) =>

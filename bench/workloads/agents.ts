@@ -81,7 +81,7 @@ function contender(name: string, start: () => Promise<AgentServer>): Contender {
           case FIRST_TOUCH:
             return firstTouches(server, round);
           case BROADCAST:
-            return broadcast(server.port);
+            return broadcast(server);
           case LATENCY:
             // Twice the idle time: both sides search for idle instances at intervals.
             await sleep(Math.max(0, fellAsleepAt + IDLE_MS - performance.now()));
@@ -139,10 +139,12 @@ function requestsTo(method: string, prefix: string, count: number): readonly Buf
 }
 
 /** One caller changes the state; each change begins when every listener has received the last one. */
-async function broadcast(port: number): Promise<Sample> {
+async function broadcast(server: AgentServer): Promise<Sample> {
+  const { port } = server;
   const listeners = await openSockets(port, LISTENERS, () => "stage");
   const [caller] = await openSockets(port, 1, () => "stage");
   const latencies: number[] = [];
+  const cpu = meterCpu(server);
   const startedAt = performance.now();
   for (let i = 0; i < ANNOUNCEMENTS; i++) {
     const text = `announcement ${i} at ${startedAt}`;
@@ -164,9 +166,11 @@ async function broadcast(port: number): Promise<Sample> {
     latencies.push(performance.now() - sentAt);
   }
   const seconds = (performance.now() - startedAt) / 1000;
+  const frames = ANNOUNCEMENTS * LISTENERS;
+  const used = cpu(frames);
   for (const socket of [...listeners, ...(caller === undefined ? [] : [caller])]) socket.close();
   latencies.sort((a, b) => a - b);
-  return { frames: (ANNOUNCEMENTS * LISTENERS) / seconds, p50: percentile(latencies, 0.5) };
+  return { frames: frames / seconds, p50: percentile(latencies, 0.5), ...used };
 }
 
 async function latency(port: number, round: number, sleepers: readonly string[]): Promise<Sample> {
@@ -276,8 +280,9 @@ export const workload: Workload = {
     {
       name: BROADCAST,
       metrics: [
+        { name: "cpu", unit: "µs/frame", better: "lower" },
         { name: "frames", unit: "1/s", better: "higher" },
-        { name: "p50", unit: "ms until the last client has it", better: "lower" },
+        { name: "p50", unit: "ms until the last client has it", better: "lower", isDetail: true },
       ],
     },
     {
@@ -285,7 +290,8 @@ export const workload: Workload = {
       metrics: ["cold", "cold p99", "wake", "wake p99"].map((name) => ({
         name,
         unit: "ms",
-        better: "lower",
+        better: "lower" as const,
+        isDetail: name.endsWith("p99"),
       })),
     },
     {
