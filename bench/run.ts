@@ -6,7 +6,7 @@ import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { AFTER, BEFORE, type Comparison, renderComparison } from "./support/comparison.ts";
 import { measureAll } from "./support/measure.ts";
-import { loadGeneratorName } from "./support/native-programs.ts";
+import { usedLoadGenerator } from "./support/native-programs.ts";
 import { renderReport } from "./support/report.ts";
 import { pinLoadGenerator } from "./support/server-on-core.ts";
 import { THIS_CHECKOUT } from "./support/signalbox.ts";
@@ -55,7 +55,7 @@ async function runOne(name: string): Promise<void> {
   if (before !== null) console.log(renderComparison([{ name, scenarios, measurements }]));
   const [cpu] = cpus();
   const machine = { cpu: cpu?.model, cores: cpus().length, node: process.version, arch: process.arch };
-  const head = { name, at: new Date().toISOString(), machine, loadGenerator: loadGeneratorName() };
+  const head = { name, at: new Date().toISOString(), machine, loadGenerator: usedLoadGenerator() };
   mkdirSync(RESULTS, { recursive: true });
   writeFileSync(resultFile(name), `${JSON.stringify({ ...head, scenarios, measurements }, null, 2)}\n`);
 }

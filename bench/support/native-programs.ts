@@ -19,13 +19,14 @@ let folder: string | undefined;
 let programs: NativePrograms | null | undefined;
 
 export function nativePrograms(): NativePrograms | null {
-  programs ??= compileAll();
+  if (programs === undefined) programs = compileAll();
   return programs;
 }
 
-/** For the report: which load generator made the requests. */
-export function loadGeneratorName(): string {
-  return nativePrograms() === null ? "Node.js (no C compiler)" : "C (bench/load/load.c)";
+/** For the report: which load generator made the requests; null if none has been used. */
+export function usedLoadGenerator(): string | null {
+  if (programs === undefined) return null;
+  return programs === null ? "Node.js (no C compiler)" : "C (bench/load/load.c)";
 }
 
 /** Writes buffers in the format that the programs read (`bench/load/records.h`); returns the path. */

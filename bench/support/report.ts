@@ -1,6 +1,6 @@
 /** Medians, ratios, CPU time by thread and the outcome of the goals, as text. */
 import { OTHERS, THREAD_PREFIX } from "./cpu-times.ts";
-import { loadGeneratorName } from "./native-programs.ts";
+import { usedLoadGenerator } from "./native-programs.ts";
 import { median } from "./statistics.ts";
 import type { Measurement, Median, Metric, Workload } from "./workload.ts";
 
@@ -12,10 +12,11 @@ const MIN_THREAD_SHARE = 0.005;
 export function renderReport(workload: Workload, measurements: readonly Measurement[]): string {
   const medianOf: Median = (contender, scenario, metric) =>
     median(valuesOf(measurements, contender, scenario, metric));
+  const generator = usedLoadGenerator();
   const lines = [
     `${workload.name}: ${workload.summary}`,
     `medians of ${workload.rounds} interleaved rounds; × is ours against the rival, above 1 is better`,
-    `load generator: ${loadGeneratorName()}`,
+    ...(generator === null ? [] : [`load generator: ${generator}`]),
     ...describeOthers(measurements),
   ];
   const [ours] = workload.contenders;
