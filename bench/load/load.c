@@ -77,11 +77,11 @@ static int expected_status, poller, active;
 static void open_connection(Connection *c) {
   int on = 1;
   c->fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&address, sizeof address) != 0) fail("connect");
+  if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&address, sizeof address) != 0) fail_call("connect");
   setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   fcntl(c->fd, F_SETFL, O_NONBLOCK);
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
-  if (epoll_ctl(poller, EPOLL_CTL_ADD, c->fd, &event) != 0) fail("epoll_ctl");
+  if (epoll_ctl(poller, EPOLL_CTL_ADD, c->fd, &event) != 0) fail_call("epoll_ctl");
 }
 
 static void wait_for(Connection *c, uint32_t events) {
@@ -96,7 +96,7 @@ static void write_rest(Connection *c) {
       wait_for(c, EPOLLIN | EPOLLOUT);
       return;
     }
-    if (n < 0) fail("write");
+    if (n < 0) fail_call("write");
     c->request_sent += (size_t)n;
   }
 }
@@ -147,7 +147,6 @@ static void parse_head(Connection *c) {
   } else if (c->status == 204 || c->status == 304) {
     c->part = DONE;
   } else {
-    errno = 0;
     fail("response with neither Content-Length nor chunks");
   }
 }
@@ -214,7 +213,8 @@ static void read_response(Connection *c) {
   static char buffer[READ_BYTES];
   ssize_t n = read(c->fd, buffer, sizeof buffer);
   if (n < 0 && errno == EAGAIN) return;
-  if (n <= 0) fail("the server closed a connection before its response was complete");
+  if (n < 0) fail_call("read");
+  if (n == 0) fail("the server closed a connection before its response was complete");
   parse(c, buffer, buffer + n);
   if (c->part != DONE) return;
   responses++;
@@ -230,10 +230,7 @@ static double cpu_us(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 8) {
-    errno = EINVAL;
-    fail("load");
-  }
+  if (argc != 8) fail("load: wrong number of arguments");
   signal(SIGPIPE, SIG_IGN);
   address.sin_port = htons((uint16_t)atoi(argv[1]));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -258,7 +255,7 @@ int main(int argc, char **argv) {
   struct epoll_event events[256];
   while (active > 0) {
     int n = epoll_wait(poller, events, 256, -1);
-    if (n < 0 && errno != EINTR) fail("epoll_wait");
+    if (n < 0 && errno != EINTR) fail_call("epoll_wait");
     for (int i = 0; i < n; i++) {
       Connection *c = events[i].data.ptr;
       if (events[i].events & EPOLLOUT) {

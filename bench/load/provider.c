@@ -123,7 +123,7 @@ static void advance_streams(void) {
 
 static void watch(int fd) {
   struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-  if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0) fail("epoll_ctl");
+  if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0) fail_call("epoll_ctl");
 }
 
 static void accept_one(int listener) {
@@ -141,10 +141,7 @@ static void accept_one(int listener) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3) {
-    errno = EINVAL;
-    fail("provider");
-  }
+  if (argc != 3) fail("provider: wrong number of arguments");
   mean_pause_ns = strtoull(argv[1], NULL, 10) * 1000;
   answers = read_records(argv[2], &answer_count);
   for (size_t i = 1; i < answer_count; i++) {
@@ -155,7 +152,7 @@ int main(int argc, char **argv) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof address;
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-  if (bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 1024) != 0) fail("listen");
+  if (bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 1024) != 0) fail_call("listen");
   getsockname(listener, (struct sockaddr *)&address, &size);
   timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
   poller = epoll_create1(0);
@@ -166,7 +163,7 @@ int main(int argc, char **argv) {
   struct epoll_event events[256];
   for (;;) {
     int n = epoll_wait(poller, events, 256, -1);
-    if (n < 0 && errno != EINTR) fail("epoll_wait");
+    if (n < 0 && errno != EINTR) fail_call("epoll_wait");
     int has_streams = streaming_count > 0;
     for (int i = 0; i < n; i++) {
       int fd = events[i].data.fd;

@@ -17,8 +17,14 @@ typedef struct {
   size_t length;
 } Record;
 
-static void fail(const char *what) {
-  fprintf(stderr, "%s: %s\n", what, errno == 0 ? "failed" : strerror(errno));
+static void fail(const char *reason) {
+  fprintf(stderr, "%s\n", reason);
+  exit(1);
+}
+
+/* For a failed system call. */
+static void fail_call(const char *what) {
+  perror(what);
   exit(1);
 }
 
@@ -31,7 +37,7 @@ static inline uint64_t now_ns(void) {
 /* Returns all records of the file; they are kept until the program ends. */
 static Record *read_records(const char *path, size_t *count) {
   FILE *file = fopen(path, "rb");
-  if (file == NULL) fail(path);
+  if (file == NULL) fail_call(path);
   Record *records = NULL;
   size_t used = 0, room = 0;
   uint8_t prefix[4];
