@@ -4,8 +4,8 @@ import { usedLoadGenerator } from "./native-programs.ts";
 import { median } from "./statistics.ts";
 import type { Measurement, Median, Metric, Workload } from "./workload.ts";
 
-/** Above this share of the server's core for other processes, the machine was too busy to measure. */
-const MAX_OTHERS = 0.05;
+/** Above this share of the server's core for other processes, the machine was too busy: goals are not judged. */
+const MAX_OTHERS = 0.1;
 /** Threads below this share of a call's CPU time are not listed. */
 const MIN_THREAD_SHARE = 0.005;
 
@@ -41,7 +41,9 @@ export function renderReport(workload: Workload, measurements: readonly Measurem
   }
   if (workload.goals !== undefined) lines.push("");
   for (const goal of workload.goals ?? [])
-    lines.push(`${goal.isMet(medianOf) ? "met    " : "MISSED "} ${goal.text}`);
+    lines.push(
+      `${isBusy(measurements) ? "unclear" : goal.isMet(medianOf) ? "met    " : "MISSED "} ${goal.text}`,
+    );
   return `${lines.join("\n")}\n`;
 }
 
@@ -69,12 +71,20 @@ export function formatNumber(value: number): string {
 
 /** How busy other processes kept the server's core. */
 export function describeOthers(measurements: readonly Measurement[]): readonly string[] {
-  const shares = measurements.map((m) => m.values[OTHERS]).filter((value) => value !== undefined);
+  const shares = sharesOfOthers(measurements);
   const middle = median(shares);
   if (middle === null) return [];
   const percent = (share: number) => `${(share * 100).toFixed(0)} %`;
   const text = `other processes used ${percent(middle)} of the server's core (median; at most ${percent(Math.max(...shares))})`;
-  return [middle > MAX_OTHERS ? `${text}: THE MACHINE WAS BUSY, the figures are not reliable` : text];
+  return [isBusy(measurements) ? `${text}: THE MACHINE WAS BUSY, the figures are not reliable` : text];
+}
+
+function isBusy(measurements: readonly Measurement[]): boolean {
+  return (median(sharesOfOthers(measurements)) ?? 0) > MAX_OTHERS;
+}
+
+function sharesOfOthers(measurements: readonly Measurement[]): readonly number[] {
+  return measurements.map((m) => m.values[OTHERS]).filter((value) => value !== undefined);
 }
 
 /** CPU time per call of each thread, largest first. */

@@ -43,7 +43,7 @@ export interface Workload {
   readonly scenarios: readonly Scenario[];
   /** Interleaved rounds; medians are over them. */
   readonly rounds: number;
-  /** What must hold, such as "at least 85 % of bare node:http"; printed as met or MISSED. */
+  /** What must hold, such as "at least 85 % of bare node:http"; printed as met or MISSED, or unclear if the machine was busy. */
   readonly goals?: readonly Goal[];
 }
 
