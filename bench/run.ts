@@ -25,7 +25,7 @@ workloads: ${names.join(", ")}, or all
 
   --before <folder>  measure this checkout alternately with another one, which needs its own "npm ci", in place of the rivals,
                      and print one table: before, after, ratio, spread of the rounds
-  --quick            many short rounds: "all --quick --before <folder>" takes about 12 minutes
+  --quick            many short rounds: "all --quick --before <folder>" is meant to take about 12 minutes on an idle machine
 `;
 
 const { positionals, values } = parseArgs({
