@@ -1,97 +1,108 @@
-/**
- * `npm run bench -- <name>`: one workload, every contender started once and measured in interleaved rounds, so that a noisy machine
- * hits all of them alike. Prints medians and ratios and writes every sample to `bench/results/<name>.json`.
- *
- * `npm run bench -- <name> --before <folder>` compares this checkout with another one of the repository, such as the commit before a change,
- * in place of the rivals. The other one needs its own `npm ci`.
- */
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+/** `npm run bench`: see `HELP`. Every sample is written to `bench/results/<name>.json`, those of a comparison to `<name>-before.json`. */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { basename, join, resolve } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { type Measurement, renderReport } from "./support/report.ts";
+import { AFTER, BEFORE, type Comparison, renderComparison } from "./support/comparison.ts";
+import { measureAll } from "./support/measure.ts";
+import { usedLoadGenerator } from "./support/native-programs.ts";
+import { renderReport } from "./support/report.ts";
 import { pinLoadGenerator } from "./support/server-on-core.ts";
-import type { RunningContender, Workload } from "./support/workload.ts";
+import { THIS_CHECKOUT } from "./support/signalbox.ts";
+import type { Contender, Workload } from "./support/workload.ts";
 
 const WORKLOADS = join(import.meta.dirname, "workloads");
 const RESULTS = join(import.meta.dirname, "results");
-const REST_MS = 250;
-const MAX_RESTS = 40;
 
 const names = readdirSync(WORKLOADS)
   .filter((file) => file.endsWith(".ts"))
   .map((file) => basename(file, ".ts"));
+
+const HELP = `usage: npm run bench -- <workload>... [--before <folder>] [--quick]
+
+workloads: ${names.join(", ")}, or all
+
+  --before <folder>  measure this checkout alternately with another one, which needs its own "npm ci", in place of the rivals,
+                     and print one table: before, after, ratio, spread of the rounds
+  --quick            many short rounds: "all --quick --before <folder>" is meant to take about 12 minutes on an idle machine
+`;
+
 const { positionals, values } = parseArgs({
-  options: { before: { type: "string" }, help: { type: "boolean" } },
+  options: { before: { type: "string" }, quick: { type: "boolean" }, help: { type: "boolean" } },
   allowPositionals: true,
 });
-const [name] = positionals;
-if (name === undefined || !names.includes(name)) {
-  console.error(`usage: npm run bench -- <${names.join("|")}> [--before <another checkout>]`);
-  process.exit(2);
+const chosen = positionals.includes("all") ? names : positionals;
+if (values.help === true) {
+  console.log(HELP);
+} else if (chosen.length === 0 || chosen.some((name) => !names.includes(name))) {
+  console.error(HELP);
+  process.exitCode = 2;
+} else if (chosen.length === 1) {
+  await runOne(chosen[0] ?? "");
+} else {
+  runEach(chosen);
 }
-const { workload: published } = (await import(join(WORKLOADS, `${name}.ts`))) as { workload: Workload };
-const workload = values.before === undefined ? published : against(published, resolve(values.before));
-pinLoadGenerator();
-const measurements = await measureAll(workload);
-console.log(renderReport(workload, measurements));
-mkdirSync(RESULTS, { recursive: true });
-const machine = {
-  cpu: cpus()[0]?.model,
-  cores: cpus().length,
-  node: process.version,
-  platform: process.platform,
-  arch: process.arch,
-};
-const result = { name, at: new Date().toISOString(), machine, measurements };
-writeFileSync(join(RESULTS, `${name}.json`), `${JSON.stringify(result, null, 2)}\n`);
+
+async function runOne(name: string): Promise<void> {
+  const { workload: published } = await importWorkload(join(WORKLOADS, `${name}.ts`));
+  const before = values.before === undefined ? null : resolve(values.before);
+  const workload = before === null ? published : await compared(published, before);
+  pinLoadGenerator();
+  const measurements = await measureAll(workload);
+  const { scenarios } = workload;
+  console.log(renderReport(workload, measurements));
+  if (before !== null) console.log(renderComparison([{ name, scenarios, measurements }]));
+  const [cpu] = cpus();
+  const machine = { cpu: cpu?.model, cores: cpus().length, node: process.version, arch: process.arch };
+  const head = { name, at: new Date().toISOString(), machine, loadGenerator: usedLoadGenerator() };
+  mkdirSync(RESULTS, { recursive: true });
+  writeFileSync(resultFile(name), `${JSON.stringify({ ...head, scenarios, measurements }, null, 2)}\n`);
+}
+
+/** A process for each workload, so that none runs in the heap that another has left behind, and a failure ends only one of them. */
+function runEach(chosen: readonly string[]): void {
+  const flags = process.argv.slice(2).filter((argument) => !positionals.includes(argument));
+  const failed = chosen.filter((name) => {
+    rmSync(resultFile(name), { force: true });
+    const { status } = spawnSync(process.execPath, [import.meta.filename, name, ...flags], {
+      stdio: "inherit",
+    });
+    return status !== 0;
+  });
+  if (values.before !== undefined) {
+    const done = chosen.map(resultFile).filter((file) => existsSync(file));
+    console.log(renderComparison(done.map((file) => JSON.parse(readFileSync(file, "utf8")) as Comparison)));
+  }
+  if (failed.length > 0) {
+    console.error(`failed: ${failed.join(", ")}`);
+    process.exitCode = 1;
+  }
+}
+
+function resultFile(name: string): string {
+  return join(RESULTS, `${name}${values.before === undefined ? "" : "-before"}.json`);
+}
 
 /** Goals are stated against rivals, so they do not apply to a comparison of two versions. */
-function against(published: Workload, checkout: string): Workload {
+async function compared(published: Workload, checkout: string): Promise<Workload> {
   const { name, summary, scenarios, rounds, contenders, oursAt } = published;
-  const [ours] = contenders;
-  const before = oursAt?.(checkout);
-  if (ours === undefined || before === undefined)
-    throw new Error(`${name} cannot be run on another checkout`);
-  return { name, summary, scenarios, rounds, contenders: [ours, { ...before, name: "before" }] };
+  const after = oursAt?.(THIS_CHECKOUT) ?? contenders[0];
+  const before = oursAt?.(checkout) ?? (await ownContender(name, checkout));
+  if (after === undefined || before === undefined)
+    throw new Error(`${name} cannot be measured in ${checkout}`);
+  const renamed = [
+    { ...after, name: AFTER },
+    { ...before, name: BEFORE },
+  ];
+  return { name, summary, scenarios, rounds, contenders: renamed };
 }
 
-/**
- * Waits, ten seconds at most, until no server uses the processor: what a measurement leaves to be done (instances that go to sleep, logs that are
- * tidied up) must not be charged to the next one, nor to the other side.
- */
-async function untilAtRest(contenders: readonly RunningContender[]): Promise<void> {
-  const servers = contenders.filter((contender) => contender.cpuMs !== undefined);
-  const used = () => servers.reduce((sum, server) => sum + (server.cpuMs?.() ?? 0), 0);
-  for (let rests = 0; rests < MAX_RESTS && servers.length > 0; rests++) {
-    const before = used();
-    await sleep(REST_MS);
-    if (used() - before < REST_MS / 10) return;
-  }
+async function ownContender(name: string, checkout: string): Promise<Contender | undefined> {
+  const { workload } = await importWorkload(join(checkout, "bench/workloads", `${name}.ts`));
+  return workload.contenders[0];
 }
 
-async function measureAll({ contenders, scenarios, rounds }: Workload): Promise<Measurement[]> {
-  const running: { name: string; contender: RunningContender }[] = [];
-  const measurements: Measurement[] = [];
-  try {
-    for (const contender of contenders)
-      running.push({ name: contender.name, contender: await contender.start() });
-    for (let round = 0; round < rounds; round++) {
-      for (const scenario of scenarios) {
-        // Each round begins with another contender: none always runs on the caches its predecessor warmed.
-        for (let i = 0; i < running.length; i++) {
-          const turn = running[(i + round) % running.length];
-          await untilAtRest(running.map(({ contender }) => contender));
-          const values = await turn?.contender.measure(scenario.name, round);
-          if (turn !== undefined && values != null)
-            measurements.push({ contender: turn.name, scenario: scenario.name, round, values });
-        }
-      }
-      console.error(`round ${round + 1} of ${rounds} done`);
-    }
-  } finally {
-    for (const { contender } of running) await contender.stop();
-  }
-  return measurements;
+async function importWorkload(path: string): Promise<{ workload: Workload }> {
+  return (await import(path)) as { workload: Workload };
 }

@@ -1,4 +1,4 @@
-/** The floor: node:http with a fixed JSON answer and nothing else. Prints its address as one JSON line. */
+/** The lower bound for the listener: node:http with a fixed JSON response. Prints its address as one line of JSON. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

@@ -1,4 +1,4 @@
-/** What a proxy on Node's own parts costs with no gateway work at all: node:http in, undici's `dispatch` out, bytes piped. */
+/** A relay without any gateway work: node:http in, undici's `dispatch` out, bytes piped. Prints its port as one line of JSON. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Pool } from "undici";

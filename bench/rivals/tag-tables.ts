@@ -1,6 +1,6 @@
 /**
- * What one would write first: tags as text in an inverted table with an index each way, or as JSON in the resource's row. Plain SQL on
- * the same SQLite, with the same cache, one page of 100 in order of the row's number, and an exact count.
+ * Two simple schemas on the same SQLite: tags as text in an inverted table with an index in each direction, or as JSON in the resource's
+ * row. Both use plain SQL, the same cache, pages of 100 in row order, and an exact count.
  */
 import { DatabaseSync } from "node:sqlite";
 import type { TagFilter } from "@signalbox/protocol";

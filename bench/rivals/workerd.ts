@@ -1,9 +1,9 @@
 /**
- * The rival of our agents: the same agents on the `agents` package and bare workerd (no development server in between). It syncs every
- * write to disk before it answers, as we do.
+ * The rival of the agents: the same classes on the `agents` package and bare workerd, without a development server. It syncs every write
+ * to disk before it answers, as Signalbox does.
  *
- * workerd is 160 MB and wanted by benchmarks alone, so it is no dependency: the first run installs it, and the
- * package, from npm into a cache folder.
+ * workerd has 160 MB and only benchmarks need it, so it is not a dependency: the first run installs it and the package from npm into a
+ * cache folder.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -61,7 +61,7 @@ export async function startWorkerd(webhookSecret = "secret-of-the-benchmark"): P
 function install(): string {
   const folder = join(CACHE, `workerd-${WORKERD_VERSION}-agents-${AGENTS_VERSION}`);
   if (existsSync(folder)) return folder;
-  // Installed aside and renamed, so that an interrupted install is not taken for a finished one.
+  // Installed into a temporary folder that is renamed at the end, so that an interrupted installation is not used.
   mkdirSync(CACHE, { recursive: true });
   const unfinished = mkdtempSync(join(CACHE, "installing-"));
   writeFileSync(join(unfinished, "package.json"), '{ "private": true }\n');
@@ -70,8 +70,7 @@ function install(): string {
     cwd: unfinished,
     encoding: "utf8",
   });
-  if (status !== 0)
-    throw new Error(`the rival of this benchmark (workerd) could not be installed: ${stderr}`);
+  if (status !== 0) throw new Error(`workerd could not be installed: ${stderr}`);
   renameSync(unfinished, folder);
   return folder;
 }
@@ -79,7 +78,7 @@ function install(): string {
 /** The worker and the `agents` package in one file. */
 async function bundleWorker(installed: string): Promise<Uint8Array> {
   const { outputFiles } = await build({
-    // From standard input, so that packages are found in the installed folder and not in this repository.
+    // From standard input, so that packages are resolved in the installed folder and not in this repository.
     stdin: { contents: readFileSync(join(SOURCES, "worker.js"), "utf8"), resolveDir: installed },
     bundle: true,
     write: false,

@@ -1,4 +1,4 @@
-/** Our side of the agents benchmark; the rival's copy of the same class is in `rivals/workerd/worker.js`. */
+/** The agent of the agents benchmark; the rival's version of the class is in `rivals/workerd/worker.js`. */
 import { Agent } from "signalbox";
 
 interface CounterState {
@@ -28,7 +28,7 @@ export class CounterAgent extends Agent<unknown, CounterState> {
     return rows[0]?.value ?? 0;
   }
 
-  /** A change of state, which goes to every open socket. */
+  /** Changes the state, which is sent to every open socket. */
   announce(text: string): void {
     this.setState({ text });
   }

@@ -1,6 +1,6 @@
 /**
- * A WebSocket client that does as little as it can, so that a benchmark measures the server: it masks with a key of zeros (which changes no
- * byte), looks at text frames as bytes, answers pings and knows nothing else.
+ * A WebSocket client that uses little CPU, so that the server is measured and not the client: it masks with a key of zeros, which changes
+ * no byte, passes text frames on as bytes, answers pings and ignores everything else.
  */
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
@@ -28,7 +28,7 @@ export class LeanSocket {
     socket.on("error", () => undefined);
   }
 
-  /** Resolves after the handshake; frames that came with it are delivered to the `onText` set in the same turn of the event loop. */
+  /** Resolves after the handshake. Frames that arrived with it are delivered in the next turn of the event loop. */
   static open(port: number, path: string): Promise<LeanSocket> {
     return new Promise((resolve, reject) => {
       const socket = connect(port, "127.0.0.1");
@@ -59,7 +59,7 @@ export class LeanSocket {
     });
   }
 
-  /** Sends what `encodeText` made. */
+  /** Sends a frame made by `encodeText`. */
   send(frame: Buffer): void {
     this.#socket.write(frame);
   }

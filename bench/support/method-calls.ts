@@ -1,9 +1,16 @@
-/** Load of method calls over WebSockets: so many callers, each with one call in flight, spread over the sockets it is given. */
+/** Load of method calls over WebSockets: a number of callers with one call in flight each, spread over the given sockets. */
 import { encodeText, type LeanSocket } from "./lean-socket.ts";
-import { type LoadResult, percentile } from "./load.ts";
+import { percentile } from "./statistics.ts";
 
 const RPC = Buffer.from('"rpc"');
 const SUCCESS = Buffer.from('"success":true');
+
+export interface MethodCallResult {
+  readonly requests: number;
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
 
 export interface MethodCallOptions {
   /** Caller `i` uses sockets `i`, `i + callers`, `i + 2 × callers`, … in turn. */
@@ -13,13 +20,13 @@ export interface MethodCallOptions {
   readonly durationMs: number;
 }
 
-export function callMethods(options: MethodCallOptions): Promise<LoadResult> {
+export function callMethods(options: MethodCallOptions): Promise<MethodCallResult> {
   const frame = encodeText(JSON.stringify({ type: "rpc", id: "1", method: options.method, args: [] }));
   const endsAt = performance.now() + options.durationMs;
   return runCallers(options, frame, () => performance.now() < endsAt);
 }
 
-/** Calls the method once through every socket. */
+/** Calls the method once on every socket. */
 export async function callOnceEach(options: Omit<MethodCallOptions, "durationMs">): Promise<void> {
   const frame = encodeText(JSON.stringify({ type: "rpc", id: "1", method: options.method, args: [] }));
   await runCallers(options, frame, (_caller, calls) => calls < options.sockets.length / options.callers);
@@ -29,7 +36,7 @@ async function runCallers(
   { sockets, callers, method }: Omit<MethodCallOptions, "durationMs">,
   frame: Buffer,
   goesOn: (caller: number, calls: number) => boolean,
-): Promise<LoadResult> {
+): Promise<MethodCallResult> {
   const latencies: number[] = [];
   const startedAt = performance.now();
   const run = (caller: number) =>
@@ -51,7 +58,7 @@ async function runCallers(
       for (const socket of own) {
         socket.onEnd = reason(reject);
         socket.onText = (text) => {
-          // Identity and state of a connection just opened may still be under way.
+          // The first frames of a connection are its identity and state.
           if (!text.includes(RPC)) return;
           if (!text.includes(SUCCESS)) {
             reject(new Error(`${method} failed: ${text.toString()}`));
@@ -68,7 +75,6 @@ async function runCallers(
   latencies.sort((a, b) => a - b);
   return {
     requests: latencies.length,
-    unexpected: 0,
     perSecond: latencies.length / seconds,
     p50Ms: percentile(latencies, 0.5),
     p99Ms: percentile(latencies, 0.99),

@@ -1,27 +1,26 @@
-/** Starts a server process for a benchmark, on a core of its own where the machine lets us choose (Linux with taskset). */
+/** Starts a server process for a benchmark, on a core of its own where the machine allows it (Linux with taskset). */
 import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
+import { type MeteredServer, readCpuTimes } from "./cpu-times.ts";
 
-const SERVER_CORE = "0";
-const LOAD_CORE = "1";
+const SERVER_CORE = 0;
+const LOAD_CORE = 1;
 const canPin = availableParallelism() > 1 && spawnSync("taskset", ["--version"]).status === 0;
 
-export interface ServerOnCore {
+export interface ServerOnCore extends MeteredServer {
   readonly pid: number;
   /** First line the server wrote to standard output. */
   readonly firstLine: string;
-  /** User and system time so far, in milliseconds; null where /proc is missing. */
-  cpuMs(): number | null;
   residentBytes(): number | null;
   stop(): Promise<void>;
 }
 
-/** Moves this process, the load generator, to the other core. */
+/** Moves this process, and with it the load generator, to the other core. */
 export function pinLoadGenerator(): void {
-  if (canPin) spawnSync("taskset", ["-a", "-cp", LOAD_CORE, String(process.pid)]);
+  if (canPin) spawnSync("taskset", ["-a", "-cp", String(LOAD_CORE), String(process.pid)]);
 }
 
 export interface StartOptions {
@@ -34,7 +33,7 @@ export function startOnCore(command: readonly string[], options: StartOptions = 
   return start(command, SERVER_CORE, options);
 }
 
-/** For what stands behind the server under test and must not take its core. */
+/** For a provider behind the server under test, which must not use that server's core. */
 export function startOnLoadCore(
   command: readonly string[],
   options: StartOptions = {},
@@ -42,8 +41,8 @@ export function startOnLoadCore(
   return start(command, LOAD_CORE, options);
 }
 
-async function start(command: readonly string[], core: string, options: StartOptions): Promise<ServerOnCore> {
-  const [program = "", ...args] = canPin ? ["taskset", "-c", core, ...command] : command;
+async function start(command: readonly string[], core: number, options: StartOptions): Promise<ServerOnCore> {
+  const [program = "", ...args] = canPin ? ["taskset", "-c", String(core), ...command] : command;
   const child = spawn(program, args, {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, ...options.env },
@@ -54,7 +53,8 @@ async function start(command: readonly string[], core: string, options: StartOpt
   return {
     pid,
     firstLine,
-    cpuMs: () => readCpuMs(pid),
+    core: canPin ? core : null,
+    cpuTimes: () => readCpuTimes(pid),
     residentBytes: () => readResidentBytes(pid),
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
@@ -73,26 +73,14 @@ function readLine(child: ChildProcessByStdio<null, Readable, null>): Promise<str
       const end = text.indexOf("\n");
       if (end !== -1) resolve(text.slice(0, end));
     });
-    child.once("exit", (code) => reject(new Error(`the server ended with ${code} before it was ready`)));
+    child.once("exit", (code) => reject(new Error(`the server exited with ${code} before it was ready`)));
   });
 }
 
-/** Clock ticks per second are 100 on every Linux Node runs on. */
-const MS_PER_TICK = 10;
-
-function readCpuMs(pid: number): number | null {
-  const fields = readProc(pid, "stat")?.split(") ")[1]?.split(" ");
-  return fields === undefined ? null : (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
-}
-
 function readResidentBytes(pid: number): number | null {
-  const kilobytes = /VmRSS:\s+(\d+) kB/.exec(readProc(pid, "status") ?? "")?.[1];
-  return kilobytes === undefined ? null : Number(kilobytes) * 1024;
-}
-
-function readProc(pid: number, file: string): string | null {
   try {
-    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+    const kilobytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    return kilobytes === undefined ? null : Number(kilobytes) * 1024;
   } catch {
     return null;
   }

@@ -1,6 +1,6 @@
 /**
- * Generated resources with tags: skewed values as people use them (few environments, many teams, very many owners), about five tags
- * each, the same for a given size on every machine.
+ * Generated resources with about five tags each and skewed values: few environments, many teams, very many owners. The same size gives
+ * the same resources on every machine.
  */
 
 export interface GeneratedResource {
@@ -23,12 +23,12 @@ export class TagData {
     for (let i = 0; i < this.size; i++) yield { ...nameOf(i), tags: this.tags() };
   }
 
-  /** Type and id of some resource that exists. */
+  /** Type and id of a random resource that exists. */
   randomName(): { type: string; id: string } {
     return nameOf(Math.floor(this.#random() * this.size));
   }
 
-  /** A set of tags as a resource might have it. */
+  /** A random set of tags. */
   tags(): Map<string, string> {
     const tags = new Map<string, string>();
     const environment = this.#random();
@@ -40,7 +40,7 @@ export class TagData {
     if (this.#random() < 0.6) tags.set("owner", `user-${this.#skewed(50_000)}@example.com`);
     if (this.#random() < 0.7) tags.set("repo", `example/repository-${this.#skewed(100_000)}`);
     if (this.#random() < 0.15) tags.set("tier", `tier-${this.#skewed(4)}`);
-    // Nothing in production is archived: an AND of two frequent filters that finds nothing.
+    // No production resource is archived, so that an AND of two frequent filters has an empty result.
     if (!isProduction && this.#random() < 0.1) tags.set("archived", "");
     return tags;
   }
@@ -61,7 +61,7 @@ function nameOf(i: number): { type: string; id: string } {
   return { type, id: `res-${i.toString(36).padStart(6, "0")}` };
 }
 
-/** Rank r has a weight of 1/r: a few values are everywhere, most are rare. */
+/** Rank r has a weight of 1/r: few values are frequent, most are rare. */
 function zipf(count: number): (random: number) => number {
   const cumulative = new Float64Array(count);
   let sum = 0;

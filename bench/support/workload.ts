@@ -1,9 +1,12 @@
-/** What a benchmark file exports: contenders that are all kept running, and scenarios that are measured on each in turn. */
+/** What a workload exports: contenders, which all keep running, and scenarios, which are measured on each contender in turn. */
+import type { CpuTimes } from "./cpu-times.ts";
 
 export interface Metric {
   readonly name: string;
   readonly unit: string;
   readonly better: "higher" | "lower";
+  /** Not in the table of a comparison, where a steadier metric of the scenario stands for it. */
+  readonly isDetail?: boolean;
 }
 
 export interface Scenario {
@@ -11,19 +14,19 @@ export interface Scenario {
   readonly metrics: readonly Metric[];
 }
 
-/** One measured value per metric of the scenario; null where the contender cannot do the scenario. */
+/** One value per metric of the scenario, and CPU time by thread; null where the contender does not take part. */
 export type Sample = Readonly<Record<string, number>> | null;
 
 export interface Contender {
   readonly name: string;
-  /** Starts it once; it stays up, idle, while the others are measured. */
-  start(): Promise<RunningContender>;
+  /** Starts it once; it stays up, idle, while the others are measured. Null if it cannot be installed here. */
+  start(): Promise<RunningContender | null>;
 }
 
 export interface RunningContender {
   measure(scenario: string, round: number): Promise<Sample>;
-  /** Processor time its server has used so far; null where that is not known. */
-  cpuMs?(): number | null;
+  /** CPU time of its server so far. A measurement begins when no server is busy. */
+  cpuTimes?(): CpuTimes;
   stop(): Promise<void>;
 }
 
@@ -32,16 +35,38 @@ export interface Workload {
   readonly summary: string;
   /** The first is ours: ratios are ours against each other one. */
   readonly contenders: readonly Contender[];
-  /** Ours as another checkout of the repository has it, for `--before`. */
+  /**
+   * Ours in another checkout, for `--before`. A workload that measures modules in this process has none: then the first contender of the
+   * other checkout's own workload file is used.
+   */
   readonly oursAt?: (checkout: string) => Contender;
   readonly scenarios: readonly Scenario[];
   /** Interleaved rounds; medians are over them. */
   readonly rounds: number;
-  /** What must hold, e.g. "at least 85 % of bare node:http"; printed with the outcome. */
+  /** What must hold, such as "at least 85 % of bare node:http"; printed as met or MISSED, or unclear if the machine was busy. */
   readonly goals?: readonly Goal[];
 }
 
+export type Median = (contender: string, scenario: string, metric: string) => number | null;
+
 export interface Goal {
   readonly text: string;
-  isMet(median: (contender: string, scenario: string, metric: string) => number | null): boolean;
+  isMet(median: Median): boolean;
+}
+
+export interface Measurement {
+  readonly contender: string;
+  readonly scenario: string;
+  readonly round: number;
+  readonly values: Readonly<Record<string, number>>;
+}
+
+/** Metrics of a load. CPU time is the first: a busy machine disturbs it least. */
+export function loadMetrics(rate: string, unit: string): readonly Metric[] {
+  return [
+    { name: "cpu", unit: `µs/${unit}`, better: "lower" },
+    { name: rate, unit: "1/s", better: "higher" },
+    { name: "p50", unit: "ms", better: "lower", isDetail: true },
+    { name: "p99", unit: "ms", better: "lower", isDetail: true },
+  ];
 }

@@ -1,32 +1,44 @@
 /**
- * Agents: turns per second, first touches, broadcasts, latency of cold starts and wakes, memory; against the same class on the `agents`
+ * Agents: calls per second, first touches, broadcasts, latency of cold starts and wakes, memory; against the same class on the `agents`
  * package and bare workerd. Both sides have every write on disk before they answer, both run on one core, and both get the same frames and
- * requests. Instances fall asleep after ten seconds without work on both sides (workerd's own figure).
+ * requests. On both sides instances fall asleep after ten seconds without work, which is workerd's own value.
  */
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startWorkerd } from "../rivals/workerd.ts";
-import { cliOf, THIS_CHECKOUT } from "../support/checkout.ts";
+import { meterCpu } from "../support/cpu-times.ts";
 import { encodeText, LeanSocket } from "../support/lean-socket.ts";
-import { buildRequest, percentile, runLoad } from "../support/load.ts";
+import { runLoad } from "../support/load.ts";
 import { callMethods, callOnceEach } from "../support/method-calls.ts";
-import { type ServerOnCore, startOnCore } from "../support/server-on-core.ts";
-import type { Contender, Metric, RunningContender, Sample, Workload } from "../support/workload.ts";
+import { timeRequest } from "../support/node-load.ts";
+import { roundsOf, sized } from "../support/quick.ts";
+import { buildRequest } from "../support/requests.ts";
+import type { ServerOnCore } from "../support/server-on-core.ts";
+import { packageOf, startSignalbox, THIS_CHECKOUT } from "../support/signalbox.ts";
+import { percentile } from "../support/statistics.ts";
+import {
+  type Contender,
+  loadMetrics,
+  type Median,
+  type RunningContender,
+  type Sample,
+  type Workload,
+} from "../support/workload.ts";
 
 const CALLERS = 64;
 const INSTANCES = 1000;
 const LISTENERS = 1000;
-const CALL_MS = 2000;
+const CALL_MS = sized(2000);
 const ANNOUNCEMENTS = 30;
-/** New instances per round; more would only fill the disk. */
-const MAX_FIRST_TOUCHES = 3000;
+/** New instances per round; more would fill the disk. */
+const MAX_FIRST_TOUCHES = sized(3000);
 const SEQUENTIAL_TOUCHES = 40;
 const IDLE_MS = 10_000;
 const IDLE_SOCKETS = 1000;
-const ROUNDS = 3;
+const ROUNDS = roundsOf(3);
 
 const READ_ONE = "one instance, 64 callers, read-only method";
 const WRITE_ONE = "one instance, 64 callers, method with one write";
@@ -37,15 +49,9 @@ const BROADCAST = "state broadcast to 1,000 clients";
 const LATENCY = "one caller, instances not in memory";
 const MEMORY = "memory";
 
-const CALL_METRICS: readonly Metric[] = [
-  { name: "calls", unit: "1/s", better: "higher" },
-  { name: "p50", unit: "ms", better: "lower" },
-  { name: "p99", unit: "ms", better: "lower" },
-  // What a busy machine disturbs least.
-  { name: "CPU", unit: "µs a call", better: "lower" },
-];
+const CALL_METRICS = loadMetrics("calls", "call");
 
-/** A server under test; one is kept for the whole run, and each memory figure gets a fresh one. */
+/** A server under test. One runs during all rounds; each memory figure gets a new one. */
 interface AgentServer extends ServerOnCore {
   readonly port: number;
 }
@@ -75,9 +81,9 @@ function contender(name: string, start: () => Promise<AgentServer>): Contender {
           case FIRST_TOUCH:
             return firstTouches(server, round);
           case BROADCAST:
-            return broadcast(server.port);
+            return broadcast(server);
           case LATENCY:
-            // Twice the idle time: both sides look for idle instances at intervals.
+            // Twice the idle time: both sides search for idle instances at intervals.
             await sleep(Math.max(0, fellAsleepAt + IDLE_MS - performance.now()));
             return latency(
               server.port,
@@ -85,7 +91,7 @@ function contender(name: string, start: () => Promise<AgentServer>): Contender {
               sleepers.slice(round * SEQUENTIAL_TOUCHES, (round + 1) * SEQUENTIAL_TOUCHES),
             );
           case MEMORY:
-            // Takes longer than everything else together and hardly varies: once is enough.
+            // Takes long and hardly varies, so it is measured once.
             return round === 0 ? memory(start) : null;
           default:
             return null;
@@ -93,7 +99,7 @@ function contender(name: string, start: () => Promise<AgentServer>): Contender {
       };
       return {
         measure,
-        cpuMs: () => server.cpuMs(),
+        cpuTimes: server.cpuTimes,
         async stop() {
           for (const socket of [...one, ...many]) socket.close();
           await server.stop();
@@ -104,41 +110,41 @@ function contender(name: string, start: () => Promise<AgentServer>): Contender {
 }
 
 async function calls(server: AgentServer, sockets: readonly LeanSocket[], method: string): Promise<Sample> {
-  // Brings those that sleep back into memory, and both sides' code up to speed.
+  // Wakes the instances and warms both sides' compilers.
   await callOnceEach({ sockets, callers: CALLERS, method });
-  const cpuBefore = server.cpuMs();
+  const cpu = meterCpu(server);
   const { requests, perSecond, p50Ms, p99Ms } = await callMethods({
     sockets,
     callers: CALLERS,
     method,
     durationMs: CALL_MS,
   });
-  return { calls: perSecond, p50: p50Ms, p99: p99Ms, ...cpuOf(server, cpuBefore, requests) };
+  return { calls: perSecond, p50: p50Ms, p99: p99Ms, ...cpu(requests) };
 }
 
 async function firstTouches(server: AgentServer, round: number): Promise<Sample> {
-  const cpuBefore = server.cpuMs();
-  const { requests, perSecond, p50Ms, p99Ms, unexpected } = await runLoad({
+  const options = { connections: CALLERS, durationMs: CALL_MS, maxRequests: MAX_FIRST_TOUCHES };
+  const touches = requestsTo("POST", `first-${round}`, MAX_FIRST_TOUCHES);
+  const cpu = meterCpu(server);
+  const { requests, perSecond, p50Ms, p99Ms } = await runLoad({
     port: server.port,
-    connections: CALLERS,
-    durationMs: CALL_MS,
-    maxRequests: MAX_FIRST_TOUCHES,
-    request: (sequence) => buildRequest("POST", pathOf(`first-${round}-${sequence}`)),
+    requests: touches,
+    ...options,
   });
-  if (unexpected > 0) throw new Error(`${unexpected} first touches failed`);
-  return { touches: perSecond, p50: p50Ms, p99: p99Ms, ...cpuOf(server, cpuBefore, requests) };
+  return { touches: perSecond, p50: p50Ms, p99: p99Ms, ...cpu(requests) };
 }
 
-function cpuOf(server: AgentServer, before: number | null, count: number): { CPU?: number } {
-  const after = server.cpuMs();
-  return before === null || after === null ? {} : { CPU: ((after - before) * 1000) / count };
+function requestsTo(method: string, prefix: string, count: number): readonly Buffer[] {
+  return Array.from({ length: count }, (_, i) => buildRequest(method, pathOf(`${prefix}-${i}`)));
 }
 
-/** One caller changes the state again and again, each time after every listener has seen the last change. */
-async function broadcast(port: number): Promise<Sample> {
+/** One caller changes the state; each change begins when every listener has received the last one. */
+async function broadcast(server: AgentServer): Promise<Sample> {
+  const { port } = server;
   const listeners = await openSockets(port, LISTENERS, () => "stage");
   const [caller] = await openSockets(port, 1, () => "stage");
   const latencies: number[] = [];
+  const cpu = meterCpu(server);
   const startedAt = performance.now();
   for (let i = 0; i < ANNOUNCEMENTS; i++) {
     const text = `announcement ${i} at ${startedAt}`;
@@ -160,9 +166,11 @@ async function broadcast(port: number): Promise<Sample> {
     latencies.push(performance.now() - sentAt);
   }
   const seconds = (performance.now() - startedAt) / 1000;
+  const frames = ANNOUNCEMENTS * LISTENERS;
+  const used = cpu(frames);
   for (const socket of [...listeners, ...(caller === undefined ? [] : [caller])]) socket.close();
   latencies.sort((a, b) => a - b);
-  return { frames: (ANNOUNCEMENTS * LISTENERS) / seconds, p50: percentile(latencies, 0.5) };
+  return { frames: frames / seconds, p50: percentile(latencies, 0.5), ...used };
 }
 
 async function latency(port: number, round: number, sleepers: readonly string[]): Promise<Sample> {
@@ -177,26 +185,15 @@ async function latency(port: number, round: number, sleepers: readonly string[])
   };
 }
 
-/** Fresh processes: what a load left behind in a heap is not memory per instance. */
+/** On new processes: the heap that an earlier load left behind is not memory per instance. */
 async function memory(start: () => Promise<AgentServer>): Promise<Sample> {
   const active = await start();
   await touchEach(active.port, ["warm-up"], "POST");
   const before = active.residentBytes();
-  await runLoad({
-    port: active.port,
-    connections: 8,
-    durationMs: 60_000,
-    maxRequests: INSTANCES,
-    request: (sequence) => buildRequest("POST", pathOf(`active-${sequence}`)),
-  });
-  // Again, quickly: the first of them may have fallen asleep while the last were created.
-  await runLoad({
-    port: active.port,
-    connections: 8,
-    durationMs: 60_000,
-    maxRequests: INSTANCES,
-    request: (sequence) => buildRequest("GET", pathOf(`active-${sequence}`)),
-  });
+  const options = { port: active.port, connections: 8, durationMs: 60_000, maxRequests: INSTANCES };
+  await runLoad({ ...options, requests: requestsTo("POST", "active", INSTANCES) });
+  // Again: the first instances may have fallen asleep while the last ones were created.
+  await runLoad({ ...options, requests: requestsTo("GET", "active", INSTANCES) });
   const after = active.residentBytes();
   await active.stop();
 
@@ -219,17 +216,7 @@ async function memory(start: () => Promise<AgentServer>): Promise<Sample> {
 /** One request after the other; latencies in ascending order. */
 async function touchEach(port: number, names: readonly string[], method: string): Promise<number[]> {
   const latencies: number[] = [];
-  for (const name of names) {
-    const { unexpected, p50Ms } = await runLoad({
-      port,
-      connections: 1,
-      durationMs: 10_000,
-      maxRequests: 1,
-      request: () => buildRequest(method, pathOf(name)),
-    });
-    if (unexpected > 0) throw new Error(`${method} ${name} failed`);
-    latencies.push(p50Ms);
-  }
+  for (const name of names) latencies.push(await timeRequest(port, buildRequest(method, pathOf(name))));
   return latencies.sort((a, b) => a - b);
 }
 
@@ -249,29 +236,17 @@ async function openSockets(
   return sockets;
 }
 
-async function startSignalbox(checkout: string): Promise<AgentServer> {
-  const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-"));
-  const config = join(folder, "signalbox.config.json");
-  const agents = join(checkout, "bench/support/counter-agent.ts");
-  writeFileSync(
-    config,
-    JSON.stringify({ agents: { access: "public", modules: [agents], idleTimeoutMs: IDLE_MS } }),
-  );
-  const server = await startOnCore([
-    process.execPath,
-    cliOf(checkout),
-    "serve",
-    "--json",
-    "--port",
-    "0",
-    "--config",
-    config,
-    "--data-dir",
-    join(folder, "data"),
-  ]);
+/** The agent is copied beside a link to the checkout's package, so that it runs on that checkout's `Agent` class. */
+async function startOurs(checkout: string): Promise<AgentServer> {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-agent-"));
+  const module = join(folder, "counter-agent.ts");
+  cpSync(join(import.meta.dirname, "../support/counter-agent.ts"), module);
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(packageOf(checkout), join(folder, "node_modules/signalbox"));
+  const agents = { access: "public", modules: [module], idleTimeoutMs: IDLE_MS };
+  const server = await startSignalbox({ checkout, config: { agents } });
   return {
     ...server,
-    port: Number(new URL((JSON.parse(server.firstLine) as { url: string }).url).port),
     async stop() {
       await server.stop();
       rmSync(folder, { recursive: true, force: true });
@@ -282,11 +257,10 @@ async function startSignalbox(checkout: string): Promise<AgentServer> {
 const OURS = "signalbox";
 const RIVAL = "workerd";
 
-/** At least so many times the rival's figure. */
 function atLeast(factor: number, scenario: string, metric: string, what: string) {
   return {
     text: `at least ${factor} × workerd's ${what}`,
-    isMet: (median: (contender: string, scenario: string, metric: string) => number | null) =>
+    isMet: (median: Median) =>
       (median(OURS, scenario, metric) ?? 0) >= factor * (median(RIVAL, scenario, metric) ?? Infinity),
   };
 }
@@ -295,27 +269,20 @@ export const workload: Workload = {
   name: "agents",
   summary: "the same agent here and on bare workerd, durable before every answer, one core each",
   rounds: ROUNDS,
-  contenders: [contender(OURS, () => startSignalbox(THIS_CHECKOUT)), contender(RIVAL, startWorkerd)],
-  oursAt: (checkout) => contender(OURS, () => startSignalbox(checkout)),
+  contenders: [contender(OURS, () => startOurs(THIS_CHECKOUT)), contender(RIVAL, startWorkerd)],
+  oursAt: (checkout) => contender(OURS, () => startOurs(checkout)),
   scenarios: [
     { name: READ_ONE, metrics: CALL_METRICS },
     { name: WRITE_ONE, metrics: CALL_METRICS },
     { name: READ_MANY, metrics: CALL_METRICS },
     { name: WRITE_MANY, metrics: CALL_METRICS },
-    {
-      name: FIRST_TOUCH,
-      metrics: [
-        { name: "touches", unit: "1/s", better: "higher" },
-        { name: "p50", unit: "ms", better: "lower" },
-        { name: "p99", unit: "ms", better: "lower" },
-        { name: "CPU", unit: "µs a touch", better: "lower" },
-      ],
-    },
+    { name: FIRST_TOUCH, metrics: loadMetrics("touches", "touch") },
     {
       name: BROADCAST,
       metrics: [
+        { name: "cpu", unit: "µs/frame", better: "lower" },
         { name: "frames", unit: "1/s", better: "higher" },
-        { name: "p50", unit: "ms until the last client has it", better: "lower" },
+        { name: "p50", unit: "ms until the last client has it", better: "lower", isDetail: true },
       ],
     },
     {
@@ -323,7 +290,8 @@ export const workload: Workload = {
       metrics: ["cold", "cold p99", "wake", "wake p99"].map((name) => ({
         name,
         unit: "ms",
-        better: "lower",
+        better: "lower" as const,
+        isDetail: name.endsWith("p99"),
       })),
     },
     {

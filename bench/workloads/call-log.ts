@@ -1,6 +1,6 @@
 /**
- * What storing a call costs: our queue and writer's thread against the obvious way, an insert for each call on the main thread.
- * The main thread's time is what the gateway's callers feel; rows per second is what a writer can keep up with.
+ * What storing a call costs: the queue and the writer thread against a synced insert per call on the main thread. Main-thread time delays
+ * the gateway's callers; rows per second is the rate that the writer sustains.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import type { Contender, Workload } from "../support/workload.ts";
 const ROWS_ONLY = "rows without bodies";
 const WITH_BODIES = "rows with two bodies of 1 KB";
 const ROWS = 40_000;
-/** The direct way syncs every row, so it gets fewer of them. */
+/** The rival syncs every row, so it stores fewer. */
 const DIRECT_ROWS = 1000;
 const BODY = Buffer.from(JSON.stringify({ content: "lorem ipsum dolor ".repeat(56) }));
 

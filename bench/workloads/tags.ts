@@ -1,6 +1,7 @@
 /**
  * A million tagged resources of one account: first page and exact total of every shape of filter, against plain tables on the same
- * SQLite; and over HTTP, reads of one resource and durable writes from concurrent clients.
+ * SQLite; and over HTTP, reads, lists and durable writes from concurrent clients. A comparison of two checkouts (`--before`) measures
+ * over HTTP only, with a tenth of the resources.
  *
  * `SIGNALBOX_BENCH_RESOURCES` sets another number of resources.
  */
@@ -9,20 +10,31 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseTagFilters, type TagFilter } from "@signalbox/protocol";
 import { systemClock } from "../../packages/signalbox/src/core/clock.ts";
+import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
 import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
+import { resourceText } from "../../packages/signalbox/src/tags/show-resource.ts";
 import { AccountNumbers } from "../../packages/signalbox/src/tags/store/account-numbers.ts";
 import { ResourceCache } from "../../packages/signalbox/src/tags/store/resource-cache.ts";
-import { resourceText } from "../../packages/signalbox/src/tags/show-resource.ts";
 import { TagReader } from "../../packages/signalbox/src/tags/store/tag-reader.ts";
+import { TagWriter } from "../../packages/signalbox/src/tags/store/tag-writer.ts";
 import { type Condition, jsonCondition, TagTables, textCondition } from "../rivals/tag-tables.ts";
-import { cliOf, THIS_CHECKOUT } from "../support/checkout.ts";
-import { buildRequest, percentile, runLoad } from "../support/load.ts";
-import { type ServerOnCore, startOnCore } from "../support/server-on-core.ts";
+import { runLoad } from "../support/load.ts";
+import { roundsOf } from "../support/quick.ts";
+import { buildRequest } from "../support/requests.ts";
+import { startOnCore } from "../support/server-on-core.ts";
+import { startSignalbox, THIS_CHECKOUT } from "../support/signalbox.ts";
+import { percentile } from "../support/statistics.ts";
 import { TagData } from "../support/tag-data.ts";
-import type { Contender, Metric, RunningContender, Sample, Workload } from "../support/workload.ts";
+import { LIST, measureOverHttp, READ, ROOT_TOKEN, startOverHttp, WRITE } from "../support/tag-server.ts";
+import {
+  type Contender,
+  loadMetrics,
+  type Metric,
+  type RunningContender,
+  type Workload,
+} from "../support/workload.ts";
 
 const BARE = join(import.meta.dirname, "../rivals/bare-http.ts");
-const ROOT_TOKEN = "root-token-of-the-tags-benchmark";
 const SIZE = Number(process.env["SIGNALBOX_BENCH_RESOURCES"] ?? 1_000_000);
 const ACCOUNT = "default";
 const PAGE = 100;
@@ -52,8 +64,6 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   "key only": { filters: ["owner"] },
   "deep page of three ANDs": { filters: ["env=prod", "region=region-0", "team=team-0"], depth: 0.9 },
 };
-const READ = "HTTP: read one resource, 32 connections";
-const WRITE = "HTTP: durable PUT, 64 connections";
 const SPACE = "space";
 
 const QUERY_METRICS: readonly Metric[] = [
@@ -62,6 +72,7 @@ const QUERY_METRICS: readonly Metric[] = [
 ];
 
 const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-tags-"));
+process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 /** Medians of the first page and the exact total, in milliseconds. */
 async function timeQuery(
@@ -85,28 +96,23 @@ async function medianTime(work: () => unknown): Promise<number> {
   );
 }
 
-const signalboxAt = (checkout: string): Contender => ({
+const signalbox: Contender = {
   name: "signalbox",
   async start() {
     const dataDir = mkdtempSync(join(folder, "signalbox-"));
     const path = join(dataDir, "signalbox.db");
     const data = new TagData(SIZE);
-    await load(path, data, checkout);
-    const server = await startOnCore(
-      [process.execPath, cliOf(checkout), "serve", "--json", "--port", "0", "--data-dir", dataDir],
-      { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN } },
-    );
-    const port = Number(new URL((JSON.parse(server.firstLine) as { url: string }).url).port);
-    if (checkout !== THIS_CHECKOUT) return onlyOverHttp(server, port, data);
+    await load(path, data);
+    const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
+    const server = await startSignalbox({ checkout: THIS_CHECKOUT, dataDir, env });
     const database = await SqliteDatabase.open(path, rethrow);
     const reader = new TagReader(database, new AccountNumbers(database), new ResourceCache(), resourceText);
     return {
       async measure(scenario) {
-        if (scenario === READ) return readOne(port, data);
-        if (scenario === WRITE) return writeMany(port, data);
         if (scenario === SPACE) {
           return { database: statSync(path).size / 2 ** 20, memory: (server.residentBytes() ?? 0) / 2 ** 20 };
         }
+        if (SHAPES[scenario] === undefined) return measureOverHttp(server, scenario, data);
         const shape = shapeOf(scenario);
         const query = { filters: shape.filters, isCaseInsensitive: false, types: [], ids: [], name: null };
         return timeQuery(
@@ -114,49 +120,23 @@ const signalboxAt = (checkout: string): Contender => ({
           () => reader.total(ACCOUNT, query),
         );
       },
+      cpuTimes: server.cpuTimes,
       async stop() {
         await database.close();
         await server.stop();
-        rmSync(folder, { recursive: true, force: true });
       },
     };
   },
-});
+};
 
-/** Queries are timed in this process, which runs this checkout's code only. */
-function onlyOverHttp(server: ServerOnCore, port: number, data: TagData): RunningContender {
-  return {
-    async measure(scenario) {
-      if (scenario === READ) return readOne(port, data);
-      return scenario === WRITE ? writeMany(port, data) : null;
-    },
-    stop: () => server.stop(),
-  };
-}
-
-/** With the checkout's own code: another version's server may not read this one's tables. */
-async function load(path: string, data: TagData, checkout: string): Promise<void> {
+async function load(path: string, data: TagData): Promise<void> {
   const startedAt = performance.now();
-  const from = async <T>(file: string) => (await import(join(checkout, "packages/signalbox/src", file))) as T;
-  const { SqliteDatabase } = await from<
-    typeof import("../../packages/signalbox/src/database/sqlite/sqlite-database.ts")
-  >("database/sqlite/sqlite-database.ts");
-  const { migrate } =
-    await from<typeof import("../../packages/signalbox/src/database/migrate.ts")>("database/migrate.ts");
-  const { TagWriter } =
-    await from<typeof import("../../packages/signalbox/src/tags/store/tag-writer.ts")>(
-      "tags/store/tag-writer.ts",
-    );
-  const { AccountNumbers } = await from<
-    typeof import("../../packages/signalbox/src/tags/store/account-numbers.ts")
-  >("tags/store/account-numbers.ts");
   const database = await SqliteDatabase.open(path, rethrow);
   await migrate(database);
   const writer = new TagWriter(database, systemClock, new AccountNumbers(database), {
     maxTagsPerResource: 1000,
     cache: new ResourceCache(),
-    // Another version may know only one of the two.
-    ...({ changes: { wake: () => undefined }, onChanged: () => undefined } as const),
+    changes: { wake: () => undefined },
   });
   await writer.load(ACCOUNT, toWrites(data));
   await database.close();
@@ -168,43 +148,6 @@ function* toWrites(data: TagData) {
     const resource = { type, id, zoneId: "", parentId: "" };
     yield { action: "set" as const, resource, tags, condition: null, actor: "load" };
   }
-}
-
-async function readOne(port: number, data: TagData): Promise<Sample> {
-  const headers = { authorization: `Bearer ${ROOT_TOKEN}` };
-  const requests = Array.from({ length: 2000 }, () => {
-    const { type, id } = data.randomName();
-    return buildRequest("GET", `/accounts/${ACCOUNT}/tags?resource_type=${type}&resource_id=${id}`, headers);
-  });
-  return load32(port, (sequence) => requests[sequence % requests.length] as Buffer);
-}
-
-async function load32(port: number, request: (sequence: number) => Buffer): Promise<Sample> {
-  const { perSecond, p50Ms, p99Ms, unexpected } = await runLoad({
-    port,
-    connections: 32,
-    durationMs: 2500,
-    request,
-  });
-  if (unexpected > 0) throw new Error(`${unexpected} unexpected answers`);
-  return { requests: perSecond, p50: p50Ms, p99: p99Ms };
-}
-
-async function writeMany(port: number, data: TagData): Promise<Sample> {
-  const headers = { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" };
-  const { perSecond, p50Ms, p99Ms, unexpected } = await runLoad({
-    port,
-    connections: 64,
-    durationMs: 4000,
-    request: () => {
-      const tags = Object.fromEntries(data.tags());
-      const { type, id } = data.randomName();
-      const body = JSON.stringify({ resource_type: type, resource_id: id, tags });
-      return buildRequest("PUT", `/accounts/${ACCOUNT}/tags`, headers, body);
-    },
-  });
-  if (unexpected > 0) throw new Error(`${unexpected} unexpected answers`);
-  return { requests: perSecond, p50: p50Ms, p99: p99Ms };
 }
 
 function tables(
@@ -219,8 +162,8 @@ function tables(
       const rival = TagTables.load(path, new TagData(SIZE), hasTextIndex);
       return {
         async measure(scenario) {
-          if (scenario === READ || scenario === WRITE) return null;
           if (scenario === SPACE) return { database: statSync(path).size / 2 ** 20, memory: 0 };
+          if (SHAPES[scenario] === undefined) return null;
           const shape = shapeOf(scenario);
           const condition = toCondition(shape.filters);
           return timeQuery(
@@ -239,9 +182,13 @@ const bareHttp: Contender = {
   async start() {
     const server = await startOnCore([process.execPath, BARE]);
     const port = Number(new URL((JSON.parse(server.firstLine) as { url: string }).url).port);
-    const request = buildRequest("GET", "/");
+    const requests = [buildRequest("GET", "/")];
     return {
-      measure: async (scenario) => (scenario === READ ? load32(port, () => request) : null),
+      async measure(scenario) {
+        if (scenario !== READ) return null;
+        const { perSecond } = await runLoad({ port, connections: 32, durationMs: 2500, requests });
+        return { requests: perSecond };
+      },
       stop: () => server.stop(),
     };
   },
@@ -257,27 +204,23 @@ function rethrow(error: Error): never {
   throw error;
 }
 
-const LOAD_METRICS: readonly Metric[] = [
-  { name: "requests", unit: "1/s", better: "higher" },
-  { name: "p50", unit: "ms", better: "lower" },
-  { name: "p99", unit: "ms", better: "lower" },
-];
-
 export const workload: Workload = {
   name: "tags",
   summary: `${SIZE.toLocaleString("en")} resources with about five tags each, one account`,
-  rounds: 3,
+  rounds: roundsOf(3),
   contenders: [
-    signalboxAt(THIS_CHECKOUT),
+    signalbox,
     tables("text table", true, textCondition),
     tables("JSON scan", false, jsonCondition),
     bareHttp,
   ],
-  oursAt: signalboxAt,
+  oursAt: (checkout) => ({
+    name: "signalbox",
+    start: () => startOverHttp(checkout, new TagData(SIZE / 10)),
+  }),
   scenarios: [
     ...Object.keys(SHAPES).map((name) => ({ name, metrics: QUERY_METRICS })),
-    { name: READ, metrics: LOAD_METRICS },
-    { name: WRITE, metrics: LOAD_METRICS },
+    ...[READ, LIST, WRITE].map((name) => ({ name, metrics: loadMetrics("requests", "request") })),
     {
       name: SPACE,
       metrics: [

@@ -1,26 +1,37 @@
 /**
- * Webhook intake: 4 KB GitHub-like bodies, signature verified, delivery id looked up, event stored, newest 100 kept, state set, and
- * everything synced to disk before the answer. The rival is the same agent of the public `agents` package on bare workerd.
+ * Webhook intake: GitHub-like bodies of 4 KB, signature verified, delivery id looked up, event stored, newest 100 kept, state set, and
+ * everything synced to disk before the response. The rival is the same agent of the public `agents` package on bare workerd.
  */
 import { createHmac } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { WebSocket } from "ws";
 import { startWorkerd } from "../rivals/workerd.ts";
-import { cliOf, THIS_CHECKOUT } from "../support/checkout.ts";
-import { percentile, runLoad } from "../support/load.ts";
-import { startOnCore } from "../support/server-on-core.ts";
-import type { Contender, RunningContender, Sample, Workload } from "../support/workload.ts";
+import { meterCpu } from "../support/cpu-times.ts";
+import { runLoad } from "../support/load.ts";
+import { timeRequest } from "../support/node-load.ts";
+import { roundsOf, sized } from "../support/quick.ts";
+import { buildRequest, SEQUENCE_MARKER, withSequence } from "../support/requests.ts";
+import type { ServerOnCore } from "../support/server-on-core.ts";
+import { startSignalbox, THIS_CHECKOUT } from "../support/signalbox.ts";
+import { percentile } from "../support/statistics.ts";
+import {
+  type Contender,
+  loadMetrics,
+  type Median,
+  type RunningContender,
+  type Sample,
+  type Workload,
+} from "../support/workload.ts";
 
 const SECRET = "bench-secret";
 const BODY_BYTES = 4096;
 const CONNECTIONS = 64;
-const LOAD_MS = 3000;
+const LOAD_MS = sized(3000);
 const WARM_ENTITIES = 1000;
-/** Each makes a database; this many keep a round short on a slow disk. */
-const MAX_NEW_ENTITIES = 3000;
-const LIVE_EVENTS = 1000;
+/** Each creates a database, so more would make a round long on a slow disk. */
+const MAX_NEW_ENTITIES = sized(3000);
+/** Time for the compilers of both sides: a server runs for weeks. */
+const WARM_UP_MS = sized(8000);
+const LIVE_EVENTS = sized(1000);
 
 const ONE = "one entity, 64 connections";
 const WARM = "1,000 warm entities, 64 connections";
@@ -58,99 +69,73 @@ function bodyOf(repository: string): string {
   return JSON.stringify(payload);
 }
 
-interface Template {
-  readonly head: string;
-  readonly tail: Buffer;
-}
-
-function templateOf(repository: string, secret = SECRET): Template {
+/** A signed delivery; its id, which is not signed, differs each time the request is sent. */
+function deliveryTo(repository: string, secret = SECRET): Buffer {
   const body = Buffer.from(bodyOf(repository));
   const signature = createHmac("sha256", secret).update(body).digest("hex");
-  const head =
-    `POST /webhooks/github HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: GitHub-Hookshot/bench\r\naccept: */*\r\n` +
-    `content-type: application/json\r\nx-github-event: push\r\nx-github-hook-id: 1\r\n` +
-    `x-hub-signature-256: sha256=${signature}\r\ncontent-length: ${body.length}\r\n`;
-  return { head, tail: body };
+  const headers = {
+    "user-agent": "GitHub-Hookshot/bench",
+    accept: "*/*",
+    "content-type": "application/json",
+    "x-github-event": "push",
+    "x-github-hook-id": "1",
+    "x-hub-signature-256": `sha256=${signature}`,
+    "x-github-delivery": `bench-${SEQUENCE_MARKER}`,
+  };
+  return buildRequest("POST", "/webhooks/github", headers, body);
 }
 
-let deliveries = 0;
-
-function requestOf({ head, tail }: Template): Buffer {
-  deliveries += 1;
-  return Buffer.concat([
-    Buffer.from(`${head}x-github-delivery: bench-${process.pid}-${deliveries}\r\n\r\n`),
-    tail,
-  ]);
-}
-
-interface Target {
+interface Target extends ServerOnCore {
   readonly port: number;
-  /** Query that lets a client in. */
-  readonly clientQuery: string;
-  cpuMs(): number | null;
-  stop(): Promise<void>;
 }
-
-/** Time for both sides' compilers: a server runs for weeks, and the first seconds on one core are mostly theirs. */
-const WARM_UP_MS = 8000;
 
 async function measureOn(target: Target): Promise<RunningContender> {
-  const warmUp = templateOf("bench/warm-up");
-  await runLoad({
-    port: target.port,
-    connections: CONNECTIONS,
-    durationMs: WARM_UP_MS,
-    request: () => requestOf(warmUp),
-  });
-  const one = templateOf("bench/one");
-  const refused = templateOf("bench/one", "not the secret");
-  const warm = Array.from({ length: WARM_ENTITIES }, (_, i) => templateOf(`bench/warm-${i}`));
-  const load = async (
-    request: (sequence: number) => Buffer,
-    options: { maxRequests?: number; status?: number } = {},
-  ) => {
-    const cpuBefore = target.cpuMs() ?? 0;
+  const { port } = target;
+  const load = async (requests: readonly Buffer[], status = 200, maxRequests = 0): Promise<Sample> => {
+    const cpu = meterCpu(target);
     const result = await runLoad({
-      port: target.port,
+      port,
       connections: CONNECTIONS,
       durationMs: LOAD_MS,
-      request,
-      ...(options.maxRequests === undefined ? {} : { maxRequests: options.maxRequests }),
-      isExpected: (status) => status === (options.status ?? 200),
+      requests,
+      status,
+      maxRequests,
     });
-    if (result.unexpected > 0) throw new Error(`${result.unexpected} unexpected answers`);
-    const cpu = (((target.cpuMs() ?? 0) - cpuBefore) * 1000) / result.requests;
-    return { events: result.perSecond, p50: result.p50Ms, p99: result.p99Ms, cpu };
+    const { perSecond, p50Ms, p99Ms } = result;
+    return { events: perSecond, p50: p50Ms, p99: p99Ms, ...cpu(result.requests) };
   };
+  const one = [deliveryTo("bench/one")];
+  const refused = [deliveryTo("bench/one", "not the secret")];
+  const warm = Array.from({ length: WARM_ENTITIES }, (_, i) => deliveryTo(`bench/warm-${i}`));
   const scenarios: Readonly<Record<string, (round: number) => Promise<Sample>>> = {
-    [ONE]: () => load(() => requestOf(one)),
+    [ONE]: () => load(one),
     async [WARM]() {
-      const next = (sequence: number) => requestOf(warm[sequence % WARM_ENTITIES] ?? one);
-      // Both sides put instances to sleep that had nothing to do for a while, so they are woken before each measurement.
-      await runLoad({ ...SLOW, port: target.port, maxRequests: WARM_ENTITIES, request: next });
-      return load(next);
+      // Both sides put instances to sleep after a while without events, so they are woken before each measurement.
+      const options = { connections: CONNECTIONS, durationMs: 60_000, maxRequests: WARM_ENTITIES };
+      await runLoad({ port, requests: warm, ...options });
+      return load(warm);
     },
-    [NEW]: (round) =>
-      load((sequence) => requestOf(templateOf(`bench/new-${round}-${sequence}`)), {
-        maxRequests: MAX_NEW_ENTITIES,
-      }),
-    [REFUSED]: () => load(() => requestOf(refused), { status: 401 }),
-    [LIVE]: (round) => measureLive(target, templateOf(`bench/live-${round}`), `bench-live-${round}`),
+    [NEW]: (round) => {
+      const requests = Array.from({ length: MAX_NEW_ENTITIES }, (_, i) =>
+        deliveryTo(`bench/new-${round}-${i}`),
+      );
+      return load(requests, 200, MAX_NEW_ENTITIES);
+    },
+    [REFUSED]: () => load(refused, 401),
+    [LIVE]: (round) => measureLive(port, deliveryTo(`bench/live-${round}`), `bench-live-${round}`),
   };
+  const warmUp = [deliveryTo("bench/warm-up")];
+  await runLoad({ port, connections: CONNECTIONS, durationMs: WARM_UP_MS, requests: warmUp });
   return {
     measure: (scenario, round) => scenarios[scenario]?.(round) ?? Promise.resolve(null),
-    cpuMs: () => target.cpuMs(),
+    cpuTimes: target.cpuTimes,
     stop: () => target.stop(),
   };
 }
 
-const SLOW = { connections: CONNECTIONS, durationMs: 60_000 };
-
-/** From the first byte of a webhook to the arrival of the state it caused, at a client that was connected before. */
-async function measureLive(target: Target, template: Template, instance: string): Promise<Sample> {
-  const socket = new WebSocket(
-    `ws://127.0.0.1:${target.port}/agents/webhook-agent/${instance}?${target.clientQuery}`,
-  );
+/** From sending a webhook until a connected client receives the state that the webhook caused. */
+async function measureLive(port: number, delivery: Buffer, instance: string): Promise<Sample> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/agents/webhook-agent/${instance}?_pk=bench`);
   let onCount: (count: number) => void = () => undefined;
   const isConnected = new Promise<void>((resolve, reject) => {
     socket.once("error", reject);
@@ -170,13 +155,7 @@ async function measureLive(target: Target, template: Template, instance: string)
       };
     });
     const startedAt = performance.now();
-    const answered = runLoad({
-      port: target.port,
-      connections: 1,
-      durationMs: 5000,
-      maxRequests: 1,
-      request: () => requestOf(template),
-    });
+    const answered = timeRequest(port, withSequence(delivery));
     await seen;
     latencies.push(performance.now() - startedAt);
     await answered;
@@ -188,59 +167,25 @@ async function measureLive(target: Target, template: Template, instance: string)
 
 const signalboxAt = (checkout: string): Contender => ({
   name: "signalbox",
-  async start() {
-    const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-webhooks-"));
-    const config = join(folder, "signalbox.config.json");
-    writeFileSync(config, JSON.stringify({ agents: { access: "public", maxActiveInstances: 1200 } }));
-    const server = await startOnCore(
-      [
-        process.execPath,
-        cliOf(checkout),
-        "serve",
-        "--json",
-        "--port",
-        "0",
-        "--data-dir",
-        join(folder, "data"),
-        "--config",
-        config,
-      ],
-      { env: { GITHUB_WEBHOOK_SECRET: SECRET, SIGNALBOX_LOG_LEVEL: "error" } },
-    );
-    const { url } = JSON.parse(server.firstLine) as { url: string };
-    return measureOn({
-      port: Number(new URL(url).port),
-      clientQuery: "_pk=bench",
-      cpuMs: () => server.cpuMs(),
-      async stop() {
-        await server.stop();
-        rmSync(folder, { recursive: true, force: true });
-      },
-    });
-  },
+  start: async () =>
+    measureOn(
+      await startSignalbox({
+        checkout,
+        // With the default of 1,000, a thousand warm entities and one more would evict each other.
+        config: { agents: { access: "public", maxActiveInstances: 1200 } },
+        env: { GITHUB_WEBHOOK_SECRET: SECRET, SIGNALBOX_LOG_LEVEL: "error" },
+      }),
+    ),
 });
 
 const signalbox = signalboxAt(THIS_CHECKOUT);
 
 const workerd: Contender = {
   name: "workerd + agents 0.32.0",
-  async start() {
-    const server = await startWorkerd(SECRET);
-    return measureOn({
-      port: server.port,
-      clientQuery: "_pk=bench",
-      cpuMs: () => server.cpuMs(),
-      stop: () => server.stop(),
-    });
-  },
+  start: async () => measureOn(await startWorkerd(SECRET)),
 };
 
-const EVENTS = { name: "events", unit: "1/s", better: "higher" } as const;
-const P50 = { name: "p50", unit: "ms", better: "lower" } as const;
-const P99 = { name: "p99", unit: "ms", better: "lower" } as const;
-const CPU = { name: "cpu", unit: "µs an event", better: "lower" } as const;
-
-type Median = (contender: string, scenario: string, metric: string) => number | null;
+const EVENTS = loadMetrics("events", "event");
 
 const atLeast = (scenario: string, times: number) => ({
   text: `${scenario}: at least ${times} times the rival's events per second, p99 no worse`,
@@ -253,12 +198,18 @@ const atLeast = (scenario: string, times: number) => ({
 export const workload: Workload = {
   name: "webhooks",
   summary: "verified, stored and synced webhooks against the same agent on bare workerd, one core each",
-  rounds: 5,
+  rounds: roundsOf(5),
   contenders: [signalbox, workerd],
   oursAt: signalboxAt,
   scenarios: [
-    ...[ONE, WARM, NEW, REFUSED].map((name) => ({ name, metrics: [EVENTS, P50, P99, CPU] })),
-    { name: LIVE, metrics: [P50, P99] },
+    ...[ONE, WARM, NEW, REFUSED].map((name) => ({ name, metrics: EVENTS })),
+    {
+      name: LIVE,
+      metrics: [
+        { name: "p50", unit: "ms", better: "lower" },
+        { name: "p99", unit: "ms", better: "lower", isDetail: true },
+      ],
+    },
   ],
   goals: [
     atLeast(ONE, 5),

@@ -1,4 +1,4 @@
-# Bare workerd: the bundled worker, one folder of SQLite files, one HTTP port. Values between @ are filled in at the start.
+# Bare workerd: the bundled worker, one folder of SQLite files, one HTTP port. Values between @ are replaced at the start.
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (

@@ -1,11 +1,11 @@
 /**
- * The agents of the benchmarks as their authors would write them for the `agents` package, served by bare workerd. Plain JavaScript: the
- * platform's types are no dependency here.
+ * The agents of the benchmarks, written for the `agents` package and served by bare workerd. Plain JavaScript, because the platform's types
+ * are not a dependency.
  *
  *   /agents/counter-agent/{name}   HTTP and WebSocket, by the package's own routing
- *   POST /webhooks/github          verified, then to the agent of the repository
+ *   POST /webhooks/github          passed to the agent of the repository, which verifies it
  *
- * Method calls that are compared write one row and no state, because a change of state would be sent to every open socket.
+ * The compared methods write one row and no state, because a change of state would be sent to every open socket.
  */
 import { Agent, callable, getAgentByName, routeAgentRequest } from "agents";
 
@@ -29,7 +29,7 @@ export class CounterAgent extends Agent {
     return this.sql`UPDATE counter SET value = value + 1 WHERE id = 1 RETURNING value`[0].value;
   }
 
-  /** A change of state, which goes to every open socket. */
+  /** Changes the state, which is sent to every open socket. */
   @callable()
   announce(text) {
     this.setState({ text });
@@ -40,7 +40,7 @@ export class CounterAgent extends Agent {
   }
 }
 
-/** What a webhook handler has to do at least: verify the raw body, take each delivery once, keep the event, update the state. */
+/** The minimum of a webhook handler: verify the raw body, accept each delivery once, store the event, update the state. */
 export class WebhookAgent extends Agent {
   initialState = { lastEvent: null, eventCount: 0 };
 
