@@ -1,4 +1,4 @@
-/** Agents whose catalog is in PostgreSQL, on a database of the version before instances belonged to accounts. */
+/** Agents with the catalog in PostgreSQL, on a database of the version before instances belonged to accounts. */
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { PostgresDatabase } from "../../packages/signalbox/src/storage/postgres/postgres-database.ts";
@@ -10,7 +10,7 @@ import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
 
 const HELD = join(import.meta.dirname, "../fixtures/waking-agents.ts");
 
-it("keep former instances and names in the account default, and wake all that are due", async () => {
+it("earlier instances and names belong to the account default, and all due instances are woken", async () => {
   const postgres = await openTestPostgres();
   const former = await PostgresDatabase.open(postgres.url, (error) => {
     throw error;

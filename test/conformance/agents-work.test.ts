@@ -21,7 +21,7 @@ async function call(name: string, method: string, ...args: unknown[]) {
   return body.result;
 }
 
-/** Asks until the answer fits; the test's own limit ends a wait in vain. */
+/** Repeats a call until its result matches; the test's time limit ends a wait in vain. */
 async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
   for (;;) {
     const value = await ask();
@@ -37,7 +37,7 @@ const doneOf = (name: string, count: number): Promise<string[]> =>
   );
 
 describe("the queue", () => {
-  it("runs items first in, first out", async () => {
+  it("items run first in, first out", async () => {
     await call("fifo", "enqueue", ["a", "wait b", "c", "d"]);
     expect(await doneOf("fifo", 4)).toEqual(["a#1", "wait b#1", "c#1", "d#1"]);
     expect(
@@ -48,7 +48,7 @@ describe("the queue", () => {
     ).toEqual([]);
   });
 
-  it("tries again what failed, without holding up what follows", async () => {
+  it("a failed item is retried and does not block the items after it", async () => {
     await call("retry", "enqueue", ["once", "next"], QUICK);
     const done = await doneOf("retry", 2);
     expect(done).toEqual(expect.arrayContaining(["once#2", "next#1"]));
@@ -56,7 +56,7 @@ describe("the queue", () => {
     expect(done).not.toContain("once#1");
   });
 
-  it("buries an item after its attempts and goes on; a dead letter can be replayed", async () => {
+  it("an item becomes a dead letter after its last attempt, the queue continues, and a dead letter can be replayed", async () => {
     const [id] = await call("poison", "enqueue", ["fail", "good"], QUICK);
     await doneOf("poison", 1);
     const letters = await until(
@@ -81,15 +81,15 @@ describe("the queue", () => {
     expect(again[0].attempts).toBe(3);
   });
 
-  it("forgets items of a turn that failed", async () => {
+  it("items queued by a failed turn are discarded", async () => {
     await expect(call("rolled", "enqueueThenFail", "x")).rejects.toThrow("changed my mind");
     expect(await call("rolled", "pending")).toEqual([]);
     await call("rolled", "enqueue", ["y"]);
     expect(await doneOf("rolled", 1)).toEqual(["y#1"]);
   });
 
-  it("lists, finds and removes waiting items, and replaces one with the same id", async () => {
-    // Attempts far apart keep the items waiting.
+  it("waiting items are listed, found and removed, and an item with the same id is replaced", async () => {
+    // Long retry delays keep the items waiting.
     const slow = { retry: { maxAttempts: 5, baseDelayMs: 3_600_000, maxDelayMs: 3_600_000 } };
     await call("list", "enqueue", ["fail one"], { ...slow, id: "k1" });
     await call("list", "enqueue", ["fail two"], { ...slow, id: "k2" });
@@ -108,7 +108,7 @@ describe("the queue", () => {
     expect(await call("list", "removeAll")).toBe(0);
   });
 
-  it("refuses methods that are not the agent's own, and senseless settings", async () => {
+  it("methods that are not the agent's own and invalid options are refused", async () => {
     await expect(call("bad", "badQueue", "nope")).rejects.toThrow('no method "nope"');
     await expect(call("bad", "badQueue", "setState")).rejects.toThrow('no method "setState"');
     await expect(call("bad", "enqueue", ["x"], { retry: { maxAttempts: 0 } })).rejects.toThrow("maxAttempts");
@@ -120,7 +120,7 @@ describe("the queue", () => {
 });
 
 describe("schedules", () => {
-  it("run after a delay and at a date, once", async () => {
+  it("a schedule with a delay or a date runs once", async () => {
     const delayed = await call("plan", "plan", 0.02, "delayed");
     expect(delayed).toMatchObject({
       type: "delayed",
@@ -138,7 +138,7 @@ describe("schedules", () => {
     ).toEqual([]);
   });
 
-  it("run again and again at an interval, and stop when cancelled", async () => {
+  it("a schedule with an interval repeats until it is cancelled", async () => {
     const { id } = await call("every", "every", 0.02, "beat");
     await doneOf("every", 3);
     expect(await call("every", "cancel", id)).toBe(true);
@@ -148,7 +148,7 @@ describe("schedules", () => {
     expect(await call("every", "done")).toHaveLength(count);
   });
 
-  it("by cron text are due at the next time it names, and exist once", async () => {
+  it("a cron schedule is due at the next matching time and exists once", async () => {
     const first = await call("cron", "plan", "30 4 * * *", "early");
     const again = await call("cron", "plan", "30 4 * * *", "early");
     expect(again.id).toBe(first.id);
@@ -157,7 +157,7 @@ describe("schedules", () => {
     expect(await call("cron", "plans")).toHaveLength(1);
   });
 
-  it("refuse cron text, delays and dates that make no sense", async () => {
+  it("invalid cron expressions, delays and dates are refused", async () => {
     await expect(call("cron", "plan", "every tuesday", "x")).rejects.toThrow("is not cron text");
     await expect(call("cron", "plan", "* * * * * *", "x")).rejects.toThrow("is not cron text");
     await expect(call("cron", "plan", -1, "x")).rejects.toThrow("delay");
@@ -165,7 +165,7 @@ describe("schedules", () => {
     await expect(call("cron", "every", 0, "x")).rejects.toThrow("interval");
   });
 
-  it("that keep failing become dead letters when they are one-shots, and go on when they repeat", async () => {
+  it("a failing one-time schedule becomes a dead letter; a failing repeated schedule continues", async () => {
     await call("broken", "plan", 0, "broken", QUICK);
     const letters = await until(
       () => call("broken", "deadLetters"),
@@ -175,7 +175,7 @@ describe("schedules", () => {
     expect(await call("broken", "plans")).toEqual([]);
   });
 
-  it("do not starve the queue, nor the queue them", async () => {
+  it("schedules and queue items do not starve each other", async () => {
     await call(
       "fair",
       "enqueue",
@@ -191,7 +191,7 @@ describe("schedules", () => {
 });
 
 describe("over restarts", () => {
-  it("schedules made in onStart do not multiply, missed ones run once, and the queue goes on", async () => {
+  it("schedules created in onStart are not duplicated, missed schedules run once, and the queue continues", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-work-"));
     const file = { agents: { modules: [MODULE] } };
     let now = Date.now();
@@ -212,7 +212,7 @@ describe("over restarts", () => {
     );
     await current.stop();
 
-    // Ten hours later, without anybody touching the instance.
+    // Ten hours later, without any access to the instance.
     now += 36_000_000;
     current = await start();
     const again = current;
@@ -233,7 +233,7 @@ describe("over restarts", () => {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  it("an item that kills the process runs out of attempts and is buried", async () => {
+  it("an item that kills the process becomes a dead letter after its last attempt", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-exit-"));
     const args = ["--data-dir", dataDir, "--agents", MODULE];
     const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ALLOW_EXIT: "yes" };

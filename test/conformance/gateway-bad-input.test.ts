@@ -1,4 +1,4 @@
-/** What is wrong with a call gets a clear error of the gateway; what the gateway need not understand passes. */
+/** Invalid calls get an error of the gateway; content that the gateway does not need to understand is forwarded. */
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { gzipSync } from "node:zlib";
@@ -29,7 +29,7 @@ beforeEach(() => {
   provider.requests.length = 0;
 });
 
-describe("refused before anything is sent upstream", () => {
+describe("requests refused before anything is sent upstream", () => {
   it.each([
     ["malformed JSON", { body: "{" }, "not valid JSON"],
     ["an empty body", { body: "" }, "empty"],
@@ -83,15 +83,15 @@ describe("refused before anything is sent upstream", () => {
     expect(provider.requests).toHaveLength(0);
   });
 
-  it("leaves no log row", async () => {
+  it("a refused request leaves no log row", async () => {
     const before = await readLogs(server);
     await post(server, "openai/chat/completions", { body: "{" });
     expect(await readLogs(server)).toHaveLength(before.length);
   });
 });
 
-describe("huge bodies", () => {
-  it("refuses a declared length over the limit without reading it: 413 and code 2010", async () => {
+describe("large bodies", () => {
+  it("a declared length over the limit is refused without reading the body: 413 and code 2010", async () => {
     const head = `POST ${callPath("openai/files")} HTTP/1.1\r\nhost: x\r\ncontent-length: ${MAX_BODY + 1}\r\n\r\n`;
     const text = await rawExchange(server, head, /\}$/);
     expect(text).toMatch(/^HTTP\/1\.1 413 /);
@@ -99,7 +99,7 @@ describe("huge bodies", () => {
     expect(provider.requests).toHaveLength(0);
   });
 
-  it("refuses a body of unknown length once it passes the limit", async () => {
+  it("a body without a declared length is refused when it exceeds the limit", async () => {
     const request = httpRequest(`${server.url}${callPath("openai/files")}`, { method: "POST", agent: false });
     request.on("error", () => undefined);
     const answered = once(request, "response") as Promise<[IncomingMessage]>;
@@ -112,7 +112,7 @@ describe("huge bodies", () => {
     expect(provider.requests).toHaveLength(0);
   });
 
-  it("passes on a body that is larger than what it keeps, wherever its model stands", async () => {
+  it("a body larger than the stored part is forwarded, wherever its model member is", async () => {
     const body = JSON.stringify({
       messages: [{ content: `"model":"wrong" ${"x".repeat(700_000)}` }],
       model: "the-model",
@@ -122,7 +122,7 @@ describe("huge bodies", () => {
     expect(provider.requests[0]?.body).toBe(body);
   });
 
-  it("finds the model of a body that is too large to parse", async () => {
+  it("the model is found in a body that is too large to parse", async () => {
     const body = JSON.stringify({
       messages: [{ model: "wrong", content: "x".repeat(400_000) }],
       model: "the-model",
@@ -132,7 +132,7 @@ describe("huge bodies", () => {
   });
 });
 
-describe("what the gateway need not understand", () => {
+describe("content that the gateway does not interpret", () => {
   it.each([
     ["any body to an unknown path", "openai/threads/runs", "not json at all", "text/plain"],
     ["a multipart upload", "openai/audio/transcriptions", "--x--", "multipart/form-data; boundary=x"],
@@ -144,12 +144,12 @@ describe("what the gateway need not understand", () => {
     ],
     ["a response without model", "openai/responses", '{"prompt":{"id":"p"}}', "application/json"],
     ["JSON with a charset", "openai/chat/completions", CHAT, "application/json; charset=UTF-8"],
-  ])("passes: %s", async (_, path, body, contentType) => {
+  ])("forwarded: %s", async (_, path, body, contentType) => {
     expect((await post(server, path, { body, headers: { "content-type": contentType } })).status).toBe(200);
     expect(provider.requests[0]?.body).toBe(body);
   });
 
-  it("passes a compressed body as it is", async () => {
+  it("a compressed body is forwarded unchanged", async () => {
     const body = gzipSync(CHAT);
     const answer = await post(server, "openai/chat/completions", {
       body,
@@ -162,7 +162,7 @@ describe("what the gateway need not understand", () => {
     });
   });
 
-  it("takes a body in chunks", async () => {
+  it("a chunked body is accepted", async () => {
     const text = await rawExchange(
       server,
       `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${CHAT.length.toString(16)}\r\n${CHAT}\r\n0\r\n\r\n`,
@@ -173,7 +173,7 @@ describe("what the gateway need not understand", () => {
     expect(provider.requests[0]?.headers["content-length"]).toBe(String(CHAT.length));
   });
 
-  it("keeps metadata of at most five keys", async () => {
+  it("at most five metadata keys are stored", async () => {
     const metadata = { a: 1, b: "ü", c: true, d: null, e: 5, f: 6 };
     const header = Buffer.from(JSON.stringify(metadata)).toString("latin1");
     await post(server, "openai/chat/completions", { headers: { "gw-aig-metadata": header } });
@@ -198,7 +198,7 @@ describe("a provider that misbehaves", () => {
       "HTTP/1.1 200 OK\r\nx: a\u0001b\r\ncontent-length: 0\r\n\r\n",
     ],
     ["sends a header name with a space", "HTTP/1.1 200 OK\r\nx y: a\r\ncontent-length: 0\r\n\r\n"],
-  ])("and %s: 502 and code 2005", async (_, bytes) => {
+  ])("a provider that %s: 502 and code 2005", async (_, bytes) => {
     provider.answer = (__, response) => void response.socket?.end(bytes, "latin1");
     const answer = await post(server, "openai/chat/completions");
     provider.answer = (__, response) => sendJson(response, 200, { ok: true });
@@ -208,7 +208,7 @@ describe("a provider that misbehaves", () => {
     expect((await readLogs(server))[0]).toMatchObject({ status_code: 502, success: false });
   });
 
-  it("cannot speak for the gateway", async () => {
+  it("a provider cannot set the gateway's own response headers", async () => {
     provider.answer = (_, response) =>
       sendJson(
         response,

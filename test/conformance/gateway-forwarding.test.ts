@@ -1,4 +1,4 @@
-/** Contract sections 1.1, 4.1 and 9.1: where calls go, and that they arrive and come back unchanged. */
+/** Contract sections 1.1, 4.1 and 9.1: where calls are sent, and that requests and responses arrive unchanged. */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -120,7 +120,7 @@ describe("addresses of the built-in providers", () => {
     expect(`${origin.isTls ? "https" : "http"}://${origin.hostHeader}${upstreamPath}`).toBe(url);
   });
 
-  it("has a case for every built-in provider", () => {
+  it("every built-in provider has a case", () => {
     const tested = new Set(cases.map(([slug]) => slug));
     expect(BUILT_IN_PROVIDERS.map(({ slug }) => slug).filter((slug) => !tested.has(slug))).toEqual([]);
   });
@@ -131,7 +131,7 @@ describe("addresses of the built-in providers", () => {
     ["aws-bedrock", "bedrock-runtime/evil.example%23/x"],
     ["google-vertex-ai", "v1/projects/p/locations/evil.example%2f/x"],
     ["google-vertex-ai", "chat/completions"],
-  ])("refuses a path of %s that would name another host: %s", async (slug, path) => {
+  ])("a path of %s that would change the host is refused: %s", async (slug, path) => {
     const answer = await post(server, `${slug}/${path}`);
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.body)).toMatchObject({ internalCode: 2002 });
@@ -155,24 +155,24 @@ describe("paths, methods, queries, headers and bodies", () => {
     ["mine/v1/chat/completions", "/base/v1/chat/completions"],
     ["openai/chat/completions?a=1&b=%20x", "/v1/chat/completions?a=1&b=%20x"],
     ["openai/files/a%2Fb", "/v1/files/a%2Fb"],
-  ])("forwards %s to %s", async (path, url) => {
+  ])("%s is forwarded to %s", async (path, url) => {
     expect((await post(server, path)).status).toBe(200);
     expect(provider.requests[0]?.url).toBe(url);
   });
 
-  it.each(["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])("forwards %s", async (method) => {
+  it.each(["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])("the method %s is forwarded", async (method) => {
     const answer = await send(server, method, callPath("openai/files/1"));
     expect(answer.status).toBe(200);
     expect(provider.requests[0]).toMatchObject({ method, url: "/v1/files/1", body: "" });
   });
 
-  it("forwards HEAD and gives the length without a body", async () => {
+  it("HEAD is forwarded and answered with the length and no body", async () => {
     const answer = await send(server, "HEAD", callPath("openai/models"));
     expect(answer).toMatchObject({ status: 200, body: "" });
     expect(answer.headers["content-length"]).toBe("11");
   });
 
-  it("forwards a body it does not understand byte for byte", async () => {
+  it("a body of unknown format is forwarded byte for byte", async () => {
     const body = Buffer.from(Array.from({ length: 512 }, (_, i) => i % 256));
     provider.answer = (_, response, raw) =>
       sendJson(response, 200, { length: raw.headers["content-length"] });
@@ -185,7 +185,7 @@ describe("paths, methods, queries, headers and bodies", () => {
     expect(provider.requests[0]?.headers["content-type"]).toBe("multipart/form-data; boundary=x");
   });
 
-  it("gives the provider's status, headers and body back, less hop-by-hop", async () => {
+  it("status, headers and body of the provider are returned, without hop-by-hop headers", async () => {
     provider.answer = (_, response) => {
       response.writeHead(418, [
         ["content-type", "text/plain"],
@@ -215,7 +215,7 @@ describe("paths, methods, queries, headers and bodies", () => {
     expect(answer.headers["keep-alive"]).not.toBe("timeout=99");
   });
 
-  it("asks for an unpacked response and drops hop-by-hop request headers", async () => {
+  it("an uncompressed response is requested, and hop-by-hop request headers are dropped", async () => {
     await post(server, "openai/chat/completions", {
       headers: {
         connection: "x-mine",
@@ -235,7 +235,7 @@ describe("paths, methods, queries, headers and bodies", () => {
     expect(headers["te"]).toBeUndefined();
   });
 
-  it("continues the caller's trace with itself as the parent", async () => {
+  it("the caller's trace continues with the gateway as the parent", async () => {
     const trace = "0af7651916cd43dd8448eb211c80319c";
     await post(server, "openai/chat/completions", {
       headers: { traceparent: `00-${trace}-b7ad6b7169203331-01`, tracestate: "a=b" },
@@ -246,7 +246,7 @@ describe("paths, methods, queries, headers and bodies", () => {
     expect(provider.requests[0]?.headers["tracestate"]).toBe("a=b");
   });
 
-  it("marks a call with the id of its log row", async () => {
+  it("the response carries the id of its log row", async () => {
     const answer = await post(server, "openai/chat/completions");
     expect(answer.headers["gw-aig-log-id"]).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/);
     const silent = await post(server, "openai/chat/completions", {
@@ -255,7 +255,7 @@ describe("paths, methods, queries, headers and bodies", () => {
     expect(silent.headers["gw-aig-log-id"]).toBeUndefined();
   });
 
-  it("streams a request body that is larger than what it keeps", async () => {
+  it("a request body larger than the stored part is streamed", async () => {
     const size = 20 * 1024 * 1024;
     let received = 0;
     provider.answer = (_, response) => sendJson(response, 200, { received });
@@ -281,7 +281,7 @@ describe("paths, methods, queries, headers and bodies", () => {
 describe("custom providers", () => {
   const path = "/accounts/default/ai-gateway/custom-providers";
 
-  it("reaches an account's own provider below its base address, with its headers", async () => {
+  it("an account's own provider is reached below its base URL, with its headers", async () => {
     const made = await server.api("POST", path, {
       name: "Mine",
       slug: "inhouse",
@@ -306,7 +306,7 @@ describe("custom providers", () => {
     expect(JSON.parse((await post(server, "custom-inhouse/x")).body)).toMatchObject({ internalCode: 2008 });
   });
 
-  it("keeps one account's providers from another", async () => {
+  it("the providers of one account are not visible to another", async () => {
     await server.api("POST", path, { name: "P", slug: "private-one", base_url: provider.url });
     await server.api("POST", "/accounts", { id: "neighbour" });
     await server.api("POST", "/accounts/neighbour/ai-gateway/gateways", { id: "g" });
@@ -323,7 +323,7 @@ describe("custom providers", () => {
     ["headers", { headers: '{"a":"b\\r\\nevil: 1"}' }],
     ["headers", { headers: '{"content-length":"5"}' }],
     ["headers", { headers: "[]" }],
-  ])("refuses an invalid %s", async (name, change) => {
+  ])("an invalid %s is refused", async (name, change) => {
     const { status, body } = await server.api("POST", path, {
       name: "x",
       slug: "x",
@@ -334,7 +334,7 @@ describe("custom providers", () => {
     expect(body.errors[0].message).toContain(name);
   });
 
-  it("takes only https and public addresses unless the operator allows others", async () => {
+  it("only https and public addresses are accepted unless the operator allows others", async () => {
     const strict = await startTestServer();
     try {
       for (const base_url of [
@@ -356,8 +356,8 @@ describe("custom providers", () => {
   });
 });
 
-describe("the built-in provider echo", () => {
-  it("answers a chat completion the same way each time, with usage", async () => {
+describe("the built-in echo provider", () => {
+  it("a chat completion is deterministic and has usage", async () => {
     const [first, second] = [
       await post(server, "echo/chat/completions"),
       await post(server, "echo/v1/chat/completions"),
@@ -372,7 +372,7 @@ describe("the built-in provider echo", () => {
     });
   });
 
-  it("streams words and ends with usage", async () => {
+  it("a stream sends words and ends with usage", async () => {
     const body = JSON.stringify({
       model: "echo",
       stream: true,
@@ -392,7 +392,7 @@ describe("the built-in provider echo", () => {
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: 2 } });
   });
 
-  it("lists its model and refuses what it does not serve in OpenAI's shape", async () => {
+  it("the model is listed, and unknown requests get an error in OpenAI's shape", async () => {
     expect(JSON.parse((await send(server, "GET", callPath("echo/models"))).body)).toMatchObject({
       data: [{ id: "echo" }],
     });

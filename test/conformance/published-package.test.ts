@@ -1,4 +1,7 @@
-/** What `npm run build` makes is what users install: it must run as JavaScript below node_modules, without this repository. */
+/**
+ * The output of `npm run build` is what users install: it must run as JavaScript below node_modules, without this
+ * repository.
+ */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { spawn } from "node:child_process";
@@ -27,7 +30,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-/** Our packages as built; everything else as the repository has it. */
+/** The built packages of this repository, and the repository's own dependencies. */
 function installInto(modules: string): void {
   mkdirSync(join(modules, "@signalbox"), { recursive: true });
   for (const [name, folder] of OWN)
@@ -38,7 +41,7 @@ function installInto(modules: string): void {
   }
 }
 
-it("serves, with a configuration file that uses the package's own types", async () => {
+it("the package serves with a configuration file that uses the package's types", async () => {
   writeFileSync(join(project, "package.json"), '{"type":"module"}');
   writeFileSync(
     join(project, "signalbox.config.ts"),
@@ -61,7 +64,7 @@ it("serves, with a configuration file that uses the package's own types", async 
   expect((await exit)[0]).toBe(0);
 });
 
-it("the client and its hook load as installed", () => {
+it("the client and its hook can be imported", () => {
   writeFileSync(
     join(project, "use-client.js"),
     `import { AgentConnection, SignalboxClient } from "@signalbox/client";

@@ -1,4 +1,7 @@
-/** The contract's sections and the files that hold us to them: a section without a file fails, and so does a file without a section. */
+/**
+ * Sections of the contract and their test files. A section without a file fails, and so does a file without a
+ * section.
+ */
 import { readdirSync } from "node:fs";
 import { expect, it } from "vitest";
 
@@ -50,7 +53,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "client and dashboard": ["client-sdk", "dashboard"],
 };
 
-it("every section has its files and every file its section", () => {
+it("every section has a test file, and every test file has a section", () => {
   const present = readdirSync(import.meta.dirname)
     .filter((file) => file.endsWith(".test.ts") && file !== "sections.test.ts")
     .map((file) => file.replace(".test.ts", ""));

@@ -1,4 +1,4 @@
-/** `signalbox tags …`, as a person or a script uses it. */
+/** The `signalbox tags` commands. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runCli } from "../../packages/signalbox/src/cli/main.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -27,7 +27,7 @@ async function json(...args: string[]): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-it("sets, shows, merges and deletes the tags of a resource", async () => {
+it("tags of a resource are set, shown, merged and deleted", async () => {
   expect(await tags("set", "worker", "w1", "env=prod", "note=", "url=a=b")).toEqual({
     code: 0,
     stdout: "KEY   VALUE\nenv   prod\nnote\nurl   a=b\n",
@@ -46,7 +46,7 @@ it("sets, shows, merges and deletes the tags of a resource", async () => {
   );
 });
 
-it("finds resources, counts them, and lists keys and values", async () => {
+it("resources are found and counted; keys and values are listed", async () => {
   await tags("set", "worker", "a", "env=prod", "team=core");
   await tags("set", "queue", "b", "Env=Prod");
   expect((await tags("find", "env=prod", "!archived")).stdout).toBe(
@@ -60,7 +60,7 @@ it("finds resources, counts them, and lists keys and values", async () => {
   expect((await tags("values", "team", "--type", "queue")).stdout).toBe("no values\n");
 });
 
-it("explains what is wrong in one line", async () => {
+it("an error is explained in one line", async () => {
   expect(await tags("set", "worker", "w", "novalue")).toMatchObject({
     code: 2,
     stderr: 'signalbox: expected key=value, found "novalue"\n',

@@ -1,4 +1,4 @@
-/** Tags: read, set, merge, delete; every error of the contract with its exact message, in the decided order. */
+/** Tags: read, set, merge, delete; every error of the contract with its exact message, in the specified order. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -28,7 +28,7 @@ const VALUE_LENGTH = failure(1012, "tag value too long (maximum 1024 characters)
 const KEY = failure(1014, "Invalid tag key");
 const DELETE = failure(1015, "Invalid delete payload");
 
-/** Status and body together, so that one comparison judges both. */
+/** Status and body together for one comparison. */
 async function outcome(
   answer: Promise<{ status: number; body: unknown }>,
 ): Promise<[status: number, body: unknown]> {
@@ -50,7 +50,7 @@ async function conditional(
   return { status: response.status, body: response.status === 204 ? null : await response.json() };
 }
 
-/** The answer to a read of a resource that was never tagged, under a setting. */
+/** The response to reading a resource that was never tagged, under a setting. */
 async function readWith(missing: 404 | "200") {
   const other = await startTestServer({ file: { tags: { missing } } });
   const { status, body } = await other.api("GET", `${PATH}?resource_type=worker&resource_id=never`);
@@ -59,7 +59,7 @@ async function readWith(missing: 404 | "200") {
 }
 
 describe("setting and reading", () => {
-  it("answers a set with the resource and reads the same back, under both prefixes", async () => {
+  it("a set returns the resource, and a read returns the same, under both prefixes", async () => {
     const set = await put("a", { env: "prod", team: "" });
     expect(set.status).toBe(200);
     expect(set.body).toEqual({
@@ -81,21 +81,21 @@ describe("setting and reading", () => {
     expect(prefixed.body).toEqual(set.body);
   });
 
-  it("replaces the whole set", async () => {
+  it("a set replaces all tags", async () => {
     await put("b", { env: "prod", team: "core" });
     const { body } = await put("b", { team: "edge" });
     expect(body.result.tags).toEqual({ team: "edge" });
     expect((await get("b")).body.result.tags).toEqual({ team: "edge" });
   });
 
-  it("keeps an empty set as an empty set, which no list shows", async () => {
+  it("an empty set is stored as an empty set and appears in no list", async () => {
     await put("emptied", { env: "x" });
     expect((await put("emptied", {})).body.result.tags).toEqual({});
     expect((await get("emptied")).body.result.tags).toEqual({});
     expect((await server.api("GET", `${PATH}/resources?id=emptied`)).body.result).toEqual([]);
   });
 
-  it("leaves time and history alone when the same set is written again", async () => {
+  it("writing the same set again changes neither time nor history", async () => {
     const first = await put("same", { a: "1", b: "2" });
     const again = await put("same", { b: "2", a: "1" });
     expect(again.body).toEqual(first.body);
@@ -103,7 +103,7 @@ describe("setting and reading", () => {
     expect(history.body.result).toHaveLength(1);
   });
 
-  it("takes every published resource type and its own, and keeps types apart", async () => {
+  it("every published resource type and signalbox's own are accepted, and types are separate", async () => {
     for (const type of [
       "account",
       "ai_gateway",
@@ -118,7 +118,7 @@ describe("setting and reading", () => {
     expect((await get("typed", "zone")).body.result.tags).toEqual({ type: "zone" });
   });
 
-  it("makes the parent id part of a version's identity", async () => {
+  it("the parent id is part of a version's identity", async () => {
     const version = { resource_type: "worker_version", resource_id: "v" };
     for (const worker_id of ["w1", "w2"]) {
       const { body } = await server.api("PUT", PATH, { ...version, worker_id, tags: { of: worker_id } });
@@ -131,7 +131,7 @@ describe("setting and reading", () => {
     expect(body.result.tags).toEqual({ of: "w1" });
   });
 
-  it("takes a name to show and search by, and keeps it", async () => {
+  it("a name for display and search is stored", async () => {
     await server.api("PUT", PATH, {
       resource_type: "queue",
       resource_id: "q1",
@@ -146,13 +146,13 @@ describe("setting and reading", () => {
 describe("a resource that was never tagged", () => {
   const message = "resource not found: type=worker id=never";
 
-  it("reads as 500 with code 1004, and tells clients not to retry", async () => {
+  it("a read is answered 500 with code 1004 and tells clients not to retry", async () => {
     const { status, body, headers } = await get("never");
     expect([status, body]).toEqual([500, failure(1004, message)]);
     expect(headers.get("x-should-retry")).toBe("false");
   });
 
-  it("reads as 404 or as an empty set where the configuration says so", async () => {
+  it("the configuration can change the response to 404 or an empty set", async () => {
     expect(await readWith(404)).toEqual({ status: 404, body: failure(1004, message) });
     expect(await readWith("200")).toMatchObject({
       status: 200,
@@ -164,7 +164,7 @@ describe("a resource that was never tagged", () => {
     expect((await readWith("200")).body.result).not.toHaveProperty("tags_updated_at");
   });
 
-  it("is what a deleted one becomes again", async () => {
+  it("a deleted resource reads like one that was never tagged", async () => {
     await put("gone", { a: "1" });
     const { status, body } = await server.api("DELETE", PATH, {
       resource_type: "worker",
@@ -176,7 +176,7 @@ describe("a resource that was never tagged", () => {
 });
 
 describe("deleting", () => {
-  it("is idempotent, and takes the resource from the query as well", async () => {
+  it("a deletion is idempotent and accepts the resource in the query", async () => {
     await put("d", { a: "1" });
     for (let i = 0; i < 2; i++) {
       const answer = await server.api("DELETE", `${PATH}?resource_type=worker&resource_id=d`);
@@ -185,7 +185,7 @@ describe("deleting", () => {
     expect((await get("d")).status).toBe(500);
   });
 
-  it("without a resource, or with a malformed body, is 1015", async () => {
+  it("a deletion without a resource or with a malformed body is 1015", async () => {
     for (const body of [
       undefined,
       {},
@@ -210,7 +210,7 @@ describe("deleting", () => {
 });
 
 describe("errors of a set", () => {
-  it("answers a body that is not the documented shape with 1002", async () => {
+  it("a body of another shape is 1002", async () => {
     const good = { resource_type: "worker", resource_id: "x", tags: {} };
     const bodies: unknown[] = [
       "",
@@ -250,7 +250,7 @@ describe("errors of a set", () => {
     expect([invalidUtf8.status, await invalidUtf8.json()]).toEqual([400, SET]);
   });
 
-  it("judges the shape first, then the type, key lengths, key characters, value lengths", async () => {
+  it("checks run in order: shape, type, key lengths, key characters, value lengths", async () => {
     const long = "k".repeat(257);
     const value = "v".repeat(1025);
     expect(await outcome(put("x", { a: 1, [long]: "x" }, "nope"))).toEqual([400, SET]);
@@ -261,8 +261,8 @@ describe("errors of a set", () => {
     expect((await get("x")).status).toBe(500);
   });
 
-  it("allows keys of 256 and values of 1,024 code points, also beyond the basic plane, and no more", async () => {
-    // U+10400 is a letter of two UTF-16 units; U+1D11E, a musical sign, is none.
+  it("keys have at most 256 and values at most 1,024 code points, also beyond the basic plane", async () => {
+    // U+10400 is a letter of two UTF-16 units; U+1D11E, a musical symbol, is not a letter.
     const wide = "\u{10400}";
     expect(
       (
@@ -279,7 +279,7 @@ describe("errors of a set", () => {
     expect(await outcome(put("edge", { k: "\u{1D11E}".repeat(1025) }))).toEqual([400, VALUE_LENGTH]);
   });
 
-  it("allows letters and digits of any script, _ . and - in keys, and nothing else", async () => {
+  it("keys consist of letters and digits of any script, _, . and -", async () => {
     const good = ["A.b-c_1", "ключ", "键", "٣", "é", "__proto__", "constructor", "toString", "-", ".", "0"];
     expect((await put("keys", Object.fromEntries(good.map((key) => [key, "x"])))).status).toBe(200);
     for (const key of [
@@ -301,7 +301,7 @@ describe("errors of a set", () => {
     }
   });
 
-  it("keeps hostile keys as ordinary ones and pollutes nothing", async () => {
+  it("keys like __proto__ are ordinary keys and pollute no prototype", async () => {
     const body =
       '{"resource_type":"worker","resource_id":"proto","tags":{"__proto__":"p","hasOwnProperty":"h"}}';
     const { body: set } = await server.api("PUT", PATH, body);
@@ -318,14 +318,14 @@ describe("errors of a set", () => {
     expect([refused.status, refused.body.errors[0].code]).toEqual([400, 1002]);
   });
 
-  it("lets the last of duplicate members count", async () => {
+  it("the last of duplicate members counts", async () => {
     const body =
       '{"resource_type":"queue","resource_type":"worker","resource_id":"dup","tags":{"a":"1","a":"2"}}';
     const { body: set } = await server.api("PUT", PATH, body);
     expect(set.result).toMatchObject({ type: "worker", tags: { a: "2" } });
   });
 
-  it("takes JSON whatever the content type says", async () => {
+  it("JSON is accepted with any content type", async () => {
     const response = await fetch(server.url + PATH, {
       method: "PUT",
       headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "text/plain" },
@@ -334,7 +334,7 @@ describe("errors of a set", () => {
     expect(response.status).toBe(200);
   });
 
-  it("answers a body over the limit with 413 and code 7010, and more tags than one resource may have with 1017", async () => {
+  it("a body over the limit is 413 with code 7010; more tags than the limit are 1017", async () => {
     const huge = await server.api("PUT", PATH, `{"tags":"${"x".repeat(1024 * 1024)}"}`);
     expect([huge.status, huge.body.errors[0].code]).toEqual([413, 7010]);
     const many = Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, ""]));
@@ -348,7 +348,7 @@ describe("errors of a set", () => {
 });
 
 describe("errors of a read", () => {
-  it("asks for both parameters (1003) and a known type (1006)", async () => {
+  it("a read needs both parameters (1003) and a known type (1006)", async () => {
     const required = failure(1003, "resource_type and resource_id are required");
     for (const query of [
       "",
@@ -363,7 +363,7 @@ describe("errors of a read", () => {
     expect(await outcome(get("x", "Worker"))).toEqual([400, TYPE]);
   });
 
-  it("knows the types that the configuration adds", async () => {
+  it("types from the configuration are known", async () => {
     const other = await startTestServer({
       file: { tags: { resourceTypes: ["robot", { name: "arm", scope: "zone" }] } },
     });
@@ -376,7 +376,7 @@ describe("errors of a read", () => {
 });
 
 describe("permissions", () => {
-  it("lets tags.read read and tags.edit write, each in its own account only", async () => {
+  it("tags.read reads and tags.edit writes, each in its own account", async () => {
     await put("p", { a: "1" });
     const reader = await server.token(["tags.read"]);
     const editor = await server.token(["tags.edit"]);
@@ -411,7 +411,7 @@ describe("permissions", () => {
     );
   });
 
-  it("never shows one account's tags in another", async () => {
+  it("one account's tags are not visible in another", async () => {
     await server.api("PUT", "/accounts/other/tags", {
       resource_type: "worker",
       resource_id: "secret",
@@ -427,7 +427,7 @@ describe("permissions", () => {
 describe("zones", () => {
   const zone = "/zones/023e105f4ecef8ad9ca31a8372d0c353/tags";
 
-  it("keep tags of their own, shown with the zone, and listed in the account", async () => {
+  it("a zone has its own tags, shown with the zone and listed in the account", async () => {
     const body = { resource_type: "dns_record", resource_id: "rec", tags: { zoned: "yes" } };
     const { body: set } = await server.api("PUT", zone, body);
     expect(set.result.zone_id).toBe("023e105f4ecef8ad9ca31a8372d0c353");
@@ -444,7 +444,7 @@ describe("zones", () => {
     expect((await server.api("GET", zone + read)).status).toBe(500);
   });
 
-  it("belong to the token's account, and for root to the account named in the query", async () => {
+  it("a zone belongs to the token's account; root names the account in the query", async () => {
     const token = await server.token(["tags.read", "tags.edit"], { account: "other" });
     const body = { resource_type: "zone", resource_id: "z", tags: { owner: "other" } };
     const read = "?resource_type=zone&resource_id=z";
@@ -458,7 +458,7 @@ describe("zones", () => {
     expect((await server.api("GET", zone + read, undefined, null)).status).toBe(401);
   });
 
-  it("take only the types that belong to zones", async () => {
+  it("only zone types are accepted below zones", async () => {
     expect(
       await outcome(server.api("PUT", zone, { resource_type: "worker", resource_id: "x", tags: {} })),
     ).toEqual([400, TYPE]);
@@ -470,14 +470,14 @@ describe("zones", () => {
 describe("etags", () => {
   const mismatch = failure(1016, "etag does not match");
 
-  it("depend on the content alone", async () => {
+  it("an etag depends on the content only", async () => {
     const one = (await put("e1", { a: "1", b: "2" })).body.result.etag;
     const two = (await put("e2", { b: "2", a: "1" })).body.result.etag;
     expect(one).toBe(two);
     expect((await put("e3", {})).body.result.etag).toBe("v1:RBNvo1WzZ4oRRq0W9-hkng");
   });
 
-  it("guard writes: a stale one is 412 with code 1016 and changes nothing", async () => {
+  it("a write with a stale etag is 412 with code 1016 and changes nothing", async () => {
     const { etag } = (await put("guard", { a: "old" })).body.result as { etag: string };
     for (const method of ["PUT", "PATCH", "DELETE"]) {
       expect(await outcome(conditional(method, "guard", "v1:AAAAAAAAAAAAAAAAAAAAAA"))).toEqual([
@@ -491,12 +491,12 @@ describe("etags", () => {
     expect((await conditional("PUT", "guard", etag)).status).toBe(412);
     expect((await conditional("DELETE", "guard", "*")).status).toBe(204);
     expect((await conditional("PUT", "guard", "*")).status).toBe(412);
-    // The etag of the empty set means: only if it has no tags.
+    // The etag of the empty set matches only a resource without tags.
     expect((await conditional("PUT", "guard", "v1:RBNvo1WzZ4oRRq0W9-hkng")).status).toBe(200);
     expect((await conditional("PUT", "guard", "v1:RBNvo1WzZ4oRRq0W9-hkng", { b: "" })).status).toBe(412);
   });
 
-  it("let exactly one of many concurrent writers through, and readers see whole sets only", async () => {
+  it("one of many concurrent writers succeeds, and readers see complete sets only", async () => {
     const { etag } = (await put("race", { a: "0", b: "0" })).body.result as { etag: string };
     const reads: Promise<{ body: { result: { tags: Record<string, string> } } }>[] = [];
     const writes = Array.from({ length: 20 }, (_, i) => {

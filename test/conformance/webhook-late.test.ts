@@ -1,4 +1,4 @@
-/** Section 7.1 of the contract: providers try again when a response is slow, so every sender is answered in time. */
+/** Section 7.1 of the contract: providers retry if a response is slow, so every sender is answered in time. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ let open = () => {};
 let isOpen = Promise.resolve();
 
 beforeAll(async () => {
-  // Handlers wait for a receiver that answers when the test lets it.
+  // Handlers wait for a receiver that the test controls.
   gate = createServer((_request, response) => void isOpen.then(() => response.end()));
   await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
   gateUrl = `http://127.0.0.1:${(gate.address() as AddressInfo).port}/`;
@@ -49,7 +49,7 @@ async function events(instance: string): Promise<string[]> {
   return ((await response.json()) as { result: { id: string }[] }).result.map(({ id }) => id);
 }
 
-it("six deliveries behind a slow handler are answered 202 while it still runs, and each is handled once", async () => {
+it("six deliveries behind a slow handler are answered 202 while it runs, and each is handled once", async () => {
   close();
   const ids = ["1", "2", "3", "4", "5", "6"];
   const answers = await Promise.all(
@@ -68,7 +68,7 @@ it("six deliveries behind a slow handler are answered 202 while it still runs, a
   expect(deliveries.result.map(({ status, reason }: Record<string, string>) => [status, reason])).toEqual(
     ids.map(() => ["accepted", "stored"]),
   );
-  // A sender that tries again all the same waits for the first copy, too, and is not run beside it.
+  // A retry waits for the first copy as well and does not run concurrently.
   expect((await sendGeneric(server.url, "obey/slow-one", { id: "1", type: "t" })).status).toBe(202);
   open();
   await expect.poll(() => lateOnes(), { timeout: 10_000 }).toEqual([]);
@@ -80,7 +80,7 @@ it("six deliveries behind a slow handler are answered 202 while it still runs, a
   );
 });
 
-it("others are not held up by it, and quick ones are answered as ever", async () => {
+it("a slow handler does not delay other entities, which are answered 200", async () => {
   close();
   const slow = sendGeneric(server.url, "obey/slow-two", { id: "1", type: "t", do: "send", url: gateUrl });
   expect((await sendGeneric(server.url, "obey/quick", { id: "1", type: "t" })).body).toEqual({
@@ -91,7 +91,7 @@ it("others are not held up by it, and quick ones are answered as ever", async ()
   await expect.poll(() => lateOnes(), { timeout: 10_000 }).toEqual([]);
 });
 
-it("the list of accepted deliveries is the account's own, and only those that were given up can be replayed or dropped", async () => {
+it("the list of accepted deliveries belongs to the account, and only failed ones can be replayed or discarded", async () => {
   close();
   await sendGeneric(server.url, "obey/slow-three", { id: "1", type: "t", do: "send", url: gateUrl });
   const [waiting] = await lateOnes();

@@ -1,4 +1,4 @@
-/** Section 4.2 of the contract: what a delivery is told when too much is at work. */
+/** Section 4.2 of the contract: deliveries during overload. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -25,8 +25,8 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describe("overload", () => {
-  it("answers 503 with Retry-After while too much is at work, and takes deliveries again afterwards", async () => {
-    // Their agents wait for a receiver that answers when the test lets it.
+  it("deliveries over the limit are answered 503 with Retry-After until others finish", async () => {
+    // The agents wait for a receiver that the test controls.
     let open = () => {};
     const isOpen = new Promise<void>((resolve) => (open = resolve));
     const gate = createServer((_request, response) => void isOpen.then(() => response.end()));
@@ -41,7 +41,7 @@ describe("overload", () => {
     const refused = await sendGeneric(server.url, "overload", { id: "o-1" });
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
     expect((await sendGeneric(server.url, "never-let-in", { id: "o-1" })).status).toBe(503);
-    // Refusing forged ones needs no room.
+    // Forged deliveries are refused without occupying a place.
     expect((await post(`${server.url}/webhooks/overload`, "{}", {})).status).toBe(401);
     open();
     expect((await Promise.all(stuck)).map(({ status }) => status)).toEqual(stuck.map(() => 200));

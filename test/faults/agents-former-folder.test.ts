@@ -1,6 +1,7 @@
 /**
- * A data folder of the version before instances belonged to accounts, as kill -9 left it: the control plane has the former tables, and what
- * instances did is in a journal that was never settled. Their files and the journal's records are the same in both versions.
+ * A data folder of the version before instances belonged to accounts, as kill -9 left it: the control plane has the
+ * earlier tables, and the instances' writes are in a journal that was not checkpointed. Instance files and journal
+ * records have the same format in both versions.
  */
 import { readdirSync, renameSync, rmSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -50,7 +51,7 @@ const api = async (method: string, path: string, body?: unknown) => {
 const deliver = (path: string, id: string) =>
   sendGeneric(server.url, path, { about: path }, { "x-event-id": id });
 
-/** Gives the control plane the tables that the former version had, with the rows it would have had. */
+/** Gives the control plane the tables and rows of the earlier version. */
 async function turnBack(data: string): Promise<void> {
   const current = new DatabaseSync(join(data, "signalbox.db"));
   const instances = current.prepare("SELECT * FROM agent_instance").all();
@@ -97,7 +98,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-it("its instances are found in the account default, with everything they stored and had to do", async () => {
+it("instances belong to the account default, with all their data and pending work", async () => {
   for (const entity of ENTITIES) {
     const path = `/accounts/default/agents/held-agent/instances/${entity}`;
     await expect.poll(async () => (await api("GET", path)).state).toEqual({ events: 1, worked: 1, rang: 1 });
@@ -105,7 +106,7 @@ it("its instances are found in the account default, with everything they stored 
   expect((await deliver("held/entity7", "first-of-entity7")).body).toEqual({ status: "duplicate" });
 });
 
-it("its entities keep their names", async () => {
+it("entities keep their names", async () => {
   expect((await deliver("x-y%2Fz", "of-the-second")).status).toBe(200);
   const eventsOf = async (name: string) =>
     (await api("POST", `/agents/webhook-agent/${name}/rpc/getEvents`, [])).map(

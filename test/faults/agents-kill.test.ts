@@ -1,6 +1,7 @@
 /**
- * `kill -9` at any moment: whatever an instance said is there afterwards, and nothing is half done. A hundred kills of the real process under
- * load, at random moments: between and within turns, during the start, during the audit after it.
+ * `kill -9` at any moment: everything an instance sent is durable, and no change is partial. A real process under
+ * load is killed a hundred times at random moments: between and within turns, during the start, during the audit
+ * after the start.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,11 +15,14 @@ import { StandbyServer } from "../support/standby-server.ts";
 import { ROOT_TOKEN } from "../support/test-server.ts";
 
 const KILLS = 100;
-/** Half of the kills come this early, when instances are opened and first written; the other half up to five times later. */
+/**
+ * Half of the kills come this early, when instances are opened and first written; the other half up to five times
+ * later.
+ */
 const EARLY_MS = 60;
 
 it(
-  "a hundred kills under load lose nothing that was told and leave nothing half done",
+  "a hundred kills under load lose no reported change and leave no change partial",
   { timeout: 600_000 },
   async () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
@@ -39,7 +43,7 @@ it(
         standby = new StandbyServer(options);
         kills += 1;
         if (random() < 0.1) {
-          // Killed while it starts: before, during or just after it opens its files.
+          // Killed during the start: before, during or just after it opens its files.
           current.startOnly();
           await sleep(random() * 300);
           await current.kill();
@@ -61,7 +65,7 @@ it(
       await Promise.all([current.kill(), standby.kill()]);
       await rm(dataDir, { recursive: true, force: true });
     }
-    // A run in which nobody was told anything proves nothing.
+    // Without any reported change the run proves nothing.
     expect(told).toBeGreaterThan(KILLS);
   },
 );

@@ -1,7 +1,7 @@
 /**
- * Work that was accepted (202) and schedules of many instances, left behind by a killed server, are done after the restart although nothing
- * touches the instances: more of them than one look at the catalog reads, many more than fit in memory, among some that cannot start and some
- * whose class is gone.
+ * A killed server leaves accepted work (202) and schedules of many instances. After the restart they are done without
+ * any request to the instances. There are more instances than one query of the catalog returns and many more than fit
+ * in memory; some cannot start, and some belong to a class that is gone.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ const ROOT_TOKEN = "root-token-of-the-fault-test";
 const MAX_IN_MEMORY = 30;
 const DONE = { events: 1, worked: 1, rang: 1 };
 
-/** Names by the source that reaches them; broken ones come first, as they are due first. */
+/** Names by the source that reaches them. Broken instances are due first, so they come first. */
 const ENTITIES: readonly { readonly source: string; readonly entity: string }[] = [
   ...Array.from({ length: 40 }, (_, i) => ({ source: "held", entity: `broken${i}` })),
   ...Array.from({ length: 120 }, (_, i) => ({ source: "departed", entity: `gone${i}` })),
@@ -107,16 +107,16 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("all of it is done, each once, though nobody asks", async () => {
+  it("all work is done once without any request", async () => {
     await eachOf(healthy, async (entity) => {
       await expect.poll(() => stateOf(entity), { timeout: 60_000 }).toEqual(DONE);
     });
   });
 
-  it("instances that cannot start are tried seldom, and keep their work", async () => {
+  it("instances that cannot start are retried rarely and keep their work", async () => {
     const tries = server.stderr().split("the instance could not start").length - 1;
     expect(tries).toBeGreaterThanOrEqual(40);
-    // The first pause is ten seconds, the second twenty: on the slowest machine not more than a few rounds fit in.
+    // The first pause is ten seconds, the second twenty: even on a slow machine only a few rounds fit in.
     expect(tries).toBeLessThanOrEqual(40 * 4);
     expect(server.stderr()).not.toContain("waking instances with due work failed");
     expect(await api("/accounts/default/agents/held-agent/instances/broken0")).toMatchObject({
@@ -126,13 +126,13 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
     });
   });
 
-  it("the ledger knows every delivery that was accepted", async () => {
+  it("the ledger has every accepted delivery", async () => {
     const sample = healthy.filter((_, i) => i % 50 === 0);
     for (const entity of sample) expect((await deliver(entity)).body).toEqual({ status: "duplicate" });
     for (const entity of sample) expect(await stateOf(entity)).toEqual(DONE);
   });
 
-  it("work of a class that is not loaded waits, and is done when the class is back", async () => {
+  it("work of a class that is not loaded waits until the class is loaded again", async () => {
     await server.end("SIGKILL");
     await start([HELD, DEPARTED], MAX_IN_MEMORY);
     await eachOf(departed, async (entity) => {

@@ -44,7 +44,7 @@ async function makeCall(): Promise<string> {
   return response.headers.get("gw-aig-log-id") ?? "";
 }
 
-/** Some calls at a time; resolves with the log ids when every response was read to its end. */
+/** Several calls at a time; resolves with the log ids when every response has been read. */
 async function makeCalls(count: number): Promise<string[]> {
   const ids: string[] = [];
   while (ids.length < count) ids.push(...(await Promise.all(Array.from({ length: 20 }, makeCall))));
@@ -69,7 +69,7 @@ async function countedCalls(): Promise<number> {
   return all?.calls ?? 0;
 }
 
-it("loses no stored call when the server is told to stop right after the last response", async () => {
+it("no stored call is lost if the server is stopped directly after the last response", async () => {
   const ids = await makeCalls(200);
   expect(await server.end("SIGTERM")).toBe(0);
   server = await start();
@@ -77,9 +77,9 @@ it("loses no stored call when the server is told to stop right after the last re
   expect(await countedCalls()).toBe(ids.length);
 });
 
-it("keeps what was written when the process is killed, and of the rest whole rows or nothing", async () => {
+it("a killed process keeps the written rows; later rows are complete or absent", async () => {
   const early = await makeCalls(100);
-  // Look at the files without asking the server: it must write by itself, within its flush interval.
+  // The files are read directly: the server must write by itself within its flush interval.
   const reader = new CallReader(join(dataDir, "logs"));
   while (reader.list(GATEWAY, NEWEST).total < early.length) {
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,6 +1,6 @@
 /**
- * The disk is full for the journal alone, which has a file system of its own: deliveries are run, and cannot be made durable. That is what happens
- * for a moment when a disk fills up in the middle of a delivery.
+ * Only the journal's disk is full, because the journal has a file system of its own: deliveries run and cannot be
+ * made durable. The same happens for a moment when a disk fills up during a delivery.
  */
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 
 const STORAGE_UNAVAILABLE = 7013;
 
-it("answers senders in time whose deliveries wait for room, and keeps each of them once when there is room", async () => {
+it("senders whose deliveries wait for space are answered in time, and each delivery is kept once when there is space", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-journal-"));
   const disk = await openSmallDisk(2);
   await mkdir(join(folder, "data/agents"), { recursive: true, mode: 0o700 });
@@ -49,20 +49,20 @@ it("answers senders in time whose deliveries wait for room, and keeps each of th
 
   expect(await deliver()).toBe(200);
   await disk.fill();
-  // Until the journal has used up the files that it had.
+  // Until the journal has used up its preallocated files.
   await expect.poll(deliver, { interval: 1 }).not.toBe(200);
   await expect
     .poll(async () => (await ask("GET", "/readyz")).text)
     .toContain("agents: the disk is full, and the journal waits for room");
   const later = await Promise.all([deliver(), deliver()]);
   for (const status of later) expect(status).toBeOneOf([202, 503]);
-  // What is not durable is not shown.
+  // Writes that are not durable are not shown.
   const shown = await ask("GET", "/accounts/default/agents/webhook-agent/instances/steady");
   expect([shown.status, shown.text]).toEqual([503, expect.stringContaining(String(STORAGE_UNAVAILABLE))]);
 
   await disk.makeRoom();
   await expect.poll(async () => (await ask("GET", "/readyz")).status).toBe(200);
-  // Those that were told to come back do, as providers would; those that had been run are duplicates.
+  // Senders that were asked to retry do so; deliveries that have run are duplicates.
   for (const id of ids)
     expect((await sendGeneric(server.url, "steady", { id, type: "t", pad: "x".repeat(2000) })).status).toBe(
       200,

@@ -1,4 +1,4 @@
-/** A gateway is deleted and the process dies before everything of it is gone. */
+/** The process is killed during the deletion of a gateway. */
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { startServerProcess } from "../support/server-process.ts";
 const ROOT = "root-token-of-the-deletion-test";
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
 
-it("has nothing of a gateway left after `kill -9` in the middle of its deletion", async () => {
+it("nothing of a gateway is left after `kill -9` during its deletion", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-deletion-"));
   const env = { SIGNALBOX_ROOT_TOKEN: ROOT };
   const api = async (url: string, method: string, path: string, body?: unknown) => {
@@ -35,7 +35,7 @@ it("has nothing of a gateway left after `kill -9` in the middle of its deletion"
   });
   expect((await api(first.url, "GET", `${GATEWAYS}/g/logs`)).body.result).toHaveLength(1);
 
-  // The day file is held, so the deletion stands still between its steps.
+  // The day file is locked, so the deletion stops between its steps.
   const [file = ""] = (await readdir(join(dataDir, "logs"))).filter((name) => name.endsWith(".db"));
   const holder = new DatabaseSync(join(dataDir, "logs", file));
   holder.exec("BEGIN IMMEDIATE");

@@ -1,4 +1,4 @@
-/** Another program holds a write lock on the database for longer than anybody waits. */
+/** Another program holds a write lock on the database for longer than the server waits. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
@@ -44,7 +44,7 @@ const putTag = (id: string) =>
   api("PUT", "/accounts/default/tags", { resource_type: "worker", resource_id: id, tags: { a: "1" } });
 const createToken = () => api("POST", "/accounts/default/tokens", { name: "x", permissions: ["tags.read"] });
 
-it("keeps answering, lets writers wait and turns them away in words, and goes on when the lock is gone", async () => {
+it("reads are answered, writers wait and are then refused with an explanation, and writes work when the lock is released", async () => {
   expect((await putTag("before")).status).toBe(200);
   intruder.exec("BEGIN IMMEDIATE");
   let settled = 0;
@@ -52,7 +52,7 @@ it("keeps answering, lets writers wait and turns them away in words, and goes on
     write.finally(() => (settled += 1)),
   );
 
-  // Answered while every one of the writers waits: with the lock waited for inside SQLite, none would be.
+  // Answered while all writers wait: a busy wait inside SQLite would block these requests.
   for (let i = 0; i < 20; i++) expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
   const call = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {
     method: "POST",
@@ -80,7 +80,7 @@ it("keeps answering, lets writers wait and turns them away in words, and goes on
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-it("lets a writer through that waited for a lock of a moment", async () => {
+it("a writer succeeds after a short lock", async () => {
   intruder.exec("BEGIN IMMEDIATE");
   const write = putTag("patient");
   for (let i = 0; i < 5; i++) expect((await fetch(`${server.url}/healthz`)).status).toBe(200);

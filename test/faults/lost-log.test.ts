@@ -1,4 +1,4 @@
-/** The log goes to a file on a full disk: lines are lost, and nothing else. */
+/** The log goes to a file on a full disk: log lines are lost, and nothing else. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
@@ -6,7 +6,7 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 import { openSmallDisk } from "../support/small-disk.ts";
 import { ROOT_TOKEN } from "../support/test-server.ts";
 
-/** Runs a command with its standard error in the file. */
+/** Runs a command with its standard error redirected to the file. */
 const logTo = (file: string) => ["sh", "-c", 'exec "$@" 2>>"$0"', file];
 
 async function start(through: readonly string[]): Promise<ServerProcess> {
@@ -23,7 +23,7 @@ async function start(through: readonly string[]): Promise<ServerProcess> {
   return server;
 }
 
-/** Everything that is refused with a cause, or started, is worth a line. */
+/** Failed requests and starts are logged. */
 async function use({ url }: ServerProcess): Promise<void> {
   const call = (path: string, init: RequestInit = {}) =>
     fetch(url + path, {
@@ -38,13 +38,13 @@ async function use({ url }: ServerProcess): Promise<void> {
   }
 }
 
-it("serves, and ends in order, when not one line can be written", async () => {
+it("the server serves and stops cleanly if no log line can be written", async () => {
   const server = await start(logTo("/dev/full"));
   await use(server);
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-it("serves while the disk of its log is full, and writes lines again when there is room", async () => {
+it("the server serves while the log's disk is full and writes lines again when there is space", async () => {
   const disk = await openSmallDisk(1);
   onTestFinished(() => disk.drop());
   const server = await start([...disk.through, ...logTo(`${disk.folder}/log`)]);

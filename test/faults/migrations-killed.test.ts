@@ -1,4 +1,4 @@
-/** A process is killed in the middle of bringing a database of an earlier version up to date, after each of the statements in turn. */
+/** A process is killed during the migration of an earlier database, after each statement in turn. */
 import { execFile } from "node:child_process";
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,14 +13,14 @@ import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-sch
 import { openTestPostgres } from "../support/test-postgres.ts";
 
 const SCRIPT = join(import.meta.dirname, "../support/migrate-and-die.ts");
-/** As many processes at once; each only starts and dies. */
+/** Number of concurrent processes; each only starts and is killed. */
 const AT_ONCE = 3;
 
 const rethrow = (error: Error): never => {
   throw error;
 };
 
-/** The signal that ended it, or null when it got to the end. */
+/** The signal that ended the process, or null if it finished. */
 function migrateAndDie(place: string, statements: number): Promise<NodeJS.Signals | null> {
   return new Promise((resolve, reject) => {
     execFile(process.execPath, [SCRIPT, place, String(statements)], (error, _stdout, stderr) => {
@@ -41,7 +41,7 @@ async function fillFormer(database: Database): Promise<void> {
     await database.run(rawSql(text));
 }
 
-/** What must be there afterwards, whatever happened before. */
+/** What must be there afterwards in all cases. */
 async function read(database: Database): Promise<unknown> {
   return {
     migrations: await database.all(rawSql("SELECT id, name, checksum FROM schema_migrations ORDER BY id")),
@@ -55,7 +55,7 @@ async function read(database: Database): Promise<unknown> {
 const readSchema = (database: Database) =>
   database.all(rawSql("SELECT type, name, sql FROM sqlite_master ORDER BY type, name"));
 
-it("starts from the beginning on SQLite, after whichever statement it was killed", async () => {
+it("SQLite migrations start again after a kill at any statement", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-migrations-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const former = join(folder, "former.db");
@@ -93,13 +93,13 @@ it("starts from the beginning on SQLite, after whichever statement it was killed
   expect(kills).toBeGreaterThan(15);
 });
 
-it("starts from the beginning on PostgreSQL, too", async () => {
+it("PostgreSQL migrations start again after a kill at any statement", async () => {
   const postgres = await openTestPostgres();
   onTestFinished(() => postgres.drop());
   const before = await PostgresDatabase.open(postgres.url, rethrow);
   await fillFormer(before);
   await before.close();
-  // The server ends the session of a process that was killed in its own time; until then the next one is refused.
+  // PostgreSQL ends the session of a killed process after a while; until then the next process is refused.
   for (const statements of [2, 6, 12])
     await expect.poll(() => migrateAndDie(postgres.url, statements).catch(() => "refused")).toBe("SIGKILL");
   let after: PostgresDatabase | null = null;

@@ -1,6 +1,6 @@
 /**
- * Ten kills in a row on one data folder, at random moments, while everything is used at once. After each start the server is left alone for a while;
- * then everything that was promised is there, and nothing that was taken back.
+ * Ten kills on one data folder at random moments while all areas are in use. After each start the server runs idle
+ * for a while; then everything that was acknowledged is there, and nothing that was rolled back.
  */
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
@@ -22,14 +22,14 @@ import { startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN } from "../support/test-server.ts";
 
 const KILLS = 10;
-/** How long the server is left alone after each start, and after the last one. */
+/** Idle time after each start, and after the last one. */
 const ALONE_MS = 500;
 const LAST_ALONE_MS = 3000;
 const INSTANCES_PATH = "/accounts/default/agents/mixed-agent/instances";
 const MODULE = join(import.meta.dirname, "../fixtures/mixed-agent.ts");
 
 it(
-  "keeps every promise over ten kills at random moments in the middle of everything",
+  "everything acknowledged survives ten kills at random moments under mixed load",
   { timeout: 240_000 },
   async () => {
     const seed = Number(process.env["FAULT_SEED"] ?? Math.floor(Math.random() * 2 ** 32));
@@ -40,7 +40,7 @@ it(
     const webhooks = { answerWithinMs: 300, sources: { mixed: { scheme: "generic", agent: "mixed-agent" } } };
     await writeFile(
       config,
-      // Small files, so that the journal goes from one to the next and is settled all the time.
+      // Small journal files, so that the journal changes files and is checkpointed all the time.
       JSON.stringify({
         agents: { modules: [MODULE], journalFileBytes: 64 * 1024, idleTimeoutMs: 300 },
         webhooks,
@@ -70,7 +70,7 @@ it(
       await expectInstances({ url: server.url, token: ROOT_TOKEN }, model, `seed ${seed}`);
       expect(await server.end("SIGTERM")).toBe(0);
       await expectWholeFiles(dataDir);
-      // A run in which little was promised proves little.
+      // With few acknowledged writes the run proves little.
       expect(model.promises).toBeGreaterThan(KILLS * 20);
       expect(model.stored).toBeGreaterThan(0);
     } finally {
@@ -103,7 +103,7 @@ interface Detail {
   readonly dead_letter_count: number;
 }
 
-/** By management alone, which wakes nobody: what is due is done without being asked for. */
+/** Management reads only, which load no instance: due work is done without a request. */
 async function expectInstances(target: Target, model: MixedModel, when: string): Promise<void> {
   const late = async () =>
     resultOf<unknown[]>(await send(target, "GET", "/accounts/default/webhooks/late-deliveries"));

@@ -1,4 +1,4 @@
-/** PostgreSQL is not there when the server starts, or stops answering while it runs. */
+/** PostgreSQL is down when the server starts, or stops responding while the server runs. */
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -49,7 +49,7 @@ const sendCall = () =>
     { authorization: "Bearer key-of-a-provider" },
   );
 
-it("waits at its start for a server that is not there yet, and says so in one line", async () => {
+it("the start waits for PostgreSQL and logs one line about it", async () => {
   await postgres.stop("fast");
   const child = spawnCli(["serve", "--json", "--port", "0", ...args()], {
     env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
@@ -68,7 +68,7 @@ it("waits at its start for a server that is not there yet, and says so in one li
   expect(await exit).toEqual([0, null]);
 });
 
-it("refuses what needs a server that hangs, answers calls meanwhile, and goes on when it does", async () => {
+it("requests that need a hanging PostgreSQL are refused, calls are answered, and everything works when it responds again", async () => {
   server = await start();
   expect((await createToken()).status).toBe(200);
   await postgres.freeze();
@@ -92,7 +92,7 @@ it("refuses what needs a server that hangs, answers calls meanwhile, and goes on
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-it("ends with 1 when a write took place whose outcome it had called unknown, and has the write when it is back", async () => {
+it("the server exits with 1 if a write that it reported as unknown took place, and has the write after the restart", async () => {
   server = await start();
   const hand = new Client({ connectionString: postgres.url });
   await hand.connect();

@@ -1,4 +1,4 @@
-/** PostgreSQL is stopped and killed again and again under a server that everybody uses. */
+/** PostgreSQL is stopped and killed repeatedly under a server in use. */
 import { createHmac } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { openTestPostgres, type TestPostgres } from "../support/test-postgres.ts
 import { ROOT_TOKEN } from "../support/test-server.ts";
 
 const RESTARTS = 20;
-/** Acknowledged writes between two of them. */
+/** Acknowledged writes between two restarts. */
 const WRITES_BETWEEN = 40;
 const WEBHOOK_SECRET = "secret-of-the-restart-test";
 
@@ -56,7 +56,7 @@ function sendWebhook(entity: string, id: string): Promise<Answer> {
   });
 }
 
-/** With the key of a provider: ours is not for providers. */
+/** With a provider's key: the gateway refuses Signalbox tokens as provider keys. */
 const sendCall = () =>
   send(
     "POST",
@@ -65,11 +65,11 @@ const sendCall = () =>
     { authorization: "Bearer key-of-a-provider" },
   );
 
-it("loses nothing it acknowledged, never ends, and serves everything at the end", async () => {
+it("no acknowledged write is lost, the server keeps running, and everything works at the end", async () => {
   let isDone = false;
   let acknowledged = 0;
   const unexpected: Answer[] = [];
-  /** Refused writes may have taken place or not; only what was acknowledged is held against the server. */
+  /** A refused write may have taken place; only acknowledged writes are checked. */
   const isAcknowledged = (answer: Answer) => {
     if (answer.status === 200) acknowledged += 1;
     else if (answer.status !== 503) unexpected.push(answer);
@@ -99,7 +99,7 @@ it("loses nothing it acknowledged, never ends, and serves everything at the end"
   };
   const webhookClient = async (number: number) => {
     for (let i = 0; !isDone; i++) {
-      // A new entity now and then: its instance must be listed in the database first.
+      // Sometimes a new entity, whose instance must first be listed in the database.
       const entity = `e${number}x${Math.floor(i / 20)}`;
       const id = `${entity}i${i}`;
       if (isAcknowledged(await sendWebhook(entity, id)))
@@ -129,7 +129,7 @@ it("loses nothing it acknowledged, never ends, and serves everything at the end"
       await expect.poll(() => acknowledged, { interval: 5 }).toBeGreaterThan(enough);
       await postgres.stop(i % 2 === 0 ? "kill" : "fast");
       const callsBefore = calls;
-      // With the database away, calls go on from memory, and readiness says what is wrong.
+      // Without the database, calls are served from memory, and readiness names the cause.
       await expect.poll(() => calls, { interval: 5 }).toBeGreaterThan(callsBefore + 2);
       if (i < 2) {
         const ready = await send("GET", "/readyz");
@@ -165,7 +165,7 @@ it("loses nothing it acknowledged, never ends, and serves everything at the end"
     const answer = await send("POST", `/agents/webhook-agent/${entity}/rpc/getEvents`, [100]);
     const stored = new Set(resultOf<{ id: string }[]>(answer).map(({ id }) => id));
     expect(ids.filter((id) => !stored.has(id))).toEqual([]);
-    // It was listed before it was acknowledged.
+    // The instance was listed before the delivery was acknowledged.
     expect((await send("GET", `/accounts/default/agents/webhook-agent/instances/${entity}`)).status).toBe(
       200,
     );

@@ -1,4 +1,6 @@
-/** The server is killed while clients write tags: what it acknowledged is there, whole, and the index agrees with it. */
+/**
+ * The server is killed while clients write tags: acknowledged writes are there, complete, and the index matches them.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +24,7 @@ function call(url: string, path: string, init: RequestInit = {}): Promise<Respon
   });
 }
 
-it("loses no acknowledged write and mixes no two", async () => {
+it("no acknowledged write is lost, and no two writes are mixed", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-test-"));
   const start = () =>
     startServerProcess(["--data-dir", dataDir], { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN } });
@@ -34,7 +36,7 @@ it("loses no acknowledged write and mixes no two", async () => {
   let killed: Promise<unknown> | undefined;
   const client = async (number: number) => {
     for (let version = 1; killed === undefined; version++) {
-      // Each client has resources of its own, so that a resource's versions grow.
+      // Each client has its own resources, so that the versions of a resource increase.
       const id = `r${number}-${version % RESOURCES_PER_CLIENT}`;
       const v = String(version);
       attempted.set(id, version);

@@ -1,4 +1,4 @@
-/** Errors that no turn can catch, in the code of an agent and in our own, in a real server process. */
+/** Uncaught errors in agent code and in the server's own code, in a real server process. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
@@ -45,7 +45,7 @@ async function uncaught(): Promise<Record<string, number>> {
   return Object.fromEntries([...found].map(([, kind = "", count]) => [kind, Number(count)]));
 }
 
-it("goes on serving everybody after an agent's errors of every kind, and counts them", async () => {
+it("the server continues after uncaught errors of every kind in an agent and counts them", async () => {
   server = await start();
   for (const method of [
     "throwInTimer",
@@ -72,7 +72,7 @@ it("goes on serving everybody after an agent's errors of every kind, and counts 
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-it("writes few lines about a flood", async () => {
+it("a flood of errors writes few log lines", async () => {
   server = await start();
   await rpc("throwInTimer", [2000]);
   await expect.poll(uncaught).toEqual({ exception: 2000, rejection: 0 });
@@ -80,8 +80,8 @@ it("writes few lines about a flood", async () => {
   expect(await rpc("ping")).toBe("pong");
 });
 
-it("stops in order, and not with success, when its own code was interrupted", async () => {
-  // Loaded into the process from outside, into the folder of our own code as far as a stack can tell.
+it("an uncaught error in the server's own code stops the server cleanly with a failure code", async () => {
+  // Loaded into the process from outside; its stack trace points into the server's own folder.
   const intruder = join(dataDir, "intruder.mjs");
   const source = join(import.meta.dirname, "../../packages/signalbox/src/agents/turns/mailbox.ts");
   await writeFile(
@@ -97,7 +97,7 @@ it("stops in order, and not with success, when its own code was interrupted", as
   expect(server.stderr()).toContain("stopping");
 });
 
-it("goes on when nobody reads its log any more", async () => {
+it("the server continues if the reader of its log is gone", async () => {
   server = await start();
   server.child.stderr.destroy();
   await rpc("throwInTimer", [20]);

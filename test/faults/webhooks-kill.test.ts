@@ -1,6 +1,7 @@
 /**
- * Deliveries at full speed over 200 entities while the process is killed with SIGKILL twenty times. Senders behave as providers do: what was
- * not acknowledged is sent again under the same id. At the end every acknowledged delivery must be there exactly once.
+ * Deliveries at full speed over 200 entities while the process is killed twenty times. Senders behave like providers
+ * and repeat unacknowledged deliveries under the same id. At the end every acknowledged delivery must be there
+ * exactly once.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Agent as HttpAgent, request } from "node:http";
@@ -13,7 +14,7 @@ import { hexSignature, SECRET } from "../support/webhook-sender.ts";
 const ENTITIES = 200;
 const SENDERS = 32;
 const KILLS = 20;
-/** Time under load before each kill: never the same, so that kills meet every phase of a write. */
+/** Time under load before each kill; it varies, so that kills hit every phase of a write. */
 const loadMs = (kill: number) => 100 + ((kill * 97) % 400);
 const ROOT_TOKEN = "root-token-of-the-fault-test";
 const MODULE = join(import.meta.dirname, "../fixtures/webhook-agents.ts");
@@ -55,12 +56,12 @@ it(
         sent.add(id);
         while (!isOver) {
           const status = await deliver(agent, server.url, entity, id);
-          // 202: the machine is slow, and the delivery is stored; that is a promise, too.
+          // 202: the machine is slow and the delivery is stored, which is an acknowledgement as well.
           if (status === 200 || status === 202) {
             acknowledged.set(id, entity);
             break;
           }
-          // Not answered (killed, restarting) or asked to come back: the same delivery again, as a provider would.
+          // No response (killed, restarting) or 503: the same delivery is sent again, as providers do.
           if (status !== null && status !== 503) throw new Error(`unexpected answer ${status}`);
           if (status === null) await new Promise((resolve) => setTimeout(resolve, 20));
         }
@@ -101,7 +102,7 @@ it(
   },
 );
 
-/** The status, or null when the connection broke. */
+/** The status, or null if the connection broke. */
 function deliver(agent: HttpAgent, url: string, entity: string, id: string): Promise<number | null> {
   const body = JSON.stringify({ id, type: "load", padding: "x".repeat(500) });
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** A process that is killed after it has answered 202: the delivery is handled by the next one, once. */
+/** A process is killed after it answered 202: the next process handles the delivery once. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -11,7 +11,7 @@ import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 const ROOT_TOKEN = "root-token-of-the-fault-test";
 const MODULE = join(import.meta.dirname, "../fixtures/webhook-agents.ts");
 
-it("kill -9 after a 202 loses no delivery and keeps none twice", { timeout: 60_000 }, async () => {
+it("kill -9 after a 202 loses no delivery and stores none twice", { timeout: 60_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-late-kill-"));
   let open = () => {};
   const isOpen = new Promise<void>((resolve) => (open = resolve));
@@ -40,14 +40,14 @@ it("kill -9 after a 202 loses no delivery and keeps none twice", { timeout: 60_0
     return ((await response.json()) as { result: unknown }).result;
   };
   try {
-    // Of each entity the first is in its handler when the process dies, and the second waits for it.
+    // The first delivery of each entity is in its handler when the process is killed; the second one waits.
     const sent = ["a", "b", "c"].flatMap((entity) => ["1", "2"].map((id) => ({ entity, id })));
     const send = ({ entity, id }: { entity: string; id: string }) =>
       sendGeneric(server.url, `obey/late-${entity}`, { id, type: "t", do: "send", url });
     expect((await Promise.all(sent.map(send))).map(({ status }) => status)).toEqual(sent.map(() => 202));
     await server.end("SIGKILL");
     server = await start();
-    // Nothing but reads from here on.
+    // Only reads from here on.
     open();
     await expect
       .poll(() => call("GET", "/accounts/default/webhooks/late-deliveries"), { timeout: 20_000 })

@@ -1,6 +1,6 @@
 /**
- * The power goes while entities send for the first time, each of which makes an instance: its file, its tables and its event are all new, and
- * files of the journal begin and end all the time. What was acknowledged must be there, once.
+ * A power cut while entities send for the first time. Each first event creates an instance: its file, its tables and
+ * its event are all new, and journal files begin and end all the time. Acknowledged events must be there once.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,7 +37,7 @@ it(
     const random = createRandom(seed);
     const folder = mkdtempSync(join(tmpdir(), "signalbox-first-touch-"));
     const config = join(folder, "signalbox.config.json");
-    // Files of the journal as small as they may be, and instances that leave memory between two requests.
+    // The smallest allowed journal files, and instances that leave memory between two requests.
     writeFileSync(config, JSON.stringify({ agents: { journalFileBytes: 64 * 1024, idleTimeoutMs: 50 } }));
     const server = new CuttableServer({
       args: ["--config", config],
@@ -64,7 +64,7 @@ it(
               const { status } = await sendGeneric(url, entity, { id: "first", text: "x".repeat(2000) });
               if (status === 200) acknowledged.push(entity);
             } catch {
-              // Not answered: it may be there or not.
+              // No response: the event may be there or not.
             }
           }
         };
@@ -80,7 +80,7 @@ it(
       await server.remove();
       rmSync(folder, { recursive: true, force: true });
     }
-    // A run in which nobody was told anything proves nothing.
+    // Without any acknowledged event the run proves nothing.
     expect(acknowledged.length).toBeGreaterThan(CUTS);
   },
 );

@@ -1,4 +1,4 @@
-/** What strangers send is printed by commands: none of it reaches the terminal as more than text. */
+/** Commands print text of strangers: none of it can control the terminal. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runCli } from "../../packages/signalbox/src/cli/main.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -23,7 +23,7 @@ async function run(...args: string[]): Promise<{ out: string; err: string; code:
   return { out, err, code };
 }
 
-it("tables, single entries and stored bodies are shown without control characters and on their own lines", async () => {
+it("tables, single entries and stored bodies are printed without control characters, one line each", async () => {
   const response = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -44,12 +44,12 @@ it("tables, single entries and stored bodies are shown without control character
   expect((await run("logs", "list")).out).toContain("PWNED");
 });
 
-it("--json stays exact", async () => {
+it("--json prints the exact values", async () => {
   const [call] = JSON.parse((await run("logs", "list", "--json")).out) as { model: string }[];
   expect(call?.model).toBe(EVIL);
 });
 
-it("names of tokens, and a server's messages, are cleaned too", async () => {
+it("names of tokens and messages of a server are sanitized, too", async () => {
   await server.api("POST", "/accounts/default/tokens", { name: EVIL, permissions: ["tags.read"] });
   const { out } = await run("token", "list");
   expect(out).toContain("PWNED");

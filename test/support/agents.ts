@@ -1,4 +1,4 @@
-/** What the agents' tests share: the fixture module, raw sockets that collect frames, events as webhooks deliver them. */
+/** Shared by the agents' tests: the fixture module, WebSockets that collect frames, webhook events. */
 import { once } from "node:events";
 import { join } from "node:path";
 import { WebSocket } from "ws";
@@ -10,7 +10,7 @@ export const TEST_AGENTS = join(import.meta.dirname, "../fixtures/test-agents.ts
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look into frames freely
 type Frame = any;
 
-/** A raw WebSocket that keeps what it received. */
+/** A WebSocket that keeps the received frames. */
 export class RawClient {
   readonly socket: WebSocket;
   readonly received: Frame[] = [];
@@ -44,7 +44,7 @@ export class RawClient {
     this.socket.send(typeof value === "string" ? value : JSON.stringify(value));
   }
 
-  /** The first frame received so far or later that fits; removed from `received`. */
+  /** The first matching frame, received already or later; removed from `received`. */
   async next(fits: (frame: Frame) => boolean = () => true): Promise<Frame> {
     for (;;) {
       const index = this.received.findIndex((frame) => fits(frame));
@@ -54,7 +54,7 @@ export class RawClient {
     }
   }
 
-  /** Takes the identity and state frames of a new connection. */
+  /** Consumes the identity and state frames of a new connection. */
   async greeted(): Promise<void> {
     await this.next((frame) => frame.type === "cf_agent_identity");
     await this.next((frame) => frame.type === "cf_agent_state");

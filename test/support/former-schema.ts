@@ -1,4 +1,4 @@
-/** A control-plane database as an earlier version left it: only the migrations that version had are applied. */
+/** A control-plane database of an earlier version, with only the migrations of that version. */
 import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Clients of every part of a server that is killed again and again, and what they were told. */
+/** Clients of every area of a server that is killed repeatedly, and the responses they received. */
 import { createHmac } from "node:crypto";
 import { pick, type Random } from "./ledger/random.ts";
 
@@ -7,7 +7,7 @@ export const INSTANCES = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const TAGGED = ["r0", "r1", "r2", "r3"];
 
 export interface Answer {
-  /** Null when the connection broke: nobody knows what became of the request. */
+  /** Null if the connection broke: the result of the request is unknown. */
   readonly status: number | null;
   readonly text: string;
 }
@@ -38,12 +38,12 @@ export async function send(
 
 export const resultOf = <T>({ text }: Answer) => (JSON.parse(text) as { result: T }).result;
 
-/** What became of something that was asked for: it was promised, or nobody knows. */
+/** The result of a request: acknowledged, or unknown. */
 type Fate = "alive" | "leaving" | "gone";
 
-/** Everything clients were promised; what was asked for without an answer may be there or not. */
+/** Everything that was acknowledged to clients; requests without a response may have taken effect or not. */
 export class MixedModel {
-  /** By resource: the version promised last. One client at a time writes to a resource. */
+  /** By resource: the version acknowledged last. One client at a time writes to a resource. */
   readonly tags = new Map<string, number>();
   readonly tokens = new Map<string, { readonly secret: string; fate: Fate }>();
   readonly gateways = new Map<string, Fate>();
@@ -67,7 +67,7 @@ export class MixedModel {
   }
 }
 
-/** Runs until the server does not answer any more. */
+/** Runs until the server does not answer. */
 export async function loadEverything(target: Target, model: MixedModel, random: Random): Promise<void> {
   let isOver = false;
   const ask = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {

@@ -1,10 +1,10 @@
-/** The command line as a real child process, for tests about starting, stopping and dying. */
+/** The command line as a real child process, for tests about starting, stopping and kills. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
-/** Those a failed test has left behind end with the process that runs the tests. */
+/** Processes left by a failed test are killed when the test process exits. */
 const running = new Set<ChildProcessByStdio<null, Readable, Readable>>();
 process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
@@ -25,7 +25,7 @@ export interface ServerProcess {
 export interface CliOptions {
   readonly env?: Record<string, string>;
   readonly cwd?: string;
-  /** Command that runs the server in its place, e.g. in another namespace. */
+  /** A command that runs the server, for example in another namespace. */
   readonly through?: readonly string[];
 }
 
@@ -76,7 +76,7 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** Runs a command to its end. */
+/** Runs a command until it exits. */
 export async function runCliProcess(
   args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string } = {},

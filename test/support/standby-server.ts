@@ -1,6 +1,6 @@
 /**
- * Server processes for tests that kill many of them. Most of a start is loading code; so the next process loads it while the present one runs,
- * and waits for the word to go on. From there it is the command line as anybody starts it.
+ * Server processes for tests that kill many of them. Most of a start is loading code, so the next process loads it
+ * while the current one runs and then waits for "go". From there it is the normal command line.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,9 +9,9 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 
 const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
-/** Halves the time of a start, and a fault test has a hundred of them. */
+/** Halves the time of a start; a fault test makes a hundred starts. */
 const COMPILE_CACHE = join(tmpdir(), "signalbox-test-compile-cache");
-/** `signalbox serve` replaces its process once to set this, and the new one would wait for another word. */
+/** `signalbox serve` replaces its process once to set this variable; the new process would wait for another "go". */
 const SETTLED = { MALLOC_ARENA_MAX: "2" };
 const WAIT_FOR_THE_WORD = new URL("standby-preload.ts", import.meta.url).href;
 
@@ -45,7 +45,7 @@ export class StandbyServer {
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => (this.#errors += text));
   }
 
-  /** Gives the word; resolves when the server listens. */
+  /** Sends "go"; resolves when the server listens. */
   async start(): Promise<KillableServer> {
     const line = this.#firstLine();
     this.#child.send("go");
@@ -53,7 +53,7 @@ export class StandbyServer {
     return { url, kill: () => this.kill() };
   }
 
-  /** Gives the word and does not wait. */
+  /** Sends "go" and does not wait. */
   startOnly(): void {
     this.#child.send("go");
   }

@@ -1,4 +1,4 @@
-/** A real service in this process, on a free port and a folder of its own. */
+/** A real service in this process, on a free port and in its own folder. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,11 +15,11 @@ export interface TestServer {
   readonly url: string;
   readonly dataDir: string;
   readonly service: Service;
-  /** Log lines, parsed. */
+  /** Parsed log lines. */
   readonly logs: Record<string, unknown>[];
-  /** Calls the management interface with the root token, or with another one. */
+  /** Calls the management API with the root token or another token. */
   api(method: string, path: string, body?: unknown, token?: string | null): Promise<ApiAnswer>;
-  /** A new token of the account with these permissions. */
+  /** Creates a token of the account with these permissions. */
   token(
     permissions: readonly string[],
     options?: { account?: string; gateway_id?: string; expires_at?: string },
@@ -38,15 +38,15 @@ export interface TestServerOptions {
   readonly file?: ConfigFileInput;
   readonly environment?: Record<string, string>;
   readonly clock?: Clock;
-  /** A clock that is never set. Default: `clock`, where there is one. */
+  /** A monotonic clock. Default: `clock`, if given. */
   readonly steadyClock?: Clock;
-  /** Reuses a folder, e.g. after a restart; the caller removes it. */
+  /** Reuses a folder, for example after a restart; the caller removes it. */
   readonly dataDir?: string;
-  /** Default: a free one. A restart that clients should find again needs the same. */
+  /** Default: a free port. Clients that reconnect after a restart need the same port. */
   readonly port?: number;
   /** Default: loopback. */
   readonly host?: string;
-  /** An address of its own for the administration; `api` then uses that. */
+  /** A separate administration address; `api` then uses it. */
   readonly admin?: { readonly host: string; readonly port: number };
 }
 

@@ -1,4 +1,4 @@
-/** Sends deliveries as providers do. Signatures are made here with node:crypto alone, not with the code under test. */
+/** Sends deliveries as providers do. Signatures are made with node:crypto, not with the code under test. */
 import { createHmac } from "node:crypto";
 
 export const SECRET = "a-shared-secret-of-the-tests";
@@ -24,7 +24,7 @@ export async function post(url: string, body: string, headers: Record<string, st
   return { status: response.status, headers: response.headers, body: parse(text) };
 }
 
-/** To `/webhooks/<path>`, signed by the generic scheme. */
+/** To `/webhooks/<path>`, signed with the generic scheme. */
 export function sendGeneric(
   base: string,
   path: string,

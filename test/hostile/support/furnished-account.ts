@@ -1,4 +1,7 @@
-/** An account with one of everything that the management interface shows, so that whoever is refused is refused something that is there. */
+/**
+ * An account with one of every resource of the management API, so that refused callers are refused an existing
+ * resource.
+ */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -11,7 +14,7 @@ const FIXTURES = join(import.meta.dirname, "../../fixtures");
 
 export interface FurnishedAccount {
   readonly server: TestServer;
-  /** Values of path parameters, by the path's end where one name means two things. */
+  /** Values of path parameters, keyed by the end of the path if one name has two meanings. */
   readonly existing: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
@@ -39,7 +42,7 @@ export async function furnishAccount(): Promise<FurnishedAccount> {
     if (answer.status !== 200) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`);
     return (answer.body as { result: Row }).result;
   };
-  /** The first of a list, as soon as there is one. */
+  /** The first entry of a list, as soon as there is one. */
   const first = (path: string): Promise<Row> =>
     vi.waitFor(
       async () => {

@@ -1,6 +1,6 @@
 /**
- * Clients of ledger instances that keep asking for effects until their server is gone, and tell the models what they were told. Answers that
- * were already under way when the server died still count: somebody saw them.
+ * Clients of ledger instances that request effects until the server is gone and pass the responses to the models.
+ * Responses that were in flight when the server died count: a client received them.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,7 +15,7 @@ export const LEDGER_CONFIG = join(import.meta.dirname, "../../fixtures/ledger.co
 
 const METHODS = ["record", "recordInSteps", "recordAndQueue", "recordAndSchedule", "recordAndSay"] as const;
 
-/** Naps are shorter and longer than the time after which the fault tests let instances leave memory. */
+/** Pauses are shorter and longer than the idle time after which instances leave memory. */
 const MAX_NAP_MS = 4 * LEDGER_IDLE_MS;
 
 export interface LedgerServer {
@@ -25,7 +25,7 @@ export interface LedgerServer {
 
 let effects = 0;
 
-/** Runs clients on every instance; the promise settles when each of them has lost its server. */
+/** Runs clients on every instance; resolves when all of them have lost the server. */
 export async function loadLedgers(
   server: LedgerServer,
   models: readonly LedgerModel[],
@@ -45,7 +45,7 @@ export async function loadLedgers(
   );
 }
 
-/** Asks every instance what it knows and compares. */
+/** Compares the audit of every instance with its model. */
 export async function auditLedgers(server: LedgerServer, models: readonly LedgerModel[]): Promise<void> {
   await Promise.all(
     models.map(async (model) => {
@@ -126,7 +126,7 @@ function open(server: LedgerServer, model: LedgerModel): WebSocket {
   const socket = new WebSocket(`${server.url.replace(/^http/, "ws")}/agents/ledger/${model.name}`, {
     headers: { authorization: `Bearer ${server.token}` },
   });
-  // What matters is that it is closed, which follows.
+  // Only the close event matters, which follows.
   socket.on("error", () => undefined);
   return socket;
 }

@@ -1,19 +1,19 @@
 /**
- * What the outside world knows of one instance of the ledger agent, and the comparison with what the instance knows of itself.
+ * What clients know of one instance of the ledger agent, and the comparison with the instance's own audit.
  *
- * What must hold after any crash:
- * 1. Every effect somebody was told of (an answer to a call or request, a broadcast, a state frame) is there, whole.
- * 2. No effect is half there, but for one that waits between its halves and of which nobody was told the end.
- * 3. The state fits the rows: it counts the effects and names the last one. No client saw a later state.
- * 4. Work exists exactly for the effects that asked for it: done or still waiting, never lost, waiting at most once.
- * 5. Queued work was done in the order it was queued.
- * 6. Nothing is there that nobody asked for, and nothing that was there before is gone.
+ * Invariants after any crash:
+ * 1. Every effect reported to a client (a response, a broadcast, a state frame) is there, complete.
+ * 2. No effect is partial, except one that waits between its two rows and whose end was not reported.
+ * 3. The state matches the rows: it counts the effects and names the last one. No client saw a later state.
+ * 4. Work exists exactly for the effects that requested it: done or waiting, never lost, waiting at most once.
+ * 5. Queued work was done in the order in which it was queued.
+ * 6. Nothing exists that was not requested, and nothing that existed before is gone.
  */
 import type { LedgerAudit } from "../../fixtures/ledger-agent.ts";
 
 export class LedgerModel {
   readonly name: string;
-  /** Gets little work, with pauses, so that the instance leaves memory and comes back. */
+  /** Gets little work, with pauses, so that the instance leaves memory and is loaded again. */
   readonly isNapping: boolean;
   readonly #sent = new Set<string>();
   readonly #told = new Set<string>();
@@ -22,11 +22,11 @@ export class LedgerModel {
   // As of the last audit.
   #lastEffect = 0;
   #doneCount = 0;
-  /** Effects with work, in order, whose work was not done yet. */
+  /** Effects with work that is not done yet, in order. */
   #waitingForQueue: string[] = [];
   #waitingForSchedule = new Set<string>();
   #lastWork = 0;
-  /** Effects that stand with their first half alone; a crash cut them, and they stay so. */
+  /** Effects with only their first row; a crash interrupted them, and they stay partial. */
   readonly #halves = new Set<string>();
 
   constructor(name: string, isNapping = false) {
@@ -42,7 +42,7 @@ export class LedgerModel {
     this.#sent.add(id);
   }
 
-  /** Somebody outside learned that the effect happened. What an earlier audit found is known already. */
+  /** A client learned of the effect. Effects found by an earlier audit are known already. */
   told(id: string): void {
     if (this.#sent.has(id)) this.#told.add(id);
   }
@@ -52,12 +52,12 @@ export class LedgerModel {
     if (last !== null) this.told(last);
   }
 
-  /** Where the next audit goes on: the last effect and the last work known. */
+  /** Where the next audit continues: the last known effect and work. */
   get known(): readonly [number, number] {
     return [this.#lastEffect, this.#lastWork];
   }
 
-  /** Throws an error that names everything that does not hold. */
+  /** Throws an error that lists every violation. */
   check(audit: LedgerAudit): void {
     const problems: string[] = [];
     const report = (text: string) => void problems.push(`${this.name}: ${text}`);
@@ -123,7 +123,7 @@ export class LedgerModel {
   }
 }
 
-/** So many instances under constant load, and so many that nap. */
+/** The number of instances under constant load and of instances with pauses. */
 export function newLedgers(busy: number, napping: number): LedgerModel[] {
   return [
     ...Array.from({ length: busy }, (_, i) => new LedgerModel(`busy-${i}`)),
