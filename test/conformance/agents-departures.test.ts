@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient } from "../support/agents.ts";
+import { readMetric } from "../support/read-metric.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 const MODULES = [join(import.meta.dirname, "../fixtures/leaving-agents.ts")];
@@ -26,16 +27,10 @@ const connect = async (path: string) => {
 const call = async (agent: string, name: string, method: string) =>
   (await server.api("POST", `/agents/${agent}/${name}/rpc/${method}`, [])).body.result as unknown;
 
-/** The sum of a metric over all matching label sets. */
-async function metric(pattern: RegExp): Promise<number> {
-  const text = await (await fetch(`${server.url}/metrics`)).text();
-  return text
-    .split("\n")
-    .filter((line) => pattern.test(line))
-    .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
-}
-const openSockets = () => metric(/^signalbox_agent_sockets /);
-const inMemory = () => metric(/^signalbox_agent_instances /);
+const openSockets = () => readMetric(server, "signalbox_agent_sockets");
+const inMemory = () => readMetric(server, "signalbox_agent_instances");
+const starts = () => readMetric(server, "signalbox_agent_starts_total");
+const lostCloses = () => readMetric(server, "signalbox_agent_lost_closes_total");
 
 describe("connections that close at the same time", () => {
   it("closing connections opens no database if the agent has no onClose", async () => {
@@ -45,11 +40,11 @@ describe("connections that close at the same time", () => {
       clients.push(...(await Promise.all(crowd)));
     }
     await expect.poll(inMemory).toBe(0);
-    const starts = await metric(/^signalbox_agent_starts_total/);
+    const startsBefore = await starts();
     for (const { socket } of clients) socket.terminate();
     await expect.poll(openSockets).toBe(0);
-    expect(await metric(/^signalbox_agent_starts_total/)).toBe(starts);
-    expect(await metric(/^signalbox_agent_lost_closes_total /)).toBe(0);
+    expect(await starts()).toBe(startsBefore);
+    expect(await lostCloses()).toBe(0);
   });
 
   it("onClose runs for every connection, even if few instances fit in memory", async () => {
@@ -64,7 +59,7 @@ describe("connections that close at the same time", () => {
     await expect.poll(openSockets).toBe(0);
     for (const name of names)
       await expect.poll(() => call("farewell", name, "farewells")).toEqual(["member"]);
-    expect(await metric(/^signalbox_agent_lost_closes_total /)).toBe(0);
+    expect(await lostCloses()).toBe(0);
   });
 });
 

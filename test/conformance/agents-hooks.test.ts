@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient } from "../support/agents.ts";
 import { spawnCli, startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/hook-agents.ts");
 
@@ -29,14 +30,6 @@ const call = (name: string, method: string, ...args: unknown[]) =>
 const result = async (name: string, method: string, ...args: unknown[]) =>
   (await call(name, method, ...args)).body.result;
 
-async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
-  for (;;) {
-    const value = await ask();
-    if (fits(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 describe("hooks", () => {
   it("onStateChanged runs in the turn that changed the state and receives the source of the change", async () => {
     expect(await result("h1", "set", 5)).toBe("set");
@@ -50,7 +43,7 @@ describe("hooks", () => {
 
   it("a failing onStateChanged keeps the change and calls onError", async () => {
     expect(await result("h2", "set", 13)).toBe("set");
-    const lines = await until(
+    const lines = await waitUntil(
       () => result("h2", "lines"),
       (all) => all.length === 3,
     );
@@ -60,7 +53,7 @@ describe("hooks", () => {
   it("onError is called for failed methods", async () => {
     expect((await call("h3", "fail")).status).toBe(500);
     expect(
-      await until(
+      await waitUntil(
         () => result("h3", "lines"),
         (all) => all.length > 0,
       ),
@@ -111,7 +104,7 @@ describe("state", () => {
 describe("destroy() inside a turn", () => {
   it("the turn is answered, then everything is removed", async () => {
     expect(await result("d1", "end")).toBe("bye");
-    await until(
+    await waitUntil(
       () => server.api("GET", "/accounts/default/agents/watcher/instances/d1"),
       (answer) => answer.status === 404,
     );
@@ -177,7 +170,7 @@ describe("a slow reader", () => {
     for (let i = 0; i < 40; i++) await call("slow", "flood", 512 * 1024);
     for (let i = 0; i < 40; i++)
       await quick.next((frame) => typeof frame === "string" && frame.length === 512 * 1024);
-    const left = await until(
+    const left = await waitUntil(
       async () =>
         (await server.api("GET", "/accounts/default/agents/watcher/instances/slow/connections")).body.result,
       (all) => all.length === 1,
@@ -224,7 +217,7 @@ describe("kill -9", () => {
       if (frame.success === true) answered = Math.max(answered, Number(frame.id));
     });
     for (let n = 1; n <= 2000; n++) client.send({ type: "rpc", id: String(n), method: "set", args: [n] });
-    await until(
+    await waitUntil(
       async () => answered,
       (n) => n > 20,
     );
@@ -271,14 +264,14 @@ describe("signalbox dev", () => {
       });
       return ((await response.json()) as { result: unknown }).result;
     };
-    await until(
+    await waitUntil(
       async () => urls.length,
       (count) => count === 1,
     );
     expect(await ask("answer")).toBe("one");
     await ask("keep");
     await write("two");
-    await until(
+    await waitUntil(
       async () => urls.length,
       (count) => count === 2,
     );

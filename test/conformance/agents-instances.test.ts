@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
 
@@ -19,14 +20,6 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const call = (on: TestServer, path: string, ...args: unknown[]) => on.api("POST", `/agents/${path}`, args);
-
-async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
-  for (;;) {
-    const value = await ask();
-    if (fits(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 const inMemory = async (on: TestServer, agent: string) =>
   (await on.api("GET", `/accounts/default/agents/${agent}/instances`)).body.result
@@ -147,7 +140,7 @@ describe("hibernation", () => {
     const client = await new RawClient(`${sleepy.url}/agents/counter/s?_pk=c`).opened();
     await client.greeted();
     await client.call("increment", 3);
-    await until(
+    await waitUntil(
       () => inMemory(sleepy, "counter"),
       (names) => names.length === 0,
     );
@@ -174,7 +167,7 @@ describe("hibernation", () => {
     });
     for (let i = 0; i < 12; i++)
       expect((await call(small, `counter/n${i}/rpc/increment`, i)).status).toBe(200);
-    const names = await until(
+    const names = await waitUntil(
       () => inMemory(small, "counter"),
       (all) => all.length <= 5,
     );
@@ -197,7 +190,7 @@ describe("hibernation", () => {
     // The server recovers.
     expect(
       (
-        await until(
+        await waitUntil(
           () => call(tiny, "counter/extra/rpc/read"),
           (answer) => answer.status === 200,
         )
@@ -209,7 +202,7 @@ describe("hibernation", () => {
   it("a due schedule wakes an idle instance", async () => {
     const sleepy = await startTestServer({ file: { agents: { modules: [WORK_AGENTS], idleTimeoutMs: 60 } } });
     await call(sleepy, "worker/w/rpc/plan", 1.2, "later");
-    await until(
+    await waitUntil(
       () => inMemory(sleepy, "worker"),
       (names) => names.length === 0,
     );
@@ -219,7 +212,7 @@ describe("hibernation", () => {
           sql: "SELECT what FROM done",
         })
       ).body.result.rows;
-    expect(await until(ticks, (rows) => rows.length > 0)).toEqual([{ what: "tick later" }]);
+    expect(await waitUntil(ticks, (rows) => rows.length > 0)).toEqual([{ what: "tick later" }]);
     await sleepy.stop();
   });
 });

@@ -1,9 +1,10 @@
 /** Management of agents (decisions, section 5) and the `agents` commands. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../../packages/signalbox/src/cli/main.ts";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
+import { runCommand } from "../support/run-cli.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
 const BASE = "/accounts/default/agents";
@@ -18,14 +19,6 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const call = (path: string, ...args: unknown[]) => server.api("POST", `/agents/${path}`, args);
-
-async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
-  for (;;) {
-    const value = await ask();
-    if (fits(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 describe("agents", () => {
   it("agents are listed with their callable methods", async () => {
@@ -128,7 +121,7 @@ describe("instances", () => {
     });
     const listed = async () =>
       (await server.api("GET", `${BASE}/counter/instances?search=shown`)).body.result[0];
-    await until(listed, (instance) => !instance.in_memory);
+    await waitUntil(listed, (instance) => !instance.in_memory);
     expect(await read()).toMatchObject({ state: { count: 4 }, in_memory: false });
     // The read did not load the instance.
     expect((await listed()).in_memory).toBe(false);
@@ -182,7 +175,7 @@ describe("queue, dead letters and schedules", () => {
   it("queue, dead letters and schedules are listed; dead letters are read, replayed and discarded", async () => {
     await call("worker/m/rpc/enqueue", ["fail a", "fail b"], QUICK);
     const instance = `${BASE}/worker/instances/m`;
-    const letters = await until(
+    const letters = await waitUntil(
       async () => (await server.api("GET", `${instance}/dead-letters`)).body.result,
       (all) => all.length === 2,
     );
@@ -201,7 +194,7 @@ describe("queue, dead letters and schedules", () => {
     ).toEqual({
       replayed: 1,
     });
-    const again = await until(
+    const again = await waitUntil(
       async () => (await server.api("GET", `${instance}/dead-letters`)).body.result,
       (all) => all.length === 2 && all.every((letter: { id: string }) => letter.id !== letters[0].id),
     );
@@ -212,7 +205,7 @@ describe("queue, dead letters and schedules", () => {
     await call("worker/m/rpc/enqueue", ["fail c"], {
       retry: { maxAttempts: 2, baseDelayMs: 1e6, maxDelayMs: 1e6 },
     });
-    const queue = await until(
+    const queue = await waitUntil(
       async () => (await server.api("GET", `${instance}/queue`)).body.result,
       (all) => all[0]?.attempts === 1,
     );
@@ -298,17 +291,7 @@ describe("destroying an instance", () => {
 });
 
 describe("the command line", () => {
-  async function cli(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-    let out = "";
-    let err = "";
-    const code = await runCli(args, {
-      out: { write: (text: string) => (out += text) },
-      err: { write: (text: string) => (err += text) },
-      environment: { SIGNALBOX_URL: server.url, SIGNALBOX_TOKEN: ROOT_TOKEN },
-      workingFolder: server.dataDir,
-    });
-    return { code, out, err };
-  }
+  const cli = (...args: string[]) => runCommand(server, args);
 
   it("the commands list, show, call, query and destroy", async () => {
     expect(await cli("agents", "call", "counter", "from-cli", "increment", "5")).toEqual({
@@ -345,7 +328,7 @@ describe("the command line", () => {
 
   it("dead letters are replayed by id or all together", async () => {
     await call("worker/cli/rpc/enqueue", ["fail a"], QUICK);
-    const out = await until(
+    const out = await waitUntil(
       async () => (await cli("agents", "dead-letters", "worker", "cli", "--json")).out,
       (text) => (JSON.parse(text) as unknown[]).length === 1,
     );

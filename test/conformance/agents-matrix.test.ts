@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
 const BASE = "/accounts/default/agents/counter/instances";
@@ -19,13 +20,11 @@ afterAll(() => server.stop());
 const call = (name: string, method: string, ...args: unknown[]) =>
   server.api("POST", `/agents/counter/${name}/rpc/${method}`, args);
 
-async function becomesIdle(name: string): Promise<void> {
-  for (;;) {
-    const { body } = await server.api("GET", `${BASE}?search=${name}`);
-    if (body.result[0]?.in_memory === false) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
+const becomesIdle = (name: string) =>
+  waitUntil(
+    () => server.api("GET", `${BASE}?search=${name}`),
+    ({ body }) => body.result[0]?.in_memory === false,
+  );
 
 /** Brings a new instance into a state; `running` are the calls in progress. */
 const STATES: Record<string, (name: string) => Promise<{ running?: Promise<unknown> }>> = {

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import { PostgresDatabase } from "../../packages/signalbox/src/storage/postgres/postgres-database.ts";
 import { sql } from "../../packages/signalbox/src/storage/ports/sql.ts";
 import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-schema.ts";
+import { readMetric } from "../support/read-metric.ts";
 import { openTestPostgres } from "../support/test-postgres.ts";
 import { startTestServer } from "../support/test-server.ts";
 import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
@@ -38,11 +39,8 @@ it("earlier instances and names belong to the account default, and all due insta
     const list = async (account: string, agent: string) =>
       (await server.api("GET", `/accounts/${account}/agents/${agent}/instances?limit=1000`)).body.result;
     expect(await list("default", "held-agent")).toHaveLength(230);
-    const startsOf = async () => {
-      const text = await (await fetch(`${server.url}/metrics`)).text();
-      return Number(/signalbox_agent_starts_total\{outcome="new"\} (\d+)/.exec(text)?.[1] ?? 0);
-    };
-    await expect.poll(startsOf).toBe(230);
+    const starts = 'signalbox_agent_starts_total{outcome="new"}';
+    await expect.poll(() => readMetric(server, starts)).toBe(230);
     for (const path of ["x%2Fy", "b/x%2Fy"]) {
       const sent = await sendGeneric(server.url, path, { about: path }, { "x-event-id": path });
       expect(sent.status).toBe(200);

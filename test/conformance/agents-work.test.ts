@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/work-agents.ts");
 const QUICK = { retry: { maxAttempts: 3, baseDelayMs: 1, maxDelayMs: 2 } };
@@ -21,17 +22,8 @@ async function call(name: string, method: string, ...args: unknown[]) {
   return body.result;
 }
 
-/** Repeats a call until its result matches; the test's time limit ends a wait in vain. */
-async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
-  for (;;) {
-    const value = await ask();
-    if (fits(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 const doneOf = (name: string, count: number): Promise<string[]> =>
-  until(
+  waitUntil(
     () => call(name, "done") as Promise<string[]>,
     (done) => done.length >= count,
   );
@@ -41,7 +33,7 @@ describe("the queue", () => {
     await call("fifo", "enqueue", ["a", "wait b", "c", "d"]);
     expect(await doneOf("fifo", 4)).toEqual(["a#1", "wait b#1", "c#1", "d#1"]);
     expect(
-      await until(
+      await waitUntil(
         () => call("fifo", "pending"),
         (items) => items.length === 0,
       ),
@@ -59,7 +51,7 @@ describe("the queue", () => {
   it("an item becomes a dead letter after its last attempt, the queue continues, and a dead letter can be replayed", async () => {
     const [id] = await call("poison", "enqueue", ["fail", "good"], QUICK);
     await doneOf("poison", 1);
-    const letters = await until(
+    const letters = await waitUntil(
       () => call("poison", "deadLetters"),
       (all) => all.length === 1,
     );
@@ -74,7 +66,7 @@ describe("the queue", () => {
     expect(await call("poison", "done")).toEqual(["good#1"]);
     expect(await call("poison", "replay", letters[0].id)).toBe(true);
     expect(await call("poison", "replay", letters[0].id)).toBe(false);
-    const again = await until(
+    const again = await waitUntil(
       () => call("poison", "deadLetters"),
       (all) => all.length === 1 && all[0].id !== letters[0].id,
     );
@@ -93,7 +85,7 @@ describe("the queue", () => {
     const slow = { retry: { maxAttempts: 5, baseDelayMs: 3_600_000, maxDelayMs: 3_600_000 } };
     await call("list", "enqueue", ["fail one"], { ...slow, id: "k1" });
     await call("list", "enqueue", ["fail two"], { ...slow, id: "k2" });
-    const waiting = await until(
+    const waiting = await waitUntil(
       () => call("list", "pending"),
       (items) => items.length === 2 && items.every((item: { attempts: number }) => item.attempts === 1),
     );
@@ -131,7 +123,7 @@ describe("schedules", () => {
     await call("plan", "plan", new Date(Date.now() + 10).toISOString(), "dated");
     expect((await doneOf("plan", 2)).toSorted()).toEqual(["tick dated", "tick delayed"]);
     expect(
-      await until(
+      await waitUntil(
         () => call("plan", "plans"),
         (plans) => plans.length === 0,
       ),
@@ -167,7 +159,7 @@ describe("schedules", () => {
 
   it("a failing one-time schedule becomes a dead letter; a failing repeated schedule continues", async () => {
     await call("broken", "plan", 0, "broken", QUICK);
-    const letters = await until(
+    const letters = await waitUntil(
       () => call("broken", "deadLetters"),
       (all) => all.length === 1,
     );
@@ -182,7 +174,7 @@ describe("schedules", () => {
       Array.from({ length: 30 }, (_, i) => `wait ${i}`),
     );
     await call("fair", "plan", 0, "between");
-    const done = await until(
+    const done = await waitUntil(
       () => call("fair", "done") as Promise<string[]>,
       (all) => all.includes("tick between") && all.includes("wait 29#1"),
     );
@@ -206,7 +198,7 @@ describe("over restarts", () => {
     await ask(current, "worker/w/rpc/enqueue", ["fail later"], {
       retry: { maxAttempts: 2, baseDelayMs: 3_600_000, maxDelayMs: 3_600_000 },
     });
-    await until(
+    await waitUntil(
       () => ask(current, "worker/w/rpc/pending"),
       (items) => items[0]?.attempts === 1,
     );
@@ -216,12 +208,12 @@ describe("over restarts", () => {
     now += 36_000_000;
     current = await start();
     const again = current;
-    const shown = await until(
+    const shown = await waitUntil(
       async () => (await again.api("GET", "/accounts/default/agents/worker/instances/w")).body.result,
       (detail) => detail.dead_letter_count === 1,
     );
     expect(shown.queue_count).toBe(0);
-    const done = await until(
+    const done = await waitUntil(
       () => ask(again, "worker/w/rpc/done"),
       (all) => all.length >= 1,
     );

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readMetric } from "../support/read-metric.ts";
 import {
   runCliProcess,
   type ServerProcess,
@@ -22,8 +23,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "signalbox-run-"));
 });
 afterEach(async () => {
-  for (const server of running)
-    if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  for (const server of running) await server.kill();
   running = [];
   rmSync(folder, { recursive: true, force: true });
 });
@@ -311,11 +311,7 @@ describe("stopping", () => {
     socket.write(
       `POST /accounts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer root-token-for-stopping\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 3)}`,
     );
-    await expect
-      .poll(async () =>
-        (await fetch(`${server.url}/metrics`).then((r) => r.text())).includes("signalbox_http_connections 2"),
-      )
-      .toBe(true);
+    await expect.poll(() => readMetric(server, "signalbox_http_connections")).toBe(2);
     server.child.kill("SIGTERM");
     await expect
       .poll(() =>

@@ -13,7 +13,8 @@ import {
   type TestServer,
   type TestServerOptions,
 } from "../support/test-server.ts";
-import { hexSignature, post, SECRET, sendGeneric, sendGithub, type Sent } from "../support/webhook-sender.ts";
+import type { Answer } from "../support/send-request.ts";
+import { hexSignature, post, SECRET, sendGeneric, sendGithub } from "../support/webhook-sender.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/webhook-agents.ts");
 
@@ -367,7 +368,7 @@ describe("duplicates", () => {
 
 describe("a delivery posted to the instance", () => {
   const url = () => `${server.url}/agents/webhook-agent/direct`;
-  const send = (body: string, headers: Record<string, string>): Promise<Sent> =>
+  const send = (body: string, headers: Record<string, string>): Promise<Answer> =>
     post(url(), body, { authorization: `Bearer ${ROOT_TOKEN}`, ...headers });
 
   it("the checks run in the same order: 405, 401, 400, 200, duplicate", async () => {

@@ -2,7 +2,8 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { instanceNames } from "../support/instance-names.ts";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { eventIds } from "../support/send-request.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { hexSignature, post, SECRET, sendGeneric, sendGithub } from "../support/webhook-sender.ts";
 
 let server: TestServer;
@@ -27,15 +28,6 @@ afterAll(() => server.stop());
 
 const instances = () => instanceNames(server.dataDir);
 
-async function eventIds(instance: string): Promise<string[]> {
-  const response = await fetch(
-    `${server.url}/agents/webhook-agent/${encodeURIComponent(instance)}/rpc/getEvents`,
-    { method: "POST", headers: { authorization: `Bearer ${ROOT_TOKEN}` } },
-  );
-  const { result } = (await response.json()) as { result: { id: string }[] };
-  return result.map(({ id }) => id);
-}
-
 function sendStandard(path: string, payload: object) {
   const body = JSON.stringify(payload);
   const id = crypto.randomUUID();
@@ -56,8 +48,8 @@ describe("different entities", () => {
       event: "organization",
       delivery: "of-the-organisation",
     });
-    expect(await eventIds("acme-widgets")).toEqual(["of-the-repository"]);
-    expect(await eventIds("~acme-widgets")).toEqual(["of-the-organisation"]);
+    expect(await eventIds(server, "acme-widgets")).toEqual(["of-the-repository"]);
+    expect(await eventIds(server, "~acme-widgets")).toEqual(["of-the-organisation"]);
   });
 
   it.each([
@@ -73,7 +65,7 @@ describe("different entities", () => {
     }
     const added = (await instances()).filter((name) => !before.includes(name));
     expect(added).toHaveLength(2);
-    for (const name of added) expect(await eventIds(name)).toHaveLength(1);
+    for (const name of added) expect(await eventIds(server, name)).toHaveLength(1);
   });
 
   it("d_2fx, d-x and d/x are three instances", async () => {
@@ -91,7 +83,7 @@ describe("different entities", () => {
   it("entity names are case-insensitive", async () => {
     await sendGeneric(server.url, "Case-Folded", { type: "t", id: "upper" });
     await sendGeneric(server.url, "case-folded", { type: "t", id: "lower" });
-    expect(await eventIds("case-folded")).toEqual(["lower", "upper"]);
+    expect(await eventIds(server, "case-folded")).toEqual(["lower", "upper"]);
   });
 });
 
@@ -123,7 +115,7 @@ describe("an entity in the URL", () => {
     expect(
       (await sendStandard("standard/invoices", { type: "paid", data: { customer_id: "c" } })).status,
     ).toBe(200);
-    expect(await eventIds("invoices")).toHaveLength(2);
+    expect(await eventIds(server, "invoices")).toHaveLength(2);
     expect(await instances()).not.toContain("in_1");
     const named = await sendStandard("standard/invoices", { type: "paid", data: { entity_id: "other" } });
     expect([named.status, named.body.errors[0].code]).toEqual([400, 4004]);

@@ -2,8 +2,8 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../../packages/signalbox/src/cli/main.ts";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { runCommand } from "../support/run-cli.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { hexSignature, post, SECRET, sendGeneric, sendGithub } from "../support/webhook-sender.ts";
 
 const SOURCES = "/accounts/default/webhooks/sources";
@@ -201,17 +201,7 @@ describe("the first command shown at the start", () => {
 });
 
 describe("the command line", () => {
-  const run = async (...args: string[]) => {
-    let out = "";
-    let err = "";
-    const code = await runCli([...args, "--url", server.url, "--token", ROOT_TOKEN], {
-      out: { write: (text: string) => (out += text) },
-      err: { write: (text: string) => (err += text) },
-      environment: {},
-      workingFolder: server.dataDir,
-    });
-    return { code, out, err };
-  };
+  const run = (...args: string[]) => runCommand(server, args);
 
   it("a sample is sent, signed with a given secret or by the server", async () => {
     const signed = await run("webhooks", "send", "github", "acme/cli", "--secret", SECRET, "--id", "cli-1");

@@ -12,7 +12,7 @@ import { auditLedgers, LEDGER_CONFIG, loadLedgers } from "../support/ledger/ledg
 import { newLedgers } from "../support/ledger/ledger-model.ts";
 import { createRandom } from "../support/ledger/random.ts";
 import { StandbyServer } from "../support/standby-server.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
 
 const KILLS = 100;
 /**

@@ -8,7 +8,7 @@ import { auditLedgers, LEDGER_CONFIG, loadLedgers } from "../support/ledger/ledg
 import { type LedgerModel, newLedgers } from "../support/ledger/ledger-model.ts";
 import { createRandom, type Random } from "../support/ledger/random.ts";
 import { CuttableServer } from "../support/power-cut/power-cut.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
 
 const CUTS = 8;
 const MAX_LOAD_MS = 1500;

@@ -7,12 +7,13 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
 
 const HELD = join(import.meta.dirname, "../fixtures/waking-agents.ts");
 const DEPARTED = join(import.meta.dirname, "../fixtures/departed-agents.ts");
-const ROOT_TOKEN = "root-token-of-the-fault-test";
 /** Far fewer than are due. */
 const MAX_IN_MEMORY = 30;
 const DONE = { events: 1, worked: 1, rang: 1 };
@@ -59,18 +60,11 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
       { env: { ...secrets, SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ...env } },
     );
   };
-  const api = async (path: string, init: RequestInit = {}) => {
-    const response = await fetch(server.url + path, {
-      ...init,
-      headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
-    });
-    // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers freely
-    return ((await response.json()) as { result: any }).result;
-  };
+  const read = async (path: string) => (await sendRequest(server, "GET", path)).body.result;
   const accountOf = (source: string) => (source === "other" ? "other" : "default");
   const stateOf = async ({ source, entity }: (typeof ENTITIES)[number]) => {
     const agent = source === "departed" ? "departed-agent" : "held-agent";
-    return (await api(`/accounts/${accountOf(source)}/agents/${agent}/instances/${entity}`)).state;
+    return (await read(`/accounts/${accountOf(source)}/agents/${agent}/instances/${entity}`)).state;
   };
   const deliver = ({ source, entity }: (typeof ENTITIES)[number]) =>
     sendGeneric(
@@ -97,7 +91,7 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "signalbox-waking-"));
     await start([HELD, DEPARTED], 2000, { HOLD: "yes" });
-    await api("/accounts", { method: "POST", body: JSON.stringify({ id: "other" }) });
+    await sendRequest(server, "POST", "/accounts", { id: "other" });
     await eachOf(ENTITIES, async (entity) => expect((await deliver(entity)).status).toBe(202));
     await server.end("SIGKILL");
     await start([HELD], MAX_IN_MEMORY, { BREAK: "broken" });
@@ -119,7 +113,7 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
     // The first pause is ten seconds, the second twenty: even on a slow machine only a few rounds fit in.
     expect(tries).toBeLessThanOrEqual(40 * 4);
     expect(server.stderr()).not.toContain("waking instances with due work failed");
-    expect(await api("/accounts/default/agents/held-agent/instances/broken0")).toMatchObject({
+    expect(await read("/accounts/default/agents/held-agent/instances/broken0")).toMatchObject({
       queue_count: 1,
       schedule_count: 1,
       state: { events: 1, worked: 0, rang: 0 },

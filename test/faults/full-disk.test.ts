@@ -1,14 +1,21 @@
 /** A running server with a full disk: a small real file system. */
-import { createHmac } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import {
+  type Answer,
+  callEcho,
+  codeOf,
+  createToken,
+  eventIds,
+  sendRequest,
+} from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { openSmallDisk, type SmallDisk } from "../support/small-disk.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 
-const WEBHOOK_SECRET = "secret-of-the-full-disk-test";
 /** The smallest allowed sizes, so that the disk fills up at the relevant writes. */
 const CONFIG = {
   agents: { journalFileBytes: 64 * 1024, idleTimeoutMs: 200 },
@@ -31,34 +38,19 @@ beforeEach(async () => {
   server = await start();
 });
 afterEach(async () => {
-  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await server.kill();
   await disk.drop();
 });
 
 function start(): Promise<ServerProcess> {
   return startServerProcess(["--data-dir", `${disk.folder}/data`, "--config", `${disk.folder}/config.json`], {
-    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET },
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET: SECRET },
     cwd: tmpdir(),
     through: disk.through,
   });
 }
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
-
-async function send(method: string, path: string, body?: unknown, headers = {}): Promise<Answer> {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json", ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, text: await response.text() };
-}
-
-const resultOf = <T>({ text }: Answer) => (JSON.parse(text) as { result: T }).result;
-const codeOf = ({ text }: Answer) => (JSON.parse(text) as { errors: { code: number }[] }).errors[0]?.code;
+const send = (method: string, path: string, body?: unknown) => sendRequest(server, method, path, body);
 
 /** Acknowledged writes, which must never be lost. */
 const tags = new Map<string, number>();
@@ -88,9 +80,9 @@ async function putTag(): Promise<Answer> {
   return answer;
 }
 
-async function createToken(): Promise<Answer> {
-  const answer = await send("POST", "/accounts/default/tokens", { name: "t", permissions: ["tags.read"] });
-  if (answer.status === 200) tokens.push(resultOf<{ id: string }>(answer).id);
+async function addToken(): Promise<Answer> {
+  const answer = await createToken(server);
+  if (answer.status === 200) tokens.push(answer.body.result.id);
   return answer;
 }
 
@@ -99,27 +91,15 @@ async function sendWebhook(chosen?: string): Promise<Answer> {
   deliveries += 1;
   const entity = chosen ?? (deliveries % 2 === 0 ? "busy" : `e${deliveries % 7}`);
   const id = `i${deliveries}`;
-  const body = { id, type: "test", pad: "x".repeat(2000) };
-  const signature = createHmac("sha256", WEBHOOK_SECRET).update(JSON.stringify(body)).digest("hex");
-  const sent = send("POST", `/webhooks/${entity}`, body, {
-    "x-signature": `sha256=${signature}`,
-    "x-event-id": id,
-  });
-  const answer = await sent;
+  const payload = { id, type: "test", pad: "x".repeat(2000) };
+  const answer = await sendGeneric(server.url, entity, payload, { "x-event-id": id });
   if (answer.status === 200 || answer.status === 202) events.push({ entity, id });
   return answer;
 }
 
-const WRITES = [putTag, createToken, () => sendWebhook()];
+const WRITES = [putTag, addToken, () => sendWebhook()];
 
-/** With a provider's key: the gateway refuses Signalbox tokens as provider keys. */
-const sendCall = () =>
-  send(
-    "POST",
-    "/v1/default/default/echo/chat/completions",
-    { model: "echo", messages: [{ role: "user", content: "hello ".repeat(200) }] },
-    { authorization: "Bearer key-of-a-provider" },
-  );
+const sendCall = () => callEcho(server, "hello ".repeat(200));
 
 async function useEverything(times: number): Promise<void> {
   for (let i = 0; i < times; i++)
@@ -131,11 +111,6 @@ async function fillUp(): Promise<void> {
   await disk.fill();
   for (const write of WRITES)
     await expect.poll(async () => (await write()).status, { interval: 1 }).toBe(503);
-}
-
-interface Shown {
-  readonly in_memory: boolean;
-  readonly state: { readonly eventCount: number };
 }
 
 const showInstance = (entity: string) =>
@@ -152,19 +127,18 @@ async function cpuTicks(): Promise<number> {
 
 async function expectAllAcknowledged(): Promise<void> {
   const late = "/accounts/default/webhooks/late-deliveries";
-  await expect.poll(async () => resultOf<unknown[]>(await send("GET", late))).toEqual([]);
+  await expect.poll(async () => (await send("GET", late)).body.result).toEqual([]);
   for (const [id, version] of tags) {
     const answer = await send("GET", `/accounts/default/tags?resource_type=worker&resource_id=${id}`);
-    expect(Number(resultOf<{ tags: { v: string } }>(answer).tags.v)).toBeGreaterThanOrEqual(version);
+    expect(Number(answer.body.result.tags.v)).toBeGreaterThanOrEqual(version);
   }
   for (const id of tokens) expect((await send("GET", `/accounts/default/tokens/${id}`)).status).toBe(200);
   for (const entity of new Set(events.map((event) => event.entity))) {
-    const answer = await send("POST", `/agents/webhook-agent/${entity}/rpc/getEvents`, [100]);
-    const ids = resultOf<{ id: string }[]>(answer).map(({ id }) => id);
+    const ids = await eventIds(server, entity);
     const stored = new Set(ids);
     // Each delivery was handled once, also those whose senders were asked to retry.
     expect(ids.length).toBe(stored.size);
-    expect(resultOf<Shown>(await showInstance(entity)).state.eventCount).toBe(stored.size);
+    expect((await showInstance(entity)).body.result.state.eventCount).toBe(stored.size);
     expect(events.filter((event) => event.entity === entity && !stored.has(event.id))).toEqual([]);
   }
 }
@@ -259,9 +233,9 @@ it("a new instance is created completely or not at all, however little space is 
 it("all data can be read on a full disk, idle instances included, at almost no CPU time", async () => {
   await useEverything(5);
   expect((await sendWebhook("sleeper")).status).toBe(200);
-  await expect.poll(async () => resultOf<Shown>(await showInstance("sleeper")).in_memory).toBe(false);
+  await expect.poll(async () => (await showInstance("sleeper")).body.result.in_memory).toBe(false);
   await fillUp();
-  const shown = resultOf<Shown>(await showInstance("sleeper"));
+  const { result: shown } = (await showInstance("sleeper")).body;
   expect([shown.in_memory, shown.state.eventCount]).toEqual([false, 1]);
   for (const path of ["queue", "schedules", "dead-letters"]) {
     const answer = await send("GET", `/accounts/default/agents/webhook-agent/instances/sleeper/${path}`);
@@ -269,7 +243,7 @@ it("all data can be read on a full disk, idle instances included, at almost no C
   }
   const query = { sql: "SELECT id FROM events" };
   const found = await send("POST", "/accounts/default/agents/webhook-agent/instances/sleeper/sql", query);
-  expect(resultOf<{ rows: unknown[] }>(found).rows).toHaveLength(1);
+  expect(found.body.result.rows).toHaveLength(1);
   // The latest write of an instance may not be stored yet: then it is not shown, and the caller gets an error.
   for (const entity of ["e1", "e3", "busy"])
     expect((await showInstance(entity)).status).toBeOneOf([200, 503]);

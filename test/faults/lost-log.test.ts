@@ -2,9 +2,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { openSmallDisk } from "../support/small-disk.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
 
 /** Runs a command with its standard error redirected to the file. */
 const logTo = (file: string) => ["sh", "-c", 'exec "$@" 2>>"$0"', file];
@@ -17,24 +18,19 @@ async function start(through: readonly string[]): Promise<ServerProcess> {
     through,
   });
   onTestFinished(async () => {
-    if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+    await server.kill();
     await rm(dataDir, { recursive: true, force: true });
   });
   return server;
 }
 
 /** Failed requests and starts are logged. */
-async function use({ url }: ServerProcess): Promise<void> {
-  const call = (path: string, init: RequestInit = {}) =>
-    fetch(url + path, {
-      ...init,
-      headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
-    });
+async function use(server: ServerProcess): Promise<void> {
   for (let i = 0; i < 20; i++) {
-    const body = JSON.stringify({ resource_type: "worker", resource_id: "w", tags: { v: String(i) } });
-    expect((await call("/accounts/default/tags", { method: "PUT", body })).status).toBe(200);
-    expect((await call("/healthz")).status).toBe(200);
-    expect((await call("/nowhere")).status).toBe(404);
+    const body = { resource_type: "worker", resource_id: "w", tags: { v: String(i) } };
+    expect((await sendRequest(server, "PUT", "/accounts/default/tags", body)).status).toBe(200);
+    expect((await sendRequest(server, "GET", "/healthz")).status).toBe(200);
+    expect((await sendRequest(server, "GET", "/nowhere")).status).toBe(404);
   }
 }
 

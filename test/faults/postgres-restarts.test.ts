@@ -1,17 +1,17 @@
 /** PostgreSQL is stopped and killed repeatedly under a server in use. */
-import { createHmac } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { type Answer, callEcho, createToken, eventIds, sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { openTestPostgres, type TestPostgres } from "../support/test-postgres.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 
 const RESTARTS = 20;
 /** Acknowledged writes between two restarts. */
 const WRITES_BETWEEN = 40;
-const WEBHOOK_SECRET = "secret-of-the-restart-test";
 
 let postgres: TestPostgres;
 let dataDir: string;
@@ -21,49 +21,20 @@ beforeAll(async () => {
   postgres = await openTestPostgres();
   dataDir = await mkdtemp(join(tmpdir(), "signalbox-restarts-"));
   server = await startServerProcess(["--data-dir", dataDir, "--database-url", postgres.url], {
-    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET },
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET: SECRET },
     cwd: dataDir,
   });
 });
 afterAll(async () => {
-  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await server.kill();
   await postgres.drop();
   await rm(dataDir, { recursive: true, force: true });
 });
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
+const send = (method: string, path: string, body?: unknown) => sendRequest(server, method, path, body);
 
-async function send(method: string, path: string, body?: object, headers = {}): Promise<Answer> {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json", ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, text: await response.text() };
-}
-
-const resultOf = <T>({ text }: Answer) => (JSON.parse(text) as { result: T }).result;
-
-function sendWebhook(entity: string, id: string): Promise<Answer> {
-  const body = { id, type: "test", n: 1 };
-  const signature = createHmac("sha256", WEBHOOK_SECRET).update(JSON.stringify(body)).digest("hex");
-  return send("POST", `/webhooks/${entity}`, body, {
-    "x-signature": `sha256=${signature}`,
-    "x-event-id": id,
-  });
-}
-
-/** With a provider's key: the gateway refuses Signalbox tokens as provider keys. */
-const sendCall = () =>
-  send(
-    "POST",
-    "/v1/default/default/echo/chat/completions",
-    { model: "echo", messages: [{ role: "user", content: "hello" }] },
-    { authorization: "Bearer key-of-a-provider" },
-  );
+const sendWebhook = (entity: string, id: string) =>
+  sendGeneric(server.url, entity, { id, type: "test", n: 1 }, { "x-event-id": id });
 
 it("no acknowledged write is lost, the server keeps running, and everything works at the end", async () => {
   let isDone = false;
@@ -90,11 +61,8 @@ it("no acknowledged write is lost, the server keeps running, and everything work
   };
   const tokenClient = async () => {
     while (!isDone) {
-      const answer = await send("POST", "/accounts/default/tokens", {
-        name: "t",
-        permissions: ["tags.read"],
-      });
-      if (isAcknowledged(answer)) tokens.push(resultOf<(typeof tokens)[number]>(answer));
+      const answer = await createToken(server);
+      if (isAcknowledged(answer)) tokens.push(answer.body.result);
     }
   };
   const webhookClient = async (number: number) => {
@@ -108,7 +76,7 @@ it("no acknowledged write is lost, the server keeps running, and everything work
   };
   const callClient = async () => {
     while (!isDone) {
-      const answer = await sendCall();
+      const answer = await callEcho(server);
       if (answer.status === 200) calls += 1;
       else unexpected.push(answer);
     }
@@ -151,19 +119,16 @@ it("no acknowledged write is lost, the server keeps running, and everything work
 
   for (const [id, version] of tags) {
     const answer = await send("GET", `/accounts/default/tags?resource_type=worker&resource_id=${id}`);
-    expect(Number(resultOf<{ tags: { v: string } }>(answer).tags.v)).toBeGreaterThanOrEqual(version);
+    expect(Number(answer.body.result.tags.v)).toBeGreaterThanOrEqual(version);
   }
   const listed = await listTokens();
   expect(tokens.filter(({ id }) => !listed.has(id))).toEqual([]);
   for (const { token } of [tokens[0], tokens.at(-1)].filter((one) => one !== undefined)) {
-    const answer = await send("GET", "/accounts/default/tags/keys", undefined, {
-      authorization: `Bearer ${token}`,
-    });
-    expect(answer.status).toBe(200);
+    const holder = { url: server.url, credential: token };
+    expect((await sendRequest(holder, "GET", "/accounts/default/tags/keys")).status).toBe(200);
   }
   for (const [entity, ids] of events) {
-    const answer = await send("POST", `/agents/webhook-agent/${entity}/rpc/getEvents`, [100]);
-    const stored = new Set(resultOf<{ id: string }[]>(answer).map(({ id }) => id));
+    const stored = new Set(await eventIds(server, entity));
     expect(ids.filter((id) => !stored.has(id))).toEqual([]);
     // The instance was listed before the delivery was acknowledged.
     expect((await send("GET", `/accounts/default/agents/webhook-agent/instances/${entity}`)).status).toBe(
@@ -178,7 +143,7 @@ async function listTokens(): Promise<Set<string>> {
   let cursor = "";
   do {
     const answer = await send("GET", `/accounts/default/tokens${cursor === "" ? "" : `?cursor=${cursor}`}`);
-    const { result, result_info } = JSON.parse(answer.text) as {
+    const { result, result_info } = answer.body as {
       result: { id: string }[];
       result_info: { cursor?: string | null };
     };

@@ -5,8 +5,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { sendRequest } from "../support/send-request.ts";
 import { startServerProcess } from "../support/server-process.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
 
 const CLIENTS = 16;
 const RESOURCES_PER_CLIENT = 3;
@@ -15,13 +16,6 @@ const ACKNOWLEDGED = 400;
 interface Resource {
   readonly id: string;
   readonly tags: Readonly<Record<string, string>>;
-}
-
-function call(url: string, path: string, init: RequestInit = {}): Promise<Response> {
-  return fetch(`${url}/accounts/default/tags${path}`, {
-    ...init,
-    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-  });
 }
 
 it("no acknowledged write is lost, and no two writes are mixed", async () => {
@@ -40,13 +34,10 @@ it("no acknowledged write is lost, and no two writes are mixed", async () => {
       const id = `r${number}-${version % RESOURCES_PER_CLIENT}`;
       const v = String(version);
       attempted.set(id, version);
-      const body = JSON.stringify({
-        resource_type: "worker",
-        resource_id: id,
-        tags: { a: v, b: v, parity: String(version % 2) },
-      });
-      const response = await call(first.url, "", { method: "PUT", body }).catch(() => null);
-      if (response?.status !== 200) return;
+      const tags = { a: v, b: v, parity: String(version % 2) };
+      const body = { resource_type: "worker", resource_id: id, tags };
+      const answer = await sendRequest(first, "PUT", "/accounts/default/tags", body).catch(() => null);
+      if (answer?.status !== 200) return;
       acknowledged.set(id, version);
       if (++count === ACKNOWLEDGED) killed = first.end("SIGKILL");
     }
@@ -56,7 +47,7 @@ it("no acknowledged write is lost, and no two writes are mixed", async () => {
 
   const second = await start();
   const list = async (filter: string): Promise<Resource[]> =>
-    ((await (await call(second.url, `/resources?tag=${filter}`)).json()) as { result: Resource[] }).result;
+    (await sendRequest(second, "GET", `/accounts/default/tags/resources?tag=${filter}`)).body.result;
   const found = new Map((await list("a")).map((resource) => [resource.id, resource.tags]));
   for (const [id, version] of acknowledged) {
     const stored = Number(found.get(id)?.["a"]);

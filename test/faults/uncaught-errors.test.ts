@@ -4,11 +4,11 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/careless-agent.ts");
-const headers = { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" };
 
 let dataDir: string;
 let server: ServerProcess;
@@ -18,7 +18,7 @@ beforeEach(async () => {
   await writeFile(join(dataDir, "signalbox.config.json"), JSON.stringify({ agents: { modules: [MODULE] } }));
 });
 afterEach(async () => {
-  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await server.kill();
   await rm(dataDir, { recursive: true, force: true });
 });
 
@@ -30,13 +30,9 @@ function start(env: Record<string, string> = {}): Promise<ServerProcess> {
 }
 
 async function rpc(method: string, args: readonly unknown[] = [], instance = "x"): Promise<unknown> {
-  const response = await fetch(`${server.url}/agents/careless-agent/${instance}/rpc/${method}`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify(args),
-  });
-  const body = (await response.json()) as { result?: unknown };
-  return response.status === 200 ? body.result : response.status;
+  const path = `/agents/careless-agent/${instance}/rpc/${method}`;
+  const { status, body } = await sendRequest(server, "POST", path, args);
+  return status === 200 ? body.result : status;
 }
 
 async function uncaught(): Promise<Record<string, number>> {
@@ -61,11 +57,8 @@ it("the server continues after uncaught errors of every kind in an agent and cou
 
   expect(await rpc("ping")).toBe("pong");
   expect(await rpc("ping", [], "another")).toBe("pong");
-  const tagged = await fetch(`${server.url}/accounts/default/tags`, {
-    method: "PUT",
-    headers,
-    body: JSON.stringify({ resource_type: "worker", resource_id: "w", tags: { a: "1" } }),
-  });
+  const body = { resource_type: "worker", resource_id: "w", tags: { a: "1" } };
+  const tagged = await sendRequest(server, "PUT", "/accounts/default/tags", body);
   expect([tagged.status, (await fetch(`${server.url}/readyz`)).status]).toEqual([200, 200]);
   for (const text of ["thrown in a timer of an agent", "emitted by an agent without a listener"])
     expect(server.stderr()).toContain(text);

@@ -8,6 +8,8 @@ import { Agent as HttpAgent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { hexSignature, SECRET } from "../support/webhook-sender.ts";
 
@@ -16,7 +18,6 @@ const SENDERS = 32;
 const KILLS = 20;
 /** Time under load before each kill; it varies, so that kills hit every phase of a write. */
 const loadMs = (kill: number) => 100 + ((kill * 97) % 400);
-const ROOT_TOKEN = "root-token-of-the-fault-test";
 const MODULE = join(import.meta.dirname, "../fixtures/webhook-agents.ts");
 
 interface Everything {
@@ -79,12 +80,12 @@ it(
       isOver = true;
       await Promise.all(senders);
 
-      await expect.poll(() => countLate(server.url), { timeout: 60_000 }).toBe(0);
+      await expect.poll(() => countLate(server), { timeout: 60_000 }).toBe(0);
       expect(acknowledged.size).toBeGreaterThan(ENTITIES);
       const byEntity = new Map<string, string[]>();
       for (const [id, entity] of acknowledged) byEntity.set(entity, [...(byEntity.get(entity) ?? []), id]);
       for (const [entity, ids] of byEntity) {
-        const { runs, events, eventCount } = await readEverything(server.url, entity);
+        const { runs, events, eventCount } = await readEverything(server, entity);
         expect(new Set(runs).size, `${entity} ran a delivery twice`).toBe(runs.length);
         expect(new Set(events), `${entity}: effects and events differ`).toEqual(new Set(runs));
         expect(eventCount).toBe(runs.length);
@@ -126,19 +127,12 @@ function deliver(agent: HttpAgent, url: string, entity: string, id: string): Pro
 }
 
 /** Deliveries that were answered 202 and are not handled yet. */
-async function countLate(url: string): Promise<number> {
-  const response = await fetch(`${url}/accounts/default/webhooks/late-deliveries`, {
-    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-  });
-  const { result } = (await response.json()) as { result: unknown[] };
-  return result.length;
+async function countLate(server: ServerProcess): Promise<number> {
+  const { body } = await sendRequest(server, "GET", "/accounts/default/webhooks/late-deliveries");
+  return body.result.length;
 }
 
-async function readEverything(url: string, entity: string): Promise<Everything> {
-  const response = await fetch(`${url}/agents/keeping-agent/${entity}/rpc/everything`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-  });
-  const { result } = (await response.json()) as { result: Everything };
-  return result;
+async function readEverything(server: ServerProcess, entity: string): Promise<Everything> {
+  const path = `/agents/keeping-agent/${entity}/rpc/everything`;
+  return (await sendRequest(server, "POST", path, [])).body.result;
 }

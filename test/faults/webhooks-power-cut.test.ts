@@ -9,25 +9,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { createRandom } from "../support/ledger/random.ts";
 import { CuttableServer } from "../support/power-cut/power-cut.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { eventIds } from "../support/send-request.ts";
 import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 
 const CUTS = 6;
 const SENDERS = 8;
 const MAX_LOAD_MS = 1000;
-
-interface Row {
-  readonly id: string;
-}
-
-async function eventsOf(url: string, entity: string): Promise<string[]> {
-  const response = await fetch(`${url}/agents/webhook-agent/${entity}/rpc/getEvents`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-  });
-  const { result } = (await response.json()) as { result: Row[] };
-  return result.map(({ id }) => id);
-}
 
 it(
   "entities whose first event was acknowledged are there after a power cut",
@@ -48,7 +36,9 @@ it(
     let count = 0;
     const audit = async (url: string, cut: number) => {
       for (const entity of acknowledged)
-        expect(await eventsOf(url, entity), `${entity} after cut ${cut} (seed ${seed})`).toEqual(["first"]);
+        expect(await eventIds({ url }, entity), `${entity} after cut ${cut} (seed ${seed})`).toEqual([
+          "first",
+        ]);
     };
     try {
       await server.prepare();

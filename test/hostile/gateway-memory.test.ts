@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, CHAT, post, readLogs } from "../support/gateway.ts";
+import { readMetric } from "../support/read-metric.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 const BUDGET = 1024 * 1024;
@@ -32,10 +33,7 @@ afterAll(async () => {
   await provider.close();
 });
 
-async function bufferedBytes(of: TestServer): Promise<number> {
-  const text = await (await fetch(`${of.url}/metrics`)).text();
-  return Number(/^signalbox_gateway_buffered_bytes (\d+)$/m.exec(text)?.[1]);
-}
+const bufferedBytes = (of: TestServer) => readMetric(of, "signalbox_gateway_buffered_bytes");
 
 interface RawCall {
   readonly socket: Socket;

@@ -1,7 +1,7 @@
 /** Commands print text of strangers: none of it can control the terminal. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCli } from "../../packages/signalbox/src/cli/main.ts";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { runCommand } from "../support/run-cli.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
 const EVIL = "\u001b]0;PWNED\u0007\u001b[2J\u009b31m\u202emodel\u2066\r\nforged line";
@@ -12,16 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-async function run(...args: string[]): Promise<{ out: string; err: string; code: number }> {
-  let [out, err] = ["", ""];
-  const code = await runCli([...args, "--url", server.url, "--token", ROOT_TOKEN], {
-    out: { write: (text: string) => (out += text), isTTY: true },
-    err: { write: (text: string) => (err += text), isTTY: true },
-    environment: {},
-    workingFolder: server.dataDir,
-  });
-  return { out, err, code };
-}
+const run = (...args: string[]) => runCommand(server, args, { isTTY: true });
 
 it("tables, single entries and stored bodies are printed without control characters, one line each", async () => {
   const response = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {

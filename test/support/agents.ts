@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import type { WebhookEvent } from "../../packages/signalbox/src/agents/index.ts";
-import { ROOT_TOKEN } from "./test-server.ts";
+import { ROOT_TOKEN } from "./root-token.ts";
+import { parseJson } from "./send-request.ts";
 
 export const TEST_AGENTS = join(import.meta.dirname, "../fixtures/test-agents.ts");
 
@@ -24,7 +25,7 @@ export class RawClient {
       headers: { ...options.headers, ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
     });
     this.socket.on("message", (data, isBinary) => {
-      this.received.push(isBinary ? data : parse((data as Buffer).toString("utf8")));
+      this.received.push(isBinary ? data : parseJson((data as Buffer).toString("utf8")));
       this.#wake();
     });
     this.socket.on("close", (code, reason) => {
@@ -77,14 +78,6 @@ export class RawClient {
 
   #wake(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
   }
 }
 

@@ -20,6 +20,8 @@ export interface ServerProcess {
   stderr(): string;
   /** Sends the signal and resolves with the exit code (null after a kill). */
   end(signal: NodeJS.Signals): Promise<number | null>;
+  /** Kills the process if it is still running. */
+  kill(): Promise<void>;
 }
 
 export interface CliOptions {
@@ -54,18 +56,22 @@ export async function startServerProcess(
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const line = await firstLine(child, () => stderr);
   const { url, pid } = JSON.parse(line) as { url: string; pid: number };
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+  const end: ServerProcess["end"] = async (signal) => {
+    if (hasEnded()) throw new Error(`the server had ended by itself with ${child.exitCode}: ${stderr}`);
+    const exit = once(child, "exit");
+    child.kill(signal);
+    const [code] = (await exit) as [number | null];
+    return code;
+  };
   return {
     url,
     pid,
     child,
     stderr: () => stderr,
-    async end(signal) {
-      if (child.exitCode !== null || child.signalCode !== null)
-        throw new Error(`the server had ended by itself with ${child.exitCode}: ${stderr}`);
-      const exit = once(child, "exit");
-      child.kill(signal);
-      const [code] = (await exit) as [number | null];
-      return code;
+    end,
+    async kill() {
+      if (!hasEnded()) await end("SIGKILL");
     },
   };
 }

@@ -8,8 +8,10 @@ import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.
 import type { Clock } from "../../packages/signalbox/src/core/clock.ts";
 import { type Service, startService } from "../../packages/signalbox/src/service.ts";
 import { createLogger } from "../../packages/signalbox/src/telemetry/logger.ts";
+import { ROOT_TOKEN } from "./root-token.ts";
+import { type Answer, readAnswer } from "./send-request.ts";
 
-export const ROOT_TOKEN = "root-token-of-the-test-server";
+export { ROOT_TOKEN };
 
 export interface TestServer {
   readonly url: string;
@@ -18,20 +20,13 @@ export interface TestServer {
   /** Parsed log lines. */
   readonly logs: Record<string, unknown>[];
   /** Calls the management API with the root token or another token. */
-  api(method: string, path: string, body?: unknown, token?: string | null): Promise<ApiAnswer>;
+  api(method: string, path: string, body?: unknown, token?: string | null): Promise<Answer>;
   /** Creates a token of the account with these permissions. */
   token(
     permissions: readonly string[],
     options?: { account?: string; gateway_id?: string; expires_at?: string },
   ): Promise<string>;
   stop(): Promise<void>;
-}
-
-export interface ApiAnswer {
-  readonly status: number;
-  readonly headers: Headers;
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers freely
-  readonly body: any;
 }
 
 export interface TestServerOptions {
@@ -80,12 +75,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       },
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
-    const text = await response.text();
-    return {
-      status: response.status,
-      headers: response.headers,
-      body: text === "" ? null : JSON.parse(text),
-    };
+    return readAnswer(response);
   };
   return {
     url: service.url,
