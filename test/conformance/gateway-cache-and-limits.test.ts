@@ -1,8 +1,8 @@
-/** Cache, rate limits, spend limits and stored provider keys of a gateway. */
+/** Cache, rate limits and spend limits of a gateway. */
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, sendEvents, sendJson, startProvider } from "../peers/provider.ts";
-import { CHAT, post, readLogs, send, setGateway } from "../support/gateway.ts";
+import { CHAT, post, readLogs, setGateway } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 const OFF = {
@@ -28,7 +28,7 @@ beforeAll(async () => {
         cacheEntryBytes: 4096,
       },
     },
-    environment: { OPENAI_API_KEY: "sk-default", OPENAI_API_KEY_TEAM: "sk-team" },
+
     clock: { now: () => now },
   });
 });
@@ -357,64 +357,5 @@ describe("spend limits", () => {
     expect((await post(after, "openai/chat/completions", { headers: custom })).status).toBe(429);
     await after.stop();
     await before.stop();
-  });
-});
-
-describe("stored provider keys", () => {
-  const path = "/accounts/default/ai-gateway/gateways/default/provider_configs";
-  const plain = (headers: Record<string, string> = {}) =>
-    post(server, "openai/chat/completions", { headers });
-  const sentKey = () => provider.requests.at(-1)?.headers.authorization;
-
-  it("a stored key is used for calls without a credential, by default or by alias", async () => {
-    await plain();
-    expect(sentKey()).toBeUndefined();
-    await server.api("POST", path, { alias: "main", default_config: true, provider_slug: "openai" });
-    await server.api("POST", path, {
-      alias: "team",
-      default_config: false,
-      provider_slug: "openai",
-      secret_id: "OPENAI_API_KEY_TEAM",
-    });
-    await plain();
-    expect(sentKey()).toBe("Bearer sk-default");
-    await plain({ authorization: "Bearer own" });
-    expect(sentKey()).toBe("Bearer own");
-    await plain({ authorization: "Bearer own", "gw-aig-byok-alias": "team" });
-    expect(sentKey()).toBe("Bearer sk-team");
-    const step = { provider: "openai", endpoint: "chat/completions", query: JSON.parse(CHAT) as object };
-    await send(server, "POST", "/v1/default/default", { body: JSON.stringify([step]) });
-    expect(sentKey()).toBe("Bearer sk-default");
-  });
-
-  it("an alias that is missing or has no value is refused with 2040", async () => {
-    const unknown = await plain({ "cf-aig-byok-alias": "nobody" });
-    expect(unknown.status).toBe(400);
-    expect(JSON.parse(unknown.body)).toMatchObject({
-      internalCode: 2040,
-      message: expect.stringContaining("main, team") as string,
-    });
-    await server.api("POST", path, {
-      alias: "empty",
-      default_config: false,
-      provider_slug: "openai",
-      secret_id: "OPENAI_API_KEY_EMPTY",
-    });
-    expect(JSON.parse((await plain({ "gw-aig-byok-alias": "empty" })).body)).toMatchObject({
-      internalCode: 2040,
-    });
-  });
-
-  it("a stored key appears only in the upstream request", async () => {
-    const { body } = await server.api("GET", path);
-    const rows = await readLogs(server);
-    for (const text of [JSON.stringify(body), JSON.stringify(rows), JSON.stringify(server.logs)]) {
-      expect(text).not.toContain("sk-default");
-      expect(text).not.toContain("sk-team");
-    }
-    const { result } = body as { result: { id: string; alias: string }[] };
-    for (const { id } of result) expect((await server.api("DELETE", `${path}/${id}`)).status).toBe(200);
-    await plain();
-    expect(sentKey()).toBeUndefined();
   });
 });

@@ -13,7 +13,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/telemetry/logger.test.ts › shows no credential, whether it comes as a Secret, a known key or a header",
     "packages/signalbox/src/core/secret.test.ts › never shows its text by accident",
     "test/conformance/gateway-authentication.test.ts › no credential is logged",
-    "test/conformance/gateway-cache-and-limits.test.ts › a stored key appears only in the upstream request",
+    "test/conformance/gateway-providers.test.ts › a stored key appears only in the upstream request",
   ],
   "A credential ends what it opened": [
     "test/hostile/ended-credentials.test.ts › open WebSockets of a revoked token close with 4401, which is final, and others stay open",
@@ -58,7 +58,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "Tags, gateways, providers and stored calls are their account's own": [
     "test/conformance/tags-writing.test.ts › one account's tags are not visible in another",
     "test/conformance/tags-strictness.test.ts › no response distinguishes ids of other accounts' resources from unknown ids",
-    "test/conformance/gateway-forwarding.test.ts › the providers of one account are not visible to another",
+    "test/conformance/gateway-providers.test.ts › the providers of one account are not visible to another",
     "test/conformance/gateway-logs.test.ts › the permission, the gateway and the account are checked",
   ],
   "Public agents are those of `default`": [
@@ -178,7 +178,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/core/public-host.test.ts › judges an IPv4 address the same however it is written",
     "packages/signalbox/src/core/public-host.test.ts › refuses a name that resolves to %s %s",
     "packages/signalbox/src/gateway/upstream/upstream-client.test.ts › refuses addresses that are not public where only public ones are allowed",
-    "test/conformance/gateway-forwarding.test.ts › only https and public addresses are accepted unless the operator allows others",
+    "test/conformance/gateway-providers.test.ts › only https and public addresses are accepted unless the operator allows others",
     "test/conformance/webhook-outgoing.test.ts › webhooks to private addresses are refused unless the operator allows them",
   ],
   "Internal errors say nothing": [
@@ -228,6 +228,6 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "Provider keys are not stored": [
     "test/conformance/gateway-management.test.ts › the SDK gets an error that keys are not stored",
-    "test/conformance/gateway-cache-and-limits.test.ts › a stored key appears only in the upstream request",
+    "test/conformance/gateway-providers.test.ts › a stored key appears only in the upstream request",
   ],
 };
