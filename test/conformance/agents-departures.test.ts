@@ -92,10 +92,10 @@ describe("server shutdown", () => {
     const own = await startTestServer({ file: { agents: { modules: MODULES, idleTimeoutMs: 50 } } });
     const client = await new RawClient(`${own.url}/agents/farewell/x`).opened();
     await client.next((frame) => frame.type === "cf_agent_identity");
-    const isAsleep = async () =>
+    const isInMemory = async () =>
       (await own.api("GET", "/accounts/default/agents/farewell/instances/x")).body.result
         .in_memory as boolean;
-    await expect.poll(isAsleep).toBe(false);
+    await expect.poll(isInMemory).toBe(false);
     await own.stop();
     expect(await client.closed()).toBe(1012);
     expect(own.logs).toContainEqual(

@@ -258,7 +258,7 @@ describe("signalbox dev", () => {
       for (const line of chunk.split("\n"))
         if (line.startsWith("{")) urls.push((JSON.parse(line) as { url: string }).url);
     });
-    const ask = async (method: string) => {
+    const call = async (method: string) => {
       const response = await fetch(`${urls.at(-1)}/agents/changing/x/rpc/${method}?token=${ROOT_TOKEN}`, {
         method: "POST",
       });
@@ -268,15 +268,15 @@ describe("signalbox dev", () => {
       async () => urls.length,
       (count) => count === 1,
     );
-    expect(await ask("answer")).toBe("one");
-    await ask("keep");
+    expect(await call("answer")).toBe("one");
+    await call("keep");
     await write("two");
     await waitUntil(
       async () => urls.length,
       (count) => count === 2,
     );
-    expect(await ask("answer")).toBe("two");
-    expect(await ask("read")).toEqual({ kept: true });
+    expect(await call("answer")).toBe("two");
+    expect(await call("read")).toEqual({ kept: true });
     const ended = once(dev, "exit");
     dev.kill("SIGTERM");
     await ended;

@@ -13,20 +13,20 @@ const HELD = join(import.meta.dirname, "../fixtures/waking-agents.ts");
 
 it("earlier instances and names belong to the account default, and all due instances are woken", async () => {
   const postgres = await openTestPostgres();
-  const former = await PostgresDatabase.open(postgres.url, (error) => {
+  const earlier = await PostgresDatabase.open(postgres.url, (error) => {
     throw error;
   });
-  await migrateUpTo(former, BEFORE_ACCOUNTS_OF_INSTANCES);
+  await migrateUpTo(earlier, BEFORE_ACCOUNTS_OF_INSTANCES);
   const names = Array.from({ length: 230 }, (_, i) => `entity${i}`);
   for (const name of names)
-    await former.run(
+    await earlier.run(
       sql`INSERT INTO agent_instance (agent, name, created_at, last_active_at, next_due_at)
           VALUES ('held-agent', ${name}, 1, 1, 7)`,
     );
-  await former.run(
+  await earlier.run(
     sql`INSERT INTO webhook_entity (agent, name, entity) VALUES ('webhook-agent', 'x-y', 'x/y')`,
   );
-  await former.close();
+  await earlier.close();
   const server = await startTestServer({
     environment: { DATABASE_URL: postgres.url, WEBHOOK_SECRET: SECRET, B_WEBHOOK_SECRET: SECRET },
     file: {

@@ -189,17 +189,17 @@ describe("over restarts", () => {
     let now = Date.now();
     const clock = { now: () => now };
     const start = () => startTestServer({ file, dataDir, clock });
-    const ask = async (on: TestServer, path: string, ...args: unknown[]) =>
+    const callOn = async (on: TestServer, path: string, ...args: unknown[]) =>
       (await on.api("POST", `/agents/${path}`, args)).body.result;
 
     let current = await start();
-    expect(await ask(current, "starter/s/rpc/plans")).toHaveLength(3);
-    await ask(current, "worker/w/rpc/plan", "0 * * * *", "hourly");
-    await ask(current, "worker/w/rpc/enqueue", ["fail later"], {
+    expect(await callOn(current, "starter/s/rpc/plans")).toHaveLength(3);
+    await callOn(current, "worker/w/rpc/plan", "0 * * * *", "hourly");
+    await callOn(current, "worker/w/rpc/enqueue", ["fail later"], {
       retry: { maxAttempts: 2, baseDelayMs: 3_600_000, maxDelayMs: 3_600_000 },
     });
     await waitUntil(
-      () => ask(current, "worker/w/rpc/pending"),
+      () => callOn(current, "worker/w/rpc/pending"),
       (items) => items[0]?.attempts === 1,
     );
     await current.stop();
@@ -214,13 +214,13 @@ describe("over restarts", () => {
     );
     expect(shown.queue_count).toBe(0);
     const done = await waitUntil(
-      () => ask(again, "worker/w/rpc/done"),
+      () => callOn(again, "worker/w/rpc/done"),
       (all) => all.length >= 1,
     );
     expect(done).toEqual(["tick hourly"]);
-    const [plan] = await ask(again, "worker/w/rpc/plans");
+    const [plan] = await callOn(again, "worker/w/rpc/plans");
     expect(plan.time * 1000).toBeGreaterThan(now);
-    expect(await ask(again, "starter/s/rpc/plans")).toHaveLength(3);
+    expect(await callOn(again, "starter/s/rpc/plans")).toHaveLength(3);
     await again.stop();
     await rm(dataDir, { recursive: true, force: true });
   });

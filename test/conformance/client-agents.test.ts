@@ -150,11 +150,11 @@ describe("application messages", () => {
     const client = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
     const connection = client.agent<Chatty>({ agent: "Chatty", name: "room" });
     connections.push(connection);
-    const heard: string[] = [];
-    connection.on("message", (text) => heard.push(text));
+    const messages: string[] = [];
+    connection.on("message", (text) => messages.push(text));
     connection.send("hello");
     connection.open();
-    await eventually(() => expect(heard).toEqual([`welcome ${connection.id}`, `${connection.id}: hello`]));
+    await eventually(() => expect(messages).toEqual([`welcome ${connection.id}`, `${connection.id}: hello`]));
   });
 });
 

@@ -101,9 +101,9 @@ describe("the command line", () => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
     await expect.poll(() => output).toMatch(/\/dashboard\/login\?code=[\w-]{43}\n/);
     const printed = /http:\S+login\?code=\S+/.exec(output)?.[0] ?? "";
-    const asked = await runCliProcess(["login-link", "--data-dir", dataDir]);
-    expect(asked.stderr).toBe("");
-    for (const link of [printed, asked.stdout.trim()]) {
+    const requested = await runCliProcess(["login-link", "--data-dir", dataDir]);
+    expect(requested.stderr).toBe("");
+    for (const link of [printed, requested.stdout.trim()]) {
       const answer = await fetch(link, { redirect: "manual" });
       expect(answer.headers.get("location")).toBe("/dashboard/");
     }
@@ -142,12 +142,12 @@ describe("a session", () => {
   });
 
   it("the current user is reported, or null without a session", async () => {
-    const nobody = await raw("GET", "/dashboard/session");
-    expect(nobody.status).toBe(200);
-    expect(JSON.parse(nobody.body)).toMatchObject({ success: true, result: null });
+    const anonymous = await raw("GET", "/dashboard/session");
+    expect(anonymous.status).toBe(200);
+    expect(JSON.parse(anonymous.body)).toMatchObject({ success: true, result: null });
     const token = await server.token(["tags.read"]);
-    const somebody = await raw("GET", "/dashboard/session", { cookie: await logIn(token) });
-    expect(JSON.parse(somebody.body).result).toMatchObject({
+    const loggedIn = await raw("GET", "/dashboard/session", { cookie: await logIn(token) });
+    expect(JSON.parse(loggedIn.body).result).toMatchObject({
       is_root: false,
       permissions: ["tags.read"],
       accounts: [{ id: "default" }],

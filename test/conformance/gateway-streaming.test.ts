@@ -237,11 +237,11 @@ it("300 MB are relayed without being kept", async () => {
     const before = await readResidentMegabytes(child.pid);
     let received = 0;
     let peak = 0;
-    let looked = 0;
+    let checkedAt = 0;
     for await (const chunk of response) {
       received += (chunk as Buffer).length;
-      if (received - looked < 8 * 1024 * 1024) continue;
-      looked = received;
+      if (received - checkedAt < 8 * 1024 * 1024) continue;
+      checkedAt = received;
       peak = Math.max(peak, (await readResidentMegabytes(child.pid)) - before);
     }
     expect(received).toBe(size);

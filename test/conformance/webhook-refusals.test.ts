@@ -22,10 +22,10 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 /** Through the intake, or to the instance. */
-const WAYS = {
+const ROUTES = {
   "the intake": (agent: string, name: string, payload: object) =>
     sendGeneric(server.url, `${agent}/${name}`, payload),
-  "the agent's own door": (agent: string, name: string, payload: object) => {
+  "the instance's own route": (agent: string, name: string, payload: object) => {
     const body = JSON.stringify(payload);
     return post(`${server.url}/agents/${agent}/${name}`, body, {
       authorization: `Bearer ${ROOT_TOKEN}`,
@@ -40,11 +40,11 @@ const call = async (agent: string, name: string, method: string) =>
 describe.each([
   ["a handler that waits", "judge", "the intake"],
   ["a handler that does not wait", "quick-judge", "the intake"],
-  ["a handler that waits", "judge", "the agent's own door"],
-  ["an interleaving handler", "interleaver", "the agent's own door"],
-] as const)("%s (%s), through %s,", (_title, agent, way) => {
-  const send = WAYS[way];
-  const name = `${agent}-${way.length}`;
+  ["a handler that waits", "judge", "the instance's own route"],
+  ["an interleaving handler", "interleaver", "the instance's own route"],
+] as const)("%s (%s), through %s,", (_title, agent, route) => {
+  const send = ROUTES[route];
+  const name = `${agent}-${route.length}`;
   const seen = () => call(agent, name, "seen");
 
   it("RejectEvent is answered 400 with the message, nothing is written, and the event can be sent again", async () => {
@@ -96,7 +96,7 @@ it("concurrent copies of one delivery to an interleaving agent run once", async 
   const payload = { id: "c1", wait: true };
   // The ledger identifies a delivery by its source, so the copies use the scheme that both routes share.
   const answers = await Promise.all(
-    Array.from({ length: 6 }, () => WAYS["the agent's own door"]("interleaver", "copies", payload)),
+    Array.from({ length: 6 }, () => ROUTES["the instance's own route"]("interleaver", "copies", payload)),
   );
   expect(answers.map(({ body }) => body.status as string).sort()).toEqual([
     ...Array<string>(5).fill("duplicate"),
@@ -105,9 +105,9 @@ it("concurrent copies of one delivery to an interleaving agent run once", async 
   expect(await call("interleaver", "copies", "seen")).toEqual(["c1"]);
 });
 
-it.each(Object.entries(WAYS))(
+it.each(Object.entries(ROUTES))(
   "a delivery whose body names another entity is refused by %s",
-  async (_way, send) => {
+  async (_route, send) => {
     const refused = await send("careless", "own", { id: "e1", type: "t", entity_id: "another" });
     expect([refused.status, refused.body.errors[0].code]).toEqual([400, 4004]);
     const { body } = await server.api("GET", "/accounts/default/agents/careless/instances");

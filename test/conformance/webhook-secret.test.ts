@@ -60,9 +60,9 @@ it("with PostgreSQL the secret must be set: otherwise every delivery is 401, and
   expect((await sendGeneric(node.service.url, "device", { type: "t" })).status).toBe(401);
   expect(node.log()).toContain("set WEBHOOK_SECRET");
   await node.service.stop();
-  const told = await start("on-postgres", { DATABASE_URL: postgres.url, WEBHOOK_SECRET: SECRET });
-  expect((await sendGeneric(told.service.url, "device", { type: "t" })).status).toBe(200);
-  await told.service.stop();
+  const configured = await start("on-postgres", { DATABASE_URL: postgres.url, WEBHOOK_SECRET: SECRET });
+  expect((await sendGeneric(configured.service.url, "device", { type: "t" })).status).toBe(200);
+  await configured.service.stop();
 });
 
 it("a process that is refused writes no secret", async () => {

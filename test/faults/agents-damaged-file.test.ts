@@ -21,10 +21,7 @@ it("calls of a damaged instance get an internal error, and other instances work"
   expect(await before.call("increment", 1)).toMatchObject({ success: true });
   await first.end("SIGTERM");
   for (const file of globSync("agents/**/*.db", { cwd: dataDir }))
-    await writeFile(
-      join(dataDir, file),
-      "this is not a database, and long enough to be looked at".repeat(100),
-    );
+    await writeFile(join(dataDir, file), "this is not a database, and long enough to be read".repeat(100));
 
   const second = await startServerProcess(args, options);
   const client = await new RawClient(`${second.url}/agents/counter/damaged`).opened();
@@ -76,7 +73,7 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
     return startServerProcess(["--data-dir", folder, "--agents", WORK_AGENTS], options);
   }
 
-  async function expectOthersToGoOn(server: ServerProcess): Promise<void> {
+  async function expectOthersToContinue(server: ServerProcess): Promise<void> {
     // Long enough for thousands of failures if there were no pause.
     await sleep(300);
     const other = await new RawClient(`${server.url}/agents/worker/other`).opened();
@@ -93,7 +90,7 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
     for (let at = 0; at < content.length; at += pageBytes) {
       // Not the header of the first page; without it the file would not be a database.
       const damaged = Buffer.from(content).fill(0xa5, Math.max(at, 100), at + pageBytes);
-      await expectOthersToGoOn(await startWith((path) => writeFileSync(path, damaged)));
+      await expectOthersToContinue(await startWith((path) => writeFileSync(path, damaged)));
     }
   });
 
@@ -107,7 +104,7 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
         );
         database.close();
       });
-      await expectOthersToGoOn(server);
+      await expectOthersToContinue(server);
       expect(server.stderr()).toContain("cannot be read or written");
     },
   );

@@ -35,7 +35,7 @@ async function loadUntil(
   await sleep(random() * MAX_LOAD_MS);
   await end();
   await load;
-  return models.reduce((sum, model) => sum + model.toldCount, 0);
+  return models.reduce((sum, model) => sum + model.reportedCount, 0);
 }
 
 describe("after a power cut", { timeout: 300_000 }, () => {
@@ -44,7 +44,7 @@ describe("after a power cut", { timeout: 300_000 }, () => {
     const random = createRandom(seed);
     const server = createServer(random);
     const models = newModels();
-    let told = 0;
+    let reported = 0;
     try {
       await server.prepare();
       for (let cut = 1; cut <= CUTS; cut++) {
@@ -52,14 +52,14 @@ describe("after a power cut", { timeout: 300_000 }, () => {
         await auditLedgers({ url, token: ROOT_TOKEN }, models).catch((error: unknown) => {
           throw new Error(`after cut ${cut - 1} (seed ${seed})`, { cause: error });
         });
-        told += await loadUntil(url, models, random, () => server.cutPower());
+        reported += await loadUntil(url, models, random, () => server.cutPower());
       }
       await auditLedgers({ url: await server.start(), token: ROOT_TOKEN }, models);
     } finally {
       await server.remove();
     }
     // Without any reported change the run proves nothing.
-    expect(told).toBeGreaterThan(CUTS);
+    expect(reported).toBeGreaterThan(CUTS);
   });
 
   it("changes reported after a kill and a restart are durable", async () => {

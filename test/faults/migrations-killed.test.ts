@@ -31,7 +31,7 @@ function migrateAndDie(place: string, statements: number): Promise<NodeJS.Signal
 }
 
 /** With a row in each table that is changed. */
-async function fillFormer(database: Database): Promise<void> {
+async function fillEarlierTables(database: Database): Promise<void> {
   await migrateUpTo(database, BEFORE_ACCOUNTS_OF_INSTANCES);
   for (const text of [
     "INSERT INTO account (id, name, created_at) VALUES ('default', 'Default', 1)",
@@ -58,12 +58,12 @@ const readSchema = (database: Database) =>
 it("SQLite migrations start again after a kill at any statement", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-migrations-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const former = join(folder, "former.db");
-  const before = await SqliteDatabase.open(former, rethrow);
-  await fillFormer(before);
+  const earlier = join(folder, "earlier.db");
+  const before = await SqliteDatabase.open(earlier, rethrow);
+  await fillEarlierTables(before);
   await before.close();
 
-  const bringUpToDate = async (file: string) => {
+  const migrateInProcess = async (file: string) => {
     const database = await SqliteDatabase.open(file, rethrow);
     await migrate(database);
     const found = [await read(database), await readSchema(database)];
@@ -73,8 +73,8 @@ it("SQLite migrations start again after a kill at any statement", async () => {
     return found;
   };
   const expected = join(folder, "expected.db");
-  await copyFile(former, expected);
-  const wanted = await bringUpToDate(expected);
+  await copyFile(earlier, expected);
+  const wanted = await migrateInProcess(expected);
 
   let next = 1;
   let kills = 0;
@@ -82,10 +82,10 @@ it("SQLite migrations start again after a kill at any statement", async () => {
     for (let isOver = false; !isOver;) {
       const statements = next++;
       const file = join(folder, `killed-${statements}.db`);
-      await copyFile(former, file);
+      await copyFile(earlier, file);
       isOver = (await migrateAndDie(file, statements)) === null;
       if (!isOver) kills += 1;
-      expect([statements, await bringUpToDate(file)]).toEqual([statements, wanted]);
+      expect([statements, await migrateInProcess(file)]).toEqual([statements, wanted]);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, killer));
@@ -97,7 +97,7 @@ it("PostgreSQL migrations start again after a kill at any statement", async () =
   const postgres = await openTestPostgres();
   onTestFinished(() => postgres.drop());
   const before = await PostgresDatabase.open(postgres.url, rethrow);
-  await fillFormer(before);
+  await fillEarlierTables(before);
   await before.close();
   // PostgreSQL ends the session of a killed process after a while; until then the next process is refused.
   for (const statements of [2, 6, 12])

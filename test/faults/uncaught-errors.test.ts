@@ -46,7 +46,7 @@ it("the server continues after uncaught errors of every kind in an agent and cou
   for (const method of [
     "throwInTimer",
     "throwInTick",
-    "rejectUnheard",
+    "rejectWithoutHandler",
     "rejectNothing",
     "emitError",
     "failSocket",

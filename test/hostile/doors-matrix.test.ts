@@ -28,7 +28,7 @@ beforeAll(async () => {
   const bindable = ALL.filter((name) => name.startsWith("gateway.") || name === "tokens.edit");
   const revoked = await server.api("POST", "/accounts/own/tokens", { name: "revoked", permissions: ALL });
   tokens = {
-    nobody: null,
+    anonymous: null,
     unknown: `sbx_${"x".repeat(46)}`,
     expired: await server.token(ALL, { account: "own", expires_at: new Date(now + HOUR).toISOString() }),
     revoked: revoked.body.result.token,
@@ -50,7 +50,7 @@ afterAll(() => server.stop());
 
 /** The expected result per credential; `others` are all credentials that are not named. */
 async function expectStatuses(
-  ask: (token: string | null) => Promise<number>,
+  request: (token: string | null) => Promise<number>,
   expected: Readonly<Record<string, number>> & { readonly others: number },
 ): Promise<void> {
   const wanted: Record<string, number> = {};
@@ -58,7 +58,7 @@ async function expectStatuses(
   for (const [name, token] of Object.entries(tokens)) {
     const isNoCredential = token === null || ["unknown", "expired", "revoked"].includes(name);
     wanted[name] = expected[name] ?? (isNoCredential ? 401 : expected.others);
-    given[name] = await ask(token);
+    given[name] = await request(token);
   }
   expect(given).toEqual(wanted);
 }

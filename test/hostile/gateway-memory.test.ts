@@ -121,10 +121,10 @@ it("the overhead of pieces is counted as well as their bytes", async () => {
 });
 
 it("a body counts until its call has ended, and not after its caller disconnected", async () => {
-  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const { promise: arrived, resolve } = Promise.withResolvers<void>();
   provider.answer = () => resolve();
   const call = await begin(patient, `content-length: ${SENT}`, Buffer.alloc(SENT));
-  await asked;
+  await arrived;
   await expect.poll(() => bufferedBytes(patient)).toBeGreaterThanOrEqual(SENT);
   call.socket.destroy();
   await expect.poll(() => bufferedBytes(patient)).toBe(0);

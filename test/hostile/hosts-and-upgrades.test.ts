@@ -61,17 +61,17 @@ describe("the host of a request", () => {
 
   it("the host of an absolute target replaces the Host header, also for the session's checks", async () => {
     const own = new URL(server.url).host;
-    const asked = (target: string, host: string) =>
+    const absolute = (target: string, host: string) =>
       raw(`GET ${target} HTTP/1.1\nHost: ${host}\ncookie: ${cookie}`);
-    expect((await asked(`http://${own}/accounts`, own)).status).toBe(200);
-    expect((await asked("http://evil.example/accounts", own)).status).toBe(403);
-    expect((await asked(`http://${own}/accounts`, "evil.example")).status).toBe(200);
-    expect((await asked("http://evil@evil.example/healthz", own)).status).toBe(400);
-    expect((await asked("http://example.test", own)).status).toBe(404);
+    expect((await absolute(`http://${own}/accounts`, own)).status).toBe(200);
+    expect((await absolute("http://evil.example/accounts", own)).status).toBe(403);
+    expect((await absolute(`http://${own}/accounts`, "evil.example")).status).toBe(200);
+    expect((await absolute("http://evil@evil.example/healthz", own)).status).toBe(400);
+    expect((await absolute("http://example.test", own)).status).toBe(404);
   });
 
   it("an unknown host is not repeated in any response", async () => {
-    const ask = async (path: string, host: string, headers: Record<string, string> = {}) => {
+    const read = async (path: string, host: string, headers: Record<string, string> = {}) => {
       const request = httpRequest(server.url + path, {
         agent: false,
         headers: { host, authorization: `Bearer ${ROOT_TOKEN}`, ...headers },
@@ -83,13 +83,13 @@ describe("the host of a request", () => {
       return text;
     };
     const path = "/accounts/default/ai-gateway/gateways/default/url/echo";
-    expect(await ask(path, "evil.example")).toContain(`"result":"${server.url}/v1/default/default/echo"`);
-    expect(await ask(path, "localhost:1")).toContain('"http://localhost:1/v1/default/default/echo"');
-    expect(await ask(path, "box.example.com", { "x-forwarded-proto": "https" })).toContain(
+    expect(await read(path, "evil.example")).toContain(`"result":"${server.url}/v1/default/default/echo"`);
+    expect(await read(path, "localhost:1")).toContain('"http://localhost:1/v1/default/default/echo"');
+    expect(await read(path, "box.example.com", { "x-forwarded-proto": "https" })).toContain(
       '"https://box.example.com/v1/default/default/echo"',
     );
-    expect(await ask("/dashboard/first-commands", "evil.example")).not.toContain("evil.example");
-    expect(await ask("/dashboard/first-commands", "box.example.com")).toContain("http://box.example.com/");
+    expect(await read("/dashboard/first-commands", "evil.example")).not.toContain("evil.example");
+    expect(await read("/dashboard/first-commands", "box.example.com")).toContain("http://box.example.com/");
   });
 });
 

@@ -91,7 +91,7 @@ async function makeCallers(): Promise<Caller[]> {
       ? "403"
       : unlessRoot(operation);
   return [
-    { name: "nobody", token: null, verdict: () => "401" },
+    { name: "no token", token: null, verdict: () => "401" },
     { name: "an unknown token", token: `sbx_${"x".repeat(46)}`, verdict: () => "401" },
     { name: "a token with a letter changed", token: everywhere.slice(0, -1), verdict: () => "401" },
     ...alone,

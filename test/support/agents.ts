@@ -8,7 +8,7 @@ import { parseJson } from "./send-request.ts";
 
 export const TEST_AGENTS = join(import.meta.dirname, "../fixtures/test-agents.ts");
 
-// oxlint-disable-next-line typescript/no-explicit-any -- tests look into frames freely
+// oxlint-disable-next-line typescript/no-explicit-any -- tests read any member of a frame
 type Frame = any;
 
 /** A WebSocket that keeps the received frames. */

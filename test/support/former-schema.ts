@@ -10,7 +10,7 @@ const MIGRATIONS = join(import.meta.dirname, "../../packages/signalbox/src/stora
 export const BEFORE_ACCOUNTS_OF_INSTANCES = 9;
 
 export async function migrateUpTo(database: Database, lastId: number): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), "signalbox-former-"));
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-earlier-"));
   for (const file of await readdir(MIGRATIONS))
     if (Number(file.slice(0, 4)) <= lastId) await cp(join(MIGRATIONS, file), join(folder, file));
   await migrate(database, folder);

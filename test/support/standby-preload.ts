@@ -5,11 +5,11 @@
 import { isMainThread } from "node:worker_threads";
 
 if (isMainThread) {
-  const word = new Promise<void>((resolve) => process.once("message", () => resolve()));
+  const go = new Promise<void>((resolve) => process.once("message", () => resolve()));
   // The process must not outlive a test that ends without sending "go".
   const leave = () => process.exit(1);
   process.once("disconnect", leave);
   await import("../../packages/signalbox/src/cli/main.ts");
-  await word;
+  await go;
   process.off("disconnect", leave).disconnect();
 }

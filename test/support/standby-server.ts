@@ -12,8 +12,8 @@ const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js
 /** Halves the time of a start; a fault test makes a hundred starts. */
 const COMPILE_CACHE = join(tmpdir(), "signalbox-test-compile-cache");
 /** `signalbox serve` replaces its process once to set this variable; the new process would wait for another "go". */
-const SETTLED = { MALLOC_ARENA_MAX: "2" };
-const WAIT_FOR_THE_WORD = new URL("standby-preload.ts", import.meta.url).href;
+const SKIP_RESTART = { MALLOC_ARENA_MAX: "2" };
+const WAIT_FOR_GO = new URL("standby-preload.ts", import.meta.url).href;
 
 export interface StandbyOptions {
   /** Arguments after `serve --json --port 0`. */
@@ -35,10 +35,10 @@ export class StandbyServer {
   constructor({ args, env }: StandbyOptions) {
     this.#child = spawn(
       process.execPath,
-      ["--import", WAIT_FOR_THE_WORD, CLI, "serve", "--json", "--port", "0", ...args],
+      ["--import", WAIT_FOR_GO, CLI, "serve", "--json", "--port", "0", ...args],
       {
         stdio: ["ignore", "pipe", "pipe", "ipc"],
-        env: { ...process.env, ...SETTLED, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
+        env: { ...process.env, ...SKIP_RESTART, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
       },
     );
     this.#exit = once(this.#child, "exit");

@@ -35,7 +35,7 @@ export interface Sender {
   query?(body: string): string;
   headers(body: string, atMs: number, path: string): Record<string, string>;
   /** True if a changed header or body is the same message by the rules of the scheme. */
-  saysTheSame(original: Post, changed: Post): boolean;
+  isSameMessage(original: Post, changed: Post): boolean;
 }
 
 const hmac = (algorithm: string, key: string | Buffer, text: string, encoding: "hex" | "base64") =>
@@ -66,7 +66,7 @@ interface BodySigner {
   readonly beside?: Readonly<Record<string, string>>;
   value(body: string): string;
   body(serial: number): string;
-  readonly saysTheSame?: Sender["saysTheSame"];
+  readonly isSameMessage?: Sender["isSameMessage"];
 }
 
 function bodySigner({
@@ -76,7 +76,7 @@ function bodySigner({
   body,
   variable,
   beside = {},
-  saysTheSame = isTrimmedEqual,
+  isSameMessage = isTrimmedEqual,
 }: BodySigner): Sender {
   return {
     source,
@@ -87,7 +87,7 @@ function bodySigner({
     signsTime: false,
     body,
     headers: (text) => ({ ...beside, [header]: value(text) }),
-    saysTheSame,
+    isSameMessage,
   };
 }
 
@@ -112,7 +112,7 @@ function standardSigner(source: string, prefix: string, config?: WebhookSourceIn
       );
       return { [`${prefix}-id`]: id, [`${prefix}-timestamp`]: seconds(atMs), [name]: `v1,${signature}` };
     },
-    saysTheSame: listsTheSame(name, " "),
+    isSameMessage: listsTheSame(name, " "),
   };
 }
 
@@ -183,7 +183,7 @@ const CONFIGURED: readonly Sender[] = [
         "x-signature": `sha256=${hmac("sha256", SECRET, `${seconds(atMs)}.${id}.${body}`, "hex")}`,
       };
     },
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
   {
     ...standardSigner("labsigned", "webhook", { scheme: "gitlab" }),
@@ -203,7 +203,7 @@ const CONFIGURED: readonly Sender[] = [
     headers: (_body, _atMs, path) => ({
       "x-twilio-signature": createHmac("sha1", SECRET).update(`http://${HOST}${path}`).digest("base64"),
     }),
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
 ];
 
@@ -241,7 +241,7 @@ const BUILT_IN: readonly Sender[] = [
     value: (body) => `v1=${hmac("sha256", SECRET, body, "hex")}`,
     body: (serial) =>
       `{"event":{"id":"i${serial}","event_type":"incident.triggered","data":{"id":"p","service":{"id":"s${serial % 9}"}}}}`,
-    saysTheSame: listsTheSame("x-pagerduty-signature", ","),
+    isSameMessage: listsTheSame("x-pagerduty-signature", ","),
   }),
   standardSigner("standard", "webhook"),
   standardSigner("svix", "svix"),
@@ -257,7 +257,7 @@ const BUILT_IN: readonly Sender[] = [
     headers: (body, atMs) => ({
       "stripe-signature": `t=${seconds(atMs)},v1=${hmac("sha256", SECRET, `${seconds(atMs)}.${body}`, "hex")}`,
     }),
-    saysTheSame(original, changed) {
+    isSameMessage(original, changed) {
       // Other elements may accompany the one timestamp and the right signature, in any order.
       const elements = (post: Post) =>
         (post.headers["stripe-signature"] ?? "").split(",").map((element) => element.trim());
@@ -283,7 +283,7 @@ const BUILT_IN: readonly Sender[] = [
       "x-slack-request-timestamp": seconds(atMs),
       "x-slack-signature": `v0=${hmac("sha256", SECRET, `v0:${seconds(atMs)}:${body}`, "hex")}`,
     }),
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
   {
     source: "discord",
@@ -299,7 +299,7 @@ const BUILT_IN: readonly Sender[] = [
         "hex",
       ),
     }),
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
   {
     source: "gitlab",
@@ -312,7 +312,7 @@ const BUILT_IN: readonly Sender[] = [
     body: (serial) =>
       `{"object_kind":"push","project":{"path_with_namespace":"g/p${serial % 9}"},"n":${serial}}`,
     headers: () => ({ "x-gitlab-token": SECRET }),
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
   {
     source: "twilio",
@@ -329,7 +329,7 @@ const BUILT_IN: readonly Sender[] = [
         .update(`http://${HOST}${path}${formFields(body) ?? ""}`)
         .digest("base64"),
     }),
-    saysTheSame(original, changed) {
+    isSameMessage(original, changed) {
       // Two forms that decode to the same fields are one message.
       return (
         original.headers["x-twilio-signature"] === changed.headers["x-twilio-signature"]?.trim() &&

@@ -116,7 +116,7 @@ function changed(random: Random, sender: Sender, original: Post): Post & { what:
               ...original,
               headers: { ...original.headers, [part]: changedHeader(random, original.headers[part] ?? "") },
             };
-    if (!sender.saysTheSame(original, next)) return { ...next, what: `changed ${part}` };
+    if (!sender.isSameMessage(original, next)) return { ...next, what: `changed ${part}` };
   }
 }
 

@@ -13,10 +13,16 @@ import { pick, type Random } from "./random.ts";
 /** Configuration of servers under this load. */
 export const LEDGER_CONFIG = join(import.meta.dirname, "../../fixtures/ledger.config.ts");
 
-const METHODS = ["record", "recordInSteps", "recordAndQueue", "recordAndSchedule", "recordAndSay"] as const;
+const METHODS = [
+  "record",
+  "recordInSteps",
+  "recordAndQueue",
+  "recordAndSchedule",
+  "recordAndBroadcast",
+] as const;
 
 /** Pauses are shorter and longer than the idle time after which instances leave memory. */
-const MAX_NAP_MS = 4 * LEDGER_IDLE_MS;
+const MAX_PAUSE_MS = 4 * LEDGER_IDLE_MS;
 
 export interface LedgerServer {
   readonly url: string;
@@ -33,8 +39,8 @@ export async function loadLedgers(
 ): Promise<void> {
   await Promise.all(
     models.flatMap((model) =>
-      model.isNapping
-        ? [sendRequests(server, model, () => random() * MAX_NAP_MS)]
+      model.isPausing
+        ? [sendRequests(server, model, () => random() * MAX_PAUSE_MS)]
         : [
             watch(server, model),
             callMethods(server, model, random),
@@ -71,14 +77,14 @@ type Frame =
   | { type: "cf_agent_state"; state: { count: number; last: string | null } }
   | { type: "rpc"; success: true; result: unknown }
   | { type: "rpc"; success: false; error: string }
-  | { type?: undefined; said: string };
+  | { type?: undefined; broadcast: string };
 
 async function watch(server: LedgerServer, model: LedgerModel): Promise<void> {
   const socket = open(server, model);
   socket.on("message", (data: Buffer) => {
     const frame = JSON.parse(data.toString()) as Frame;
     if (frame.type === "cf_agent_state") model.sawState(frame.state);
-    else if (frame.type === undefined) model.told(frame.said);
+    else if (frame.type === undefined) model.reported(frame.broadcast);
   });
   await closed(socket);
 }
@@ -96,7 +102,7 @@ async function callMethods(server: LedgerServer, model: LedgerModel, random: Ran
   socket.on("message", (data: Buffer) => {
     const frame = JSON.parse(data.toString()) as Frame;
     if (frame.type !== "rpc") return;
-    if (frame.success) model.told(current);
+    if (frame.success) model.reported(current);
     next();
   });
   await closed(socket);
@@ -114,7 +120,7 @@ async function sendRequests(server: LedgerServer, model: LedgerModel, pauseMs: (
         headers: { authorization: `Bearer ${server.token}`, "content-type": "application/json" },
         body: JSON.stringify({ id }),
       });
-      if (response.ok) model.told(id);
+      if (response.ok) model.reported(id);
       await response.text();
     } catch {
       return;

@@ -14,9 +14,9 @@ import type { LedgerAudit } from "../../fixtures/ledger-agent.ts";
 export class LedgerModel {
   readonly name: string;
   /** Gets little work, with pauses, so that the instance leaves memory and is loaded again. */
-  readonly isNapping: boolean;
+  readonly isPausing: boolean;
   readonly #sent = new Set<string>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #highestCountSeen = 0;
 
   // As of the last audit.
@@ -29,13 +29,13 @@ export class LedgerModel {
   /** Effects with only their first row; a crash interrupted them, and they stay partial. */
   readonly #halves = new Set<string>();
 
-  constructor(name: string, isNapping = false) {
+  constructor(name: string, isPausing = false) {
     this.name = name;
-    this.isNapping = isNapping;
+    this.isPausing = isPausing;
   }
 
-  get toldCount(): number {
-    return this.#told.size;
+  get reportedCount(): number {
+    return this.#reported.size;
   }
 
   sending(id: string): void {
@@ -43,13 +43,13 @@ export class LedgerModel {
   }
 
   /** A client learned of the effect. Effects found by an earlier audit are known already. */
-  told(id: string): void {
-    if (this.#sent.has(id)) this.#told.add(id);
+  reported(id: string): void {
+    if (this.#sent.has(id)) this.#reported.add(id);
   }
 
   sawState({ count, last }: { readonly count: number; readonly last: string | null }): void {
     this.#highestCountSeen = Math.max(this.#highestCountSeen, count);
-    if (last !== null) this.told(last);
+    if (last !== null) this.reported(last);
   }
 
   /** Where the next audit continues: the last known effect and work. */
@@ -64,7 +64,7 @@ export class LedgerModel {
     const right = new Map<string, string>();
     const left = new Set<string>(this.#halves);
     for (const { id, half, kind } of audit.effects) {
-      if (!this.#sent.has(id)) report(`${id} is there, but nobody asked for it`);
+      if (!this.#sent.has(id)) report(`${id} is there, but no client requested it`);
       if (half === "left") left.add(id);
       else {
         if (!left.delete(id)) report(`${id} has its second half without the first`);
@@ -76,8 +76,8 @@ export class LedgerModel {
       if (!id.startsWith("recordInSteps")) report(`${id} is half there`);
       else this.#halves.add(id);
     }
-    for (const id of this.#told) {
-      if (!right.has(id)) report(`${id} is lost, although somebody was told of it`);
+    for (const id of this.#reported) {
+      if (!right.has(id)) report(`${id} is lost, although a client was informed`);
     }
     if (audit.doneCount !== this.#doneCount + right.size)
       report(
@@ -87,7 +87,7 @@ export class LedgerModel {
     if (audit.state.count !== audit.doneCount)
       report(`the state counts ${audit.state.count} effects, but ${audit.doneCount} are there`);
     if (last !== undefined && audit.state.last !== last)
-      report(`the state says the last effect was ${audit.state.last}, the rows say ${last}`);
+      report(`the state names ${audit.state.last} as the last effect, the rows ${last}`);
     if (audit.state.count < this.#highestCountSeen)
       report(`a client saw state ${this.#highestCountSeen}, but it is ${audit.state.count}`);
     this.#checkWork(audit, right, report);
@@ -96,7 +96,7 @@ export class LedgerModel {
     this.#lastEffect = audit.effects.at(-1)?.seq ?? this.#lastEffect;
     this.#doneCount = audit.doneCount;
     this.#sent.clear();
-    this.#told.clear();
+    this.#reported.clear();
   }
 
   #checkWork(audit: LedgerAudit, effects: ReadonlyMap<string, string>, report: (text: string) => void): void {
@@ -113,7 +113,7 @@ export class LedgerModel {
     this.#waitingForQueue = [...audit.queued];
     for (const work of audit.work) {
       if (work.origin === "schedule" && !this.#waitingForSchedule.delete(work.id))
-        report(`the schedule of ${work.id} fired, but nobody asked for it`);
+        report(`the schedule of ${work.id} fired, but no client requested it`);
     }
     if ([...audit.scheduled].sort().join() !== [...this.#waitingForSchedule].sort().join())
       report(
@@ -124,9 +124,9 @@ export class LedgerModel {
 }
 
 /** The number of instances under constant load and of instances with pauses. */
-export function newLedgers(busy: number, napping: number): LedgerModel[] {
+export function newLedgers(busy: number, pausing: number): LedgerModel[] {
   return [
     ...Array.from({ length: busy }, (_, i) => new LedgerModel(`busy-${i}`)),
-    ...Array.from({ length: napping }, (_, i) => new LedgerModel(`napping-${i}`, true)),
+    ...Array.from({ length: pausing }, (_, i) => new LedgerModel(`pausing-${i}`, true)),
   ];
 }

@@ -75,29 +75,29 @@ class Rebuild {
   #controlPlane(path: string): void {
     const main = this.#current(path);
     if (main === null) return;
-    const log = this.#current(`${path}-wal`);
-    const logOnDisk = log === null ? undefined : this.#disk.files.get(log.id);
+    const wal = this.#current(`${path}-wal`);
+    const walOnDisk = wal === null ? undefined : this.#disk.files.get(wal.id);
     const mainOnDisk = this.#durable(main.id);
-    if (log === null) this.#write(path, main.content);
-    else if (generationOf(logOnDisk) === generationOf(log.content)) {
+    if (wal === null) this.#write(path, main.content);
+    else if (generationOf(walOnDisk) === generationOf(wal.content)) {
       // (a): a checkpoint that began has synced the whole WAL.
-      const hasCheckpointBegun = generationOf(logOnDisk) !== null && !mainOnDisk.equals(main.content);
+      const hasCheckpointBegun = generationOf(walOnDisk) !== null && !mainOnDisk.equals(main.content);
       this.#write(path, this.#mix(mainOnDisk, main.content));
       this.#write(
         `${path}-wal`,
-        hasCheckpointBegun ? log.content : this.#mix(logOnDisk ?? Buffer.alloc(0), log.content),
+        hasCheckpointBegun ? wal.content : this.#mix(walOnDisk ?? Buffer.alloc(0), wal.content),
       );
     } else {
       // (a) and (b): the WAL restarted, so the main file has the whole former WAL, and the new header is there if a
       // frame is.
       this.#write(path, main.content);
-      const started = hasFrames(log.content)
+      const started = hasFrames(wal.content)
         ? Buffer.concat([
-            log.content.subarray(0, WAL_HEADER_BYTES),
-            (logOnDisk ?? Buffer.alloc(0)).subarray(WAL_HEADER_BYTES),
+            wal.content.subarray(0, WAL_HEADER_BYTES),
+            (walOnDisk ?? Buffer.alloc(0)).subarray(WAL_HEADER_BYTES),
           ])
-        : log.content;
-      this.#write(`${path}-wal`, this.#mix(started, log.content));
+        : wal.content;
+      this.#write(`${path}-wal`, this.#mix(started, wal.content));
     }
   }
 

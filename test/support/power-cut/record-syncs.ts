@@ -50,12 +50,12 @@ const durable = new Map<FileId, Buffer>();
  * Number of the inspection behind the last record of a file or folder; syncs may end in another order than they
  * started.
  */
-const recordedLook = new Map<string, number>();
-let looks = 0;
+const recordedInspection = new Map<string, number>();
+let inspections = 0;
 
-function recordFile(id: FileId, content: Buffer, look: number): void {
-  if ((recordedLook.get(id) ?? -1) > look) return;
-  recordedLook.set(id, look);
+function recordFile(id: FileId, content: Buffer, inspection: number): void {
+  if ((recordedInspection.get(id) ?? -1) > inspection) return;
+  recordedInspection.set(id, inspection);
   const known = durable.get(id);
   if (known?.equals(content) === true) return;
   const offset = known === undefined ? 0 : commonPrefix(known, content);
@@ -67,10 +67,10 @@ function patchFile(id: FileId, patch: { offset: number; size: number; bytes: Buf
   appendRecord(JOURNAL, { kind: "file", id, ...patch });
 }
 
-function recordFolder(path: string, entries: Record<string, FolderEntry>, look: number): void {
+function recordFolder(path: string, entries: Record<string, FolderEntry>, inspection: number): void {
   const name = relative(ROOT, path);
-  if ((recordedLook.get(`/${name}`) ?? -1) > look) return;
-  recordedLook.set(`/${name}`, look);
+  if ((recordedInspection.get(`/${name}`) ?? -1) > inspection) return;
+  recordedInspection.set(`/${name}`, inspection);
   appendRecord(JOURNAL, { kind: "folder", path: name, entries });
 }
 
@@ -82,42 +82,42 @@ interface Watched {
   readonly id: FileId;
   changedAtNs: bigint;
   generation: string | null;
-  log: FileId | null;
+  wal: FileId | null;
 }
 
 const watched = new Map<FileId, Watched>();
 
 /** Inspects a database and its WAL; returns the content of the WAL. */
-function look(database: string, logFd: number): { log: FileId; content: Buffer } {
-  const number = looks++;
-  const log = idOf(original.fstatSync(logFd, { bigint: true }));
-  const content = readWhole(logFd);
+function inspect(database: string, walFd: number): { wal: FileId; content: Buffer } {
+  const number = inspections++;
+  const wal = idOf(original.fstatSync(walFd, { bigint: true }));
+  const content = readWhole(walFd);
   const generation = generationOf(content);
   const main = watch(database);
-  const wasSameLog = main.log === log && main.generation === generation;
+  const wasSameWal = main.wal === wal && main.generation === generation;
   if (hasMainFileChanged(main)) {
     const before = durable.get(main.id);
     const now = readWhole(main.fd);
     if (before === undefined || !before.equals(now)) {
       recordFile(main.id, now, number);
-      if (wasSameLog) recordFile(log, content, number);
+      if (wasSameWal) recordFile(wal, content, number);
     }
   }
-  const hasStartedOver = main.log === log && main.generation !== null && main.generation !== generation;
-  if (hasFrames(content) && (hasStartedOver || !wasSameLog)) {
-    const size = Math.max(WAL_HEADER_BYTES, durable.get(log)?.length ?? 0);
-    patchFile(log, { offset: 0, size, bytes: content.subarray(0, WAL_HEADER_BYTES) });
+  const hasRestarted = main.wal === wal && main.generation !== null && main.generation !== generation;
+  if (hasFrames(content) && (hasRestarted || !wasSameWal)) {
+    const size = Math.max(WAL_HEADER_BYTES, durable.get(wal)?.length ?? 0);
+    patchFile(wal, { offset: 0, size, bytes: content.subarray(0, WAL_HEADER_BYTES) });
   }
-  main.log = log;
+  main.wal = wal;
   main.generation = generation;
-  return { log, content };
+  return { wal, content };
 }
 
 function watch(database: string): Watched {
   const id = idOf(original.statSync(database, { bigint: true }));
   let main = watched.get(id);
   if (main === undefined) {
-    main = { fd: original.openSync(database, "r"), id, changedAtNs: -1n, generation: null, log: null };
+    main = { fd: original.openSync(database, "r"), id, changedAtNs: -1n, generation: null, wal: null };
     watched.set(id, main);
   }
   return main;
@@ -141,30 +141,30 @@ function beginSync(path: string | undefined, fd: number): (() => void) | null {
   if (path === undefined || !isInside(path)) return null;
   const stats = original.fstatSync(fd, { bigint: true });
   if (stats.isDirectory()) {
-    const number = looks++;
+    const number = inspections++;
     const entries = listFolder(path);
     return () => recordFolder(path, entries, number);
   }
-  if (isControlPlaneLog(path)) {
-    const number = looks;
-    const { log, content } = look(path.slice(0, -"-wal".length), fd);
-    return () => recordFile(log, content, number);
+  if (isControlPlaneWal(path)) {
+    const number = inspections;
+    const { wal, content } = inspect(path.slice(0, -"-wal".length), fd);
+    return () => recordFile(wal, content, number);
   }
-  const number = looks++;
+  const number = inspections++;
   // The descriptor may be write-only, and closing another descriptor of a database would release SQLite's locks.
   const content = path.endsWith(".db") ? readWhole(watch(path).fd) : original.readFileSync(path);
   return () => recordFile(idOf(stats), content, number);
 }
 
 /** The control plane's WAL is opened for syncing: inspect it without a record. */
-function lookAt(path: string): void {
-  if (!isControlPlaneLog(path) || !original.existsSync(path)) return;
+function inspectPath(path: string): void {
+  if (!isControlPlaneWal(path) || !original.existsSync(path)) return;
   const fd = original.openSync(path, "r");
-  look(path.slice(0, -"-wal".length), fd);
+  inspect(path.slice(0, -"-wal".length), fd);
   original.closeSync(fd);
 }
 
-function isControlPlaneLog(path: string): boolean {
+function isControlPlaneWal(path: string): boolean {
   return path.endsWith("-wal") && isControlPlane(relative(ROOT, path.slice(0, -"-wal".length)));
 }
 
@@ -187,7 +187,7 @@ async function watchNodeFs(): Promise<void> {
   wrapPromise<[string, ...unknown[]], object>(fs.promises, "open", async (open, _self, args) => {
     const handle = await open(...args);
     paths.set(handle, args[0]);
-    lookAt(args[0]);
+    inspectPath(args[0]);
     return handle;
   });
 
@@ -241,11 +241,11 @@ if (isMainThread) {
 
 function recordTree(folder: string): void {
   const entries = listFolder(folder);
-  recordFolder(folder, entries, looks++);
+  recordFolder(folder, entries, inspections++);
   for (const [name, { id, isFolder }] of Object.entries(entries)) {
     const path = join(folder, name);
     if (isFolder) recordTree(path);
-    else recordFile(id, original.readFileSync(path), looks++);
+    else recordFile(id, original.readFileSync(path), inspections++);
   }
 }
 
