@@ -11,7 +11,7 @@ import { expect, it } from "vitest";
 import { auditLedgers, LEDGER_CONFIG, loadLedgers } from "../support/ledger/ledger-load.ts";
 import { newLedgers } from "../support/ledger/ledger-model.ts";
 import { createRandom } from "../support/ledger/random.ts";
-import { StandbyServer } from "../support/standby-server.ts";
+import { StandbyServers } from "../support/standby-server.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 
 const KILLS = 100;
@@ -29,40 +29,36 @@ it(
     const random = createRandom(seed);
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-kill-"));
     const models = newLedgers(3, 3);
-    const options = {
+    const servers = new StandbyServers({
       args: ["--data-dir", dataDir, "--config", LEDGER_CONFIG],
       env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
-    };
+    });
     let reported = 0;
     let kills = 0;
-    let standby = new StandbyServer(options);
-    let current = standby;
     try {
       while (kills < KILLS) {
-        current = standby;
-        standby = new StandbyServer(options);
         kills += 1;
         if (random() < 0.1) {
           // Killed during the start: before, during or just after it opens its files.
-          current.startOnly();
+          const starting = servers.startOnly();
           await sleep(random() * 300);
-          await current.kill();
+          await starting.end("SIGKILL");
           continue;
         }
-        const server = { ...(await current.start()), token: ROOT_TOKEN };
+        const server = { ...(await servers.start()), token: ROOT_TOKEN };
         await auditLedgers(server, models).catch((error: unknown) => {
           throw new Error(`after kill ${kills} (seed ${seed})`, { cause: error });
         });
         const load = loadLedgers(server, models, random);
         await sleep(random() * EARLY_MS * (random() < 0.5 ? 1 : 5));
-        await current.kill();
+        await server.end("SIGKILL");
         await load;
         reported += models.reduce((sum, model) => sum + model.reportedCount, 0);
       }
-      const last = await standby.start();
+      const last = await servers.start();
       await auditLedgers({ ...last, token: ROOT_TOKEN }, models);
     } finally {
-      await Promise.all([current.kill(), standby.kill()]);
+      await servers.close();
       await rm(dataDir, { recursive: true, force: true });
     }
     // Without any reported change the run proves nothing.

@@ -12,13 +12,13 @@ import { createRandom } from "../support/ledger/random.ts";
 import { INSTANCES, loadEverything, MixedModel } from "../support/mixed-load.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { sendRequest, type Target } from "../support/send-request.ts";
-import { startServerProcess } from "../support/server-process.ts";
+import { StandbyServers } from "../support/standby-server.ts";
 import { SECRET } from "../support/webhook-sender.ts";
 
 const KILLS = 10;
-/** Idle time after each start, and after the last one. */
-const ALONE_MS = 500;
-const LAST_ALONE_MS = 3000;
+/** Idle time after each start, so that the server does due work without a request. */
+const IDLE_MS = 500;
+
 const INSTANCES_PATH = "/accounts/default/agents/mixed-agent/instances";
 const MODULE = join(import.meta.dirname, "../fixtures/mixed-agent.ts");
 
@@ -40,20 +40,20 @@ it(
         webhooks,
       }),
     );
-    const start = () =>
-      startServerProcess(["--data-dir", dataDir, "--config", config, "--log-level", "error"], {
-        env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, MIXED_WEBHOOK_SECRET: SECRET },
-      });
+    const servers = new StandbyServers({
+      args: ["--data-dir", dataDir, "--config", config, "--log-level", "error"],
+      env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, MIXED_WEBHOOK_SECRET: SECRET },
+    });
     const model = new MixedModel();
-    let server = await start();
+    let server = await servers.start();
     try {
       for (let kill = 1; kill <= KILLS; kill++) {
         const load = loadEverything(server, model, random);
         await sleep(300 + random() * 600);
         await server.end("SIGKILL");
         await load;
-        server = await start();
-        await sleep(kill === KILLS ? LAST_ALONE_MS : ALONE_MS);
+        server = await servers.start();
+        await sleep(IDLE_MS);
         await expectControlPlane(server, model, `after kill ${kill}, seed ${seed}`);
       }
       expect(model.unexpected).toEqual([]);
@@ -64,7 +64,7 @@ it(
       expect(model.acknowledged).toBeGreaterThan(KILLS * 20);
       expect(model.stored).toBeGreaterThan(0);
     } finally {
-      await server.kill();
+      await servers.close();
       await rm(folder, { recursive: true, force: true });
     }
   },

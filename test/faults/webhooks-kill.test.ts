@@ -7,10 +7,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Agent as HttpAgent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { ROOT_TOKEN } from "../support/root-token.ts";
-import { sendRequest } from "../support/send-request.ts";
-import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { sendRequest, type Target } from "../support/send-request.ts";
+import { StandbyServers } from "../support/standby-server.ts";
 import { hexSignature, SECRET } from "../support/webhook-sender.ts";
 
 const ENTITIES = 200;
@@ -39,11 +40,11 @@ it(
         webhooks: { sources: { keep: { scheme: "generic", agent: "keeping-agent" } } },
       }),
     );
-    const start = () =>
-      startServerProcess(["--data-dir", join(folder, "data"), "--config", config, "--log-level", "error"], {
-        env: { KEEP_WEBHOOK_SECRET: SECRET, SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
-      });
-    let server: ServerProcess = await start();
+    const servers = new StandbyServers({
+      args: ["--data-dir", join(folder, "data"), "--config", config, "--log-level", "error"],
+      env: { KEEP_WEBHOOK_SECRET: SECRET, SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
+    });
+    let server = servers.start();
     let isOver = false;
     let sequence = 0;
     const acknowledged = new Map<string, string>();
@@ -56,15 +57,14 @@ it(
         const id = `d-${number}`;
         sent.add(id);
         while (!isOver) {
-          const status = await deliver(agent, server.url, entity, id);
+          const status = await deliver(agent, (await server).url, entity, id);
           // 202: the machine is slow and the delivery is stored, which is an acknowledgement as well.
           if (status === 200 || status === 202) {
             acknowledged.set(id, entity);
             break;
           }
-          // No response (killed, restarting) or 503: the same delivery is sent again, as providers do.
+          // No response (killed) or 503: the same delivery is sent again, as providers do.
           if (status !== null && status !== 503) throw new Error(`unexpected answer ${status}`);
-          if (status === null) await new Promise((resolve) => setTimeout(resolve, 20));
         }
       }
       agent.destroy();
@@ -72,20 +72,21 @@ it(
     try {
       const senders = Array.from({ length: SENDERS }, sender);
       for (let kill = 0; kill < KILLS; kill++) {
-        await new Promise((resolve) => setTimeout(resolve, loadMs(kill)));
-        await server.end("SIGKILL");
-        server = await start();
+        const { end } = await server;
+        await sleep(loadMs(kill));
+        server = end("SIGKILL").then(() => servers.start());
       }
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      const last = await server;
+      await sleep(500);
       isOver = true;
       await Promise.all(senders);
 
-      await expect.poll(() => countLate(server), { timeout: 60_000 }).toBe(0);
+      await expect.poll(() => countLate(last), { timeout: 60_000 }).toBe(0);
       expect(acknowledged.size).toBeGreaterThan(ENTITIES);
       const byEntity = new Map<string, string[]>();
       for (const [id, entity] of acknowledged) byEntity.set(entity, [...(byEntity.get(entity) ?? []), id]);
       for (const [entity, ids] of byEntity) {
-        const { runs, events, eventCount } = await readEverything(server, entity);
+        const { runs, events, eventCount } = await readEverything(last, entity);
         expect(new Set(runs).size, `${entity} ran a delivery twice`).toBe(runs.length);
         expect(new Set(events), `${entity}: effects and events differ`).toEqual(new Set(runs));
         expect(eventCount).toBe(runs.length);
@@ -97,7 +98,7 @@ it(
       }
     } finally {
       isOver = true;
-      await server.end("SIGKILL");
+      await servers.close();
       await rm(folder, { recursive: true, force: true });
     }
   },
@@ -127,12 +128,12 @@ function deliver(agent: HttpAgent, url: string, entity: string, id: string): Pro
 }
 
 /** Deliveries that were answered 202 and are not handled yet. */
-async function countLate(server: ServerProcess): Promise<number> {
+async function countLate(server: Target): Promise<number> {
   const { body } = await sendRequest(server, "GET", "/accounts/default/webhooks/late-deliveries");
   return body.result.length;
 }
 
-async function readEverything(server: ServerProcess, entity: string): Promise<Everything> {
+async function readEverything(server: Target, entity: string): Promise<Everything> {
   const path = `/agents/keeping-agent/${entity}/rpc/everything`;
   return (await sendRequest(server, "POST", path, [])).body.result;
 }

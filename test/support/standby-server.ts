@@ -21,15 +21,50 @@ export interface StandbyOptions {
   readonly env: Readonly<Record<string, string>>;
 }
 
-export interface KillableServer {
+export interface StartedServer {
   readonly url: string;
-  /** `kill -9`; resolves when the process is gone. */
-  kill(): Promise<void>;
+  /** Sends the signal and resolves with the exit code (null after a kill). */
+  end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-export class StandbyServer {
+/** One server after another on the same data folder. The next process loads its code while the current one runs. */
+export class StandbyServers {
+  readonly #options: StandbyOptions;
+  #current: StandbyServer | null = null;
+  #next: StandbyServer;
+
+  constructor(options: StandbyOptions) {
+    this.#options = options;
+    this.#next = new StandbyServer(options);
+  }
+
+  /** Resolves when the server listens. The earlier server must have ended. */
+  start(): Promise<StartedServer> {
+    return this.#takeNext().start();
+  }
+
+  /** Starts a server that need not listen when it is killed. */
+  startOnly(): StandbyServer {
+    const server = this.#takeNext();
+    server.startOnly();
+    return server;
+  }
+
+  /** Kills the processes that still run. */
+  async close(): Promise<void> {
+    await Promise.all([this.#current?.end("SIGKILL"), this.#next.end("SIGKILL")]);
+  }
+
+  #takeNext(): StandbyServer {
+    this.#current = this.#next;
+    this.#next = new StandbyServer(this.#options);
+    return this.#current;
+  }
+}
+
+class StandbyServer {
   readonly #child: ChildProcess;
-  readonly #exit: Promise<unknown>;
+  readonly #exit: Promise<unknown[]>;
   #errors = "";
 
   constructor({ args, env }: StandbyOptions) {
@@ -46,11 +81,11 @@ export class StandbyServer {
   }
 
   /** Sends "go"; resolves when the server listens. */
-  async start(): Promise<KillableServer> {
+  async start(): Promise<StartedServer> {
     const line = this.#firstLine();
     this.#child.send("go");
     const { url } = JSON.parse(await line) as { url: string };
-    return { url, kill: () => this.kill() };
+    return { url, end: (signal) => this.end(signal) };
   }
 
   /** Sends "go" and does not wait. */
@@ -58,9 +93,10 @@ export class StandbyServer {
     this.#child.send("go");
   }
 
-  async kill(): Promise<void> {
-    this.#child.kill("SIGKILL");
-    await this.#exit;
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    this.#child.kill(signal);
+    const [code] = (await this.#exit) as [number | null];
+    return code;
   }
 
   #firstLine(): Promise<string> {
