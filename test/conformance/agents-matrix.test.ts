@@ -118,7 +118,7 @@ const CONNECTIONS: Record<string, (name: string) => Promise<RawClient>> = {
     await client.greeted();
     return client;
   },
-  "belongs to a sleeping instance": async (name) => {
+  "belongs to an idle instance": async (name) => {
     const client = await new RawClient(`${server.url}/agents/counter/${name}`).opened();
     await client.greeted();
     await becomesIdle(name);
@@ -132,7 +132,7 @@ const FRAMES: Record<string, (client: RawClient, isReadonly: boolean) => Promise
       isReadonly ? { success: false, error: "Connection is readonly" } : { success: true, result: 2 },
     );
   },
-  "calls what does not exist": async (client) => {
+  "calls an unknown method": async (client) => {
     expect(await client.call("nope")).toMatchObject({ success: false, error: "Method nope does not exist" });
   },
   "sets the state": async (client, isReadonly) => {
@@ -140,7 +140,7 @@ const FRAMES: Record<string, (client: RawClient, isReadonly: boolean) => Promise
     if (isReadonly) expect(await client.next((frame) => frame.type === "cf_agent_state_error")).toBeTruthy();
     else expect((await client.call("read")).result.count).toBe(7);
   },
-  "sends something else": async (client, isReadonly) => {
+  "sends an application message": async (client, isReadonly) => {
     client.send("hello");
     client.socket.send(Buffer.from([0, 1, 2]));
     if (isReadonly) expect(await client.next((frame) => frame.type === "cf_agent_state_error")).toBeTruthy();

@@ -241,9 +241,9 @@ describe("a request with the session's cookie", () => {
 
   it.each([
     ["another site", { origin: "https://evil.example" }],
-    ["another port of this machine, which is the same site to a browser", { origin: "http://127.0.0.1:1" }],
+    ["another port of the same host", { origin: "http://127.0.0.1:1" }],
     ["an opaque origin", { origin: "null" }],
-    ["nowhere known", {}],
+    ["an unknown origin", {}],
     ["a page of the same site without an origin", { "sec-fetch-site": "same-site" }],
   ])("a request from %s may make no change", async (_, headers) => {
     const cookie = await logIn();

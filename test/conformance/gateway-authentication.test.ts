@@ -119,7 +119,7 @@ describe("accepted tokens", () => {
     ],
   ];
 
-  it.each(bad)("a token that is %s gets the same refusal", async (_, headers) => {
+  it.each(bad)("a token that is invalid (%s) gets the same refusal", async (_, headers) => {
     const answer = await call(await headers());
     expect(answer.status).toBe(401);
     expect(JSON.parse(answer.body)).toEqual(REFUSAL);

@@ -33,19 +33,19 @@ describe("requests refused before anything is sent upstream", () => {
   it.each([
     ["malformed JSON", { body: "{" }, "not valid JSON"],
     ["an empty body", { body: "" }, "empty"],
-    ["JSON that is no object", { body: "[1]" }, "object"],
+    ["JSON that is not an object", { body: "[1]" }, "object"],
     ["a missing model", { body: '{"messages":[]}' }, "model"],
-    ["a model that is no text", { body: '{"model":7}' }, "model"],
+    ["a model that is not a string", { body: '{"model":7}' }, "model"],
     ["text in another encoding", { body: Buffer.from(CHAT, "utf16le") }, "not valid JSON"],
     ["a wrong content type", { headers: { "content-type": "text/plain" } }, "Content-Type"],
-    ["metadata that is no JSON", { headers: { "gw-aig-metadata": "user=1" } }, "gw-aig-metadata"],
+    ["metadata that is not JSON", { headers: { "gw-aig-metadata": "user=1" } }, "gw-aig-metadata"],
     ["metadata that is not flat", { headers: { "gw-aig-metadata": '{"a":{"b":1}}' } }, "gw-aig-metadata"],
     [
-      "a cost that is no number",
+      "a cost that is not a number",
       { headers: { "gw-aig-custom-cost": '{"total_cost":"1"}' } },
       "gw-aig-custom-cost",
     ],
-    ["a switch that is none", { headers: { "gw-aig-collect-log": "perhaps" } }, "gw-aig-collect-log"],
+    ["an invalid boolean header", { headers: { "gw-aig-collect-log": "perhaps" } }, "gw-aig-collect-log"],
   ])("%s: 400 and code 2002", async (_, options, message) => {
     const answer = await post(server, "openai/chat/completions", options);
     expect(answer.status).toBe(400);
@@ -67,15 +67,15 @@ describe("requests refused before anything is sent upstream", () => {
     ["an unknown gateway", "/v1/default/nowhere/openai/x", 2001],
     ["an unknown account", "/v1/nobody/default/openai/x", 2001],
     ["no gateway", "/v1/default", 2001],
-    ["nothing at all", "/v1", 2001],
+    ["an empty path", "/v1", 2001],
     ["an unknown provider", "/v1/default/default/nowhere/x", 2008],
     ["an unknown custom provider", "/v1/default/default/custom-nowhere/x", 2008],
     ["a name of Object.prototype", "/v1/default/default/constructor/x", 2008],
-    ["a way out of the provider's base", "/v1/default/default/openai/../../x", 2002],
-    ["an encoded way out", "/v1/default/default/openai/%2e%2e/x", 2002],
-    ["a half-encoded way out", "/v1/default/default/openai/.%2e%2fx", 2002],
-    ["a backslash way out", "/v1/default/default/openai/..%5cx", 2002],
-    ["a path that does not decode", "/v1/default/default/openai/%ff%", 2002],
+    ["a path outside the provider's base URL", "/v1/default/default/openai/../../x", 2002],
+    ["an encoded path outside", "/v1/default/default/openai/%2e%2e/x", 2002],
+    ["a half-encoded path outside", "/v1/default/default/openai/.%2e%2fx", 2002],
+    ["a path outside with backslashes", "/v1/default/default/openai/..%5cx", 2002],
+    ["a path with invalid encoding", "/v1/default/default/openai/%ff%", 2002],
   ])("%s: 400 with its code", async (_, path, code) => {
     const answer = await send(server, "GET", path);
     expect(answer.status).toBe(400);
@@ -192,7 +192,7 @@ describe("a provider that misbehaves", () => {
   it.each([
     ["sends no HTTP", "hello\r\n\r\n"],
     ["sends two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx"],
-    ["sends headers without end", `HTTP/1.1 200 OK\r\nx: ${"y".repeat(70_000)}`],
+    ["sends endless headers", `HTTP/1.1 200 OK\r\nx: ${"y".repeat(70_000)}`],
     [
       "sends a header with a control character",
       "HTTP/1.1 200 OK\r\nx: a\u0001b\r\ncontent-length: 0\r\n\r\n",

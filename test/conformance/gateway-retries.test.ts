@@ -50,7 +50,7 @@ describe("attempts", () => {
   it.each([
     ["a busy provider", (response: ServerResponse) => sendJson(response, 503, {})],
     ["a rate limit", (response: ServerResponse) => sendJson(response, 429, {})],
-    ["a hang-up", (response: ServerResponse) => void response.destroy()],
+    ["a closed connection", (response: ServerResponse) => void response.destroy()],
   ])("a call is retried after %s, with the same body", async (_, fail) => {
     failing(first, 2, fail);
     const answer = await post(server, "openai/chat/completions", {
@@ -194,8 +194,8 @@ describe("the universal endpoint", () => {
 
   it.each([
     ["fails", (response: ServerResponse) => sendJson(response, 500, {})],
-    ["refuses", (response: ServerResponse) => sendJson(response, 401, {})],
-    ["hangs up", (response: ServerResponse) => void response.destroy()],
+    ["returns an error status", (response: ServerResponse) => sendJson(response, 401, {})],
+    ["closes the connection", (response: ServerResponse) => void response.destroy()],
   ])("the next step runs when a step %s", async (_, fail) => {
     first.answer = (__, response) => fail(response);
     const answer = await universal(steps());
@@ -242,15 +242,19 @@ describe("the universal endpoint", () => {
     ["an empty array", [], "1 to 20 steps"],
     ["no provider", [{ endpoint: "x", query }], "step 0: provider"],
     ["no endpoint", [{ provider: "openai", query }], "step 0: endpoint"],
-    ["an endpoint outside", [{ provider: "openai", endpoint: "../../secret", query }], "step 0: The path"],
+    [
+      "an endpoint outside the provider's base URL",
+      [{ provider: "openai", endpoint: "../../secret", query }],
+      "step 0: The path",
+    ],
     ["a broken endpoint", [{ provider: "openai", endpoint: "x\r\nhost: evil", query }], "step 0: endpoint"],
     [
-      "a header that would inject another",
+      "a header value with a line break",
       [{ provider: "openai", endpoint: "x", headers: { a: "b\r\nevil: 1" }, query }],
       "step 0: headers.a",
     ],
     [
-      "a header name that would",
+      "a header name with a line break",
       [{ provider: "openai", endpoint: "x", headers: { "a: b\r\nevil": "1" }, query }],
       "step 0: headers.",
     ],

@@ -33,7 +33,7 @@ beforeAll(async () => {
     expired: await server.token(ALL, { account: "own", expires_at: new Date(now + HOUR).toISOString() }),
     revoked: revoked.body.result.token,
     everything: await server.token(ALL, { account: "own" }),
-    "everything elsewhere": await server.token(ALL, { account: "other" }),
+    "all permissions in another account": await server.token(ALL, { account: "other" }),
     bound: await server.token(bindable, { account: "own", gateway_id: "mine" }),
     "bound to another": await server.token(bindable, { account: "own", gateway_id: "theirs" }),
     ...Object.fromEntries(
@@ -79,7 +79,7 @@ const bearer = (token: string | null): Record<string, string> =>
 describe("agents", () => {
   const path = "/agents/counter/x";
   // Instances of the root token belong to `default`; other tokens reach their own account.
-  const seen = { everything: 200, "everything elsewhere": 200, "agents.edit": 200, root: 200 };
+  const seen = { everything: 200, "all permissions in another account": 200, "agents.edit": 200, root: 200 };
 
   it("agents can be called with agents.edit", () =>
     expectStatuses((token) => statusOf("POST", `${path}/rpc/read`, bearer(token), "[]"), {
@@ -97,7 +97,7 @@ describe("agents", () => {
     expectStatuses(
       (token) =>
         statusOf("POST", `${path}/rpc/read`, { ...bearer(token), "signalbox-account": "other" }, "[]"),
-      { root: 200, "everything elsewhere": 200, others: 403 },
+      { root: 200, "all permissions in another account": 200, others: 403 },
     ));
 
   it("WebSockets can be opened with agents.read or agents.edit", () =>
@@ -145,7 +145,11 @@ describe("a gateway with authentication", () => {
     }));
 
   it("a token of another account is refused, even if it names this account", () =>
-    expectStatuses(call("other/mine"), { "everything elsewhere": 200, root: 200, others: 401 }));
+    expectStatuses(call("other/mine"), {
+      "all permissions in another account": 200,
+      root: 200,
+      others: 401,
+    }));
 });
 
 describe("a server reachable from other hosts", () => {

@@ -29,8 +29,8 @@ const statusOf = async (path: string, headers: Record<string, string>, body = CH
   ];
 
 describe.each([
-  ["without a key of the caller's own", {}],
-  ["with a key of the caller's own", { "gw-aig-cache-key": "shared" }],
+  ["without a custom cache key", {}],
+  ["with a custom cache key", { "gw-aig-cache-key": "shared" }],
 ])("%s", (kind, own) => {
   const named = (path: string) => `${path}${"gw-aig-cache-key" in own ? "-own" : ""}`;
 

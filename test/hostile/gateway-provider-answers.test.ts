@@ -44,7 +44,7 @@ const head = `GET ${callPath("openai/x")} HTTP/1.1\r\nhost: x\r\nconnection: clo
 
 it.each([
   ["a 204 that announces a body", "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\n", "204 No Content"],
-  ["a 204 that sends one", "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello", "204 No Content"],
+  ["a 204 that sends a body", "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello", "204 No Content"],
   ["a 304 with a length", "HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\n", "304 Not Modified"],
   ["a 103 with a length first", `HTTP/1.1 103 Early Hints\r\ncontent-length: 5\r\n\r\n${OK}`, "200 OK"],
 ])("%s is relayed correctly", async (_, wire, status) => {
@@ -55,13 +55,13 @@ it.each([
 });
 
 it.each([
-  ["its length twice", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok"],
+  ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok"],
   [
-    "a length and chunks",
+    "a length and chunked encoding",
     "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
   ],
   ["a NUL in a header", "HTTP/1.1 200 OK\r\nx: a\0b\r\ncontent-length: 2\r\n\r\nok"],
-  ["a header name with a blank", "HTTP/1.1 200 OK\r\nx y: a\r\ncontent-length: 2\r\n\r\nok"],
+  ["a header name with a space", "HTTP/1.1 200 OK\r\nx y: a\r\ncontent-length: 2\r\n\r\nok"],
 ])("a response with %s is a 502 with the reason phrase of a 502", async (_, wire) => {
   answer = (socket) => void socket.write(wire);
   const text = await rawExchange(server, head, /\}$/);
@@ -82,7 +82,7 @@ it("a POST on a kept connection that dies is not repeated: the caller gets a 502
 
 it.each([
   ["an idempotency key", { "idempotency-key": "k1" }],
-  ["attempts that the caller asked for", { "gw-aig-max-attempts": "2", "gw-aig-retry-delay": "0" }],
+  ["configured attempts", { "gw-aig-max-attempts": "2", "gw-aig-retry-delay": "0" }],
 ])("with %s the request is repeated", async (_, headers) => {
   answer = (socket) => void socket.write(OK);
   await post(server, "openai/x", { body: "first" });

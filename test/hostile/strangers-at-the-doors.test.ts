@@ -56,7 +56,7 @@ const REFUSED: readonly (readonly [string, string, string, RequestInit, number, 
     4001,
   ],
   [
-    "a signed body that is no JSON",
+    "a signed body that is not JSON",
     "webhook-agent/s5",
     "POST",
     { body: "{", headers: { "x-signature": hexSignature("{"), "content-type": "application/json" } },
@@ -67,13 +67,13 @@ const REFUSED: readonly (readonly [string, string, string, RequestInit, number, 
   ["a method that does not exist", "exact/s7/rpc/nothing", "POST", { body: "[]" }, 404, 3004],
   ["a method that streams", "exact/s8/rpc/streamRows", "POST", { body: "[]" }, 400, 7002],
   ["a call by GET", "exact/s9/rpc/rows", "GET", {}, 405, 7001],
-  ["arguments that are no JSON", "exact/s10/rpc/rows", "POST", { body: "{" }, 400, 7002],
-  ["what the class's own hook fails on", "bouncer/silent", "GET", {}, 500, 1000],
+  ["arguments that are not JSON", "exact/s10/rpc/rows", "POST", { body: "{" }, 400, 7002],
+  ["a request on which the class's own hook throws", "bouncer/silent", "GET", {}, 500, 1000],
 ];
 
 describe.each([
   ["with a token that may edit", () => closed, ROOT_TOKEN],
-  ["where access is public", () => open, null],
+  ["with public access", () => open, null],
 ])("a refused request %s", (_where, server, token) => {
   it.each(REFUSED)("(%s) creates no instance", async (_title, path, method, init, status, code) => {
     const headers = new Headers(init.headers);

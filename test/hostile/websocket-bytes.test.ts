@@ -35,8 +35,8 @@ function message(bytes: number): Buffer {
 const ATTACKS: readonly (readonly [string, Buffer])[] = [
   ["reserved bits", Buffer.from([0xf1, 0x80, 1, 2, 3, 4])],
   ["an unmasked frame", Buffer.from([0x81, 0x02, 0x68, 0x69])],
-  ["an opcode that does not exist", Buffer.from([0x83, 0x80, 1, 2, 3, 4])],
-  ["a control frame in pieces", Buffer.from([0x09, 0x80, 1, 2, 3, 4])],
+  ["an unknown opcode", Buffer.from([0x83, 0x80, 1, 2, 3, 4])],
+  ["a fragmented control frame", Buffer.from([0x09, 0x80, 1, 2, 3, 4])],
   ["a close frame of one byte", Buffer.from([0x88, 0x81, 1, 2, 3, 4, 9])],
   ["text that is not UTF-8", Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0xc3, 0x28])],
   ["a message of 2 MiB", message(2 * 1024 * 1024)],
@@ -138,7 +138,7 @@ describe("a WebSocket that was accepted", () => {
       "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 99\r\n",
     ],
     [
-      "with a broken list of protocols",
+      "with a malformed list of protocols",
       "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\nsec-websocket-protocol: ,,\r\n",
     ],
   ])("an invalid handshake is refused as HTTP %s", async (_title, lines) => {

@@ -61,7 +61,7 @@ const EXCEPTIONS: readonly {
     holds: ({ bytes }, ours) => ours === null && !/^HTTP\/1\.[01] [1-9]\d\d[ \r]/.test(bytes),
   },
   {
-    why: "node's client reads a response that follows an informational one on a connection of its own only; its heads are judged by us as heads",
+    why: "node's client reads a response after an informational one only on a connection of its own; such heads are compared as heads",
     holds: ({ bytes }, ours) => ours === null && /^HTTP\/1\.1 1\d\d/.test(bytes),
   },
   {
