@@ -7,7 +7,7 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 import { ROOT_TOKEN, startTestServer } from "../support/test-server.ts";
 import { hexSignature, post, SECRET } from "../support/webhook-sender.ts";
 
-const AGENTS = join(import.meta.dirname, "../fixtures/door-agents.ts");
+const AGENTS = join(import.meta.dirname, "../fixtures/admission-agents.ts");
 const headers = { authorization: `Bearer ${ROOT_TOKEN}` };
 
 let folder: string;
@@ -29,7 +29,7 @@ it("an error of a TypeScript agent is logged with the line it was thrown at", as
   const line = lines.findIndex((text) => text.includes("thrown at a line that must be found")) + 1;
   const answer = await post(`${server.url}/agents/thrower/x/rpc/fail`, "[]", headers);
   expect(answer.status).toBe(500);
-  await expect.poll(() => server.stderr()).toContain(`door-agents.ts:${line}:`);
+  await expect.poll(() => server.stderr()).toContain(`admission-agents.ts:${line}:`);
 });
 
 it("a subclass that answers GET itself still accepts deliveries and refuses unsigned ones", async () => {

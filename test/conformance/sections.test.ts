@@ -28,7 +28,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "cli-logs",
   ],
   "webhooks: routes, order of work, statuses, signatures": ["webhook-intake", "webhook-overload"],
-  "webhooks: entities, addresses, required fields": ["webhook-entities", "webhook-old-data"],
+  "webhooks: entities, addresses, required fields": ["webhook-entities", "webhook-earlier-version"],
   "webhooks: response times": ["webhook-late"],
   "webhooks: secrets": ["webhook-secret"],
   "webhooks: event records, deduplication, retention, state": ["webhook-agent", "webhook-refusals"],
@@ -39,7 +39,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "agents: one instance per entity, its states, hibernation": ["agents-instances", "agents-matrix"],
   "agents: live state and the wire protocol": [
     "agents-live",
-    "agents-departures",
+    "agents-closed-connections",
     "agents-original-clients",
     "client-agents",
   ],
@@ -50,7 +50,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "tags: reading, setting and deleting, error codes and limits": ["tags-writing", "tags-errors"],
   "tags: filters and lists": ["tags-listing", "tags-strictness"],
   "tags: the public SDK and the command line": ["tags-clients", "tags-command-line"],
-  "tags: beyond the contract": ["tags-beyond"],
+  "tags: beyond the contract": ["tags-extensions"],
   "client and dashboard": ["client-sdk", "dashboard"],
 };
 

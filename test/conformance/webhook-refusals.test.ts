@@ -14,7 +14,7 @@ beforeAll(async () => {
   server = await startTestServer({
     environment: { WEBHOOK_SECRET: SECRET },
     file: {
-      agents: { modules: [join(import.meta.dirname, "../fixtures/door-agents.ts")] },
+      agents: { modules: [join(import.meta.dirname, "../fixtures/admission-agents.ts")] },
       webhooks: { sources },
     },
   });

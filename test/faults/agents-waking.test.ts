@@ -13,7 +13,7 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
 
 const HELD = join(import.meta.dirname, "../fixtures/waking-agents.ts");
-const DEPARTED = join(import.meta.dirname, "../fixtures/departed-agents.ts");
+const REMOVED = join(import.meta.dirname, "../fixtures/removed-agents.ts");
 /** Far fewer than are due. */
 const MAX_IN_MEMORY = 30;
 const DONE = { events: 1, worked: 1, rang: 1 };
@@ -21,7 +21,7 @@ const DONE = { events: 1, worked: 1, rang: 1 };
 /** Names by the source that reaches them. Broken instances are due first, so they come first. */
 const ENTITIES: readonly { readonly source: string; readonly entity: string }[] = [
   ...Array.from({ length: 40 }, (_, i) => ({ source: "held", entity: `broken${i}` })),
-  ...Array.from({ length: 120 }, (_, i) => ({ source: "departed", entity: `gone${i}` })),
+  ...Array.from({ length: 120 }, (_, i) => ({ source: "removed", entity: `gone${i}` })),
   ...Array.from({ length: 500 }, (_, i) => ({ source: "other", entity: `entity${i}` })),
   ...Array.from({ length: 500 }, (_, i) => ({ source: "held", entity: `entity${i}` })),
 ];
@@ -45,15 +45,13 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
           sources: {
             held,
             other: { ...held, account: "other" },
-            ...(modules.includes(DEPARTED)
-              ? { departed: { scheme: "generic", agent: "departed-agent" } }
-              : {}),
+            ...(modules.includes(REMOVED) ? { removed: { scheme: "generic", agent: "removed-agent" } } : {}),
           },
         },
       }),
     );
     const secrets = Object.fromEntries(
-      ["HELD", "OTHER", "DEPARTED"].map((name) => [`${name}_WEBHOOK_SECRET`, SECRET]),
+      ["HELD", "OTHER", "REMOVED"].map((name) => [`${name}_WEBHOOK_SECRET`, SECRET]),
     );
     server = await startServerProcess(
       ["--data-dir", join(folder, "data"), "--config", config, "--log-level", "error"],
@@ -63,7 +61,7 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
   const read = async (path: string) => (await sendRequest(server, "GET", path)).body.result;
   const accountOf = (source: string) => (source === "other" ? "other" : "default");
   const stateOf = async ({ source, entity }: (typeof ENTITIES)[number]) => {
-    const agent = source === "departed" ? "departed-agent" : "held-agent";
+    const agent = source === "removed" ? "removed-agent" : "held-agent";
     return (await read(`/accounts/${accountOf(source)}/agents/${agent}/instances/${entity}`)).state;
   };
   const deliver = ({ source, entity }: (typeof ENTITIES)[number]) =>
@@ -84,13 +82,13 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
     await Promise.all(workers);
   };
   const isHealthy = ({ source, entity }: (typeof ENTITIES)[number]) =>
-    source !== "departed" && !entity.startsWith("broken");
+    source !== "removed" && !entity.startsWith("broken");
   const healthy = ENTITIES.filter(isHealthy);
-  const departed = ENTITIES.filter(({ source }) => source === "departed");
+  const removed = ENTITIES.filter(({ source }) => source === "removed");
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "signalbox-waking-"));
-    await start([HELD, DEPARTED], 2000, { HOLD: "yes" });
+    await start([HELD, REMOVED], 2000, { HOLD: "yes" });
     await sendRequest(server, "POST", "/accounts", { id: "other" });
     await eachOf(ENTITIES, async (entity) => expect((await deliver(entity)).status).toBe(202));
     await server.end("SIGKILL");
@@ -128,8 +126,8 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
 
   it("work of a class that is not loaded waits until the class is loaded again", async () => {
     await server.end("SIGKILL");
-    await start([HELD, DEPARTED], MAX_IN_MEMORY);
-    await eachOf(departed, async (entity) => {
+    await start([HELD, REMOVED], MAX_IN_MEMORY);
+    await eachOf(removed, async (entity) => {
       await expect.poll(() => stateOf(entity), { timeout: 60_000 }).toEqual(DONE);
     });
     await expect.poll(() => stateOf({ source: "held", entity: "broken7" })).toEqual(DONE);

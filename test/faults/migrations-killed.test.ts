@@ -9,10 +9,10 @@ import type { Database } from "../../packages/signalbox/src/storage/ports/databa
 import { rawSql } from "../../packages/signalbox/src/storage/ports/sql.ts";
 import { PostgresDatabase } from "../../packages/signalbox/src/storage/postgres/postgres-database.ts";
 import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
-import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-schema.ts";
+import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/earlier-schema.ts";
 import { openTestPostgres } from "../support/test-postgres.ts";
 
-const SCRIPT = join(import.meta.dirname, "../support/migrate-and-die.ts");
+const SCRIPT = join(import.meta.dirname, "../support/migrate-and-kill.ts");
 /** Number of concurrent processes; each only starts and is killed. */
 const AT_ONCE = 3;
 

@@ -12,7 +12,7 @@ import { Agent, request } from "node:http";
 import { PERMISSIONS } from "@signalbox/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT_TOKEN, type TestServer } from "../support/test-server.ts";
-import { type FurnishedAccount, furnishAccount, OWN } from "./support/furnished-account.ts";
+import { type FullAccount, createFullAccount, OWN } from "./support/full-account.ts";
 
 const ALL: readonly string[] = PERMISSIONS;
 /** Permissions that a token bound to a gateway may have. */
@@ -38,21 +38,21 @@ interface Caller {
 
 type Verdict = "let in" | "401" | "403" | "failed";
 
-let furnished: FurnishedAccount;
+let account: FullAccount;
 let server: TestServer;
 let operations: readonly Operation[];
 let callers: readonly Caller[];
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 
 beforeAll(async () => {
-  furnished = await furnishAccount();
-  ({ server } = furnished);
+  account = await createFullAccount();
+  ({ server } = account);
   operations = await readOperations();
   callers = await makeCallers();
 }, 60_000);
 afterAll(async () => {
   agent.destroy();
-  await furnished.close();
+  await account.close();
 });
 
 async function readOperations(): Promise<Operation[]> {
@@ -134,7 +134,7 @@ function pathFor(operation: Operation, caller: Caller): string {
     if (isSpared && (!CONTAINERS.has(name) || (name === "gateway_id" && deletesGateway(operation))))
       return "absent";
     const isLate = name === "delivery" && operation.path.includes("/late-deliveries/");
-    const value = furnished.existing[isLate ? "late-deliveries" : name];
+    const value = account.existing[isLate ? "late-deliveries" : name];
     if (value === undefined || value === "") throw new Error(`nothing is there for ${operation.path}`);
     return value;
   });

@@ -6,7 +6,7 @@ import { startTestServer, type TestServer } from "../support/test-server.ts";
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
-    file: { agents: { modules: [join(import.meta.dirname, "../fixtures/door-agents.ts")] } },
+    file: { agents: { modules: [join(import.meta.dirname, "../fixtures/admission-agents.ts")] } },
   });
   await server.api("POST", "/agents/exact/box/rpc/store", []);
 });

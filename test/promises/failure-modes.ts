@@ -97,12 +97,12 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-instances.test.ts › new instances are refused if the limit is reached and all instances are busy",
   ],
   "Thousands of sockets close at once": [
-    "test/conformance/agents-departures.test.ts › closing connections opens no database if the agent has no onClose",
-    "test/conformance/agents-departures.test.ts › onClose runs for every connection, even if few instances fit in memory",
+    "test/conformance/agents-closed-connections.test.ts › closing connections opens no database if the agent has no onClose",
+    "test/conformance/agents-closed-connections.test.ts › onClose runs for every connection, even if few instances fit in memory",
     "packages/signalbox/src/agents/connections/departures.test.ts › closed connections wait a minute for an instance that can be opened, then they are counted and logged",
   ],
   "The server stops while instances sleep": [
-    "test/conformance/agents-departures.test.ts › the log reports how many onClose calls did not run",
+    "test/conformance/agents-closed-connections.test.ts › the log reports how many onClose calls did not run",
   ],
   "An agent refuses an event": [
     "test/conformance/webhook-refusals.test.ts › RejectEvent is answered 400 with the message, nothing is written, and the event can be sent again",
@@ -135,8 +135,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/gateway-retries.test.ts › the next step runs when a step %s",
   ],
   "A provider closes a kept connection under a POST": [
-    "test/hostile/gateway-provider-answers.test.ts › a POST on a kept connection that dies is not repeated: the caller gets a 502",
-    "test/hostile/gateway-provider-answers.test.ts › with %s the request is repeated",
+    "test/hostile/gateway-provider-responses.test.ts › a POST on a kept connection that dies is not repeated: the caller gets a 502",
+    "test/hostile/gateway-provider-responses.test.ts › with %s the request is repeated",
   ],
   "Uploads fill the memory budget": [
     "test/hostile/gateway-memory.test.ts › bodies beyond the budget are refused with 503 and Retry-After while other callers hold it",
@@ -202,7 +202,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/tags-writing.test.ts › one of many concurrent writers succeeds, and readers see complete sets only",
   ],
   "A reader of the change feed comes too late": [
-    "test/conformance/tags-beyond.test.ts › a position that is too old is answered 410 with code 1018",
+    "test/conformance/tags-extensions.test.ts › a position that is too old is answered 410 with code 1018",
   ],
   "Another program holds a write lock": [
     "test/faults/locked-database.test.ts › reads are answered, writers wait and are then refused with an explanation, and writes work when the lock is released",
@@ -271,7 +271,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › knows what came before the clock was set back into the period before, awake or not",
   ],
   "The clock was set back while tags change": [
-    "test/conformance/tags-beyond.test.ts › times in the history never decrease, even if the clock is set back",
+    "test/conformance/tags-extensions.test.ts › times in the history never decrease, even if the clock is set back",
   ],
   "A client reads too slowly": [
     "test/conformance/agents-hooks.test.ts › a slow reader is disconnected at the buffer limit; other connections receive everything",

@@ -30,7 +30,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "A token of one gateway reaches that gateway only": [
     "test/hostile/token-bounds.test.ts › every operation on another gateway, on the account or of another area is 403",
-    "test/conformance/gateway-authentication.test.ts › a token that is %s gets the same refusal",
+    "test/conformance/gateway-authentication.test.ts › a token that is invalid (%s) gets the same refusal",
     "packages/signalbox/src/accounts/token-bounds.test.ts › a token of one gateway that was stored with other permissions has lost them",
   ],
   "Wrong credentials are throttled by address": [
@@ -48,12 +48,12 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/permission-matrix.test.ts › exactly the callers of the rule are admitted, and the others get a reason",
   ],
   "An instance belongs to one account": [
-    "test/hostile/account-walls.test.ts › a token reaches the instance of its own account, over HTTP, calls and WebSockets",
-    "test/hostile/account-walls.test.ts › a token that names another account is refused, by parameter or header, whether or not the account exists",
-    "test/hostile/account-walls.test.ts › the root token uses the account default unless it names another existing account",
-    "test/hostile/account-walls.test.ts › an agent knows its account and calls instances of it",
-    "test/hostile/account-walls.test.ts › a source delivers to instances of its account, also test events and replays",
-    "test/hostile/account-walls.test.ts › tag changes are sent to the instance of the tags' account",
+    "test/hostile/account-isolation.test.ts › a token reaches the instance of its own account, over HTTP, calls and WebSockets",
+    "test/hostile/account-isolation.test.ts › a token that names another account is refused, by parameter or header, whether or not the account exists",
+    "test/hostile/account-isolation.test.ts › the root token uses the account default unless it names another existing account",
+    "test/hostile/account-isolation.test.ts › an agent knows its account and calls instances of it",
+    "test/hostile/account-isolation.test.ts › a source delivers to instances of its account, also test events and replays",
+    "test/hostile/account-isolation.test.ts › tag changes are sent to the instance of the tags' account",
   ],
   "Tags, gateways, providers and stored calls are their account's own": [
     "test/conformance/tags-writing.test.ts › one account's tags are not visible in another",
@@ -62,7 +62,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/gateway-logs.test.ts › the permission, the gateway and the account are checked",
   ],
   "Public agents are those of `default`": [
-    "test/hostile/account-walls.test.ts › callers without a token use the account default; another account needs a credential",
+    "test/hostile/account-isolation.test.ts › callers without a token use the account default; another account needs a credential",
   ],
   "The default address is loopback": [
     "test/conformance/running-it.test.ts › --json prints one object with url and pid when the server accepts requests",
@@ -101,10 +101,10 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/pipelining.test.ts › pipelined requests are answered in order, up to the limit of pending requests",
   ],
   "What the listener refuses looks like every other refusal": [
-    "test/hostile/refusals-of-the-listener.test.ts › an unknown expectation is refused with the usual response: %s",
-    "test/hostile/refusals-of-the-listener.test.ts › a request without a host is refused with the usual response: %s",
-    "test/hostile/refusals-of-the-listener.test.ts › a request line without a version is refused: %s",
-    "test/hostile/refusals-of-the-listener.test.ts › an unsupported WebSocket version is answered with the supported ones",
+    "test/hostile/listener-refusals.test.ts › an unknown expectation is refused with the usual response: %s",
+    "test/hostile/listener-refusals.test.ts › a request without a host is refused with the usual response: %s",
+    "test/hostile/listener-refusals.test.ts › a request line without a version is refused: %s",
+    "test/hostile/listener-refusals.test.ts › an unsupported WebSocket version is answered with the supported ones",
   ],
   "A refused WebSocket can send anything": [
     "test/hostile/websocket-bytes.test.ts › a refused socket that sends %s is closed, and the process stays alive",
@@ -125,10 +125,10 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/token-bounds.test.ts › every operation refuses an unknown parameter by name and never widens its result",
   ],
   "A refused request creates no instance": [
-    "test/hostile/strangers-at-the-doors.test.ts › (%s) creates no instance",
-    "test/hostile/strangers-at-the-doors.test.ts › a missing instance is not found and not created",
-    "test/hostile/strangers-at-the-doors.test.ts › a WebSocket may wait for a missing instance, is greeted normally, and receives its first event",
-    "test/hostile/strangers-at-the-doors.test.ts › callers without a token create instances at a limited rate; tokens and signed events are not limited",
+    "test/hostile/unauthenticated-callers.test.ts › (%s) creates no instance",
+    "test/hostile/unauthenticated-callers.test.ts › a missing instance is not found and not created",
+    "test/hostile/unauthenticated-callers.test.ts › a WebSocket may wait for a missing instance, is greeted normally, and receives its first event",
+    "test/hostile/unauthenticated-callers.test.ts › callers without a token create instances at a limited rate; tokens and signed events are not limited",
   ],
   "Agents' SQL cannot take a name of the runtime's": [
     "packages/signalbox/src/storage/sqlite/instances/statement-guard.test.ts › are not reached by renaming a temporary table either",
@@ -168,8 +168,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/gateway-cache-scopes.test.ts › calls that differ only in user agent or trace headers share a response",
   ],
   "A POST is not sent twice by itself": [
-    "test/hostile/gateway-provider-answers.test.ts › a POST on a kept connection that dies is not repeated: the caller gets a 502",
-    "test/hostile/gateway-provider-answers.test.ts › with %s the request is repeated",
+    "test/hostile/gateway-provider-responses.test.ts › a POST on a kept connection that dies is not repeated: the caller gets a 502",
+    "test/hostile/gateway-provider-responses.test.ts › with %s the request is repeated",
     "packages/signalbox/src/gateway/upstream/connection-reuse.test.ts › sends a %s once when the server dies under it, for it may have done the work",
     "packages/signalbox/src/gateway/upstream/connection-reuse.test.ts › notices before it writes that an idle connection was closed in the meantime (%s), and uses a new one",
   ],
@@ -189,9 +189,9 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "Answers of providers and agents are no pages of the dashboard": [
     "test/browser/foreign-pages.test.ts › a page of %s runs no script in the origin of a logged-in dashboard",
-    "test/hostile/foreign-answers.test.ts › every response of the gateway and of agents has the headers that prevent rendering",
-    "test/hostile/foreign-answers.test.ts › provider headers that act for this origin are dropped, and security policies are replaced",
-    "test/hostile/foreign-answers.test.ts › an agent cannot set the dashboard's session cookie or act for the origin",
+    "test/hostile/untrusted-responses.test.ts › every response of the gateway and of agents has the headers that prevent rendering",
+    "test/hostile/untrusted-responses.test.ts › provider headers that act for this origin are dropped, and security policies are replaced",
+    "test/hostile/untrusted-responses.test.ts › an agent cannot set the dashboard's session cookie or act for the origin",
   ],
   "Agents do not see the service's own secrets": [
     "test/conformance/agents-modules.test.ts › agents see the environment without the secrets of the service",

@@ -8,7 +8,7 @@ import { RawClient } from "../support/agents.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
-const MODULES = [join(import.meta.dirname, "../fixtures/leaving-agents.ts")];
+const MODULES = [join(import.meta.dirname, "../fixtures/closing-agents.ts")];
 
 let server: TestServer;
 beforeAll(async () => {

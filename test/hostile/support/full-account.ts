@@ -12,7 +12,7 @@ import { SECRET, sendGeneric } from "../../support/webhook-sender.ts";
 export const OWN = "own";
 const FIXTURES = join(import.meta.dirname, "../../fixtures");
 
-export interface FurnishedAccount {
+export interface FullAccount {
   readonly server: TestServer;
   /** Values of path parameters, keyed by the end of the path if one name has two meanings. */
   readonly existing: Readonly<Record<string, string>>;
@@ -21,7 +21,7 @@ export interface FurnishedAccount {
 
 type Row = Readonly<Record<string, string>>;
 
-export async function furnishAccount(): Promise<FurnishedAccount> {
+export async function createFullAccount(): Promise<FullAccount> {
   // A receiver that never answers keeps a handler busy, so that its delivery stays late.
   const silence = createServer(() => undefined);
   await new Promise<void>((resolve) => silence.listen(0, "127.0.0.1", resolve));

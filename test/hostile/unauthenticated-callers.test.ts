@@ -6,7 +6,7 @@ import { RawSocket } from "../support/raw-socket.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 import { hexSignature, post, SECRET } from "../support/webhook-sender.ts";
 
-const MODULES = [join(import.meta.dirname, "../fixtures/door-agents.ts")];
+const MODULES = [join(import.meta.dirname, "../fixtures/admission-agents.ts")];
 const environment = { WEBHOOK_SECRET: SECRET, BOUNCER_PASSWORD: "friend" };
 
 let closed: TestServer;

@@ -11,7 +11,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { sql } from "../../packages/signalbox/src/storage/ports/sql.ts";
 import { SqliteDatabase } from "../../packages/signalbox/src/storage/sqlite/sqlite-database.ts";
-import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-schema.ts";
+import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/earlier-schema.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { eventIds, sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
