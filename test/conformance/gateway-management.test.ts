@@ -6,6 +6,7 @@ import Cloudflare from "cloudflare";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, post, readLogs, send } from "../support/gateway.ts";
+import { runCommand } from "../support/run-cli.ts";
 import { runCliProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -304,12 +305,11 @@ describe("the cloudflare SDK", () => {
 });
 
 describe("the command line", () => {
-  const cli = (...args: string[]) =>
-    runCliProcess(["gateway", ...args, "--url", server.url, "--token", ROOT_TOKEN, "--json"]);
+  const cli = (...args: string[]) => runCommand(server, ["gateway", ...args, "--json"]);
   const result = async (...args: string[]) => {
-    const { code, stdout, stderr } = await cli(...args);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    return JSON.parse(stdout) as Record<string, unknown>;
+    const { code, out, err } = await cli(...args);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    return JSON.parse(out) as Record<string, unknown>;
   };
 
   it("a gateway is created, authentication is switched, a token is created and works, the gateway is deleted", async () => {
@@ -333,7 +333,7 @@ describe("the command line", () => {
   it("an invalid option is explained", async () => {
     expect(await cli("set", "default", "--authentication", "maybe")).toMatchObject({
       code: 2,
-      stderr: 'signalbox: --authentication: expected on or off, found "maybe"\n',
+      err: 'signalbox: --authentication: expected on or off, found "maybe"\n',
     });
     expect((await cli("set", "default")).code).toBe(2);
     expect(await cli("show", "nowhere")).toMatchObject({ code: 1 });
