@@ -1,9 +1,17 @@
 /** Contract sections 2.1, 3.1, 5.1 and 7.2: the Authenticated Gateway setting, its tokens and its refusal. */
 import { generateToken } from "@signalbox/protocol";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
-import { callPath, CHAT, post, rawExchange, send, setGateway } from "../support/gateway.ts";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { type ProviderPeer, sendJson } from "../peers/provider.ts";
+import {
+  callPath,
+  CHAT,
+  post,
+  rawExchange,
+  send,
+  setGateway,
+  startWithProvider,
+} from "../support/gateway.ts";
+import { ROOT_TOKEN, type TestServer } from "../support/test-server.ts";
 
 const REFUSAL = {
   success: false,
@@ -18,19 +26,16 @@ const REFUSAL = {
 
 let provider: ProviderPeer;
 let server: TestServer;
+let stop: () => Promise<void>;
 let now = Date.now();
 beforeAll(async () => {
-  provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
-  server = await startTestServer({
-    file: { providers: { openai: { baseUrl: provider.url } } },
+  ({ provider, server, stop } = await startWithProvider((at) => ({
+    file: { providers: { openai: at } },
     clock: { now: () => now },
-  });
+  })));
   await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "other" });
 });
-afterAll(async () => {
-  await server.stop();
-  await provider.close();
-});
+afterAll(() => stop());
 beforeEach(() => {
   provider.requests.length = 0;
 });

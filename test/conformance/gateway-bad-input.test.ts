@@ -3,28 +3,24 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
-import { callPath, CHAT, post, rawExchange, readLogs, send } from "../support/gateway.ts";
-import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { type ProviderPeer, sendJson } from "../peers/provider.ts";
+import { callPath, CHAT, post, rawExchange, readLogs, send, startWithProvider } from "../support/gateway.ts";
+import type { TestServer } from "../support/test-server.ts";
 
 const MAX_BODY = 1024 * 1024;
 
 let provider: ProviderPeer;
 let server: TestServer;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
-  const at = { baseUrl: provider.url };
-  server = await startTestServer({
+  ({ provider, server, stop } = await startWithProvider((at) => ({
     file: {
       providers: { openai: at, anthropic: at, "azure-openai": at },
       gateway: { maxBodyBytes: MAX_BODY, replayBodyBytes: 512 * 1024 },
     },
-  });
+  })));
 });
-afterAll(async () => {
-  await server.stop();
-  await provider.close();
-});
+afterAll(() => stop());
 beforeEach(() => {
   provider.requests.length = 0;
 });

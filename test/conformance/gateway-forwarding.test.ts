@@ -2,16 +2,15 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
-import { callPath, post, send } from "../support/gateway.ts";
-import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { type ProviderPeer, sendJson } from "../peers/provider.ts";
+import { callPath, post, send, startWithProvider } from "../support/gateway.ts";
+import type { TestServer } from "../support/test-server.ts";
 
 let provider: ProviderPeer;
 let server: TestServer;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
-  const at = { baseUrl: provider.url };
-  server = await startTestServer({
+  ({ provider, server, stop } = await startWithProvider((at) => ({
     file: {
       providers: {
         openai: at,
@@ -22,16 +21,13 @@ beforeAll(async () => {
         "azure-openai": at,
         cohere: at,
         ollama: at,
-        mine: { baseUrl: `${provider.url}/base/v1` },
+        mine: { baseUrl: `${at.baseUrl}/base/v1` },
       },
       gateway: { allowPrivateCustomProviders: true },
     },
-  });
+  })));
 });
-afterAll(async () => {
-  await server.stop();
-  await provider.close();
-});
+afterAll(() => stop());
 beforeEach(() => {
   provider.requests.length = 0;
 });

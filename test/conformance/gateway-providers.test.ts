@@ -2,27 +2,23 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { BUILT_IN_PROVIDERS } from "../../packages/signalbox/src/gateway/providers/built-in.ts";
 import { createProvider } from "../../packages/signalbox/src/gateway/providers/create-provider.ts";
-import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
-import { callPath, CHAT, post, readLogs, send } from "../support/gateway.ts";
+import type { ProviderPeer } from "../peers/provider.ts";
+import { callPath, CHAT, post, readLogs, send, startWithProvider } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 let provider: ProviderPeer;
 let server: TestServer;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
-  const at = { baseUrl: provider.url };
-  server = await startTestServer({
+  ({ provider, server, stop } = await startWithProvider((at) => ({
     file: {
       providers: { openai: at, "azure-openai": at },
       gateway: { allowPrivateCustomProviders: true },
     },
     environment: { OPENAI_API_KEY: "sk-default", OPENAI_API_KEY_TEAM: "sk-team" },
-  });
+  })));
 });
-afterAll(async () => {
-  await server.stop();
-  await provider.close();
-});
+afterAll(() => stop());
 beforeEach(() => {
   provider.requests.length = 0;
 });

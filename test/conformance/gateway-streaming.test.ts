@@ -1,6 +1,12 @@
 /** Decisions, section 4 (streaming): immediate relay, back-pressure and aborts in both directions, stalls. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
+import {
+  type ClientRequest,
+  createServer,
+  type IncomingMessage,
+  request as httpRequest,
+  type ServerResponse,
+} from "node:http";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -29,11 +35,7 @@ afterAll(async () => {
   await provider.close();
 });
 
-/** Starts a call and resolves when the response's head has arrived. */
-async function open(
-  path = "openai/chat/completions",
-  at: { url: string } = server,
-): Promise<IncomingMessage> {
+function sendCall(path = "openai/chat/completions", at: { url: string } = server): ClientRequest {
   const request = httpRequest(`${at.url}${callPath(path)}`, {
     method: "POST",
     agent: false,
@@ -41,7 +43,12 @@ async function open(
   });
   request.on("error", () => undefined);
   request.end(CHAT);
-  const [response] = (await once(request, "response")) as [IncomingMessage];
+  return request;
+}
+
+/** Starts a call and resolves when the response's head has arrived. */
+async function open(path?: string, at?: { url: string }): Promise<IncomingMessage> {
+  const [response] = (await once(sendCall(path, at), "response")) as [IncomingMessage];
   return response;
 }
 
@@ -74,13 +81,7 @@ it("the upstream call is cancelled when the client disconnects, before and durin
       if (sendsHead) response.write("data: 1\n\n");
       onReached();
     };
-    const request = httpRequest(`${server.url}${callPath("openai/chat/completions")}`, {
-      method: "POST",
-      agent: false,
-      headers: { "content-type": "application/json" },
-    });
-    request.on("error", () => undefined);
-    request.end(CHAT);
+    const request = sendCall();
     if (sendsHead) {
       const [response] = (await once(request, "response")) as [IncomingMessage];
       response.on("error", () => undefined);

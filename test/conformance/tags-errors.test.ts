@@ -1,5 +1,6 @@
 /** Errors of setting and reading tags, with their exact messages, in the specified order. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { failure, getTags, outcome, putTags, TAGS } from "../support/tags.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
@@ -8,31 +9,14 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const PATH = "/accounts/default/tags";
-const put = (id: unknown, tags: unknown, type: unknown = "worker") =>
-  server.api("PUT", PATH, { resource_type: type, resource_id: id, tags });
-const get = (id: string, type = "worker") =>
-  server.api("GET", `${PATH}?resource_type=${type}&resource_id=${encodeURIComponent(id)}`);
-const failure = (code: number, message: string) => ({
-  success: false,
-  errors: [{ code, message }],
-  messages: [],
-  result: null,
-});
+const put = (id: unknown, tags: unknown, type?: unknown) => putTags(server, id, tags, type);
+const get = (id: string, type?: string) => getTags(server, id, type);
 
 const SET = failure(1002, "Invalid set payload");
 const TYPE = failure(1006, "Invalid resource type");
 const KEY_LENGTH = failure(1011, "tag key too long (maximum 256 characters)");
 const VALUE_LENGTH = failure(1012, "tag value too long (maximum 1024 characters)");
 const KEY = failure(1014, "Invalid tag key");
-
-/** Status and body together for one comparison. */
-async function outcome(
-  answer: Promise<{ status: number; body: unknown }>,
-): Promise<[status: number, body: unknown]> {
-  const { status, body } = await answer;
-  return [status, body];
-}
 
 describe("errors of a set", () => {
   it("a body of another shape is 1002", async () => {
@@ -66,8 +50,8 @@ describe("errors of a set", () => {
       { ...good, resource_type: {} },
       { ...good, name: 7 },
     ];
-    for (const body of bodies) expect(await outcome(server.api("PUT", PATH, body))).toEqual([400, SET]);
-    const invalidUtf8 = await fetch(server.url + PATH, {
+    for (const body of bodies) expect(await outcome(server.api("PUT", TAGS, body))).toEqual([400, SET]);
+    const invalidUtf8 = await fetch(server.url + TAGS, {
       method: "PUT",
       headers: { authorization: `Bearer ${ROOT_TOKEN}` },
       body: Buffer.from([0x7b, 0xff, 0x7d]),
@@ -129,29 +113,29 @@ describe("errors of a set", () => {
   it("keys like __proto__ are ordinary keys and pollute no prototype", async () => {
     const body =
       '{"resource_type":"worker","resource_id":"proto","tags":{"__proto__":"p","hasOwnProperty":"h"}}';
-    const { body: set } = await server.api("PUT", PATH, body);
+    const { body: set } = await server.api("PUT", TAGS, body);
     expect(Object.entries(set.result.tags)).toEqual([
       ["__proto__", "p"],
       ["hasOwnProperty", "h"],
     ]);
     expect(({} as Record<string, unknown>)["p"]).toBeUndefined();
-    const { body: found } = await server.api("GET", `${PATH}/resources?tag=__proto__=p`);
+    const { body: found } = await server.api("GET", `${TAGS}/resources?tag=__proto__=p`);
     expect(found.result.map((resource: { id: string }) => resource.id)).toEqual(["proto"]);
     const notAnObject = '{"resource_type":"worker","resource_id":"x","tags":{"a":"b"},"__proto__":null}';
     // Beside the tags it is an unknown field like any other.
-    const refused = await server.api("PUT", PATH, notAnObject);
+    const refused = await server.api("PUT", TAGS, notAnObject);
     expect([refused.status, refused.body.errors[0].code]).toEqual([400, 1002]);
   });
 
   it("the last of duplicate members counts", async () => {
     const body =
       '{"resource_type":"queue","resource_type":"worker","resource_id":"dup","tags":{"a":"1","a":"2"}}';
-    const { body: set } = await server.api("PUT", PATH, body);
+    const { body: set } = await server.api("PUT", TAGS, body);
     expect(set.result).toMatchObject({ type: "worker", tags: { a: "2" } });
   });
 
   it("JSON is accepted with any content type", async () => {
-    const response = await fetch(server.url + PATH, {
+    const response = await fetch(server.url + TAGS, {
       method: "PUT",
       headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "text/plain" },
       body: JSON.stringify({ resource_type: "worker", resource_id: "plain", tags: { a: "1" } }),
@@ -160,7 +144,7 @@ describe("errors of a set", () => {
   });
 
   it("a body over the limit is 413 with code 7010; more tags than the limit are 1017", async () => {
-    const huge = await server.api("PUT", PATH, `{"tags":"${"x".repeat(1024 * 1024)}"}`);
+    const huge = await server.api("PUT", TAGS, `{"tags":"${"x".repeat(1024 * 1024)}"}`);
     expect([huge.status, huge.body.errors[0].code]).toEqual([413, 7010]);
     const many = Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, ""]));
     expect(await outcome(put("many", many))).toEqual([
@@ -182,7 +166,7 @@ describe("errors of a read", () => {
       "?resource_type=&resource_id=x",
       "?resource_type=nope",
     ]) {
-      expect(await outcome(server.api("GET", PATH + query))).toEqual([400, required]);
+      expect(await outcome(server.api("GET", TAGS + query))).toEqual([400, required]);
     }
     expect(await outcome(get("x", "nope"))).toEqual([400, TYPE]);
     expect(await outcome(get("x", "Worker"))).toEqual([400, TYPE]);
@@ -193,7 +177,7 @@ describe("errors of a read", () => {
       file: { tags: { resourceTypes: ["robot", { name: "arm", scope: "zone" }] } },
     });
     const body = { resource_type: "robot", resource_id: "r2", tags: { a: "1" } };
-    expect((await other.api("PUT", PATH, body)).status).toBe(200);
+    expect((await other.api("PUT", TAGS, body)).status).toBe(200);
     expect(await outcome(other.api("PUT", "/zones/z/tags", body))).toEqual([400, TYPE]);
     expect((await other.api("PUT", "/zones/z/tags", { ...body, resource_type: "arm" })).status).toBe(200);
     await other.stop();

@@ -1,5 +1,6 @@
 /** Tags: read, set, delete, permissions, zones, etags. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { failure, getTags, outcome, putTags, TAGS } from "../support/tags.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
@@ -9,28 +10,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const PATH = "/accounts/default/tags";
-const put = (id: unknown, tags: unknown, type: unknown = "worker") =>
-  server.api("PUT", PATH, { resource_type: type, resource_id: id, tags });
-const get = (id: string, type = "worker") =>
-  server.api("GET", `${PATH}?resource_type=${type}&resource_id=${encodeURIComponent(id)}`);
-const failure = (code: number, message: string) => ({
-  success: false,
-  errors: [{ code, message }],
-  messages: [],
-  result: null,
-});
+const put = (id: unknown, tags: unknown, type?: unknown) => putTags(server, id, tags, type);
+const get = (id: string, type?: string) => getTags(server, id, type);
 
 const TYPE = failure(1006, "Invalid resource type");
 const DELETE = failure(1015, "Invalid delete payload");
-
-/** Status and body together for one comparison. */
-async function outcome(
-  answer: Promise<{ status: number; body: unknown }>,
-): Promise<[status: number, body: unknown]> {
-  const { status, body } = await answer;
-  return [status, body];
-}
 
 async function conditional(
   method: string,
@@ -38,7 +22,7 @@ async function conditional(
   etag: string,
   tags: object = { a: "new" },
 ): Promise<{ status: number; body: unknown }> {
-  const response = await fetch(server.url + PATH, {
+  const response = await fetch(server.url + TAGS, {
     method,
     headers: { authorization: `Bearer ${ROOT_TOKEN}`, "if-match": etag },
     body: JSON.stringify({ resource_type: "worker", resource_id: id, tags }),
@@ -49,7 +33,7 @@ async function conditional(
 /** The response to reading a resource that was never tagged, under a setting. */
 async function readWith(missing: 404 | "200") {
   const other = await startTestServer({ file: { tags: { missing } } });
-  const { status, body } = await other.api("GET", `${PATH}?resource_type=worker&resource_id=never`);
+  const { status, body } = await other.api("GET", `${TAGS}?resource_type=worker&resource_id=never`);
   await other.stop();
   return { status, body };
 }
@@ -73,7 +57,7 @@ describe("setting and reading", () => {
     });
     expect(set.headers.get("etag")).toBe(`"${set.body.result.etag}"`);
     expect((await get("a")).body).toEqual(set.body);
-    const prefixed = await server.api("GET", `/client/v4${PATH}?resource_type=worker&resource_id=a`);
+    const prefixed = await server.api("GET", `/client/v4${TAGS}?resource_type=worker&resource_id=a`);
     expect(prefixed.body).toEqual(set.body);
   });
 
@@ -88,14 +72,14 @@ describe("setting and reading", () => {
     await put("emptied", { env: "x" });
     expect((await put("emptied", {})).body.result.tags).toEqual({});
     expect((await get("emptied")).body.result.tags).toEqual({});
-    expect((await server.api("GET", `${PATH}/resources?id=emptied`)).body.result).toEqual([]);
+    expect((await server.api("GET", `${TAGS}/resources?id=emptied`)).body.result).toEqual([]);
   });
 
   it("writing the same set again changes neither time nor history", async () => {
     const first = await put("same", { a: "1", b: "2" });
     const again = await put("same", { b: "2", a: "1" });
     expect(again.body).toEqual(first.body);
-    const history = await server.api("GET", `${PATH}/history?resource_type=worker&resource_id=same`);
+    const history = await server.api("GET", `${TAGS}/history?resource_type=worker&resource_id=same`);
     expect(history.body.result).toHaveLength(1);
   });
 
@@ -117,18 +101,18 @@ describe("setting and reading", () => {
   it("the parent id is part of a version's identity", async () => {
     const version = { resource_type: "worker_version", resource_id: "v" };
     for (const worker_id of ["w1", "w2"]) {
-      const { body } = await server.api("PUT", PATH, { ...version, worker_id, tags: { of: worker_id } });
+      const { body } = await server.api("PUT", TAGS, { ...version, worker_id, tags: { of: worker_id } });
       expect(body.result.worker_id).toBe(worker_id);
     }
     const { body } = await server.api(
       "GET",
-      `${PATH}?resource_type=worker_version&resource_id=v&worker_id=w1`,
+      `${TAGS}?resource_type=worker_version&resource_id=v&worker_id=w1`,
     );
     expect(body.result.tags).toEqual({ of: "w1" });
   });
 
   it("a name for display and search is stored", async () => {
-    await server.api("PUT", PATH, {
+    await server.api("PUT", TAGS, {
       resource_type: "queue",
       resource_id: "q1",
       name: "Orders",
@@ -162,7 +146,7 @@ describe("a resource that was never tagged", () => {
 
   it("a deleted resource reads like one that was never tagged", async () => {
     await put("gone", { a: "1" });
-    const { status, body } = await server.api("DELETE", PATH, {
+    const { status, body } = await server.api("DELETE", TAGS, {
       resource_type: "worker",
       resource_id: "gone",
     });
@@ -175,7 +159,7 @@ describe("deleting", () => {
   it("a deletion is idempotent and accepts the resource in the query", async () => {
     await put("d", { a: "1" });
     for (let i = 0; i < 2; i++) {
-      const answer = await server.api("DELETE", `${PATH}?resource_type=worker&resource_id=d`);
+      const answer = await server.api("DELETE", `${TAGS}?resource_type=worker&resource_id=d`);
       expect(answer.status).toBe(204);
     }
     expect((await get("d")).status).toBe(500);
@@ -192,13 +176,13 @@ describe("deleting", () => {
       "null",
       "7",
     ]) {
-      expect(await outcome(server.api("DELETE", PATH, body))).toEqual([400, DELETE]);
+      expect(await outcome(server.api("DELETE", TAGS, body))).toEqual([400, DELETE]);
     }
-    expect(await outcome(server.api("DELETE", PATH, { resource_type: 1, resource_id: "x" }))).toEqual([
+    expect(await outcome(server.api("DELETE", TAGS, { resource_type: 1, resource_id: "x" }))).toEqual([
       400,
       DELETE,
     ]);
-    expect(await outcome(server.api("DELETE", PATH, { resource_type: "nope", resource_id: "x" }))).toEqual([
+    expect(await outcome(server.api("DELETE", TAGS, { resource_type: "nope", resource_id: "x" }))).toEqual([
       400,
       TYPE,
     ]);
@@ -211,7 +195,7 @@ describe("permissions", () => {
     const reader = await server.token(["tags.read"]);
     const editor = await server.token(["tags.edit"]);
     const stranger = await server.token(["tags.read", "tags.edit"], { account: "other" });
-    const read = `${PATH}?resource_type=worker&resource_id=p`;
+    const read = `${TAGS}?resource_type=worker&resource_id=p`;
     const body = { resource_type: "worker", resource_id: "p", tags: { a: "2" } };
     const status = async (method: string, path: string, token: string | null, sent?: object) =>
       (await server.api(method, path, sent, token)).status;
@@ -227,15 +211,15 @@ describe("permissions", () => {
       "changes",
       "history?resource_type=worker&resource_id=p",
     ]) {
-      expect(await status("GET", `${PATH}/${list}`, reader)).toBe(200);
-      expect(await status("GET", `${PATH}/${list}`, stranger)).toBe(403);
+      expect(await status("GET", `${TAGS}/${list}`, reader)).toBe(200);
+      expect(await status("GET", `${TAGS}/${list}`, stranger)).toBe(403);
     }
     for (const method of ["PUT", "PATCH", "DELETE"]) {
-      expect(await status(method, PATH, reader, body)).toBe(403);
-      expect(await status(method, PATH, stranger, body)).toBe(403);
+      expect(await status(method, TAGS, reader, body)).toBe(403);
+      expect(await status(method, TAGS, stranger, body)).toBe(403);
     }
-    expect(await status("POST", `${PATH}/bulk`, reader, { items: [] })).toBe(403);
-    expect(await status("PUT", PATH, editor, body)).toBe(200);
+    expect(await status("POST", `${TAGS}/bulk`, reader, { items: [] })).toBe(403);
+    expect(await status("PUT", TAGS, editor, body)).toBe(200);
     expect(await status("GET", "/accounts/nowhere/tags?resource_type=worker&resource_id=p", ROOT_TOKEN)).toBe(
       404,
     );
@@ -248,9 +232,9 @@ describe("permissions", () => {
       tags: { hidden: "x" },
     });
     expect((await get("secret")).status).toBe(500);
-    const keys = await server.api("GET", `${PATH}/keys?prefix=hidden`);
+    const keys = await server.api("GET", `${TAGS}/keys?prefix=hidden`);
     expect(keys.body.result).toEqual([]);
-    expect((await server.api("GET", `${PATH}/resources?tag=hidden`)).body.result).toEqual([]);
+    expect((await server.api("GET", `${TAGS}/resources?tag=hidden`)).body.result).toEqual([]);
   });
 });
 
@@ -264,7 +248,7 @@ describe("zones", () => {
     const read = "?resource_type=dns_record&resource_id=rec";
     expect((await server.api("GET", zone + read)).body).toEqual(set);
     expect((await server.api("GET", `/zones/other/tags${read}`)).status).toBe(500);
-    expect((await server.api("GET", `${PATH}/resources?tag=zoned`)).body.result).toEqual([set.result]);
+    expect((await server.api("GET", `${TAGS}/resources?tag=zoned`)).body.result).toEqual([set.result]);
     expect((await server.api("PATCH", zone, { ...body, tags: { more: "1" } })).body.result.tags).toEqual({
       more: "1",
       zoned: "yes",

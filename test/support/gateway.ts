@@ -2,7 +2,8 @@
 import { type IncomingHttpHeaders, request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";
-import type { TestServer } from "./test-server.ts";
+import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
+import { startTestServer, type TestServer, type TestServerOptions } from "./test-server.ts";
 
 export interface RawAnswer {
   readonly status: number;
@@ -15,6 +16,28 @@ export function callPath(path: string, gateway = "default", account = "default")
 }
 
 export const CHAT = JSON.stringify({ model: "gpt-4o-mini", messages: [{ role: "user", content: "Hello" }] });
+
+export interface ProviderAndServer {
+  readonly provider: ProviderPeer;
+  readonly server: TestServer;
+  stop(): Promise<void>;
+}
+
+/** A provider that answers `{ ok: true }`, and a server whose options refer to the provider's address. */
+export async function startWithProvider(
+  options: (at: { baseUrl: string }) => TestServerOptions,
+): Promise<ProviderAndServer> {
+  const provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
+  const server = await startTestServer(options({ baseUrl: provider.url }));
+  return {
+    provider,
+    server,
+    async stop() {
+      await server.stop();
+      await provider.close();
+    },
+  };
+}
 
 /** A POST of JSON to a path below the gateway `default`, unless the options say otherwise. */
 export async function post(
