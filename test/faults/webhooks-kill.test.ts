@@ -12,6 +12,7 @@ import { expect, it } from "vitest";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { sendRequest, type Target } from "../support/send-request.ts";
 import { StandbyServers } from "../support/standby-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { hexSignature, SECRET } from "../support/webhook-sender.ts";
 
 const ENTITIES = 200;
@@ -73,7 +74,13 @@ it(
       const senders = Array.from({ length: SENDERS }, sender);
       for (let kill = 0; kill < KILLS; kill++) {
         const { end } = await server;
+        const enough = acknowledged.size + ENTITIES / KILLS;
         await sleep(loadMs(kill));
+        // A slow machine gets more time, so that each process acknowledges deliveries before it is killed.
+        await waitUntil(
+          () => acknowledged.size,
+          (count) => count > enough,
+        );
         server = end("SIGKILL").then(() => servers.start());
       }
       const last = await server;
