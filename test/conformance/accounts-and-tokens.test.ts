@@ -1,4 +1,4 @@
-/** Accounts, tokens and permissions through the management interface. */
+/** Accounts, tokens and permissions in the management API. */
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -17,7 +17,7 @@ const create = (body: object, token?: string, account = "default") =>
   server.api("POST", `/accounts/${account}/tokens`, body, token);
 
 describe("authentication", () => {
-  it("is required: a missing, malformed or unknown credential is 401 with code 10000", async () => {
+  it("a missing, malformed or unknown credential is answered 401 with code 10000", async () => {
     const failure = {
       success: false,
       errors: [{ code: 10000, message: "Authentication error" }],
@@ -34,7 +34,7 @@ describe("authentication", () => {
     expect(basic.status).toBe(401);
   });
 
-  it("takes the scheme's name in any case", async () => {
+  it("the name of the authentication scheme is case-insensitive", async () => {
     const response = await fetch(`${server.url}/accounts`, {
       headers: { authorization: `bEaReR ${ROOT_TOKEN}` },
     });
@@ -43,7 +43,7 @@ describe("authentication", () => {
 });
 
 describe("accounts", () => {
-  it("exist from the first start: default", async () => {
+  it("the account `default` exists after the first start", async () => {
     const { body } = await server.api("GET", "/accounts/default");
     expect(body).toMatchObject({
       success: true,
@@ -53,7 +53,7 @@ describe("accounts", () => {
     });
   });
 
-  it("are created by root with an id or without one, served bare and under /client/v4", async () => {
+  it("root creates accounts with a given or a generated id, below / and below /client/v4", async () => {
     const named = await server.api("POST", "/client/v4/accounts", { id: "Team_1-x", name: "Team one" });
     expect(named.body.result).toEqual({
       id: "Team_1-x",
@@ -69,7 +69,7 @@ describe("accounts", () => {
     expect(body.result_info.count).toBe(body.result.length);
   });
 
-  it("refuse an id outside the alphabet or length, an unknown member and an id that exists", async () => {
+  it("an invalid id, an unknown member and an existing id are refused", async () => {
     for (const body of [
       { id: "" },
       { id: "a b" },
@@ -87,15 +87,15 @@ describe("accounts", () => {
     expect([again.status, again.body.errors[0].code]).toEqual([409, 7004]);
   });
 
-  it("that do not exist are 404 for root and 403 for everybody else", async () => {
+  it("an unknown account is 404 for root and 403 for every other token", async () => {
     const token = await server.token(["tokens.edit"]);
     expect((await server.api("GET", "/accounts/nobody")).status).toBe(404);
     expect((await server.api("GET", "/accounts/nobody", undefined, token)).status).toBe(403);
   });
 });
 
-describe("input", () => {
-  it("that is not JSON is refused with 415 by its type and 400 by its content", async () => {
+describe("request bodies", () => {
+  it("a body of another content type is refused with 415, a body that is not JSON with 400", async () => {
     const send = (body: string | Uint8Array<ArrayBuffer>, type: string) =>
       fetch(`${server.url}/accounts`, {
         method: "POST",
@@ -110,7 +110,7 @@ describe("input", () => {
 });
 
 describe("tokens", () => {
-  it("are shown once, at creation, and never stored as text", async () => {
+  it("a token is shown once, at creation, and only its hash is stored", async () => {
     const { body, headers } = await create({ name: "ci", permissions: ["tags.read", "tags.edit"] });
     const { token, id } = body.result;
     expect(token).toMatch(/^sbx_[0-9A-Za-z]{46}$/);
@@ -132,7 +132,7 @@ describe("tokens", () => {
     expect(JSON.stringify(server.logs)).not.toContain(token);
   });
 
-  it("work at once, for their permissions and their account only", async () => {
+  it("a new token works immediately, within its permissions and its account", async () => {
     const token = await server.token(["tags.read"]);
     expect((await server.api("GET", "/accounts/default", undefined, token)).status).toBe(200);
     const denied = await server.api("GET", "/accounts/default/tokens", undefined, token);
@@ -146,7 +146,7 @@ describe("tokens", () => {
     expect(body.result.map((account: { id: string }) => account.id)).toEqual(["default"]);
   });
 
-  it("stop working with the very next request after they were revoked", async () => {
+  it("the first request after a revocation is refused", async () => {
     const { body } = await create({ name: "short", permissions: ["tokens.edit"] });
     const { token, id } = body.result;
     expect((await server.api("GET", "/accounts/default/tokens", undefined, token)).status).toBe(200);
@@ -156,7 +156,7 @@ describe("tokens", () => {
     expect((await server.api("GET", `/accounts/default/tokens/${id}`)).status).toBe(404);
   });
 
-  it("may revoke themselves", async () => {
+  it("a token may revoke itself", async () => {
     const { body } = await create({ name: "self", permissions: ["tokens.edit"] });
     const answer = await server.api(
       "DELETE",
@@ -167,7 +167,7 @@ describe("tokens", () => {
     expect(answer.status).toBe(200);
   });
 
-  it("end at their expiry", async () => {
+  it("a token stops working at its expiry", async () => {
     const token = await server.token(["tags.read"], { expires_at: new Date(now + 1000).toISOString() });
     expect((await server.api("GET", "/accounts/default", undefined, token)).status).toBe(200);
     now += 1000;
@@ -180,7 +180,7 @@ describe("tokens", () => {
     expect([past.status, past.body.errors[0].message]).toEqual([400, "expires_at must be in the future"]);
   });
 
-  it("hand out no permission that their maker does not hold", async () => {
+  it("a token cannot create a token with a permission that it does not have", async () => {
     const maker = await server.token(["tokens.edit", "tags.read"]);
     expect((await create({ name: "ok", permissions: ["tags.read"] }, maker)).status).toBe(200);
     expect((await create({ name: "more", permissions: ["tags.edit"] }, maker)).status).toBe(403);
@@ -189,7 +189,7 @@ describe("tokens", () => {
     );
   });
 
-  it("bound to one gateway cannot make an unbound one", async () => {
+  it("a token bound to a gateway cannot create an unbound token", async () => {
     const maker = await server.token(["tokens.edit", "gateway.run"], { gateway_id: "default" });
     expect((await create({ name: "wide", permissions: ["gateway.run"] }, maker)).status).toBe(403);
     expect(
@@ -197,7 +197,7 @@ describe("tokens", () => {
     ).toBe(200);
   });
 
-  it("are refused with the member's name when the request is wrong", async () => {
+  it("the error of an invalid request names the member", async () => {
     for (const [body, where] of [
       [{ permissions: ["tags.read"] }, "name"],
       [{ name: "x" }, "permissions"],
@@ -211,7 +211,7 @@ describe("tokens", () => {
     }
   });
 
-  it("are listed in order of creation, 100 a page, with the time of their last use", async () => {
+  it("tokens are listed in order of creation, 100 per page, with the time of the last use", async () => {
     await server.api("POST", "/accounts", { id: "many" });
     for (let i = 0; i < 101; i++) await server.token(["tags.read"], { account: "many" });
     const used = await server.token(["tags.read"], { account: "many" });
@@ -230,7 +230,7 @@ describe("tokens", () => {
     expect(second.body.result[0].last_used_at).toBeNull();
   });
 
-  it("and accounts survive a restart, revoked ones stay dead, last use is kept", async () => {
+  it("accounts, tokens, revocations and times of last use survive a restart", async () => {
     const first = await startTestServer({ dataDir: join(server.dataDir, "restart") });
     const kept = await first.token(["tokens.edit", "tags.read"]);
     const { body } = await first.api("POST", "/accounts/default/tokens", {

@@ -1,4 +1,4 @@
-/** Hooks, limits and ways out of agents: interface sections 2.4 and 4.4. */
+/** Hooks, limits and outgoing requests of agents: interface sections 2.4 and 4.4. */
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage } from "node:http";
@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient } from "../support/agents.ts";
 import { spawnCli, startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/hook-agents.ts");
 
@@ -29,16 +30,8 @@ const call = (name: string, method: string, ...args: unknown[]) =>
 const result = async (name: string, method: string, ...args: unknown[]) =>
   (await call(name, method, ...args)).body.result;
 
-async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
-  for (;;) {
-    const value = await ask();
-    if (fits(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 describe("hooks", () => {
-  it("onStateChanged belongs to the turn that changed the state and knows who did", async () => {
+  it("onStateChanged runs in the turn that changed the state and receives the source of the change", async () => {
     expect(await result("h1", "set", 5)).toBe("set");
     expect(await result("h1", "lines")).toEqual(["before 5 server", "after 5"]);
     const client = await new RawClient(`${server.url}/agents/watcher/h1?_pk=me`).opened();
@@ -48,26 +41,26 @@ describe("hooks", () => {
     client.close();
   });
 
-  it("that fail after a change leave the change and tell onError", async () => {
+  it("a failing onStateChanged keeps the change and calls onError", async () => {
     expect(await result("h2", "set", 13)).toBe("set");
-    const lines = await until(
+    const lines = await waitUntil(
       () => result("h2", "lines"),
       (all) => all.length === 3,
     );
     expect(lines).toEqual(["before 13 server", "after 13", "error unlucky"]);
   });
 
-  it("onError learns of failed methods", async () => {
+  it("onError is called for failed methods", async () => {
     expect((await call("h3", "fail")).status).toBe(500);
     expect(
-      await until(
+      await waitUntil(
         () => result("h3", "lines"),
         (all) => all.length > 0,
       ),
     ).toEqual(["error plain failure"]);
   });
 
-  it("shouldConnectionBeReadonly overrides the token, also for what is sent at once", async () => {
+  it("shouldConnectionBeReadonly overrides the token, also for frames sent immediately after the handshake", async () => {
     const client = new RawClient(`${server.url}/agents/watcher/h4?_pk=guest-1`);
     await client.opened();
     expect(await client.call("set", 1)).toMatchObject({ success: false, error: "Connection is readonly" });
@@ -76,7 +69,7 @@ describe("hooks", () => {
 });
 
 describe("state", () => {
-  it("over the limit is refused with a clear error and changes nothing", async () => {
+  it("a state over the limit is refused with an error and changes nothing", async () => {
     const answer = await call("s1", "setSize", 5000);
     expect([answer.status, answer.body.errors[0].message]).toEqual([
       500,
@@ -85,11 +78,16 @@ describe("state", () => {
     expect((await call("s1", "setSize", 3000)).status).toBe(200);
   });
 
-  it.each(["cycle", "undefined", "function"])("that is no JSON (%s) is refused", async (kind) => {
-    expect((await call("s2", "setAnything", kind)).body.errors[0].message).toContain("the state is not JSON");
-  });
+  it.each(["cycle", "undefined", "function"])(
+    "a state that cannot be serialized as JSON (%s) is refused",
+    async (kind) => {
+      expect((await call("s2", "setAnything", kind)).body.errors[0].message).toContain(
+        "the state is not JSON",
+      );
+    },
+  );
 
-  it("changed in place by a turn that fails is as it was", async () => {
+  it("an in-place change of the state by a failed turn is undone", async () => {
     await call("s3", "set", 4);
     await call("s3", "mutateThenFail");
     const client = await new RawClient(`${server.url}/agents/watcher/s3`).opened();
@@ -98,15 +96,15 @@ describe("state", () => {
     client.close();
   });
 
-  it("results that are no JSON fail the call", async () => {
+  it("a result that cannot be serialized as JSON fails the call", async () => {
     expect((await call("s4", "unserialisable")).status).toBe(500);
   });
 });
 
-describe("destroy from inside", () => {
-  it("answers the turn, then removes everything", async () => {
+describe("destroy() inside a turn", () => {
+  it("the turn is answered, then everything is removed", async () => {
     expect(await result("d1", "end")).toBe("bye");
-    await until(
+    await waitUntil(
       () => server.api("GET", "/accounts/default/agents/watcher/instances/d1"),
       (answer) => answer.status === 404,
     );
@@ -114,7 +112,7 @@ describe("destroy from inside", () => {
   });
 });
 
-describe("outgoing", () => {
+describe("outgoing requests", () => {
   const received: { headers: IncomingMessage["headers"]; body: string; method: string }[] = [];
   const receiver = createServer((request, response) => {
     void text(request).then((body) => {
@@ -137,18 +135,18 @@ describe("outgoing", () => {
     expect(received[0]?.headers["x-signature"]).toMatch(/^sha256=[0-9a-f]{64}$/);
   });
 
-  it("webhooks that are not taken throw with the status", async () => {
+  it("a webhook that the receiver refuses throws an error with the status", async () => {
     expect((await call("o2", "notify", `${url}/fails`, {})).body.errors[0].message).toContain("503");
   });
 
-  it("webhooks of a turn that failed are never sent", async () => {
+  it("webhooks of a failed turn are not sent", async () => {
     received.length = 0;
     await call("o3", "notifyThenFail", url);
     await result("o3", "notify", url, "after");
     expect(received.map(({ body }) => body)).toEqual(['"after"']);
   });
 
-  it("fetch answers as usual", async () => {
+  it("fetch returns the response", async () => {
     expect(await result("o4", "ask", url)).toBe("thanks");
   });
 
@@ -161,7 +159,7 @@ describe("outgoing", () => {
 });
 
 describe("a slow reader", () => {
-  it("is dropped at the limit; the others get everything", async () => {
+  it("a slow reader is disconnected at the buffer limit; other connections receive everything", async () => {
     const [slow, quick] = await Promise.all([
       new RawClient(`${server.url}/agents/watcher/slow?_pk=slow`).opened(),
       new RawClient(`${server.url}/agents/watcher/slow?_pk=quick`).opened(),
@@ -172,7 +170,7 @@ describe("a slow reader", () => {
     for (let i = 0; i < 40; i++) await call("slow", "flood", 512 * 1024);
     for (let i = 0; i < 40; i++)
       await quick.next((frame) => typeof frame === "string" && frame.length === 512 * 1024);
-    const left = await until(
+    const left = await waitUntil(
       async () =>
         (await server.api("GET", "/accounts/default/agents/watcher/instances/slow/connections")).body.result,
       (all) => all.length === 1,
@@ -184,8 +182,8 @@ describe("a slow reader", () => {
   });
 });
 
-describe("stopping", () => {
-  it("sends clients away with a code that invites them back, and finishes turns that run", async () => {
+describe("server shutdown", () => {
+  it("clients are closed with a code that asks them to reconnect, and running turns finish", async () => {
     const own = await startTestServer({ file: { agents: { modules: [MODULE] } } });
     const client = await new RawClient(`${own.url}/agents/watcher/stop`).opened();
     await client.greeted();
@@ -199,7 +197,7 @@ describe("stopping", () => {
 });
 
 describe("kill -9", () => {
-  it("loses nothing that was answered or broadcast, and keeps nothing half-done", async () => {
+  it("no answered or broadcast change is lost, and no change is partial", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-kill-"));
     const args = ["--data-dir", dataDir, "--agents", MODULE];
     const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
@@ -215,11 +213,11 @@ describe("kill -9", () => {
         success?: boolean;
       };
       if (frame.state !== undefined) broadcast = Math.max(broadcast, frame.state.n);
-      // A machine that is slow to begin refuses those that find a thousand waiting: nothing of them is kept.
+      // A slow start refuses calls beyond the limit of 1,000 waiting turns; refused calls change nothing.
       if (frame.success === true) answered = Math.max(answered, Number(frame.id));
     });
     for (let n = 1; n <= 2000; n++) client.send({ type: "rpc", id: String(n), method: "set", args: [n] });
-    await until(
+    await waitUntil(
       async () => answered,
       (n) => n > 20,
     );
@@ -238,7 +236,7 @@ describe("kill -9", () => {
 });
 
 describe("signalbox dev", () => {
-  it("loads changed agents and keeps what is stored", async () => {
+  it("changed agents are loaded again and stored data is kept", async () => {
     const folder = await mkdtemp(join(tmpdir(), "signalbox-dev-"));
     const write = (answer: string) =>
       writeFile(
@@ -260,25 +258,25 @@ describe("signalbox dev", () => {
       for (const line of chunk.split("\n"))
         if (line.startsWith("{")) urls.push((JSON.parse(line) as { url: string }).url);
     });
-    const ask = async (method: string) => {
+    const call = async (method: string) => {
       const response = await fetch(`${urls.at(-1)}/agents/changing/x/rpc/${method}?token=${ROOT_TOKEN}`, {
         method: "POST",
       });
       return ((await response.json()) as { result: unknown }).result;
     };
-    await until(
+    await waitUntil(
       async () => urls.length,
       (count) => count === 1,
     );
-    expect(await ask("answer")).toBe("one");
-    await ask("keep");
+    expect(await call("answer")).toBe("one");
+    await call("keep");
     await write("two");
-    await until(
+    await waitUntil(
       async () => urls.length,
       (count) => count === 2,
     );
-    expect(await ask("answer")).toBe("two");
-    expect(await ask("read")).toEqual({ kept: true });
+    expect(await call("answer")).toBe("two");
+    expect(await call("read")).toEqual({ kept: true });
     const ended = once(dev, "exit");
     dev.kill("SIGTERM");
     await ended;

@@ -1,4 +1,4 @@
-/** Instances: one per name, hostile names, hibernation, bounds, storage rules: interface section 2.4. */
+/** Instances: one per name, unusual names, hibernation, limits, storage rules: interface section 2.4. */
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
 
@@ -20,21 +21,13 @@ afterAll(() => server.stop());
 
 const call = (on: TestServer, path: string, ...args: unknown[]) => on.api("POST", `/agents/${path}`, args);
 
-async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
-  for (;;) {
-    const value = await ask();
-    if (fits(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 const inMemory = async (on: TestServer, agent: string) =>
   (await on.api("GET", `/accounts/default/agents/${agent}/instances`)).body.result
     .filter((instance: { in_memory: boolean }) => instance.in_memory)
     .map((instance: { name: string }) => instance.name);
 
 describe("an instance", () => {
-  it("is one, however many ask for it first", async () => {
+  it("concurrent first requests create one instance", async () => {
     const answers = await Promise.all(
       Array.from({ length: 40 }, () => call(server, "counter/one/rpc/increment", 1)),
     );
@@ -44,17 +37,17 @@ describe("an instance", () => {
     expect((await call(server, "counter/one/rpc/startCount")).body.result).toBe(1);
   });
 
-  it("that fails to start tells everybody who waits, and is tried again by the next", async () => {
+  it("a failed start is reported to every waiting caller, and the next request tries again", async () => {
     const answers = await Promise.all([1, 2, 3].map(() => call(server, "moody/m/rpc/hello")));
     expect(answers.map((answer) => answer.status)).toEqual([500, 500, 500]);
     expect(answers[0]?.body.errors[0].message).toBe("not in the mood");
     const client = await new RawClient(`${server.url}/agents/moody/m`).opened();
     expect(await client.closed()).toBe(1011);
-    // It can still be looked at.
+    // The instance can still be inspected.
     expect((await server.api("GET", "/accounts/default/agents/moody/instances/m")).status).toBe(200);
   });
 
-  it("keeps its data over a restart", async () => {
+  it("the data of an instance survives a restart", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-restart-"));
     const options = { dataDir, file: { agents: { modules: [TEST_AGENTS] } } };
     const first = await startTestServer(options);
@@ -67,7 +60,7 @@ describe("an instance", () => {
   });
 });
 
-/** Past `fetch`, which would resolve `..` in the path. */
+/** Without `fetch`, which would resolve `..` in the path. */
 async function rawCall(name: string, by: number): Promise<unknown> {
   const message = request(`${server.url}/`, {
     path: `/agents/counter/${encodeURIComponent(name)}/rpc/increment`,
@@ -103,7 +96,7 @@ describe("names", () => {
     "name?x=1#y",
   ];
 
-  it("that look dangerous are safe and distinct", async () => {
+  it("unusual names are safe and distinct", async () => {
     for (const [i, name] of hostile.entries()) {
       expect([name, await rawCall(name, i + 1000)]).toEqual([name, i + 1000]);
     }
@@ -126,12 +119,12 @@ describe("names", () => {
     ["a line break", "a%0Ab"],
     ["broken encoding", "a%zzb"],
     ["broken UTF-8", "a%ffb"],
-  ])("that are impossible are refused: %s", async (_title, name) => {
+  ])("an invalid name is refused: %s", async (_title, name) => {
     const answer = await server.api("POST", `/agents/counter/${name}/rpc/read`, []);
     expect(answer.status).toBe(400);
   });
 
-  it("are percent-decoded once", async () => {
+  it("names are percent-decoded once", async () => {
     await call(server, "counter/a%2520b/rpc/increment", 1);
     const { body } = await server.api(
       "GET",
@@ -142,12 +135,12 @@ describe("names", () => {
 });
 
 describe("hibernation", () => {
-  it("takes idle instances out of memory while their sockets stay, and wakes them with onStart once", async () => {
+  it("idle instances leave memory while their sockets stay open; waking runs onStart once", async () => {
     const sleepy = await startTestServer({ file: { agents: { modules: [TEST_AGENTS], idleTimeoutMs: 60 } } });
     const client = await new RawClient(`${sleepy.url}/agents/counter/s?_pk=c`).opened();
     await client.greeted();
     await client.call("increment", 3);
-    await until(
+    await waitUntil(
       () => inMemory(sleepy, "counter"),
       (names) => names.length === 0,
     );
@@ -155,10 +148,10 @@ describe("hibernation", () => {
     expect(
       (await sleepy.api("GET", "/accounts/default/agents/counter/instances/s/connections")).body.result,
     ).toHaveLength(1);
-    // The client did nothing; a call wakes the instance, whose memory is new and whose data is not.
+    // The client has sent nothing. A call loads the instance with new memory and the stored data.
     expect((await client.call("startCount")).result).toBe(1);
     expect((await client.call("read")).result).toEqual({ count: 3, hits: 1 });
-    // A change made after the wake reaches the socket from before.
+    // A change after the wake-up reaches a socket opened before it.
     client.received.length = 0;
     await call(sleepy, "counter/s/rpc/increment", 4);
     expect(await client.next((frame) => frame.type === "cf_agent_state")).toMatchObject({
@@ -168,13 +161,13 @@ describe("hibernation", () => {
     await sleepy.stop();
   });
 
-  it("bounds the instances in memory, the longest unused leave first", async () => {
+  it("the number of instances in memory is limited; the least recently used leave first", async () => {
     const small = await startTestServer({
       file: { agents: { modules: [TEST_AGENTS], maxActiveInstances: 5 } },
     });
     for (let i = 0; i < 12; i++)
       expect((await call(small, `counter/n${i}/rpc/increment`, i)).status).toBe(200);
-    const names = await until(
+    const names = await waitUntil(
       () => inMemory(small, "counter"),
       (all) => all.length <= 5,
     );
@@ -184,7 +177,7 @@ describe("hibernation", () => {
     await small.stop();
   });
 
-  it("refuses new instances rather than opening too many when all are busy", async () => {
+  it("new instances are refused if the limit is reached and all instances are busy", async () => {
     const tiny = await startTestServer({
       file: { agents: { modules: [TEST_AGENTS], maxActiveInstances: 2 } },
     });
@@ -194,10 +187,10 @@ describe("hibernation", () => {
       statuses.push(answer.status);
     expect(statuses.filter((status) => status === 503).length).toBeGreaterThan(0);
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThan(1);
-    // It recovers.
+    // The server recovers.
     expect(
       (
-        await until(
+        await waitUntil(
           () => call(tiny, "counter/extra/rpc/read"),
           (answer) => answer.status === 200,
         )
@@ -206,10 +199,10 @@ describe("hibernation", () => {
     await tiny.stop();
   });
 
-  it("wakes a sleeping instance when its schedule is due", async () => {
+  it("a due schedule wakes an idle instance", async () => {
     const sleepy = await startTestServer({ file: { agents: { modules: [WORK_AGENTS], idleTimeoutMs: 60 } } });
     await call(sleepy, "worker/w/rpc/plan", 1.2, "later");
-    await until(
+    await waitUntil(
       () => inMemory(sleepy, "worker"),
       (names) => names.length === 0,
     );
@@ -219,13 +212,13 @@ describe("hibernation", () => {
           sql: "SELECT what FROM done",
         })
       ).body.result.rows;
-    expect(await until(ticks, (rows) => rows.length > 0)).toEqual([{ what: "tick later" }]);
+    expect(await waitUntil(ticks, (rows) => rows.length > 0)).toEqual([{ what: "tick later" }]);
     await sleepy.stop();
   });
 });
 
 describe("overload", () => {
-  it("of one instance is answered 503 with Retry-After, and passes", async () => {
+  it("calls to an overloaded instance are answered 503 with Retry-After until the load is gone", async () => {
     const narrow = await startTestServer({
       file: { agents: { modules: [TEST_AGENTS], maxWaitingTurns: 3 } },
     });
@@ -243,7 +236,7 @@ describe("overload", () => {
 describe("an agent's own SQL", () => {
   const run = (text: string) => call(server, "counter/sql/rpc/runSql", text);
 
-  it("runs several statements of one text in order", async () => {
+  it("several statements in one text run in order", async () => {
     expect(
       (await run("CREATE TABLE a (x); INSERT INTO a VALUES (1), (2); -- done\nSELECT sum(x) AS s FROM a;"))
         .body.result,
@@ -264,14 +257,14 @@ describe("an agent's own SQL", () => {
     ["SELECT load_extension('x')", "not"],
     ["VACUUM INTO 'copy.db'", ""],
     ["SELEKT", "syntax error"],
-  ])("refuses %s", async (text, reason) => {
+  ])("this statement is refused: %s", async (text, reason) => {
     await call(server, "counter/sql/rpc/haveWork");
     const answer = await run(text);
     expect(answer.status).toBe(500);
     expect(answer.body.errors[0].message).toContain(reason);
   });
 
-  it("may look at the schema and at the runtime's tables", async () => {
+  it("the schema and the runtime's tables can be read", async () => {
     expect((await run("PRAGMA table_info(hits)")).body.result).toHaveLength(2);
     expect((await run("SELECT value FROM _signalbox_meta WHERE key = 'name'")).body.result).toEqual([
       { value: "sql" },
@@ -300,7 +293,7 @@ describe("modules", () => {
     return error instanceof Error ? error.message : "started";
   };
 
-  it("load from anywhere, with imports of their own, TypeScript syntax and decorators", async () => {
+  it("modules load from any folder, with their own imports, TypeScript syntax and decorators", async () => {
     await write("helper.ts", "export enum Colour { Red = 'red' }");
     const path = await write(
       "agent.ts",
@@ -323,7 +316,7 @@ describe("modules", () => {
     expect(await own.end("SIGTERM")).toBe(0);
   });
 
-  it("that are broken stop the start with one line that names them", async () => {
+  it("a broken module stops the start with one line that names the module", async () => {
     const messages = [
       await failure("syntax.ts", "export class X extends {"),
       await failure("throws.ts", "throw new Error('at load time');"),
@@ -347,7 +340,7 @@ describe("modules", () => {
     expect(messages[5]).toContain("@callable()");
   });
 
-  it("that are missing, or define an agent twice, stop the start", async () => {
+  it("a missing module or an agent defined twice stops the start", async () => {
     const missing = startTestServer({ file: { agents: { modules: ["./no-such-file.ts"] } } });
     await expect(missing).rejects.toThrow("./no-such-file.ts: no such file");
     const one = await write(
@@ -365,7 +358,7 @@ describe("modules", () => {
 });
 
 describe("metrics", () => {
-  it("count turns, instances, sockets and syncs", async () => {
+  it("turns, instances, sockets and syncs are counted", async () => {
     await call(server, "counter/metric/rpc/increment", 1);
     const text = await (
       await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${ROOT_TOKEN}` } })

@@ -1,4 +1,4 @@
-/** Integers that a JavaScript number cannot hold: `this.sql` gives them as bigints, JSON has them as text. */
+/** Integers beyond the range of JavaScript numbers: `this.sql` returns bigints; JSON contains them as text. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { RawClient } from "../support/agents.ts";
@@ -7,19 +7,19 @@ import { startTestServer, type TestServer } from "../support/test-server.ts";
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
-    file: { agents: { modules: [join(import.meta.dirname, "../fixtures/door-agents.ts")] } },
+    file: { agents: { modules: [join(import.meta.dirname, "../fixtures/admission-agents.ts")] } },
   });
 });
 afterAll(() => server.stop());
 
 const call = (method: string) => server.api("POST", `/agents/exact/box/rpc/${method}`, []);
 
-it("are read as they were stored, others as numbers, and a statement that returns them writes once", async () => {
+it("large integers are read as stored, other integers are numbers, and a statement with RETURNING writes once", async () => {
   expect((await call("store")).body.result).toBe(true);
   expect((await call("kinds")).body.result).toEqual(["number", "bigint"]);
 });
 
-it("stand as text in results of methods, over HTTP, WebSockets and streams", async () => {
+it("results of methods contain large integers as text, over HTTP, WebSockets and streams", async () => {
   const rows = [{ n: 7 }, { n: "9007199254740993" }];
   expect((await call("rows")).body.result).toEqual(rows);
   const client = await new RawClient(`${server.url}/agents/exact/box`).opened();
@@ -30,7 +30,7 @@ it("stand as text in results of methods, over HTTP, WebSockets and streams", asy
   client.close();
 });
 
-it("are refused in a state, which is read back as JSON", async () => {
+it("a state with a large integer is refused, because states are stored as JSON", async () => {
   const { status, body } = await call("putInState");
   expect(status).toBe(500);
   expect(body.errors[0].message).toContain("the state is not JSON");

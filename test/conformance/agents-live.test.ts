@@ -1,4 +1,4 @@
-/** Live connections at the level of frames: interface section 6.3, decisions section 5 (wire protocol). */
+/** Frames of live connections: interface section 6.3, decisions section 5 (wire protocol). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -17,7 +17,7 @@ const connect = (path: string, options: { token?: string | null } = {}) =>
 const isState7 = (frame: { state?: { count: number } }) => frame.state?.count === 7;
 
 describe("a new connection", () => {
-  it("gets the identity and then the state, once", async () => {
+  it("a new connection receives the identity, then the state, once", async () => {
     const client = await connect("counter/live1?_pk=me");
     expect(await client.next()).toEqual({
       type: "cf_agent_identity",
@@ -31,7 +31,7 @@ describe("a new connection", () => {
     client.close();
   });
 
-  it("of an agent without state gets the identity alone", async () => {
+  it("an agent without state sends the identity only", async () => {
     const client = await connect("chatty/room?_pk=solo");
     expect(await client.next()).toEqual({ type: "cf_agent_identity", name: "room", agent: "chatty" });
     expect(await client.next()).toBe("welcome solo");
@@ -43,14 +43,14 @@ describe("a new connection", () => {
     ["with an unknown token", "counter/x", "sbx_nonsense", 4401],
     ["to an unknown agent", "nobody/x", ROOT_TOKEN, 4404],
     ["to a name that is too long", `counter/${"n".repeat(257)}`, ROOT_TOKEN, 4400],
-  ])("%s is closed with a final code", async (_title, path, token, code) => {
+  ])("a connection %s is closed with a final code", async (_title, path, token, code) => {
     const client = await connect(path, { token });
     expect(await client.closed()).toBe(code);
   });
 });
 
 describe("state", () => {
-  it("goes to every connection of the instance, and to no other instance", async () => {
+  it("a state change is sent to every connection of the instance and to no other instance", async () => {
     const [one, two, other] = await Promise.all([
       connect("counter/s1?_pk=1"),
       connect("counter/s1?_pk=2"),
@@ -64,7 +64,7 @@ describe("state", () => {
     for (const client of [one, two, other]) client.close();
   });
 
-  it("sent by a client is stored and goes to the others only", async () => {
+  it("a state sent by a client is stored and sent to the other connections only", async () => {
     const [one, two] = await Promise.all([connect("counter/s3?_pk=1"), connect("counter/s3?_pk=2")]);
     await one.greeted();
     await two.greeted();
@@ -77,7 +77,7 @@ describe("state", () => {
     for (const client of [one, two]) client.close();
   });
 
-  it("that is refused is followed by the state that really is", async () => {
+  it("a refused state is followed by the current state", async () => {
     const client = await connect("counter/s4");
     await client.greeted();
     client.send({ type: "cf_agent_state", state: { count: "many" } });
@@ -86,7 +86,7 @@ describe("state", () => {
     client.close();
   });
 
-  it("announced by a turn that then fails is never sent", async () => {
+  it("a state change of a turn that then fails is not sent", async () => {
     const client = await connect("counter/s5");
     await client.greeted();
     expect((await client.call("incrementThenFail")).error).toBe("failed on purpose");
@@ -97,7 +97,7 @@ describe("state", () => {
 });
 
 describe("a read-only connection", () => {
-  it("sees state but cannot set it, call methods, or send messages", async () => {
+  it("a read-only connection receives state but cannot set it, call methods or send messages", async () => {
     await server.api("POST", "/agents/counter/ro/rpc/read", []);
     const client = await connect("counter/ro", { token: await server.token(["agents.read"]) });
     await client.greeted();
@@ -115,7 +115,7 @@ describe("a read-only connection", () => {
 });
 
 describe("calls", () => {
-  it("stream their results frame by frame", async () => {
+  it("a streaming call sends its results frame by frame", async () => {
     const client = await connect("counter/c1");
     client.send({ type: "rpc", id: "s", method: "stream", args: [3] });
     const frames = [];
@@ -129,7 +129,7 @@ describe("calls", () => {
     client.close();
   });
 
-  it("that break off in a stream end it with the error", async () => {
+  it("an error in a streaming call ends the stream with the error", async () => {
     const client = await connect("counter/c1");
     client.send({ type: "rpc", id: "b", method: "brokenStream", args: [] });
     expect(await client.next((frame) => frame.id === "b")).toMatchObject({ result: "first" });
@@ -142,7 +142,7 @@ describe("calls", () => {
     client.close();
   });
 
-  it("to what is not callable are refused in the words clients know", async () => {
+  it("calls to methods that are not callable are refused with the texts that clients expect", async () => {
     const client = await connect("counter/c1");
     expect((await client.call("nope")).error).toBe("Method nope does not exist");
     expect((await client.call("notCallable")).error).toBe("Method notCallable is not callable");
@@ -151,7 +151,7 @@ describe("calls", () => {
 });
 
 describe("messages", () => {
-  it("that are no frames go to onMessage, text and binary", async () => {
+  it("messages that are not protocol frames reach onMessage, text and binary", async () => {
     const [one, two] = await Promise.all([connect("chatty/m?_pk=1"), connect("chatty/m?_pk=2")]);
     await two.next((frame) => frame === "welcome 2");
     one.send("hi");
@@ -169,7 +169,7 @@ describe("messages", () => {
     two.close();
   });
 
-  it("over the limit close the connection with 1009", async () => {
+  it("a message over the limit closes the connection with 1009", async () => {
     const client = await connect("chatty/m");
     client.send("x".repeat(5000));
     expect(await client.closed()).toBe(1009);
@@ -177,7 +177,7 @@ describe("messages", () => {
 });
 
 describe("connections", () => {
-  it("are found by their tags", async () => {
+  it("connections are found by their tags", async () => {
     const [one, two] = await Promise.all([
       connect("chatty/t?_pk=1&room=red"),
       connect("chatty/t?_pk=2&room=blue"),
@@ -189,7 +189,7 @@ describe("connections", () => {
     for (const client of [one, two]) client.close();
   });
 
-  it("with an id that is in use replace the older one", async () => {
+  it("a connection with an id in use replaces the older connection", async () => {
     const older = await connect("chatty/d?_pk=same");
     await older.next((frame) => frame === "welcome same");
     const newer = await connect("chatty/d?_pk=same");
@@ -200,7 +200,7 @@ describe("connections", () => {
     newer.close();
   });
 
-  it("that no longer answer pings are cut, and those that do stay", async () => {
+  it("connections that do not answer pings are closed, and the others stay open", async () => {
     const [dead, alive] = await Promise.all([connect("chatty/p?_pk=dead"), connect("chatty/p?_pk=alive")]);
     await alive.next((frame) => frame === "welcome alive");
     await dead.next((frame) => frame === "welcome dead");

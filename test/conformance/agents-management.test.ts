@@ -1,9 +1,10 @@
-/** Management of agents: decisions section 5, and the `agents` commands. */
+/** Management of agents (decisions, section 5) and the `agents` commands. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../../packages/signalbox/src/cli/main.ts";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
+import { runCommand } from "../support/run-cli.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
 const BASE = "/accounts/default/agents";
@@ -19,16 +20,8 @@ afterAll(() => server.stop());
 
 const call = (path: string, ...args: unknown[]) => server.api("POST", `/agents/${path}`, args);
 
-async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
-  for (;;) {
-    const value = await ask();
-    if (fits(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 describe("agents", () => {
-  it("are listed with what can be called", async () => {
+  it("agents are listed with their callable methods", async () => {
     const { body } = await server.api("GET", BASE);
     const counter = body.result.find((agent: { name: string }) => agent.name === "counter");
     expect(counter).toMatchObject({ class_name: "Counter", is_built_in: false });
@@ -36,7 +29,7 @@ describe("agents", () => {
     expect(JSON.stringify(body)).not.toContain("fixtures");
   });
 
-  it("are managed by those who may", async () => {
+  it("reads need agents.read; SQL and destruction need agents.edit", async () => {
     const reader = await server.token(["agents.read"]);
     const stranger = await server.token(["tags.edit"]);
     expect((await server.api("GET", BASE, undefined, reader)).status).toBe(200);
@@ -49,7 +42,7 @@ describe("agents", () => {
     expect((await server.api("GET", instance, undefined, reader)).status).toBe(200);
   });
 
-  it("are the same in every account; instances are the account's own", async () => {
+  it("every account has the same agents and its own instances", async () => {
     await server.api("POST", "/accounts", { id: "elsewhere" });
     const classes = (await server.api("GET", "/accounts/elsewhere/agents")).body.result;
     expect(classes).toContainEqual(expect.objectContaining({ name: "counter", instance_count: 0 }));
@@ -57,17 +50,17 @@ describe("agents", () => {
     expect((await server.api("GET", "/accounts/nowhere/agents")).status).toBe(404);
   });
 
-  it("that are unknown, and instances that are not there, are 404", async () => {
+  it("unknown agents and instances are 404", async () => {
     expect((await server.api("GET", `${BASE}/nobody/instances`)).body.errors[0].code).toBe(3001);
     expect((await server.api("GET", `${BASE}/counter/instances/not-there`)).body.errors[0].code).toBe(3003);
-    // Looking must not create.
+    // A read must not create an instance.
     const { body } = await server.api("GET", `${BASE}/counter/instances?search=not-there`);
     expect(body.result).toEqual([]);
   });
 });
 
 describe("instances", () => {
-  it("are listed by name, page by page, and searched", async () => {
+  it("instances are listed by name in pages and can be searched", async () => {
     const names = ["page-a", "page-b", "page-c", "page-d", "Page-E", "100%_page"];
     await Promise.all(names.map((name) => call(`plain-agent/${encodeURIComponent(name)}/rpc/hello`, "x")));
     const seen: string[] = [];
@@ -88,7 +81,7 @@ describe("instances", () => {
     expect(await search("%_")).toEqual(["100%_page"]);
   });
 
-  it("can be found by their tags", async () => {
+  it("instances can be filtered by tags", async () => {
     await call("counter/tagged/rpc/increment");
     await call("counter/untagged/rpc/increment");
     const put = await server.api("PUT", "/accounts/default/tags", {
@@ -101,7 +94,7 @@ describe("instances", () => {
     expect(body.result.map((instance: { name: string }) => instance.name)).toEqual(["tagged"]);
   });
 
-  it("do not count it as activity when somebody only looks", async () => {
+  it("reading an instance does not count as activity", async () => {
     await call("counter/watched/rpc/increment");
     const read = (path = "") => server.api("GET", `${BASE}/counter/instances/watched${path}`);
     const { last_active_at } = (await read()).body.result;
@@ -113,7 +106,7 @@ describe("instances", () => {
     expect((await read()).body.result.last_active_at).toBe(last_active_at);
   });
 
-  it("show state, counts and activity, in memory and asleep", async () => {
+  it("an instance is shown with state, counts and activity, in memory and idle", async () => {
     await call("counter/shown/rpc/increment", 4);
     const read = async () => (await server.api("GET", `${BASE}/counter/instances/shown`)).body.result;
     expect(await read()).toMatchObject({
@@ -128,13 +121,13 @@ describe("instances", () => {
     });
     const listed = async () =>
       (await server.api("GET", `${BASE}/counter/instances?search=shown`)).body.result[0];
-    await until(listed, (instance) => !instance.in_memory);
+    await waitUntil(listed, (instance) => !instance.in_memory);
     expect(await read()).toMatchObject({ state: { count: 4 }, in_memory: false });
-    // Looking did not wake it.
+    // The read did not load the instance.
     expect((await listed()).in_memory).toBe(false);
   });
 
-  it("show their connections", async () => {
+  it("the connections of an instance are shown", async () => {
     const client = await new RawClient(
       `${server.url}/agents/chatty/seen?_pk=c1&room=red&token=${ROOT_TOKEN}`,
       {
@@ -148,7 +141,7 @@ describe("instances", () => {
     client.close();
   });
 
-  it("show what they did lately", async () => {
+  it("the recent activity of an instance is shown", async () => {
     await call("counter/recent/rpc/increment", 1);
     await call("counter/recent/rpc/syncFail");
     const { body } = await server.api("GET", `${BASE}/counter/instances/recent/events`);
@@ -159,7 +152,7 @@ describe("instances", () => {
 });
 
 describe("the live tail", () => {
-  it("streams what an instance does, from before it exists", async () => {
+  it("the live tail streams the activity of an instance from before its creation", async () => {
     const abort = new AbortController();
     const response = await fetch(`${server.url}${BASE}/counter/instances/tailed/events`, {
       headers: { authorization: `Bearer ${ROOT_TOKEN}`, accept: "text/event-stream" },
@@ -179,10 +172,10 @@ describe("the live tail", () => {
 });
 
 describe("queue, dead letters and schedules", () => {
-  it("are listed, and dead letters are read, replayed and discarded", async () => {
+  it("queue, dead letters and schedules are listed; dead letters are read, replayed and discarded", async () => {
     await call("worker/m/rpc/enqueue", ["fail a", "fail b"], QUICK);
     const instance = `${BASE}/worker/instances/m`;
-    const letters = await until(
+    const letters = await waitUntil(
       async () => (await server.api("GET", `${instance}/dead-letters`)).body.result,
       (all) => all.length === 2,
     );
@@ -201,7 +194,7 @@ describe("queue, dead letters and schedules", () => {
     ).toEqual({
       replayed: 1,
     });
-    const again = await until(
+    const again = await waitUntil(
       async () => (await server.api("GET", `${instance}/dead-letters`)).body.result,
       (all) => all.length === 2 && all.every((letter: { id: string }) => letter.id !== letters[0].id),
     );
@@ -212,7 +205,7 @@ describe("queue, dead letters and schedules", () => {
     await call("worker/m/rpc/enqueue", ["fail c"], {
       retry: { maxAttempts: 2, baseDelayMs: 1e6, maxDelayMs: 1e6 },
     });
-    const queue = await until(
+    const queue = await waitUntil(
       async () => (await server.api("GET", `${instance}/queue`)).body.result,
       (all) => all[0]?.attempts === 1,
     );
@@ -228,7 +221,7 @@ describe("queue, dead letters and schedules", () => {
 describe("read-only SQL", () => {
   const query = (sql: string) => server.api("POST", `${BASE}/counter/instances/sql/sql`, { sql });
 
-  it("answers from the instance's database", async () => {
+  it("a query is answered from the instance's database", async () => {
     await call("counter/sql/rpc/increment", 3);
     expect((await query("SELECT note, x'00ff' AS bytes FROM hits")).body.result).toEqual({
       rows: [{ note: "+3", bytes: { base64: "AP8=" } }],
@@ -236,7 +229,7 @@ describe("read-only SQL", () => {
     });
   });
 
-  it("cuts long results", async () => {
+  it("long results are truncated", async () => {
     const { body } = await query(
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) SELECT i FROM n",
     );
@@ -254,20 +247,20 @@ describe("read-only SQL", () => {
     "INSERT INTO hits (note) VALUES ('x') RETURNING id",
     "WITH x AS (SELECT 1) UPDATE hits SET note = 'x'",
     "CREATE TEMP TABLE t (a)",
-  ])("refuses %s", async (sql) => {
+  ])("this statement is refused: %s", async (sql) => {
     await call("counter/sql/rpc/increment", 0);
     const answer = await query(sql);
     expect(answer.status).toBe(400);
     expect(answer.body.errors[0]).toEqual({ code: 3011, message: "only reading is allowed here" });
   });
 
-  it("refuses two statements, and says what is wrong with one", async () => {
+  it("two statements are refused, and the error of an invalid statement is reported", async () => {
     expect((await query("SELECT 1; SELECT 2")).body.errors[0].message).toBe("one statement at a time");
     expect((await query("SELEKT 1")).body.errors[0].message).toContain("syntax error");
     expect((await query("SELECT * FROM absent")).body.errors[0].message).toBe("no such table: absent");
   });
 
-  it("ends a query that takes too long, and holds up nobody meanwhile", async () => {
+  it("a query over the time limit is cancelled and blocks no other request", async () => {
     const endless = query(
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
     );
@@ -277,7 +270,7 @@ describe("read-only SQL", () => {
 });
 
 describe("destroying an instance", () => {
-  it("removes everything, closes its connections for good, and lets the name begin again", async () => {
+  it("destroying an instance removes its data, closes its connections with a final code and frees the name", async () => {
     const client = await new RawClient(`${server.url}/agents/counter/doomed`).opened();
     await client.greeted();
     await client.call("increment", 9);
@@ -298,19 +291,9 @@ describe("destroying an instance", () => {
 });
 
 describe("the command line", () => {
-  async function cli(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-    let out = "";
-    let err = "";
-    const code = await runCli(args, {
-      out: { write: (text: string) => (out += text) },
-      err: { write: (text: string) => (err += text) },
-      environment: { SIGNALBOX_URL: server.url, SIGNALBOX_TOKEN: ROOT_TOKEN },
-      workingFolder: server.dataDir,
-    });
-    return { code, out, err };
-  }
+  const cli = (...args: string[]) => runCommand(server, args);
 
-  it("lists, shows, calls, queries and destroys", async () => {
+  it("the commands list, show, call, query and destroy", async () => {
     expect(await cli("agents", "call", "counter", "from-cli", "increment", "5")).toEqual({
       code: 0,
       out: "5\n",
@@ -329,7 +312,7 @@ describe("the command line", () => {
     expect((await cli("agents", "call", "counter", "x", "nope")).err).toContain("Method nope does not exist");
   });
 
-  it("works in the account it is given", async () => {
+  it("the --account option selects the account", async () => {
     await server.api("POST", "/accounts", { id: "elsewhere" });
     const inElsewhere = ["--account", "elsewhere"];
     expect((await cli("agents", "call", "counter", "of-two", "increment", "5")).out).toBe("5\n");
@@ -343,9 +326,9 @@ describe("the command line", () => {
     expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('Account "nowhere" not found') });
   });
 
-  it("replays dead letters, by id or all", async () => {
+  it("dead letters are replayed by id or all together", async () => {
     await call("worker/cli/rpc/enqueue", ["fail a"], QUICK);
-    const out = await until(
+    const out = await waitUntil(
       async () => (await cli("agents", "dead-letters", "worker", "cli", "--json")).out,
       (text) => (JSON.parse(text) as unknown[]).length === 1,
     );

@@ -1,8 +1,9 @@
-/** Every operation on an instance and on a connection, in every state either can be in. */
+/** Every operation on an instance and on a connection, in every state of both. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
 const BASE = "/accounts/default/agents/counter/instances";
@@ -19,15 +20,13 @@ afterAll(() => server.stop());
 const call = (name: string, method: string, ...args: unknown[]) =>
   server.api("POST", `/agents/counter/${name}/rpc/${method}`, args);
 
-async function asleep(name: string): Promise<void> {
-  for (;;) {
-    const { body } = await server.api("GET", `${BASE}?search=${name}`);
-    if (body.result[0]?.in_memory === false) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
+const becomesIdle = (name: string) =>
+  waitUntil(
+    () => server.api("GET", `${BASE}?search=${name}`),
+    ({ body }) => body.result[0]?.in_memory === false,
+  );
 
-/** Brings a new instance into a state; `running` is what goes on meanwhile. */
+/** Brings a new instance into a state; `running` are the calls in progress. */
 const STATES: Record<string, (name: string) => Promise<{ running?: Promise<unknown> }>> = {
   "does not exist": async () => ({}),
   "is in memory": async (name) => {
@@ -40,9 +39,9 @@ const STATES: Record<string, (name: string) => Promise<{ running?: Promise<unkno
     await new Promise((resolve) => setTimeout(resolve, 10));
     return { running };
   },
-  "is asleep": async (name) => {
+  "is idle": async (name) => {
     await call(name, "increment", 1);
-    await asleep(name);
+    await becomesIdle(name);
     return {};
   },
   "was destroyed": async (name) => {
@@ -52,8 +51,8 @@ const STATES: Record<string, (name: string) => Promise<{ running?: Promise<unkno
   },
 };
 
-/** What an operation answers: with data of before, from the beginning, or that there is nothing. */
-const HAS_DATA = new Set(["is in memory", "is busy", "is asleep"]);
+/** The expected result of an operation: the earlier data, a new instance, or not found. */
+const HAS_DATA = new Set(["is in memory", "is busy", "is idle"]);
 
 const OPERATIONS: Record<string, (name: string, hasData: boolean) => Promise<void>> = {
   "call a method": async (name, hasData) => {
@@ -94,7 +93,7 @@ const CELLS = Object.keys(STATES).flatMap((state) =>
 );
 
 describe("an instance", () => {
-  it.each(CELLS)("that %s: %s", async (state, operation) => {
+  it.each(CELLS)("an instance that %s: %s", async (state, operation) => {
     serial += 1;
     const name = `matrix-${serial}`;
     const prepared = await STATES[state]?.(name);
@@ -104,7 +103,7 @@ describe("an instance", () => {
   });
 });
 
-/** A connection in a state, to an instance that is in memory unless the state says otherwise. */
+/** A connection in a state. Its instance is in memory unless the state says otherwise. */
 const CONNECTIONS: Record<string, (name: string) => Promise<RawClient>> = {
   "has just been opened": async (name) => new RawClient(`${server.url}/agents/counter/${name}`).opened(),
   "is open": async (name) => {
@@ -119,10 +118,10 @@ const CONNECTIONS: Record<string, (name: string) => Promise<RawClient>> = {
     await client.greeted();
     return client;
   },
-  "belongs to a sleeping instance": async (name) => {
+  "belongs to an idle instance": async (name) => {
     const client = await new RawClient(`${server.url}/agents/counter/${name}`).opened();
     await client.greeted();
-    await asleep(name);
+    await becomesIdle(name);
     return client;
   },
 };
@@ -133,7 +132,7 @@ const FRAMES: Record<string, (client: RawClient, isReadonly: boolean) => Promise
       isReadonly ? { success: false, error: "Connection is readonly" } : { success: true, result: 2 },
     );
   },
-  "calls what does not exist": async (client) => {
+  "calls an unknown method": async (client) => {
     expect(await client.call("nope")).toMatchObject({ success: false, error: "Method nope does not exist" });
   },
   "sets the state": async (client, isReadonly) => {
@@ -141,7 +140,7 @@ const FRAMES: Record<string, (client: RawClient, isReadonly: boolean) => Promise
     if (isReadonly) expect(await client.next((frame) => frame.type === "cf_agent_state_error")).toBeTruthy();
     else expect((await client.call("read")).result.count).toBe(7);
   },
-  "sends something else": async (client, isReadonly) => {
+  "sends an application message": async (client, isReadonly) => {
     client.send("hello");
     client.socket.send(Buffer.from([0, 1, 2]));
     if (isReadonly) expect(await client.next((frame) => frame.type === "cf_agent_state_error")).toBeTruthy();
@@ -161,7 +160,7 @@ const CONNECTION_CELLS = Object.keys(CONNECTIONS).flatMap((state) =>
 );
 
 describe("a connection", () => {
-  it.each(CONNECTION_CELLS)("that %s: %s", async (state, frame) => {
+  it.each(CONNECTION_CELLS)("a connection that %s: %s", async (state, frame) => {
     serial += 1;
     const client = (await CONNECTIONS[state]?.(`matrix-${serial}`)) as RawClient;
     await FRAMES[frame]?.(client, state === "is read-only");

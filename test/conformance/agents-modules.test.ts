@@ -1,4 +1,4 @@
-/** Agents' own modules in a server as people start it: stack traces, and classes that extend the built-in agent. */
+/** Agent modules in a real server process: stack traces, and classes that extend the built-in agent. */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 import { ROOT_TOKEN, startTestServer } from "../support/test-server.ts";
 import { hexSignature, post, SECRET } from "../support/webhook-sender.ts";
 
-const AGENTS = join(import.meta.dirname, "../fixtures/door-agents.ts");
+const AGENTS = join(import.meta.dirname, "../fixtures/admission-agents.ts");
 const headers = { authorization: `Bearer ${ROOT_TOKEN}` };
 
 let folder: string;
@@ -29,10 +29,10 @@ it("an error of a TypeScript agent is logged with the line it was thrown at", as
   const line = lines.findIndex((text) => text.includes("thrown at a line that must be found")) + 1;
   const answer = await post(`${server.url}/agents/thrower/x/rpc/fail`, "[]", headers);
   expect(answer.status).toBe(500);
-  await expect.poll(() => server.stderr()).toContain(`door-agents.ts:${line}:`);
+  await expect.poll(() => server.stderr()).toContain(`admission-agents.ts:${line}:`);
 });
 
-it("a subclass that answers GET itself still takes deliveries, and refuses what is not genuine", async () => {
+it("a subclass that answers GET itself still accepts deliveries and refuses unsigned ones", async () => {
   const url = `${server.url}/agents/hybrid/page`;
   expect(await (await fetch(url, { headers })).text()).toBe("page of page");
   const body = JSON.stringify({ id: "h1" });
@@ -45,14 +45,14 @@ it("a subclass that answers GET itself still takes deliveries, and refuses what 
   expect([put.status, put.headers.get("allow")]).toEqual([405, "POST"]);
 });
 
-it("a subclass that only handles events refuses strangers' requests before there is an instance", async () => {
+it("a subclass that only handles events refuses unauthenticated requests before an instance is created", async () => {
   const unsigned = await post(`${server.url}/agents/judge/nobody`, "{}", headers);
   expect([unsigned.status, unsigned.body.errors[0].code]).toEqual([401, 4001]);
   const { status } = await fetch(`${server.url}/accounts/default/agents/judge/instances/nobody`, { headers });
   expect(status).toBe(404);
 });
 
-it("agents see the environment without the service's own secrets", async () => {
+it("agents see the environment without the secrets of the service", async () => {
   const path = join(folder, "env.ts");
   await writeFile(
     path,
@@ -61,14 +61,14 @@ it("agents see the environment without the service's own secrets", async () => {
   );
   const own = await startTestServer({
     file: { agents: { modules: [path] } },
-    // An empty address is none: the database is the embedded one.
+    // An empty address means the embedded database.
     environment: { MY_SECRET: "s3cret", SIGNALBOX_ENCRYPTION_KEY: "k".repeat(32), DATABASE_URL: "" },
   });
   expect((await own.api("POST", "/agents/env-agent/x/rpc/names", [])).body.result).toEqual(["MY_SECRET"]);
   await own.stop();
 });
 
-it("work for a method that the class no longer has becomes a dead letter", async () => {
+it("a queue item for a method that the class no longer has becomes a dead letter", async () => {
   const start = async (method: string, ahead: number) => {
     const path = join(folder, `${method}.ts`);
     await writeFile(

@@ -1,31 +1,32 @@
-/** Agents whose catalog is in PostgreSQL, on a database of the version before instances belonged to accounts. */
+/** Agents with the catalog in PostgreSQL, on a database of the version before instances belonged to accounts. */
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";
 import { sql } from "../../packages/signalbox/src/core/sql.ts";
-import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-schema.ts";
+import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/earlier-schema.ts";
+import { readMetric } from "../support/read-metric.ts";
 import { openTestPostgres } from "../support/test-postgres.ts";
 import { startTestServer } from "../support/test-server.ts";
 import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
 
 const HELD = join(import.meta.dirname, "../fixtures/waking-agents.ts");
 
-it("keep former instances and names in the account default, and wake all that are due", async () => {
+it("earlier instances and names belong to the account default, and all due instances are woken", async () => {
   const postgres = await openTestPostgres();
-  const former = await PostgresDatabase.open(postgres.url, (error) => {
+  const earlier = await PostgresDatabase.open(postgres.url, (error) => {
     throw error;
   });
-  await migrateUpTo(former, BEFORE_ACCOUNTS_OF_INSTANCES);
+  await migrateUpTo(earlier, BEFORE_ACCOUNTS_OF_INSTANCES);
   const names = Array.from({ length: 230 }, (_, i) => `entity${i}`);
   for (const name of names)
-    await former.run(
+    await earlier.run(
       sql`INSERT INTO agent_instance (agent, name, created_at, last_active_at, next_due_at)
           VALUES ('held-agent', ${name}, 1, 1, 7)`,
     );
-  await former.run(
+  await earlier.run(
     sql`INSERT INTO webhook_entity (agent, name, entity) VALUES ('webhook-agent', 'x-y', 'x/y')`,
   );
-  await former.close();
+  await earlier.close();
   const server = await startTestServer({
     environment: { DATABASE_URL: postgres.url, WEBHOOK_SECRET: SECRET, B_WEBHOOK_SECRET: SECRET },
     file: {
@@ -38,11 +39,8 @@ it("keep former instances and names in the account default, and wake all that ar
     const list = async (account: string, agent: string) =>
       (await server.api("GET", `/accounts/${account}/agents/${agent}/instances?limit=1000`)).body.result;
     expect(await list("default", "held-agent")).toHaveLength(230);
-    const startsOf = async () => {
-      const text = await (await fetch(`${server.url}/metrics`)).text();
-      return Number(/signalbox_agent_starts_total\{outcome="new"\} (\d+)/.exec(text)?.[1] ?? 0);
-    };
-    await expect.poll(startsOf).toBe(230);
+    const starts = 'signalbox_agent_starts_total{outcome="new"}';
+    await expect.poll(() => readMetric(server, starts)).toBe(230);
     for (const path of ["x%2Fy", "b/x%2Fy"]) {
       const sent = await sendGeneric(server.url, path, { about: path }, { "x-event-id": path });
       expect(sent.status).toBe(200);

@@ -1,4 +1,4 @@
-/** The public `agents` package's own clients, unmodified, three versions of them: interface section 6.3. */
+/** The unmodified clients of three versions of the public `agents` package: interface section 6.3. */
 import { AgentClient, agentFetch } from "agents/client";
 import { AgentClient as AgentClient14 } from "agents-14/client";
 import { AgentClient as AgentClient3 } from "agents-3/client";
@@ -26,7 +26,7 @@ const VERSIONS = [
   ["0.3.2", AgentClient3 as unknown as typeof AgentClient],
 ] as const;
 
-/** Values a callback was called with, and a way to wait for one. */
+/** The arguments of a callback's calls, and a way to wait for one of them. */
 class Calls<T> {
   readonly all: T[] = [];
   #waiting: (() => void)[] = [];
@@ -55,7 +55,7 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
       onStateUpdate: (state) => states.push(state),
     });
 
-  it("connects, gets the state, calls methods, streams, and sees errors", async () => {
+  it("the client connects, receives the state, calls methods, streams results and receives errors", async () => {
     const states = new Calls<Counting>();
     const client = open(`calls-${version}`, states);
     await states.until((state) => state.count === 0);
@@ -75,7 +75,7 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
     client.close();
   });
 
-  it("sets the state, which the others see", async () => {
+  it("a state set by one client reaches the others", async () => {
     const mine = new Calls<Counting>();
     const theirs = new Calls<Counting>();
     const [one, two] = [open(`state-${version}`, mine), open(`state-${version}`, theirs)];
@@ -86,12 +86,12 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
     for (const client of [one, two]) client.close();
   });
 
-  it("is set right after a write it was not allowed", async () => {
+  it("a client without permission to write receives the current state after its write", async () => {
     const states = new Calls<Counting>();
     const client = open(`readonly-${version}`, states, await server.token(["agents.read"]));
     await states.until((state) => state.count === 0);
     client.setState({ count: 99 });
-    // Its own optimistic 99, then ours.
+    // First the client's optimistic 99, then the server's state.
     await states.until((state) => state.count === 99);
     const before = states.all.length;
     while (states.all.length === before || states.all.at(-1)?.count !== 0) {
@@ -101,7 +101,7 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
     client.close();
   });
 
-  it("comes back after a restart of the server and finds the state", async () => {
+  it("the client reconnects after a restart of the server and receives the state", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-reconnect-"));
     const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
     const args = ["--data-dir", dataDir, "--agents", TEST_AGENTS];
@@ -130,10 +130,10 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
   });
 });
 
-// 0.3.2 has neither identity nor stub.
-describe.each(VERSIONS.slice(0, 2))("AgentClient %s, beyond the oldest", (version, Client) => {
+// Version 0.3.2 has neither identity nor stub.
+describe.each(VERSIONS.slice(0, 2))("AgentClient %s, newer features", (version, Client) => {
   it.each(["plain", "two words", "ünïcode/with%2Fslash"])(
-    "is ready with the identity it asked for: %s",
+    "the identity is available when the connection is ready: %s",
     async (name) => {
       const identities = new Calls<string>();
       const changes = new Calls<string>();
@@ -153,7 +153,7 @@ describe.each(VERSIONS.slice(0, 2))("AgentClient %s, beyond the oldest", (versio
     },
   );
 
-  it("calls methods through its stub and learns why a state was refused", async () => {
+  it("the stub calls methods, and onStateUpdateError reports why a state was refused", async () => {
     const refusals = new Calls<string>();
     const client = new Client<Counting>({
       agent: "Counter",
@@ -181,8 +181,8 @@ describe.each(VERSIONS.slice(0, 2))("AgentClient %s, beyond the oldest", (versio
   });
 });
 
-describe("clients that may not connect", () => {
-  it("learn that it is final and do not try again", async () => {
+describe("clients without access", () => {
+  it("the connection ends with a final code and the client does not reconnect", async () => {
     const errors = new Calls<unknown>();
     const client = new AgentClient({
       agent: "Counter",
@@ -197,7 +197,7 @@ describe("clients that may not connect", () => {
 });
 
 describe("agentFetch", () => {
-  it("reaches onRequest of the instance", async () => {
+  it("agentFetch reaches onRequest of the instance", async () => {
     const response = await agentFetch(
       { agent: "Counter", name: "fetched", host: hostOf(server.url) },
       { method: "GET", headers: { authorization: `Bearer ${ROOT_TOKEN}` } },

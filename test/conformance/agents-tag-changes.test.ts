@@ -1,4 +1,4 @@
-/** Agents that subscribe to changes of tags. */
+/** Agents that subscribe to tag changes. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ const seen = async () => {
   return (body.result as { id: string; action: string; payload: string; actor: string }[]).toReversed();
 };
 
-it("get each change once, in order, with who made it, what was before and what is after", async () => {
+it("a subscribed agent receives each change once, in order, with the actor and the tags before and after", async () => {
   await setTags({ env: "dev" });
   await setTags({ env: "prod" });
   await server.api("DELETE", "/accounts/default/tags?resource_type=ai_gateway&resource_id=default");
@@ -48,7 +48,7 @@ it("get each change once, in order, with who made it, what was before and what i
   });
 });
 
-it("go on after a restart where they left off, and see no change twice", async () => {
+it("after a restart the subscription continues at its position and repeats no change", async () => {
   await setTags({ n: "1" });
   await expect.poll(async () => (await seen()).length).toBe(1);
   await server.stop();
@@ -59,7 +59,7 @@ it("go on after a restart where they left off, and see no change twice", async (
   expect(new Set(ids).size).toBe(2);
 });
 
-it("must exist: a subscription of an unknown agent is refused at the start", async () => {
+it("a subscription of an unknown agent stops the start", async () => {
   const starting = startTestServer({ file: { agents: { tagChanges: [{ agent: "nobody" }] } } });
   await expect(starting).rejects.toThrow('agents.tagChanges: no agent is called "nobody"');
 });

@@ -1,4 +1,4 @@
-/** Instances that are woken for their due work when there is little room in memory. */
+/** Waking instances for due work when few instances fit in memory. */
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -18,16 +18,16 @@ afterAll(() => server.stop());
 
 const call = (path: string, ...args: unknown[]) => server.api("POST", `/agents/${path}`, args);
 
-it("one that was destroyed while it waited for room is not made again", async () => {
+it("an instance that is destroyed while it waits for a place in memory is not created again", async () => {
   expect((await call("worker/victim/rpc/plan", 1, "too late")).status).toBe(200);
-  // Takes the only place in memory until after the schedule is due.
+  // Occupies the only place in memory until after the schedule is due.
   const blocker = call("counter/blocker/rpc/slow", 2000, "busy");
   const isDue = async () =>
     Date.parse((await server.api("GET", VICTIM)).body.result.next_due_at) < Date.now();
   await expect.poll(isDue).toBe(true);
   expect((await server.api("DELETE", VICTIM)).status).toBe(200);
   expect((await blocker).status).toBe(200);
-  // The next one that is due comes after it.
+  // The next due instance is woken after the destroyed one.
   await expect.poll(async () => (await call("worker/next/rpc/plan", 1, "in time")).status).toBe(200);
   await expect.poll(async () => (await call("worker/next/rpc/done")).body.result).toEqual(["tick in time"]);
   expect((await server.api("GET", VICTIM)).status).toBe(404);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/work-agents.ts");
 const QUICK = { retry: { maxAttempts: 3, baseDelayMs: 1, maxDelayMs: 2 } };
@@ -21,34 +22,25 @@ async function call(name: string, method: string, ...args: unknown[]) {
   return body.result;
 }
 
-/** Asks until the answer fits; the test's own limit ends a wait in vain. */
-async function until<T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> {
-  for (;;) {
-    const value = await ask();
-    if (fits(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 const doneOf = (name: string, count: number): Promise<string[]> =>
-  until(
+  waitUntil(
     () => call(name, "done") as Promise<string[]>,
     (done) => done.length >= count,
   );
 
 describe("the queue", () => {
-  it("runs items first in, first out", async () => {
+  it("items run first in, first out", async () => {
     await call("fifo", "enqueue", ["a", "wait b", "c", "d"]);
     expect(await doneOf("fifo", 4)).toEqual(["a#1", "wait b#1", "c#1", "d#1"]);
     expect(
-      await until(
+      await waitUntil(
         () => call("fifo", "pending"),
         (items) => items.length === 0,
       ),
     ).toEqual([]);
   });
 
-  it("tries again what failed, without holding up what follows", async () => {
+  it("a failed item is retried and does not block the items after it", async () => {
     await call("retry", "enqueue", ["once", "next"], QUICK);
     const done = await doneOf("retry", 2);
     expect(done).toEqual(expect.arrayContaining(["once#2", "next#1"]));
@@ -56,10 +48,10 @@ describe("the queue", () => {
     expect(done).not.toContain("once#1");
   });
 
-  it("buries an item after its attempts and goes on; a dead letter can be replayed", async () => {
+  it("an item becomes a dead letter after its last attempt, the queue continues, and a dead letter can be replayed", async () => {
     const [id] = await call("poison", "enqueue", ["fail", "good"], QUICK);
     await doneOf("poison", 1);
-    const letters = await until(
+    const letters = await waitUntil(
       () => call("poison", "deadLetters"),
       (all) => all.length === 1,
     );
@@ -74,26 +66,26 @@ describe("the queue", () => {
     expect(await call("poison", "done")).toEqual(["good#1"]);
     expect(await call("poison", "replay", letters[0].id)).toBe(true);
     expect(await call("poison", "replay", letters[0].id)).toBe(false);
-    const again = await until(
+    const again = await waitUntil(
       () => call("poison", "deadLetters"),
       (all) => all.length === 1 && all[0].id !== letters[0].id,
     );
     expect(again[0].attempts).toBe(3);
   });
 
-  it("forgets items of a turn that failed", async () => {
+  it("items queued by a failed turn are discarded", async () => {
     await expect(call("rolled", "enqueueThenFail", "x")).rejects.toThrow("changed my mind");
     expect(await call("rolled", "pending")).toEqual([]);
     await call("rolled", "enqueue", ["y"]);
     expect(await doneOf("rolled", 1)).toEqual(["y#1"]);
   });
 
-  it("lists, finds and removes waiting items, and replaces one with the same id", async () => {
-    // Attempts far apart keep the items waiting.
+  it("waiting items are listed, found and removed, and an item with the same id is replaced", async () => {
+    // Long retry delays keep the items waiting.
     const slow = { retry: { maxAttempts: 5, baseDelayMs: 3_600_000, maxDelayMs: 3_600_000 } };
     await call("list", "enqueue", ["fail one"], { ...slow, id: "k1" });
     await call("list", "enqueue", ["fail two"], { ...slow, id: "k2" });
-    const waiting = await until(
+    const waiting = await waitUntil(
       () => call("list", "pending"),
       (items) => items.length === 2 && items.every((item: { attempts: number }) => item.attempts === 1),
     );
@@ -108,7 +100,7 @@ describe("the queue", () => {
     expect(await call("list", "removeAll")).toBe(0);
   });
 
-  it("refuses methods that are not the agent's own, and senseless settings", async () => {
+  it("methods that are not the agent's own and invalid options are refused", async () => {
     await expect(call("bad", "badQueue", "nope")).rejects.toThrow('no method "nope"');
     await expect(call("bad", "badQueue", "setState")).rejects.toThrow('no method "setState"');
     await expect(call("bad", "enqueue", ["x"], { retry: { maxAttempts: 0 } })).rejects.toThrow("maxAttempts");
@@ -120,7 +112,7 @@ describe("the queue", () => {
 });
 
 describe("schedules", () => {
-  it("run after a delay and at a date, once", async () => {
+  it("a schedule with a delay or a date runs once", async () => {
     const delayed = await call("plan", "plan", 0.02, "delayed");
     expect(delayed).toMatchObject({
       type: "delayed",
@@ -131,14 +123,14 @@ describe("schedules", () => {
     await call("plan", "plan", new Date(Date.now() + 10).toISOString(), "dated");
     expect((await doneOf("plan", 2)).toSorted()).toEqual(["tick dated", "tick delayed"]);
     expect(
-      await until(
+      await waitUntil(
         () => call("plan", "plans"),
         (plans) => plans.length === 0,
       ),
     ).toEqual([]);
   });
 
-  it("run again and again at an interval, and stop when cancelled", async () => {
+  it("a schedule with an interval repeats until it is cancelled", async () => {
     const { id } = await call("every", "every", 0.02, "beat");
     await doneOf("every", 3);
     expect(await call("every", "cancel", id)).toBe(true);
@@ -148,7 +140,7 @@ describe("schedules", () => {
     expect(await call("every", "done")).toHaveLength(count);
   });
 
-  it("by cron text are due at the next time it names, and exist once", async () => {
+  it("a cron schedule is due at the next matching time and exists once", async () => {
     const first = await call("cron", "plan", "30 4 * * *", "early");
     const again = await call("cron", "plan", "30 4 * * *", "early");
     expect(again.id).toBe(first.id);
@@ -157,7 +149,7 @@ describe("schedules", () => {
     expect(await call("cron", "plans")).toHaveLength(1);
   });
 
-  it("refuse cron text, delays and dates that make no sense", async () => {
+  it("invalid cron expressions, delays and dates are refused", async () => {
     await expect(call("cron", "plan", "every tuesday", "x")).rejects.toThrow("is not cron text");
     await expect(call("cron", "plan", "* * * * * *", "x")).rejects.toThrow("is not cron text");
     await expect(call("cron", "plan", -1, "x")).rejects.toThrow("delay");
@@ -165,9 +157,9 @@ describe("schedules", () => {
     await expect(call("cron", "every", 0, "x")).rejects.toThrow("interval");
   });
 
-  it("that keep failing become dead letters when they are one-shots, and go on when they repeat", async () => {
+  it("a failing one-time schedule becomes a dead letter; a failing repeated schedule continues", async () => {
     await call("broken", "plan", 0, "broken", QUICK);
-    const letters = await until(
+    const letters = await waitUntil(
       () => call("broken", "deadLetters"),
       (all) => all.length === 1,
     );
@@ -175,14 +167,14 @@ describe("schedules", () => {
     expect(await call("broken", "plans")).toEqual([]);
   });
 
-  it("do not starve the queue, nor the queue them", async () => {
+  it("schedules and queue items do not starve each other", async () => {
     await call(
       "fair",
       "enqueue",
       Array.from({ length: 30 }, (_, i) => `wait ${i}`),
     );
     await call("fair", "plan", 0, "between");
-    const done = await until(
+    const done = await waitUntil(
       () => call("fair", "done") as Promise<string[]>,
       (all) => all.includes("tick between") && all.includes("wait 29#1"),
     );
@@ -191,49 +183,49 @@ describe("schedules", () => {
 });
 
 describe("over restarts", () => {
-  it("schedules made in onStart do not multiply, missed ones run once, and the queue goes on", async () => {
+  it("schedules created in onStart are not duplicated, missed schedules run once, and the queue continues", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-work-"));
     const file = { agents: { modules: [MODULE] } };
     let now = Date.now();
     const clock = { now: () => now };
     const start = () => startTestServer({ file, dataDir, clock });
-    const ask = async (on: TestServer, path: string, ...args: unknown[]) =>
+    const callOn = async (on: TestServer, path: string, ...args: unknown[]) =>
       (await on.api("POST", `/agents/${path}`, args)).body.result;
 
     let current = await start();
-    expect(await ask(current, "starter/s/rpc/plans")).toHaveLength(3);
-    await ask(current, "worker/w/rpc/plan", "0 * * * *", "hourly");
-    await ask(current, "worker/w/rpc/enqueue", ["fail later"], {
+    expect(await callOn(current, "starter/s/rpc/plans")).toHaveLength(3);
+    await callOn(current, "worker/w/rpc/plan", "0 * * * *", "hourly");
+    await callOn(current, "worker/w/rpc/enqueue", ["fail later"], {
       retry: { maxAttempts: 2, baseDelayMs: 3_600_000, maxDelayMs: 3_600_000 },
     });
-    await until(
-      () => ask(current, "worker/w/rpc/pending"),
+    await waitUntil(
+      () => callOn(current, "worker/w/rpc/pending"),
       (items) => items[0]?.attempts === 1,
     );
     await current.stop();
 
-    // Ten hours later, without anybody touching the instance.
+    // Ten hours later, without any access to the instance.
     now += 36_000_000;
     current = await start();
     const again = current;
-    const shown = await until(
+    const shown = await waitUntil(
       async () => (await again.api("GET", "/accounts/default/agents/worker/instances/w")).body.result,
       (detail) => detail.dead_letter_count === 1,
     );
     expect(shown.queue_count).toBe(0);
-    const done = await until(
-      () => ask(again, "worker/w/rpc/done"),
+    const done = await waitUntil(
+      () => callOn(again, "worker/w/rpc/done"),
       (all) => all.length >= 1,
     );
     expect(done).toEqual(["tick hourly"]);
-    const [plan] = await ask(again, "worker/w/rpc/plans");
+    const [plan] = await callOn(again, "worker/w/rpc/plans");
     expect(plan.time * 1000).toBeGreaterThan(now);
-    expect(await ask(again, "starter/s/rpc/plans")).toHaveLength(3);
+    expect(await callOn(again, "starter/s/rpc/plans")).toHaveLength(3);
     await again.stop();
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  it("an item that kills the process runs out of attempts and is buried", async () => {
+  it("an item that kills the process becomes a dead letter after its last attempt", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-exit-"));
     const args = ["--data-dir", dataDir, "--agents", MODULE];
     const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ALLOW_EXIT: "yes" };

@@ -35,7 +35,7 @@ async function call(model: string): Promise<string> {
   return response.headers.get("gw-aig-log-id") ?? "";
 }
 
-it("lists stored calls as a table or as JSON, with filters", async () => {
+it("stored calls are listed as a table or as JSON, with filters", async () => {
   const ids = [await call("red"), await call("blue")];
   const plain = await cli("logs", "list");
   expect(plain).toMatchObject({ code: 0, stderr: "" });
@@ -47,7 +47,7 @@ it("lists stored calls as a table or as JSON, with filters", async () => {
   expect(none.stdout).toBe("no calls\n");
 });
 
-it("shows one call and its bodies", async () => {
+it("one call is shown with its bodies", async () => {
   const id = await call("green");
   expect((await cli("logs", "show", id)).stdout).toMatch(/model +green\n/);
   const request = await cli("logs", "show", id, "--request");
@@ -60,7 +60,7 @@ it("shows one call and its bodies", async () => {
   });
 });
 
-it("refuses what cannot be", async () => {
+it("invalid options are refused", async () => {
   expect((await cli("logs", "list", "--limit", "many")).code).toBe(2);
   expect((await cli("logs", "list", "--limit", "5000")).code).toBe(2);
   expect((await cli("logs", "show", "x", "--request", "--response")).code).toBe(2);
@@ -70,7 +70,7 @@ it("refuses what cannot be", async () => {
   });
 });
 
-it("follows calls as they end, each once", async () => {
+it("`logs tail` prints each call once when it ends", async () => {
   const before = await call("before");
   const child = spawnCli(
     ["logs", "tail", "--json", "--interval", "20", "--limit", "3", "--data-dir", dataDir],
@@ -79,7 +79,7 @@ it("follows calls as they end, each once", async () => {
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
   const closed = once(child, "close");
-  // The tail begins at an unknown moment, so calls go on until it has seen its fill.
+  // The start of the tail is unknown, so calls are made until the tail has printed enough.
   const made: string[] = [];
   while (child.exitCode === null) {
     made.push(await call("during"));

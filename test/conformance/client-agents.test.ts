@@ -1,4 +1,7 @@
-/** `@signalbox/client` connected to agents of a real service: state, calls, streams, permissions, and a server that dies and returns. */
+/**
+ * `@signalbox/client` connected to agents of a real service: state, calls, streams, permissions, and a server that is
+ * killed and restarted.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +33,7 @@ function counter(name: string, token: string | undefined = ROOT_TOKEN): AgentCon
   return connection.open();
 }
 
-it("reaches the instance of the account that is named, or of the token's own", async () => {
+it("the client reaches the instance of the named account, or of the token's account", async () => {
   await server.api("POST", "/accounts", { id: "b" });
   const token = await server.token(["agents.edit"], { account: "b" });
   const open = (client: SignalboxClient, account?: string) => {
@@ -50,7 +53,7 @@ it("reaches the instance of the account that is named, or of the token's own", a
 });
 
 describe("state", () => {
-  it("is known when the connection is ready, and follows what methods and other clients do", async () => {
+  it("the state is known when the connection is ready and follows changes by methods and other clients", async () => {
     const [mine, theirs] = [counter("shared"), counter("shared")];
     await Promise.all([mine.ready(), theirs.ready()]);
     expect(mine.snapshot).toMatchObject({
@@ -64,7 +67,7 @@ describe("state", () => {
     expect(theirs.state).toEqual({ count: 10 });
   });
 
-  it("is taken back when the agent refuses it, and the next valid one stays", async () => {
+  it("a state that the agent refuses is reverted, and the next valid state stays", async () => {
     const connection = counter("refusing");
     await connection.ready();
     const errors: string[] = [];
@@ -76,7 +79,7 @@ describe("state", () => {
     expect(await connection.stub.read()).toMatchObject({ count: 5 });
   });
 
-  it("that was changed before the connection was there wins over the server's first word", async () => {
+  it("a state set before the connection is open wins over the server's first state", async () => {
     const client = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
     const connection = client.agent<Counter>({ agent: "Counter", name: "early" });
     connections.push(connection);
@@ -88,7 +91,7 @@ describe("state", () => {
 });
 
 describe("calls", () => {
-  it("fail with the agent's message, and for methods that clients may not call", async () => {
+  it("a failed call rejects with the agent's message, and a method that is not callable rejects", async () => {
     const connection = counter("failing");
     await expect(connection.stub.syncFail()).rejects.toMatchObject({
       reason: "call_failed",
@@ -97,7 +100,7 @@ describe("calls", () => {
     await expect(connection.call("notCallable", [])).rejects.toThrow("Method notCallable is not callable");
   });
 
-  it("stream their pieces and end with a value, or break off with an error", async () => {
+  it("a stream yields its chunks and ends with a value, or fails with an error", async () => {
     const connection = counter("streaming");
     const stream = connection.stream<number, string>("stream", [3]);
     const pieces: number[] = [];
@@ -108,7 +111,7 @@ describe("calls", () => {
     await expect(broken.next()).rejects.toThrow("broke off");
   });
 
-  it("time out by themselves while the agent is still busy", async () => {
+  it("a call can time out while the agent is busy", async () => {
     await expect(counter("busy").call("slow", [1500, "work"], { timeoutMs: 100 })).rejects.toMatchObject({
       reason: "timeout",
     });
@@ -116,7 +119,7 @@ describe("calls", () => {
 });
 
 describe("permissions", () => {
-  it("agents.read sees the state, but may change nothing", async () => {
+  it("a token with agents.read receives the state and can change nothing", async () => {
     const connection = counter("guarded", await server.token(["agents.read"]));
     await connection.ready();
     const errors: string[] = [];
@@ -130,35 +133,35 @@ describe("permissions", () => {
   it.each([
     ["an unknown token", () => Promise.resolve("not-a-token"), 4401],
     ["a token without the permission", () => server.token(["tags.read"]), 4403],
-  ])("%s ends the connection for good", async (_who, token, code) => {
+  ])("%s closes the connection for good", async (_who, token, code) => {
     const connection = counter("closed", await token());
     await expect(connection.ready()).rejects.toMatchObject({ reason: "final", closeCode: code });
   });
 
-  it("an agent that does not exist ends the connection for good", async () => {
+  it("an unknown agent closes the connection for good", async () => {
     const client = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
     const connection = client.agent({ agent: "Nobody", name: "x" }).open();
     await expect(connection.ready()).rejects.toMatchObject({ reason: "final", closeCode: 4404 });
   });
 });
 
-describe("the agent's own messages", () => {
-  it("go both ways as text", async () => {
+describe("application messages", () => {
+  it("application messages are sent as text in both directions", async () => {
     const client = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
     const connection = client.agent<Chatty>({ agent: "Chatty", name: "room" });
     connections.push(connection);
-    const heard: string[] = [];
-    connection.on("message", (text) => heard.push(text));
+    const messages: string[] = [];
+    connection.on("message", (text) => messages.push(text));
     connection.send("hello");
     connection.open();
-    await eventually(() => expect(heard).toEqual([`welcome ${connection.id}`, `${connection.id}: hello`]));
+    await eventually(() => expect(messages).toEqual([`welcome ${connection.id}`, `${connection.id}: hello`]));
   });
 });
 
-describe("operators", () => {
+describe("management", () => {
   const agents = () => new SignalboxClient({ url: server.url, token: ROOT_TOKEN }).account().agents;
 
-  it("list agents and their instances, and read one with its state, connections and rows", async () => {
+  it("agents and instances are listed, and an instance is read with its state, connections and rows", async () => {
     const connection = counter("operated");
     await connection.stub.increment(2);
     const classes = await agents().list().all();
@@ -177,7 +180,7 @@ describe("operators", () => {
     expect(await instance.schedules().all()).toEqual([]);
   });
 
-  it("read instances over pages, and dead letters, replay and discard them", async () => {
+  it("instances are read over several pages; dead letters are read, replayed and discarded", async () => {
     for (const name of ["page-a", "page-b", "page-c"]) await counter(name).ready();
     const list = agents().instances("counter", { search: "page-", limit: 2 });
     const sizes: number[] = [];
@@ -204,7 +207,7 @@ describe("operators", () => {
     await expect(client.callAgent({ agent: "Counter" }, "nothing")).rejects.toMatchObject({ code: 3004 });
   });
 
-  it("destroy an instance, whose connections end for good", async () => {
+  it("destroying an instance closes its connections for good", async () => {
     const connection = counter("doomed");
     await connection.ready();
     const instance = agents().instance("counter", "doomed");
@@ -215,7 +218,7 @@ describe("operators", () => {
 });
 
 describe("a server that is killed", () => {
-  it("is found again on its address, with the state it had acknowledged and without a call run twice", async () => {
+  it("the client reconnects to the same address, receives the acknowledged state and repeats no call", async () => {
     const folder = await mkdtemp(join(tmpdir(), "signalbox-client-"));
     const start = (port: string): Promise<ServerProcess> =>
       startServerProcess(["--data-dir", folder, "--agents", TEST_AGENTS, "--port", port], {

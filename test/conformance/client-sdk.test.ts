@@ -1,4 +1,4 @@
-/** `@signalbox/client` against a real service: every method of the management part is used once for real. */
+/** `@signalbox/client` against a real service: every management method is called at least once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SignalboxClient } from "@signalbox/client";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -24,14 +24,14 @@ async function chat(gateway: string, text: string, headers: Record<string, strin
 }
 
 describe("accounts and tokens", () => {
-  it("creates, lists and reads accounts", async () => {
+  it("accounts are created, listed and read", async () => {
     const account = await client.accounts.create({ id: "acme", name: "Acme" });
     expect(account).toMatchObject({ id: "acme", name: "Acme" });
     expect(await client.accounts.get("acme")).toEqual(account);
     expect((await client.accounts.list().all()).map(({ id }) => id).toSorted()).toEqual(["acme", "default"]);
   });
 
-  it("creates a token, shows its text once, uses it and revokes it", async () => {
+  it("a token is created, shown once, used and revoked", async () => {
     const { tokens } = client.account("default");
     const created = await tokens.create({ name: "reader", permissions: ["tags.read", "tokens.edit"] });
     const own = new SignalboxClient({ url: server.url, token: created.token });
@@ -44,7 +44,7 @@ describe("accounts and tokens", () => {
     });
   });
 
-  it("reads a list over all its pages, and only as many pages as needed", async () => {
+  it("a list is read over all pages, and no further page is requested", async () => {
     await client.accounts.create({ id: "many" });
     const { tokens } = client.account("many");
     for (let n = 0; n < 120; n++) await tokens.create({ name: `token ${n}`, permissions: ["tags.read"] });
@@ -59,7 +59,7 @@ describe("accounts and tokens", () => {
 });
 
 describe("gateways and their logs", () => {
-  it("walks a gateway from creation to deletion", async () => {
+  it("a gateway is created, changed and deleted", async () => {
     const { gateways } = client.account();
     await gateways.create({ id: "shop", cache_ttl: 60 });
     const { token } = await gateways.createToken("shop", { name: "checkout" });
@@ -75,7 +75,7 @@ describe("gateways and their logs", () => {
     await expect(gateways.get("shop")).rejects.toMatchObject({ status: 404 });
   });
 
-  it("lists gateways over numbered pages", async () => {
+  it("gateways are listed over numbered pages", async () => {
     const { gateways } = client.account("acme");
     for (const id of ["a", "b", "c"]) await gateways.create({ id });
     expect((await gateways.list({ per_page: 2, search: "" }).all()).map(({ id }) => id)).toEqual(
@@ -83,7 +83,7 @@ describe("gateways and their logs", () => {
     );
   });
 
-  it("reads, filters, rates and deletes calls, and sums up usage", async () => {
+  it("calls are read, filtered, rated and deleted, and usage is summed", async () => {
     const logs = client.account().logs("default");
     const ids: string[] = [];
     for (const text of ["one", "two", "three"]) {
@@ -109,7 +109,7 @@ describe("gateways and their logs", () => {
 });
 
 describe("tags", () => {
-  it("sets, merges, reads, finds, counts and deletes", async () => {
+  it("tags are set, merged, read, found, counted and deleted", async () => {
     const { tags } = client.account();
     const resource = { resource_type: "ai_gateway", resource_id: "default" };
     const set = await tags.set({ ...resource, tags: { env: "prod", team: "core" } });
@@ -143,7 +143,7 @@ describe("tags", () => {
 });
 
 describe("webhooks", () => {
-  it("reads sources, sends a test event, finds and replays its delivery", async () => {
+  it("sources are read, a test event is sent, and its delivery is found and replayed", async () => {
     const { webhooks } = client.account();
     expect((await webhooks.sources().all()).map(({ name }) => name)).toContain("stripe");
     expect(await webhooks.source("github")).toMatchObject({ secrets: 1, agent: "webhook-agent" });
@@ -168,8 +168,8 @@ it("creates a login link for the dashboard", async () => {
   expect(Date.parse(expires_at)).toBeGreaterThan(Date.now());
 });
 
-describe("anything else", () => {
-  it("is reachable by path", async () => {
+describe("other routes", () => {
+  it("any route can be requested by path", async () => {
     const { result } = await client.request<{ id: string }>("GET", "/accounts/default");
     expect(result.id).toBe("default");
   });

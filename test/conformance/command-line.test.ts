@@ -1,4 +1,4 @@
-/** The `signalbox` command: help, exit codes, and management against a running server or the data folder. */
+/** The `signalbox` command: help, exit codes, and management through a running server or the data folder. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
@@ -21,7 +21,7 @@ const cli = (args: readonly string[], env: Record<string, string> = {}) =>
   runCliProcess(args, { cwd: folder, env });
 
 describe("help", () => {
-  it("lists every command, and each command explains its options", async () => {
+  it("the help lists every command, and each command explains its options", async () => {
     const overview = await cli(["--help"]);
     expect(overview.code).toBe(0);
     for (const command of ["serve", "dev", "account create", "token create <name>", "token revoke <id>"]) {
@@ -33,7 +33,7 @@ describe("help", () => {
     expect(help.stdout).toContain("--permission NAME");
   });
 
-  it("prints the version", async () => {
+  it("--version prints the version", async () => {
     const { version } = JSON.parse(
       readFileSync(join(import.meta.dirname, "../../packages/signalbox/package.json"), "utf8"),
     ) as {
@@ -54,19 +54,19 @@ describe("mistakes", () => {
       "--url needs a token: give --token or set SIGNALBOX_TOKEN",
     ],
     [["token", "list", "--json", "--account"], "Option '--account <value>' argument missing"],
-  ])("%j exit with 2 and one line", async (args, message) => {
+  ])("%j exits with 2 and prints one line", async (args, message) => {
     const { code, stderr, stdout } = await cli(args);
     expect([code, stdout, stderr]).toEqual([2, "", `signalbox: ${message}\n`]);
   });
 
-  it("of reaching a server exit with 1 and one line", async () => {
+  it("an unreachable server exits with 1 and prints one line", async () => {
     const { code, stderr } = await cli(["account", "list", "--url", "http://127.0.0.1:1", "--token", "x"]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^signalbox: cannot reach http:\/\/127\.0\.0\.1:1: .*\n$/);
   });
 });
 
-/** The same commands, whether a server runs on the data folder or not. */
+/** The same commands, with and without a server on the data folder. */
 async function walkThroughAccountsAndTokens(): Promise<void> {
   const created = await cli(["account", "create", "team", "--name", "The team", "--json"]);
   expect(JSON.parse(created.stdout)).toMatchObject({ id: "team", name: "The team" });
@@ -101,11 +101,11 @@ async function walkThroughAccountsAndTokens(): Promise<void> {
 }
 
 describe("management commands", () => {
-  it("work on the data folder while no server runs", async () => {
+  it("management commands work on the data folder while no server runs", async () => {
     await walkThroughAccountsAndTokens();
   });
 
-  it("work against the server that runs on the data folder", async () => {
+  it("management commands use the server that runs on the data folder", async () => {
     rmSync(join(folder, ".signalbox"), { recursive: true, force: true });
     const server: ServerProcess = await startServerProcess([], { cwd: folder });
     try {
@@ -123,7 +123,7 @@ describe("management commands", () => {
 });
 
 describe("dev", () => {
-  it("restarts the service when the configuration changes and keeps its data", async () => {
+  it("the service restarts when the configuration changes and keeps its data", async () => {
     rmSync(join(folder, ".signalbox"), { recursive: true, force: true });
     const config = join(folder, "signalbox.config.json");
     writeFileSync(config, "{}");
@@ -135,7 +135,7 @@ describe("dev", () => {
     });
     await expect.poll(() => lines.length, { timeout: 20_000 }).toBe(1);
     const token = readFileSync(join(folder, ".signalbox", "root-token"), "utf8").trim();
-    // Written again on every look, as a slow file watcher may start after the first write.
+    // Written again on every attempt, because a slow file watcher may start after the first write.
     let n = 0;
     await expect
       .poll(

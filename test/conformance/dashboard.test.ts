@@ -1,4 +1,4 @@
-/** The dashboard's door over plain HTTP: sessions, login links, the checks on cookies, and how its files are served. */
+/** The dashboard's routes over plain HTTP: sessions, login links, cookie checks, and how its files are served. */
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -28,7 +28,7 @@ interface RawAnswer {
   readonly body: string;
 }
 
-/** Plain node:http: fetch would not let a test choose Host, Origin and Cookie. */
+/** node:http, because fetch does not allow tests to set Host, Origin and Cookie. */
 function raw(
   method: string,
   path: string,
@@ -61,7 +61,7 @@ async function logIn(token = ROOT_TOKEN): Promise<string> {
 const accounts = (headers: Record<string, string>) => raw("GET", "/accounts", headers);
 
 describe("a login link", () => {
-  it("opens a session once and leaves no code in the address", async () => {
+  it("a login link opens one session and leaves no code in the address", async () => {
     const link = new URL(server.service.createLoginLink());
     const first = await raw("GET", link.pathname + link.search);
     expect(first.status).toBe(303);
@@ -73,14 +73,14 @@ describe("a login link", () => {
     expect(second.headers["set-cookie"]).toBeUndefined();
   });
 
-  it("expires after ten minutes", async () => {
+  it("a login link expires after ten minutes", async () => {
     const link = new URL(server.service.createLoginLink());
     now += 10 * 60_000;
     const answer = await raw("GET", link.pathname + link.search);
     expect(answer.headers["location"]).toBe("/dashboard/login?expired");
   });
 
-  it("is made for the root token only, and not for a session", async () => {
+  it("login links are created for the root token only, and not for a session", async () => {
     const made = await server.api("POST", "/login-links");
     expect(made.body.result.path).toMatch(/^\/dashboard\/login\?code=[\w-]{43}$/);
     const token = await server.token(["tokens.edit"]);
@@ -91,7 +91,7 @@ describe("a login link", () => {
 });
 
 describe("the command line", () => {
-  it("prints a login link at the start, and another on request", async () => {
+  it("`serve` prints a login link at start, and `login-link` prints another", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-link-"));
     const idle = await runCliProcess(["login-link", "--data-dir", dataDir]);
     expect(idle.code).toBe(2);
@@ -101,9 +101,9 @@ describe("the command line", () => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
     await expect.poll(() => output).toMatch(/\/dashboard\/login\?code=[\w-]{43}\n/);
     const printed = /http:\S+login\?code=\S+/.exec(output)?.[0] ?? "";
-    const asked = await runCliProcess(["login-link", "--data-dir", dataDir]);
-    expect(asked.stderr).toBe("");
-    for (const link of [printed, asked.stdout.trim()]) {
+    const requested = await runCliProcess(["login-link", "--data-dir", dataDir]);
+    expect(requested.stderr).toBe("");
+    for (const link of [printed, requested.stdout.trim()]) {
       const answer = await fetch(link, { redirect: "manual" });
       expect(answer.headers.get("location")).toBe("/dashboard/");
     }
@@ -114,7 +114,7 @@ describe("the command line", () => {
 });
 
 describe("a session", () => {
-  it("is a cookie that scripts cannot read and other sites cannot send", async () => {
+  it("the session cookie is HttpOnly and SameSite=Strict", async () => {
     const answer = await raw("POST", "/dashboard/session", origin(), JSON.stringify({ token: ROOT_TOKEN }));
     expect(setCookieOf(answer)).toMatch(
       /^signalbox_session_\d+=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
@@ -122,7 +122,7 @@ describe("a session", () => {
     expect(answer.body).not.toContain(ROOT_TOKEN);
   });
 
-  it("is Secure behind a proxy that says it speaks https", async () => {
+  it("the session cookie is Secure behind a proxy that reports https", async () => {
     const answer = await raw(
       "POST",
       "/dashboard/session",
@@ -132,7 +132,7 @@ describe("a session", () => {
     expect(setCookieOf(answer)).toMatch(/; Secure$/);
   });
 
-  it("is refused for an unknown token and for a body that is not one", async () => {
+  it("an unknown token and an invalid body open no session", async () => {
     const wrong = await raw("POST", "/dashboard/session", origin(), '{"token":"sbx_wrong"}');
     expect(wrong.status).toBe(401);
     expect(wrong.headers["set-cookie"]).toBeUndefined();
@@ -141,26 +141,26 @@ describe("a session", () => {
     expect((await raw("POST", "/dashboard/session", origin(), huge)).status).toBe(413);
   });
 
-  it("tells who is logged in, without error when nobody is", async () => {
-    const nobody = await raw("GET", "/dashboard/session");
-    expect(nobody.status).toBe(200);
-    expect(JSON.parse(nobody.body)).toMatchObject({ success: true, result: null });
+  it("the current user is reported, or null without a session", async () => {
+    const anonymous = await raw("GET", "/dashboard/session");
+    expect(anonymous.status).toBe(200);
+    expect(JSON.parse(anonymous.body)).toMatchObject({ success: true, result: null });
     const token = await server.token(["tags.read"]);
-    const somebody = await raw("GET", "/dashboard/session", { cookie: await logIn(token) });
-    expect(JSON.parse(somebody.body).result).toMatchObject({
+    const loggedIn = await raw("GET", "/dashboard/session", { cookie: await logIn(token) });
+    expect(JSON.parse(loggedIn.body).result).toMatchObject({
       is_root: false,
       permissions: ["tags.read"],
       accounts: [{ id: "default" }],
     });
   });
 
-  it("has the permissions of its token and no others", async () => {
+  it("a session has exactly the permissions of its token", async () => {
     const cookie = await logIn(await server.token(["tags.read"]));
     expect((await raw("GET", "/accounts/default/tags/keys", { cookie })).status).toBe(200);
     expect((await raw("GET", "/accounts/default/tokens", { cookie })).status).toBe(403);
   });
 
-  it("ends with its token", async () => {
+  it("a session ends with its token", async () => {
     const made = await server.api("POST", "/accounts/default/tokens", {
       name: "short",
       permissions: ["tags.read"],
@@ -170,7 +170,7 @@ describe("a session", () => {
     expect((await accounts({ cookie })).status).toBe(401);
   });
 
-  it("ends when its token expires, and after a week at the latest", async () => {
+  it("a session ends when its token expires, and after a week at the latest", async () => {
     const token = await server.token(["tags.read"], { expires_at: new Date(now + 60_000).toISOString() });
     const ofToken = await logIn(token);
     const ofRoot = await logIn();
@@ -181,19 +181,19 @@ describe("a session", () => {
     expect((await accounts({ cookie: ofRoot })).status).toBe(401);
   });
 
-  it("ends with logout, also on the server", async () => {
+  it("a logout ends the session on the server", async () => {
     const cookie = await logIn();
     const answer = await raw("DELETE", "/dashboard/session", { cookie, ...origin() });
     expect(setCookieOf(answer)).toContain("Max-Age=0");
     expect((await accounts({ cookie })).status).toBe(401);
   });
 
-  it("does not help a request that names a credential of its own", async () => {
+  it("a session does not apply to a request with its own credential", async () => {
     const cookie = await logIn();
     expect((await accounts({ cookie, authorization: "Bearer wrong" })).status).toBe(401);
   });
 
-  it("gives way to newer ones of the same token, never to those of others", async () => {
+  it("new sessions of a token replace its oldest, and never those of other tokens", async () => {
     const root = await logIn();
     const token = await server.token(["tags.read"]);
     const first = await logIn(token);
@@ -205,7 +205,7 @@ describe("a session", () => {
     expect((await accounts({ cookie: root })).status).toBe(200);
   });
 
-  it("survives a restart, and only its hash is stored", async () => {
+  it("a session survives a restart, and only its hash is stored", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-sessions-"));
     const before = await startTestServer({ dataDir });
     const login = await fetch(`${before.url}/dashboard/session`, {
@@ -233,7 +233,7 @@ describe("a request with the session's cookie", () => {
       '{"name":"x","permissions":["tags.read"]}',
     );
 
-  it("may change something from the dashboard's own page", async () => {
+  it("a request from the dashboard's own page may make changes", async () => {
     const cookie = await logIn();
     expect((await change({ cookie, ...origin() })).status).toBe(200);
     expect((await change({ cookie, "sec-fetch-site": "same-origin" })).status).toBe(200);
@@ -241,24 +241,24 @@ describe("a request with the session's cookie", () => {
 
   it.each([
     ["another site", { origin: "https://evil.example" }],
-    ["another port of this machine, which is the same site to a browser", { origin: "http://127.0.0.1:1" }],
+    ["another port of the same host", { origin: "http://127.0.0.1:1" }],
     ["an opaque origin", { origin: "null" }],
-    ["nowhere known", {}],
+    ["an unknown origin", {}],
     ["a page of the same site without an origin", { "sec-fetch-site": "same-site" }],
-  ])("may change nothing from %s", async (_, headers) => {
+  ])("a request from %s may make no change", async (_, headers) => {
     const cookie = await logIn();
     const answer = await change({ cookie, ...headers });
     expect(answer.status).toBe(403);
     expect(JSON.parse(answer.body).errors[0].code).toBe(10003);
   });
 
-  it("reads nothing for a page of another origin", async () => {
+  it("a page of another origin reads nothing", async () => {
     const cookie = await logIn();
     expect((await accounts({ cookie, "sec-fetch-site": "cross-site" })).status).toBe(403);
     expect((await accounts({ cookie, "sec-fetch-site": "same-origin" })).status).toBe(200);
   });
 
-  it("is refused under a name that is not this server's, as DNS rebinding would need", async () => {
+  it("a Host that is not this server's is refused, which prevents DNS rebinding", async () => {
     const cookie = await logIn();
     const answer = await accounts({ cookie, host: "rebound.example" });
     expect(answer.status).toBe(403);
@@ -268,9 +268,9 @@ describe("a request with the session's cookie", () => {
     expect((await accounts({ cookie, host: "[::1]:8787" })).status).toBe(200);
   });
 
-  it("watches an agent only from the dashboard's own page", async () => {
+  it("only the dashboard's own page may open an agent's WebSocket", async () => {
     const cookie = await logIn();
-    /** The first thing the server says: a frame, or the code it closes with. */
+    /** The first event from the server: a frame or the close code. */
     const greeting = (headers: Record<string, string>) =>
       new Promise<string | number>((resolve, reject) => {
         const socket = new WebSocket(`${server.url.replace("http", "ws")}/agents/webhook-agent/box`, {
@@ -290,11 +290,11 @@ describe("a request with the session's cookie", () => {
 });
 
 describe("the dashboard's files", () => {
-  it("are there: the installation built them", () => {
+  it("the dashboard's files exist: the installation built them", () => {
     expect(existsSync(new URL("../../packages/dashboard/dist/index.html", import.meta.url))).toBe(true);
   });
 
-  it("carry a strict Content-Security-Policy and the other protections", async () => {
+  it("responses carry a strict Content-Security-Policy and the other security headers", async () => {
     const { headers, status, body } = await raw("GET", "/dashboard/accounts/default/tags");
     expect(status).toBe(200);
     expect(body).toContain("<title>Signalbox</title>");
@@ -308,7 +308,7 @@ describe("the dashboard's files", () => {
     expect(body).not.toMatch(/<script>|<style|style=|https?:\/\//);
   });
 
-  it("are sent compressed and kept for a year when their name holds a hash, within 300 KB at first load", async () => {
+  it("files are compressed and cached for a year if their name contains a hash; the first load is at most 300 KB", async () => {
     const page = await raw("GET", "/dashboard/");
     const assets = [...page.body.matchAll(/\/dashboard\/assets\/[\w.-]+/g)].map(([path]) => path);
     expect(assets.length).toBeGreaterThan(1);
@@ -327,7 +327,7 @@ describe("the dashboard's files", () => {
     expect((await raw("HEAD", script)).headers["content-encoding"]).toBeUndefined();
   });
 
-  it("answer 304 to a browser that has them, 404 to an unknown asset and 405 to other methods", async () => {
+  it("a cached file is answered 304, an unknown asset 404 and other methods 405", async () => {
     const { headers } = await raw("GET", "/dashboard/");
     const again = await raw("GET", "/dashboard/", { "if-none-match": String(headers["etag"]) });
     expect(again.status).toBe(304);
@@ -338,7 +338,7 @@ describe("the dashboard's files", () => {
 });
 
 describe("the first commands", () => {
-  it("are those of the terminal, with the address the browser used", async () => {
+  it("the first commands equal those of the terminal, with the address that the browser used", async () => {
     const cookie = await logIn();
     const answer = await raw("GET", "/dashboard/first-commands", { cookie });
     const commands = JSON.parse(answer.body).result as { card: string; command: string }[];
@@ -354,7 +354,7 @@ describe("the first commands", () => {
     expect(elsewhere.body).toContain("https://box.example.com/v1/");
   });
 
-  it("are for those who are logged in, and tell only root where its token is", async () => {
+  it("the first commands need a login, and only root sees the path of the root token", async () => {
     expect((await raw("GET", "/dashboard/first-commands")).status).toBe(401);
     const cookie = await logIn(await server.token(["tags.read"]));
     const answer = await raw("GET", "/dashboard/first-commands", { cookie });

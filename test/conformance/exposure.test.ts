@@ -1,4 +1,4 @@
-/** Who reaches what: loopback or more, one address or one for the administration. */
+/** What is reachable on loopback, on other addresses, and with a separate administration address. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { once } from "node:events";
@@ -20,7 +20,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Some containers have none; the rules for its addresses have unit tests, too. */
+/** Some containers have no IPv6; the rules for its addresses also have unit tests. */
 const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
   list?.some(({ family }) => family === "IPv6"),
 );
@@ -28,8 +28,8 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const statusOf = async (url: string, headers: Record<string, string> = {}) =>
   (await fetch(url, { headers, redirect: "manual" })).status;
 
-describe("the description of the interface", () => {
-  it("is built once and answered with 304 to whoever has it", async () => {
+describe("the OpenAPI description", () => {
+  it("the description is built once and answered 304 to a client that has it", async () => {
     server = await startTestServer();
     const first = await fetch(`${server.url}/openapi.json`);
     const etag = first.headers.get("etag") ?? "";
@@ -40,7 +40,7 @@ describe("the description of the interface", () => {
     expect([other.status, await other.text()]).toEqual([200, await first.text()]);
   });
 
-  it("says of each operation which permission it needs and what a token of one gateway reaches", async () => {
+  it("each operation states its permission and what a token bound to a gateway reaches", async () => {
     server = await startTestServer();
     const { body } = await server.api("GET", "/openapi.json");
     const one = body.paths["/accounts/{account_id}/ai-gateway/gateways/{gateway_id}"].get;
@@ -52,8 +52,8 @@ describe("the description of the interface", () => {
   });
 });
 
-describe("the address alone", () => {
-  it("leads a browser to the dashboard and tells a program that there is nothing", async () => {
+describe("the root path", () => {
+  it("a browser is redirected to the dashboard, and a program gets 404", async () => {
     server = await startTestServer();
     const page = await fetch(`${server.url}/`, { headers: { accept: "text/html,*/*" }, redirect: "manual" });
     expect([page.status, page.headers.get("location")]).toEqual([303, "/dashboard/"]);
@@ -66,7 +66,7 @@ describe("the address alone", () => {
 
 describe("bound to loopback", () => {
   it.each(["127.0.0.1", "localhost", ...(hasIpv6 ? ["::1", "::ffff:127.0.0.1"] : [])])(
-    "%s: metrics and description are open, and nothing is warned of",
+    "%s: metrics and description are public, and no warning is logged",
     async (host) => {
       server = await startTestServer({ host });
       expect(await statusOf(`${server.url}/metrics`)).toBe(200);
@@ -76,8 +76,8 @@ describe("bound to loopback", () => {
   );
 });
 
-describe("bound to more than loopback", () => {
-  it("metrics need the root token or gateway.read of the operator's account, the description any token", async () => {
+describe("bound to other addresses", () => {
+  it("metrics need the root token or gateway.read of the operator's account; the description needs any token", async () => {
     server = await startTestServer({ host: "0.0.0.0" });
     await server.api("POST", "/accounts", { id: "tenant" });
     const reader = await server.token(["gateway.read"]);
@@ -102,7 +102,7 @@ describe("bound to more than loopback", () => {
   });
 
   it.each(["0.0.0.0", ...(hasIpv6 ? ["::"] : [])])(
-    "%s: the url can be opened, and each open gateway is warned of",
+    "%s: the URL can be opened, and a warning names each gateway without authentication",
     async (host) => {
       server = await startTestServer({ host });
       expect(server.url).toMatch(/^http:\/\/(127\.0\.0\.1|\[::1\]):\d+$/);
@@ -113,7 +113,7 @@ describe("bound to more than loopback", () => {
     },
   );
 
-  it("a gateway with authentication is not warned of, public agents are", async () => {
+  it("public agents cause a warning; a gateway with authentication does not", async () => {
     const first = await startTestServer({ dataDir: folder });
     await first.api("PUT", "/accounts/default/ai-gateway/gateways/default", { authentication: true });
     await first.stop();
@@ -125,7 +125,7 @@ describe("bound to more than loopback", () => {
     expect(server.service.warnings).toEqual([expect.stringContaining('agents.access is "public"')]);
   });
 
-  it("--metrics-public opens the metrics and nothing else, and the start says what is open", async () => {
+  it("--metrics-public makes only the metrics public, and the start reports it", async () => {
     const child = spawnCli(
       ["serve", "--host", "0.0.0.0", "--port", "0", "--metrics-public", "--data-dir", join(folder, "data")],
       { cwd: folder },
@@ -143,8 +143,8 @@ describe("bound to more than loopback", () => {
   });
 });
 
-describe("with an address of its own for the administration", () => {
-  it("each address serves its part, and both say that they are healthy", async () => {
+describe("with a separate administration address", () => {
+  it("each address serves its own routes, and both report their health", async () => {
     server = await startTestServer({ admin: { host: "127.0.0.1", port: 0 } });
     const { url, adminUrl } = server.service;
     expect(adminUrl).not.toBe(url);
@@ -177,7 +177,7 @@ describe("with an address of its own for the administration", () => {
     expect(call.status).toBe(200);
   });
 
-  it("sessions count on the administration's address, agents included, and not where traffic goes", async () => {
+  it("sessions are valid on the administration address, agents included, and not on the traffic address", async () => {
     server = await startTestServer({ admin: { host: "127.0.0.1", port: 0 } });
     const { url, adminUrl } = server.service;
     const link = server.service.createLoginLink();
@@ -209,7 +209,7 @@ describe("with an address of its own for the administration", () => {
     expect(text).toContain(`"result":"${url}/v1/default/default/echo"`);
   });
 
-  it("commands find it, and the first line of --json names both addresses and the root token's file", async () => {
+  it("commands find the administration address, and the first line of --json has both addresses and the root token's file", async () => {
     const args = ["--data-dir", join(folder, "data")];
     const child = spawnCli(["serve", "--json", "--port", "0", "--admin-port", "0", ...args], {
       cwd: folder,
@@ -239,7 +239,7 @@ describe("with an address of its own for the administration", () => {
     expect(code).toBe(0);
   });
 
-  it("a taken administration port ends the start with one line and leaves no listener behind", async () => {
+  it("a taken administration port ends the start with one line and leaves no listener open", async () => {
     server = await startTestServer();
     const { port } = new URL(server.url);
     const { code, stderr } = await runCliProcess(

@@ -1,9 +1,17 @@
-/** Contract sections 2.1, 3.1, 5.1 and 7.2: the Authenticated Gateway setting, its tokens, and the refusal. */
+/** Contract sections 2.1, 3.1, 5.1 and 7.2: the Authenticated Gateway setting, its tokens and its refusal. */
 import { generateToken } from "@signalbox/protocol";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
-import { callPath, CHAT, post, rawExchange, send, setGateway } from "../support/gateway.ts";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { type ProviderPeer, sendJson } from "../peers/provider.ts";
+import {
+  callPath,
+  CHAT,
+  post,
+  rawExchange,
+  send,
+  setGateway,
+  startWithProvider,
+} from "../support/gateway.ts";
+import { ROOT_TOKEN, type TestServer } from "../support/test-server.ts";
 
 const REFUSAL = {
   success: false,
@@ -18,19 +26,16 @@ const REFUSAL = {
 
 let provider: ProviderPeer;
 let server: TestServer;
+let stop: () => Promise<void>;
 let now = Date.now();
 beforeAll(async () => {
-  provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
-  server = await startTestServer({
-    file: { providers: { openai: { baseUrl: provider.url } } },
+  ({ provider, server, stop } = await startWithProvider((at) => ({
+    file: { providers: { openai: at } },
     clock: { now: () => now },
-  });
+  })));
   await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "other" });
 });
-afterAll(async () => {
-  await server.stop();
-  await provider.close();
-});
+afterAll(() => stop());
 beforeEach(() => {
   provider.requests.length = 0;
 });
@@ -47,14 +52,14 @@ function call(headers: Record<string, string> = {}) {
 }
 
 describe("by setting and header", () => {
-  it("serves with the setting on and a good token", async () => {
+  it("setting on, valid token: the call is served", async () => {
     await setGateway(server, { authentication: true });
     const answer = await call({ "gw-aig-authorization": `Bearer ${await gatewayToken()}` });
     expect(answer.status).toBe(200);
     expect(provider.requests).toHaveLength(1);
   });
 
-  it("refuses with the setting on and no header", async () => {
+  it("setting on, no header: the call is refused", async () => {
     await setGateway(server, { authentication: true });
     const answer = await call();
     expect(answer.status).toBe(401);
@@ -70,17 +75,17 @@ describe("by setting and header", () => {
   it.each([
     ["a token", async () => `Bearer ${await gatewayToken()}`],
     ["a wrong token", async () => "Bearer nonsense"],
-  ])("serves with the setting off and %s", async (_, header) => {
+  ])("setting off, %s: the call is served", async (_, header) => {
     await setGateway(server, { authentication: false });
     expect((await call({ "gw-aig-authorization": await header() })).status).toBe(200);
   });
 
-  it("serves with the setting off and no header", async () => {
+  it("setting off, no header: the call is served", async () => {
     await setGateway(server, { authentication: false });
     expect((await call()).status).toBe(200);
   });
 
-  it("follows the setting in both directions at once", async () => {
+  it("a change of the setting takes effect immediately, in both directions", async () => {
     for (const authentication of [true, false, true]) {
       await setGateway(server, { authentication });
       expect((await call()).status).toBe(authentication ? 401 : 200);
@@ -88,7 +93,7 @@ describe("by setting and header", () => {
   });
 });
 
-describe("which tokens are good", () => {
+describe("accepted tokens", () => {
   beforeAll(() => setGateway(server, { authentication: true }));
 
   const bad: [string, () => Promise<Record<string, string>>][] = [
@@ -119,37 +124,37 @@ describe("which tokens are good", () => {
     ],
   ];
 
-  it.each(bad)("answers a token that is %s with the same refusal", async (_, headers) => {
+  it.each(bad)("a token that is invalid (%s) gets the same refusal", async (_, headers) => {
     const answer = await call(await headers());
     expect(answer.status).toBe(401);
     expect(JSON.parse(answer.body)).toEqual(REFUSAL);
     expect(provider.requests).toHaveLength(0);
   });
 
-  it("refuses a token of another account", async () => {
+  it("a token of another account is refused", async () => {
     await server.api("POST", "/accounts", { id: "elsewhere" });
     const token = await server.token(["gateway.run"], { account: "elsewhere" });
     expect((await call({ "gw-aig-authorization": `Bearer ${token}` })).status).toBe(401);
   });
 
-  it("takes the other spelling of the header, account tokens with Run permission, and the root token", async () => {
+  it("the alternative header name, account tokens with Run permission and the root token are accepted", async () => {
     expect((await call({ "cf-aig-authorization": `Bearer ${await gatewayToken()}` })).status).toBe(200);
     const token = await server.token(["gateway.run"]);
     expect((await call({ "gw-aig-authorization": `bearer ${token}` })).status).toBe(200);
     expect((await call({ "gw-aig-authorization": `Bearer ${ROOT_TOKEN}` })).status).toBe(200);
   });
 
-  it("does not let a good token in the wrong header through", async () => {
+  it("a valid token in the wrong header is refused", async () => {
     expect((await call({ authorization: `Bearer ${await gatewayToken()}` })).status).toBe(401);
   });
 
-  it("refuses two tokens in one request", async () => {
+  it("two tokens in one request are refused", async () => {
     const token = await gatewayToken();
     const answer = await call({ "gw-aig-authorization": `Bearer ${token}, Bearer ${token}` });
     expect(answer.status).toBe(401);
   });
 
-  it("shows a token once, with the Run permission and its gateway", async () => {
+  it("a token is shown once, with the Run permission and its gateway", async () => {
     const made = await server.api("POST", "/accounts/default/ai-gateway/gateways/default/tokens", {
       name: "once",
     });
@@ -165,7 +170,7 @@ describe("which tokens are good", () => {
     expect(JSON.stringify(list.body)).not.toContain(token);
   });
 
-  it("answers from the headers alone, before the body has come", async () => {
+  it("the refusal is sent after the headers, before the body arrives", async () => {
     const head = `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000000000\r\n\r\n`;
     const text = await rawExchange(server, head, /"message":"Unauthorized"\}$/);
     expect(text).toMatch(/^HTTP\/1\.1 401 /);
@@ -173,7 +178,7 @@ describe("which tokens are good", () => {
     expect(JSON.parse(text.slice(text.indexOf("\r\n\r\n") + 4))).toEqual(REFUSAL);
   });
 
-  it("does not invite the body of a refused caller that asks first, and does invite the other's", async () => {
+  it("Expect: 100-continue is answered with the refusal, or with 100 for an authorized caller", async () => {
     const head = (token: string) =>
       `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: ${CHAT.length}\r\n${token}\r\n`;
     expect(await rawExchange(server, head(""), /\}$/)).toMatch(/^HTTP\/1\.1 401 /);
@@ -181,13 +186,13 @@ describe("which tokens are good", () => {
     expect(await rawExchange(server, head(token), /\r\n\r\n$/)).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\n$/);
   });
 
-  it("keeps the connection of a refused caller with a small body", async () => {
+  it("the connection stays open after a refusal if the body is small", async () => {
     const one = `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\ncontent-length: ${CHAT.length}\r\n\r\n${CHAT}`;
     const text = await rawExchange(server, one + one, /(HTTP\/1\.1 401 [^]*){2}"Unauthorized"\}$/);
     expect(text.match(/HTTP\/1\.1 401 /g)).toHaveLength(2);
   });
 
-  it("guards the universal endpoint and every method and path alike", async () => {
+  it("the setting covers the universal endpoint and every method and path", async () => {
     for (const [method, path] of [
       ["POST", "/v1/default/default"],
       ["GET", callPath("openai/models")],
@@ -199,8 +204,8 @@ describe("which tokens are good", () => {
   });
 });
 
-describe("which credentials go where", () => {
-  it("never sends gateway headers or cookies upstream, and always the provider's credential", async () => {
+describe("forwarded credentials", () => {
+  it("gateway headers and cookies are not sent upstream; the provider's credential is", async () => {
     await setGateway(server, { authentication: true });
     const token = await gatewayToken();
     await call({
@@ -217,7 +222,7 @@ describe("which credentials go where", () => {
     expect(JSON.stringify(seen)).not.toContain(token);
   });
 
-  it("tells its own refusal from the provider's", async () => {
+  it("a refusal of the gateway differs from a refusal of the provider", async () => {
     await setGateway(server, { authentication: true });
     provider.answer = (_, response) =>
       sendJson(response, 401, { error: { message: "bad key" } }, { "gw-aig-error-origin": "gateway" });
@@ -228,7 +233,7 @@ describe("which credentials go where", () => {
     expect((await call()).headers["gw-aig-error-origin"]).toBe("gateway");
   });
 
-  it("logs no credential", async () => {
+  it("no credential is logged", async () => {
     const token = await gatewayToken();
     await call({ "gw-aig-authorization": `Bearer ${token}` });
     const logged = JSON.stringify(server.logs);

@@ -1,51 +1,47 @@
-/** What is wrong with a call gets a clear error of the gateway; what the gateway need not understand passes. */
+/** Invalid calls get an error of the gateway; content that the gateway does not need to understand is forwarded. */
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
-import { callPath, CHAT, post, rawExchange, readLogs, send } from "../support/gateway.ts";
-import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { type ProviderPeer, sendJson } from "../peers/provider.ts";
+import { callPath, CHAT, post, rawExchange, readLogs, send, startWithProvider } from "../support/gateway.ts";
+import type { TestServer } from "../support/test-server.ts";
 
 const MAX_BODY = 1024 * 1024;
 
 let provider: ProviderPeer;
 let server: TestServer;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
-  const at = { baseUrl: provider.url };
-  server = await startTestServer({
+  ({ provider, server, stop } = await startWithProvider((at) => ({
     file: {
       providers: { openai: at, anthropic: at, "azure-openai": at },
       gateway: { maxBodyBytes: MAX_BODY, replayBodyBytes: 512 * 1024 },
     },
-  });
+  })));
 });
-afterAll(async () => {
-  await server.stop();
-  await provider.close();
-});
+afterAll(() => stop());
 beforeEach(() => {
   provider.requests.length = 0;
 });
 
-describe("refused before anything is sent upstream", () => {
+describe("requests refused before anything is sent upstream", () => {
   it.each([
     ["malformed JSON", { body: "{" }, "not valid JSON"],
     ["an empty body", { body: "" }, "empty"],
-    ["JSON that is no object", { body: "[1]" }, "object"],
+    ["JSON that is not an object", { body: "[1]" }, "object"],
     ["a missing model", { body: '{"messages":[]}' }, "model"],
-    ["a model that is no text", { body: '{"model":7}' }, "model"],
+    ["a model that is not a string", { body: '{"model":7}' }, "model"],
     ["text in another encoding", { body: Buffer.from(CHAT, "utf16le") }, "not valid JSON"],
     ["a wrong content type", { headers: { "content-type": "text/plain" } }, "Content-Type"],
-    ["metadata that is no JSON", { headers: { "gw-aig-metadata": "user=1" } }, "gw-aig-metadata"],
+    ["metadata that is not JSON", { headers: { "gw-aig-metadata": "user=1" } }, "gw-aig-metadata"],
     ["metadata that is not flat", { headers: { "gw-aig-metadata": '{"a":{"b":1}}' } }, "gw-aig-metadata"],
     [
-      "a cost that is no number",
+      "a cost that is not a number",
       { headers: { "gw-aig-custom-cost": '{"total_cost":"1"}' } },
       "gw-aig-custom-cost",
     ],
-    ["a switch that is none", { headers: { "gw-aig-collect-log": "perhaps" } }, "gw-aig-collect-log"],
+    ["an invalid boolean header", { headers: { "gw-aig-collect-log": "perhaps" } }, "gw-aig-collect-log"],
   ])("%s: 400 and code 2002", async (_, options, message) => {
     const answer = await post(server, "openai/chat/completions", options);
     expect(answer.status).toBe(400);
@@ -67,15 +63,15 @@ describe("refused before anything is sent upstream", () => {
     ["an unknown gateway", "/v1/default/nowhere/openai/x", 2001],
     ["an unknown account", "/v1/nobody/default/openai/x", 2001],
     ["no gateway", "/v1/default", 2001],
-    ["nothing at all", "/v1", 2001],
+    ["an empty path", "/v1", 2001],
     ["an unknown provider", "/v1/default/default/nowhere/x", 2008],
     ["an unknown custom provider", "/v1/default/default/custom-nowhere/x", 2008],
     ["a name of Object.prototype", "/v1/default/default/constructor/x", 2008],
-    ["a way out of the provider's base", "/v1/default/default/openai/../../x", 2002],
-    ["an encoded way out", "/v1/default/default/openai/%2e%2e/x", 2002],
-    ["a half-encoded way out", "/v1/default/default/openai/.%2e%2fx", 2002],
-    ["a backslash way out", "/v1/default/default/openai/..%5cx", 2002],
-    ["a path that does not decode", "/v1/default/default/openai/%ff%", 2002],
+    ["a path outside the provider's base URL", "/v1/default/default/openai/../../x", 2002],
+    ["an encoded path outside", "/v1/default/default/openai/%2e%2e/x", 2002],
+    ["a half-encoded path outside", "/v1/default/default/openai/.%2e%2fx", 2002],
+    ["a path outside with backslashes", "/v1/default/default/openai/..%5cx", 2002],
+    ["a path with invalid encoding", "/v1/default/default/openai/%ff%", 2002],
   ])("%s: 400 with its code", async (_, path, code) => {
     const answer = await send(server, "GET", path);
     expect(answer.status).toBe(400);
@@ -83,15 +79,15 @@ describe("refused before anything is sent upstream", () => {
     expect(provider.requests).toHaveLength(0);
   });
 
-  it("leaves no log row", async () => {
+  it("a refused request leaves no log row", async () => {
     const before = await readLogs(server);
     await post(server, "openai/chat/completions", { body: "{" });
     expect(await readLogs(server)).toHaveLength(before.length);
   });
 });
 
-describe("huge bodies", () => {
-  it("refuses a declared length over the limit without reading it: 413 and code 2010", async () => {
+describe("large bodies", () => {
+  it("a declared length over the limit is refused without reading the body: 413 and code 2010", async () => {
     const head = `POST ${callPath("openai/files")} HTTP/1.1\r\nhost: x\r\ncontent-length: ${MAX_BODY + 1}\r\n\r\n`;
     const text = await rawExchange(server, head, /\}$/);
     expect(text).toMatch(/^HTTP\/1\.1 413 /);
@@ -99,7 +95,7 @@ describe("huge bodies", () => {
     expect(provider.requests).toHaveLength(0);
   });
 
-  it("refuses a body of unknown length once it passes the limit", async () => {
+  it("a body without a declared length is refused when it exceeds the limit", async () => {
     const request = httpRequest(`${server.url}${callPath("openai/files")}`, { method: "POST", agent: false });
     request.on("error", () => undefined);
     const answered = once(request, "response") as Promise<[IncomingMessage]>;
@@ -112,7 +108,7 @@ describe("huge bodies", () => {
     expect(provider.requests).toHaveLength(0);
   });
 
-  it("passes on a body that is larger than what it keeps, wherever its model stands", async () => {
+  it("a body larger than the stored part is forwarded, wherever its model member is", async () => {
     const body = JSON.stringify({
       messages: [{ content: `"model":"wrong" ${"x".repeat(700_000)}` }],
       model: "the-model",
@@ -122,7 +118,7 @@ describe("huge bodies", () => {
     expect(provider.requests[0]?.body).toBe(body);
   });
 
-  it("finds the model of a body that is too large to parse", async () => {
+  it("the model is found in a body that is too large to parse", async () => {
     const body = JSON.stringify({
       messages: [{ model: "wrong", content: "x".repeat(400_000) }],
       model: "the-model",
@@ -132,7 +128,7 @@ describe("huge bodies", () => {
   });
 });
 
-describe("what the gateway need not understand", () => {
+describe("content that the gateway does not interpret", () => {
   it.each([
     ["any body to an unknown path", "openai/threads/runs", "not json at all", "text/plain"],
     ["a multipart upload", "openai/audio/transcriptions", "--x--", "multipart/form-data; boundary=x"],
@@ -144,12 +140,12 @@ describe("what the gateway need not understand", () => {
     ],
     ["a response without model", "openai/responses", '{"prompt":{"id":"p"}}', "application/json"],
     ["JSON with a charset", "openai/chat/completions", CHAT, "application/json; charset=UTF-8"],
-  ])("passes: %s", async (_, path, body, contentType) => {
+  ])("forwarded: %s", async (_, path, body, contentType) => {
     expect((await post(server, path, { body, headers: { "content-type": contentType } })).status).toBe(200);
     expect(provider.requests[0]?.body).toBe(body);
   });
 
-  it("passes a compressed body as it is", async () => {
+  it("a compressed body is forwarded unchanged", async () => {
     const body = gzipSync(CHAT);
     const answer = await post(server, "openai/chat/completions", {
       body,
@@ -162,7 +158,7 @@ describe("what the gateway need not understand", () => {
     });
   });
 
-  it("takes a body in chunks", async () => {
+  it("a chunked body is accepted", async () => {
     const text = await rawExchange(
       server,
       `POST ${callPath("openai/chat/completions")} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${CHAT.length.toString(16)}\r\n${CHAT}\r\n0\r\n\r\n`,
@@ -173,7 +169,7 @@ describe("what the gateway need not understand", () => {
     expect(provider.requests[0]?.headers["content-length"]).toBe(String(CHAT.length));
   });
 
-  it("keeps metadata of at most five keys", async () => {
+  it("at most five metadata keys are stored", async () => {
     const metadata = { a: 1, b: "ü", c: true, d: null, e: 5, f: 6 };
     const header = Buffer.from(JSON.stringify(metadata)).toString("latin1");
     await post(server, "openai/chat/completions", { headers: { "gw-aig-metadata": header } });
@@ -192,13 +188,13 @@ describe("a provider that misbehaves", () => {
   it.each([
     ["sends no HTTP", "hello\r\n\r\n"],
     ["sends two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx"],
-    ["sends headers without end", `HTTP/1.1 200 OK\r\nx: ${"y".repeat(70_000)}`],
+    ["sends endless headers", `HTTP/1.1 200 OK\r\nx: ${"y".repeat(70_000)}`],
     [
       "sends a header with a control character",
       "HTTP/1.1 200 OK\r\nx: a\u0001b\r\ncontent-length: 0\r\n\r\n",
     ],
     ["sends a header name with a space", "HTTP/1.1 200 OK\r\nx y: a\r\ncontent-length: 0\r\n\r\n"],
-  ])("and %s: 502 and code 2005", async (_, bytes) => {
+  ])("a provider that %s: 502 and code 2005", async (_, bytes) => {
     provider.answer = (__, response) => void response.socket?.end(bytes, "latin1");
     const answer = await post(server, "openai/chat/completions");
     provider.answer = (__, response) => sendJson(response, 200, { ok: true });
@@ -208,7 +204,7 @@ describe("a provider that misbehaves", () => {
     expect((await readLogs(server))[0]).toMatchObject({ status_code: 502, success: false });
   });
 
-  it("cannot speak for the gateway", async () => {
+  it("a provider cannot set the gateway's own response headers", async () => {
     provider.answer = (_, response) =>
       sendJson(
         response,

@@ -1,4 +1,4 @@
-/** The clients people use, unchanged, with the gateway's path as base address and the gateway's header as default header. */
+/** Unmodified provider SDKs with the gateway's path as base URL and the gateway's header as default header. */
 import Anthropic from "@anthropic-ai/sdk";
 import { createOpenAI } from "@ai-sdk/openai";
 import { GoogleGenAI } from "@google/genai";
@@ -50,7 +50,7 @@ describe("openai", () => {
     });
   const messages = [{ role: "user" as const, content: "Hello" }];
 
-  it("completes a chat, and the row is there when the answer is", async () => {
+  it("a chat completes, and its log row exists when the response ends", async () => {
     const completion = await client().chat.completions.create({ model: "gpt-4o-mini", messages });
     expect(completion.choices[0]?.message.content).toBe("Hello there");
     expect(completion._request_id).toBe("req_from_openai");
@@ -69,7 +69,7 @@ describe("openai", () => {
     expect((await lastLog())["cost"]).toBeGreaterThan(0);
   });
 
-  it("streams a chat with usage", async () => {
+  it("a chat streams with usage", async () => {
     const stream = await client().chat.completions.create({
       model: "gpt-4o-mini",
       messages,
@@ -82,7 +82,7 @@ describe("openai", () => {
     expect(await lastLog()).toMatchObject({ tokens_in: 12, tokens_out: 7, success: true });
   });
 
-  it("calls responses, whole and streamed, embeddings and models", async () => {
+  it("responses (whole and streamed), embeddings and models work", async () => {
     const response = await client().responses.create({ model: "gpt-4o-mini", input: "Hello" });
     expect(response.output_text).toBe("Hello there");
     expect(await lastLog()).toMatchObject({ request_type: "responses", tokens_in: 12, tokens_out: 7 });
@@ -101,7 +101,7 @@ describe("openai", () => {
     expect((await client().models.list()).data[0]?.id).toBe("gpt-4o-mini");
   });
 
-  it("reports the provider's refusal as the provider's", async () => {
+  it("an error of the provider is reported as the provider's", async () => {
     const failure = await client({ apiKey: "sk-wrong" })
       .chat.completions.create({ model: "gpt-4o-mini", messages })
       .catch((error: unknown) => error);
@@ -112,7 +112,7 @@ describe("openai", () => {
     expect(await lastLog()).toMatchObject({ status_code: 401, success: false });
   });
 
-  it("reports our refusal as ours, and leaves no row", async () => {
+  it("a refusal of the gateway is reported as the gateway's and leaves no row", async () => {
     const before = await readLogs(server);
     const failure = await client({ defaultHeaders: {} })
       .chat.completions.create({ model: "gpt-4o-mini", messages })
@@ -124,7 +124,7 @@ describe("openai", () => {
     expect(await readLogs(server)).toHaveLength(before.length);
   });
 
-  it("talks to echo without any key", async () => {
+  it("the echo provider works without a key", async () => {
     const completion = await client({ baseURL: `${base}/echo`, apiKey: "none" }).chat.completions.create({
       model: "echo",
       messages,
@@ -143,7 +143,7 @@ describe("@anthropic-ai/sdk", () => {
     messages: [{ role: "user" as const, content: "Hello" }],
   };
 
-  it("creates a message, whole and streamed, with usage in the log", async () => {
+  it("a message is created, whole and streamed, with usage in the log", async () => {
     const message = await client().messages.create(wanted);
     expect(message.content).toMatchObject([{ type: "text", text: "Hello there" }]);
     expect(await lastLog()).toMatchObject({
@@ -157,7 +157,7 @@ describe("@anthropic-ai/sdk", () => {
     expect(await lastLog()).toMatchObject({ tokens_in: 25, tokens_out: 6, success: true });
   });
 
-  it("reports the provider's refusal", async () => {
+  it("an error of the provider is reported", async () => {
     await expect(client("wrong").messages.create(wanted)).rejects.toMatchObject({
       status: 401,
       error: { error: { type: "authentication_error" } },
@@ -170,7 +170,7 @@ describe("@google/genai", () => {
     new GoogleGenAI({ apiKey: GEMINI_KEY, httpOptions: { baseUrl: `${base}/google-ai-studio`, headers } });
   const wanted = { model: "gemini-2.5-flash", contents: "Hello" };
 
-  it("generates content, whole and streamed, with usage in the log", async () => {
+  it("content is generated, whole and streamed, with usage in the log", async () => {
     const response = await client().models.generateContent(wanted);
     expect(response.text).toBe("Hello there");
     expect(await lastLog()).toMatchObject({
@@ -190,7 +190,7 @@ describe("@google/genai", () => {
 describe("ai with @ai-sdk/openai", () => {
   const openai = () => createOpenAI({ baseURL: `${base}/openai`, apiKey: OPENAI_KEY, headers });
 
-  it("generates and streams text through responses and chat", async () => {
+  it("text is generated and streamed through responses and chat", async () => {
     for (const model of [openai()("gpt-4o-mini"), openai().chat("gpt-4o-mini")]) {
       const { text } = await generateText({ model, prompt: "Hello", maxRetries: 0 });
       expect(text).toBe("Hello there");
@@ -203,7 +203,7 @@ describe("ai with @ai-sdk/openai", () => {
     expect(peers[0]?.requests.some(({ url }) => url === "/v1/chat/completions")).toBe(true);
   });
 
-  it("reports our refusal with its body", async () => {
+  it("a refusal of the gateway is reported with its body", async () => {
     const model = createOpenAI({ baseURL: `${base}/openai`, apiKey: OPENAI_KEY }).chat("gpt-4o-mini");
     await expect(generateText({ model, prompt: "Hello", maxRetries: 0 })).rejects.toMatchObject({
       statusCode: 401,

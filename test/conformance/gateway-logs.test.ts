@@ -1,4 +1,7 @@
-/** Stored calls through the real `cloudflare` SDK: list, filters, order, pages, detail, bodies, feedback, deletion, retention by count. */
+/**
+ * Stored calls through the `cloudflare` SDK: list, filters, order, pages, details, bodies, feedback, deletion,
+ * retention by count.
+ */
 import Cloudflare, { BadRequestError, NotFoundError } from "cloudflare";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -23,7 +26,7 @@ interface CallOptions {
   readonly path?: string;
 }
 
-/** One call through a gateway to the echo provider; resolves with its log id once the response was read to the end. */
+/** One call through a gateway to the echo provider; resolves with its log id when the response has been read. */
 async function call(gateway: string, options: CallOptions = {}): Promise<string> {
   const response = await fetch(
     `${server.url}/v1/default/${gateway}/echo/${options.path ?? "chat/completions"}`,
@@ -71,7 +74,7 @@ const filter = (
 ) => ({ key, operator, value });
 
 describe("a stored call", () => {
-  it("is in the list as soon as the client has read its response, with the fields the SDK types", async () => {
+  it("a call is listed when the client has read its response, with the fields that the SDK types", async () => {
     const gateway = await createGateway("fields");
     const id = await call(gateway, {
       model: "priced-model",
@@ -105,7 +108,7 @@ describe("a stored call", () => {
     expect(page.result_info).toMatchObject({ page: 1, per_page: 20, count: 1, total_count: 1 });
   });
 
-  it("is read alone, with the beginning of its bodies, and the whole bodies with their content type", async () => {
+  it("a single call is read with the beginning of its bodies, and whole bodies with their content type", async () => {
     const gateway = await createGateway("detail");
     const id = await call(gateway);
     const streamed = await call(gateway, { stream: true });
@@ -134,7 +137,7 @@ describe("a stored call", () => {
     expect(streamRow.tokens_out).toBe(row.tokens_out);
   });
 
-  it("keeps no body when the request says so, and no row when it says so", async () => {
+  it("request headers can switch off storing the bodies or the row", async () => {
     const gateway = await createGateway("payload");
     const id = await call(gateway, { headers: { "gw-aig-collect-log-payload": "false" } });
     await call(gateway, { headers: { "gw-aig-collect-log": "false" } });
@@ -144,7 +147,7 @@ describe("a stored call", () => {
     await expect(client.aiGateway.logs.response(id, params)).rejects.toThrow(NotFoundError);
   });
 
-  it("takes feedback, a score and metadata", async () => {
+  it("feedback, a score and metadata are stored", async () => {
     const gateway = await createGateway("feedback");
     const id = await call(gateway);
     const params = { ...ACCOUNT, gateway_id: gateway };
@@ -183,7 +186,7 @@ describe("the list of stored calls", () => {
     ids.push(await call(gateway, { model: "c", stream: true, headers: { "gw-aig-event-id": "event-c" } }));
   });
 
-  it("is newest first, and can be turned round and ordered otherwise", async () => {
+  it("calls are listed newest first; direction and order can be chosen", async () => {
     expect(await listIds(gateway)).toEqual(ids.toReversed());
     expect(await listIds(gateway, { order_by_direction: "asc" })).toEqual(ids);
     expect(await listIds(gateway, { direction: "asc" })).toEqual(ids);
@@ -192,14 +195,14 @@ describe("the list of stored calls", () => {
     );
   });
 
-  it("comes in pages that the SDK walks through by itself", async () => {
+  it("the SDK iterates over the pages", async () => {
     const seen: string[] = [];
     for await (const row of client.aiGateway.logs.list(gateway, { ...ACCOUNT, per_page: 2 }))
       seen.push(row.id);
     expect(seen).toEqual(ids.toReversed());
   });
 
-  it("filters as the SDK writes filters, whatever the order of a filter's properties", async () => {
+  it("filters of the SDK work in any order of their properties", async () => {
     const [a, b, c] = ids;
     expect(await listIds(gateway, { filters: [filter("model", "eq", "a", "c")] })).toEqual([c, a]);
     expect(
@@ -235,7 +238,7 @@ describe("the list of stored calls", () => {
     expect(await listIds(gateway, { search: "red" })).toEqual([b, a]);
   });
 
-  it("takes the SDK's older one-parameter filters", async () => {
+  it("the older one-parameter filters of the SDK work", async () => {
     const [a, b, c] = ids;
     expect(await listIds(gateway, { model: "b" })).toEqual([b]);
     expect(await listIds(gateway, { provider: "echo", success: true, cached: false })).toEqual([c, b, a]);
@@ -245,7 +248,7 @@ describe("the list of stored calls", () => {
     expect(await listIds(gateway, { feedback: 0 })).toEqual([]);
   });
 
-  it("tells the ranges of all pages when asked", async () => {
+  it("meta_info adds the ranges over all pages", async () => {
     const page = await client.aiGateway.logs.list(gateway, { ...ACCOUNT, meta_info: true, per_page: 1 });
     const rows = (await client.aiGateway.logs.list(gateway, ACCOUNT)).result;
     expect(page.result_info).toMatchObject({
@@ -255,7 +258,7 @@ describe("the list of stored calls", () => {
     });
   });
 
-  it("understands bracketed and JSON filters too", async () => {
+  it("bracketed and JSON filters are accepted", async () => {
     const path = `/accounts/default/ai-gateway/gateways/${gateway}/logs`;
     const json = encodeURIComponent('[{"key":"model","operator":"eq","value":["b"]}]');
     const queries = [
@@ -284,14 +287,14 @@ describe("the list of stored calls", () => {
     ["page=0", "page"],
     ["page=99999999", "too deep"],
     ["order_by=cost;drop", "order_by"],
-  ])("refuses %s", async (query, message) => {
+  ])("refused: %s", async (query, message) => {
     const path = `/accounts/default/ai-gateway/gateways/${gateway}/logs?${query}`;
     const { status, body } = await server.api("GET", path);
     expect(status).toBe(400);
     expect(body.errors[0]).toMatchObject({ code: 7002, message: expect.stringContaining(message) });
   });
 
-  it("needs the right permission, gateway and account", async () => {
+  it("the permission, the gateway and the account are checked", async () => {
     const path = `/accounts/default/ai-gateway/gateways/${gateway}/logs`;
     const reader = await server.token(["gateway.read"]);
     const runner = await server.token(["gateway.run"]);
@@ -306,8 +309,8 @@ describe("the list of stored calls", () => {
   });
 });
 
-describe("stored calls go away", () => {
-  it("when deleted by filter, up to a limit, or all", async () => {
+describe("deletion of stored calls", () => {
+  it("calls are deleted by filter, up to a limit, or all", async () => {
     const gateway = await createGateway("delete");
     const [a, b, c, d] = [
       await call(gateway, { model: "m" }),
@@ -334,7 +337,7 @@ describe("stored calls go away", () => {
     expect(await listIds(gateway)).toEqual([]);
   });
 
-  it("when there are more than the gateway keeps", async () => {
+  it("the oldest calls are deleted when there are more than the gateway keeps", async () => {
     const oldest = await createGateway("oldest", {
       log_management: 2,
       log_management_strategy: "DELETE_OLDEST",
@@ -352,7 +355,7 @@ describe("stored calls go away", () => {
     expect(await listIds(stop)).toEqual(calls.stop.slice(0, 2).toReversed());
   });
 
-  it("when their gateway is deleted, also for a new one of the same name", async () => {
+  it("a deleted gateway takes its calls with it, and a new gateway of the same name has none", async () => {
     const gateway = await createGateway("short-lived");
     await call(gateway);
     await client.aiGateway.delete(gateway, ACCOUNT);
@@ -360,68 +363,4 @@ describe("stored calls go away", () => {
     await createGateway(gateway);
     expect(await listIds(gateway)).toEqual([]);
   });
-});
-
-describe("usage", () => {
-  const path = "/accounts/default/ai-gateway/usage";
-
-  beforeAll(async () => {
-    await createGateway("usage-a");
-    await createGateway("usage-b");
-    await call("usage-a", { model: "one" });
-    await call("usage-a", { model: "two" });
-    await call("usage-b", { model: "one" });
-  });
-
-  it("adds up what was called, by the groups asked for", async () => {
-    const ours = "gateway_id=usage-a&gateway_id=usage-b";
-    const all = (await server.api("GET", `${path}?${ours}`)).body.result;
-    expect(all).toHaveLength(1);
-    expect(all[0]).toMatchObject({ calls: 3, errors: 0, cached: 0 });
-    expect(all[0].tokens_in).toBeGreaterThan(0);
-    expect(all[0].duration_p95).toBeGreaterThan(0);
-    const byGateway = (await server.api("GET", `${path}?group_by=gateway&${ours}`)).body.result;
-    expect(byGateway).toMatchObject([
-      { gateway_id: "usage-a", calls: 2 },
-      { gateway_id: "usage-b", calls: 1 },
-    ]);
-    const byModel = (await server.api("GET", `${path}?group_by=provider,model&gateway_id=usage-a`)).body
-      .result;
-    expect(byModel).toMatchObject([
-      { provider: "echo", model: "one", calls: 1 },
-      { provider: "echo", model: "two", calls: 1 },
-    ]);
-    const byHour = (await server.api("GET", `${path}?group_by=hour&group_by=gateway&${ours}`)).body.result;
-    expect(byHour.reduce((sum: number, one: { calls: number }) => sum + one.calls, 0)).toBe(3);
-    expect(byHour[0].hour).toMatch(/:00:00\.000Z$/);
-    const past = `${path}?start=2020-01-01T00:00:00Z&end=2021-01-01T00:00:00Z`;
-    expect((await server.api("GET", past)).body.result).toEqual([]);
-  });
-
-  it("is grouped and filtered by the tags of gateways", async () => {
-    const tag = (id: string, tags: Record<string, string>) =>
-      server.api("PUT", "/accounts/default/tags", { resource_type: "ai_gateway", resource_id: id, tags });
-    await tag("usage-a", { team: "red", env: "prod" });
-    await tag("usage-b", { env: "prod" });
-    const byTeam = await server.api("GET", `${path}?group_by=tag:team&tag=env=prod`);
-    expect(byTeam.body.result).toMatchObject([
-      { tag: "red", calls: 2 },
-      { tag: null, calls: 1 },
-    ]);
-    const byEnv = await server.api("GET", `${path}?group_by=model,tag:env&tag=env`);
-    expect(byEnv.body.result).toMatchObject([
-      { tag: "prod", model: "one", calls: 2 },
-      { tag: "prod", model: "two", calls: 1 },
-    ]);
-    expect((await server.api("GET", `${path}?tag=env=none`)).body.result).toEqual([]);
-    expect((await server.api("GET", `${path}?tag=team&gateway_id=usage-b`)).body.result).toEqual([]);
-    expect((await server.api("GET", `${path}?tag==x`)).body.errors[0].code).toBe(1007);
-  });
-
-  it.each(["group_by=colour", "group_by=hour,day", "group_by=tag:", "start=soon", "nope=1"])(
-    "refuses %s",
-    async (query) => {
-      expect((await server.api("GET", `${path}?${query}`)).status).toBe(400);
-    },
-  );
 });

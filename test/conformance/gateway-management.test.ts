@@ -1,8 +1,12 @@
-/** Contract section 2.1 and decisions, section 4, management: gateways through the API, the public SDK and the command line. */
+/**
+ * Contract section 2.1 and decisions, section 4 (management): gateways through the API, the public SDK and the
+ * command line.
+ */
 import Cloudflare from "cloudflare";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, post, readLogs, send } from "../support/gateway.ts";
+import { runCommand } from "../support/run-cli.ts";
 import { runCliProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -14,8 +18,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-describe("the management interface", () => {
-  it("has a gateway default with authentication off and logs on after the first start", async () => {
+describe("the management API", () => {
+  it("after the first start the gateway `default` has authentication off and logs on", async () => {
     const { body } = await server.api("GET", `${GATEWAYS}/default`);
     expect(body.result).toMatchObject({
       id: "default",
@@ -27,7 +31,7 @@ describe("the management interface", () => {
     });
   });
 
-  it("creates, reads, lists, updates and deletes", async () => {
+  it("gateways are created, read, listed, updated and deleted", async () => {
     const made = await server.api("POST", GATEWAYS, { id: "team-a", authentication: true, cache_ttl: 60 });
     expect(made.status).toBe(200);
     expect(made.body.result).toMatchObject({
@@ -50,7 +54,7 @@ describe("the management interface", () => {
     expect(JSON.parse(call.body)).toMatchObject({ internalCode: 2001 });
   });
 
-  it("takes a gateway's tokens and logs away with it, and a new one of the same name starts empty", async () => {
+  it("a deleted gateway takes its tokens and logs with it, and a new gateway of the same name is empty", async () => {
     await server.api("POST", GATEWAYS, { id: "short-lived", authentication: true });
     const made = await server.api("POST", `${GATEWAYS}/short-lived/tokens`, {});
     const { token, id } = made.body.result as { token: string; id: string };
@@ -68,7 +72,7 @@ describe("the management interface", () => {
     );
   });
 
-  it("leaves no row of a call that outlives its gateway", async () => {
+  it("a call that ends after the deletion of its gateway leaves no row", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const provider = await startProvider(async (_, response) => {
       await released;
@@ -101,18 +105,18 @@ describe("the management interface", () => {
     ["guardrails", { id: "x", guardrails: { prompt: { S1: "BLOCK" }, response: {} } }],
     ["zdr", { id: "x", zdr: true }],
     ["nonsense", { id: "x", nonsense: true }],
-  ])("refuses an invalid %s by name", async (name, body) => {
+  ])("an invalid %s is refused by name", async (name, body) => {
     const answer = await server.api("POST", GATEWAYS, body);
     expect(answer.status).toBe(400);
     expect(JSON.stringify(answer.body.errors)).toContain(name);
   });
 
-  it("refuses a second gateway of the same id with 409 and a rename with 400", async () => {
+  it("a second gateway with the same id is refused with 409, a rename with 400", async () => {
     expect((await server.api("POST", GATEWAYS, { id: "default" })).status).toBe(409);
     expect((await server.api("PUT", `${GATEWAYS}/default`, { id: "renamed" })).status).toBe(400);
   });
 
-  it("asks for gateway.read to read and gateway.edit to write", async () => {
+  it("reads need gateway.read, writes gateway.edit", async () => {
     const reader = await server.token(["gateway.read"]);
     const runner = await server.token(["gateway.run"]);
     expect((await server.api("GET", GATEWAYS, undefined, reader)).status).toBe(200);
@@ -122,7 +126,7 @@ describe("the management interface", () => {
     expect((await server.api("GET", GATEWAYS, undefined, null)).status).toBe(401);
   });
 
-  it("accepts what a read shows, and changes only what was changed in it", async () => {
+  it("the result of a read can be written back, with changes", async () => {
     const path = `${GATEWAYS}/written-back`;
     const rule = { limitType: "cost", limit: 5, window: 60, metadata: { user: { mode: "partition" } } };
     await server.api("POST", GATEWAYS, {
@@ -151,7 +155,7 @@ describe("the management interface", () => {
     await server.api("DELETE", path);
   });
 
-  it("names the address a client can use: the configured one, else the one it was asked at", async () => {
+  it("the URL of a gateway is the configured one, or else the one of the request", async () => {
     const path = `${GATEWAYS}/default/url/openai`;
     const headers = { authorization: `Bearer ${ROOT_TOKEN}` };
     const read = async (of: TestServer, more: Record<string, string> = {}) =>
@@ -167,7 +171,7 @@ describe("the management interface", () => {
     expect(await read(named, { host: "ai.example.com", "x-forwarded-proto": "https" })).toBe(
       "https://ai.example.com/v1/default/default/openai",
     );
-    // A name that is none of this server's is not repeated.
+    // An unknown Host is not repeated.
     expect(await read(named, { host: "evil.example" })).toBe(`${named.url}/v1/default/default/openai`);
     await named.stop();
     const configured = await startTestServer({
@@ -181,7 +185,7 @@ describe("the management interface", () => {
     await configured.stop();
   });
 
-  it("does not bring a deleted default back at the next start, also when it was the last gateway", async () => {
+  it("a deleted default gateway is not created again at the next start, even if it was the last gateway", async () => {
     const first = await startTestServer();
     expect((await first.api("DELETE", `${GATEWAYS}/default`)).status).toBe(200);
     await first.service.stop();
@@ -193,7 +197,7 @@ describe("the management interface", () => {
     await first.stop();
   });
 
-  it("keeps settings over a restart, and does not bring a deleted default back", async () => {
+  it("settings survive a restart, and a deleted default gateway is not created again", async () => {
     const first = await startTestServer();
     const { dataDir } = first;
     await first.api("PUT", `${GATEWAYS}/default`, { authentication: true });
@@ -222,7 +226,7 @@ describe("the cloudflare SDK", () => {
     rate_limiting_limit: 0,
   };
 
-  it("works through its aiGateway resource", async () => {
+  it("the aiGateway resource works", async () => {
     const { aiGateway } = client();
     const made = await aiGateway.create({ account_id, id: "sdk", ...required, authentication: false });
     expect(made).toMatchObject({ id: "sdk", ...required });
@@ -249,7 +253,7 @@ describe("the cloudflare SDK", () => {
     await expect(aiGateway.get("sdk", { account_id })).rejects.toMatchObject({ status: 404 });
   });
 
-  it("works through its custom providers and provider configs", async () => {
+  it("the custom provider and provider config resources work", async () => {
     const { customProviders, providerConfigs } = client().aiGateway;
     const made = await customProviders.create({
       account_id,
@@ -275,7 +279,7 @@ describe("the cloudflare SDK", () => {
     expect(aliases).toEqual(["team"]);
   });
 
-  it("is told clearly that keys are not stored", async () => {
+  it("the SDK gets an error that keys are not stored", async () => {
     const creation = client().aiGateway.providerConfigs.create("default", {
       account_id,
       alias: "stored",
@@ -286,7 +290,7 @@ describe("the cloudflare SDK", () => {
     await expect(creation).rejects.toThrow(/OPENAI_API_KEY/);
   });
 
-  it("may not point a key at another secret of the process", async () => {
+  it("a key may not refer to another secret of the process", async () => {
     for (const secret_id of ["SIGNALBOX_ROOT_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEYS"]) {
       const creation = client().aiGateway.providerConfigs.create("default", {
         account_id,
@@ -301,15 +305,14 @@ describe("the cloudflare SDK", () => {
 });
 
 describe("the command line", () => {
-  const cli = (...args: string[]) =>
-    runCliProcess(["gateway", ...args, "--url", server.url, "--token", ROOT_TOKEN, "--json"]);
+  const cli = (...args: string[]) => runCommand(server, ["gateway", ...args, "--json"]);
   const result = async (...args: string[]) => {
-    const { code, stdout, stderr } = await cli(...args);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    return JSON.parse(stdout) as Record<string, unknown>;
+    const { code, out, err } = await cli(...args);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    return JSON.parse(out) as Record<string, unknown>;
   };
 
-  it("creates a gateway, turns authentication on and off, makes a token that works, and deletes it", async () => {
+  it("a gateway is created, authentication is switched, a token is created and works, the gateway is deleted", async () => {
     expect(await result("create", "cli")).toMatchObject({ id: "cli", authentication: false });
     expect(await result("set", "cli", "--authentication", "on")).toMatchObject({ authentication: true });
     expect((await post(server, "echo/chat/completions", { gateway: "cli" })).status).toBe(401);
@@ -327,17 +330,17 @@ describe("the command line", () => {
     expect(await result("delete", "cli")).toMatchObject({ id: "cli" });
   });
 
-  it("explains what is wrong with an option", async () => {
+  it("an invalid option is explained", async () => {
     expect(await cli("set", "default", "--authentication", "maybe")).toMatchObject({
       code: 2,
-      stderr: 'signalbox: --authentication: expected on or off, found "maybe"\n',
+      err: 'signalbox: --authentication: expected on or off, found "maybe"\n',
     });
     expect((await cli("set", "default")).code).toBe(2);
     expect(await cli("show", "nowhere")).toMatchObject({ code: 1 });
   });
 });
 
-it("prints a first command that works", async () => {
+it("the first printed command works", async () => {
   const command = server.service.firstCommands.find(({ command }) => command.includes("/v1/"));
   const url = /(http:\S+)/.exec(command?.command ?? "")?.[1] ?? "";
   const body = /-d '(.*)'$/.exec(command?.command ?? "")?.[1] ?? "";
@@ -349,7 +352,7 @@ it("prints a first command that works", async () => {
   expect(answer.status).toBe(200);
 });
 
-it("counts calls, tokens and refusals in the metrics", async () => {
+it("calls, tokens and refusals are counted in the metrics", async () => {
   await post(server, "echo/chat/completions");
   await post(server, "nowhere/x");
   const text = await (await fetch(`${server.url}/metrics`)).text();

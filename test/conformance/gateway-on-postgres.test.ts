@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { openTestPostgres } from "../support/test-postgres.ts";
 import { startTestServer } from "../support/test-server.ts";
 import { post, setGateway } from "../support/gateway.ts";
-it("keeps gateways, providers, keys and money in PostgreSQL, over a restart", async () => {
+it("gateways, providers, keys and spending are stored in PostgreSQL and survive a restart", async () => {
   const pg = await openTestPostgres();
   const s = await startTestServer({ environment: { DATABASE_URL: pg.url, OPENAI_API_KEY: "x" } });
   await setGateway(s, {

@@ -41,7 +41,7 @@ function failing(peer: ProviderPeer, count: number, fail: (response: ServerRespo
 }
 
 describe("attempts", () => {
-  it("makes one attempt unless told otherwise", async () => {
+  it("a call makes one attempt by default", async () => {
     failing(first, 1, (response) => sendJson(response, 503, { error: "busy" }));
     expect((await post(server, "openai/chat/completions")).status).toBe(503);
     expect(first.requests).toHaveLength(1);
@@ -50,8 +50,8 @@ describe("attempts", () => {
   it.each([
     ["a busy provider", (response: ServerResponse) => sendJson(response, 503, {})],
     ["a rate limit", (response: ServerResponse) => sendJson(response, 429, {})],
-    ["a hang-up", (response: ServerResponse) => void response.destroy()],
-  ])("tries again after %s, with the same body", async (_, fail) => {
+    ["a closed connection", (response: ServerResponse) => void response.destroy()],
+  ])("a call is retried after %s, with the same body", async (_, fail) => {
     failing(first, 2, fail);
     const answer = await post(server, "openai/chat/completions", {
       headers: { ...quick, "gw-aig-max-attempts": "3" },
@@ -60,7 +60,7 @@ describe("attempts", () => {
     expect(first.requests.map(({ body }) => body)).toEqual([CHAT, CHAT, CHAT]);
   });
 
-  it("gives the provider's last answer when all attempts fail", async () => {
+  it("the provider's last response is returned if all attempts fail", async () => {
     failing(first, 9, (response) => sendJson(response, 500, { error: "still broken" }));
     const answer = await post(server, "openai/chat/completions", {
       headers: { ...quick, "gw-aig-max-attempts": "2" },
@@ -70,7 +70,7 @@ describe("attempts", () => {
     expect(first.requests).toHaveLength(2);
   });
 
-  it("does not try again what another attempt cannot change", async () => {
+  it("errors that another attempt cannot change are not retried", async () => {
     failing(first, 1, (response) => sendJson(response, 400, { error: "bad" }));
     expect(
       (await post(server, "openai/chat/completions", { headers: { "gw-aig-max-attempts": "3" } })).status,
@@ -78,7 +78,7 @@ describe("attempts", () => {
     expect(first.requests).toHaveLength(1);
   });
 
-  it("follows the gateway's settings, and the request's headers before them", async () => {
+  it("the gateway's settings apply, and the request's headers override them", async () => {
     await setGateway(server, { retry_max_attempts: 2, retry_delay: 1, retry_backoff: "exponential" });
     failing(first, 9, (response) => sendJson(response, 500, {}));
     await post(server, "openai/chat/completions");
@@ -87,7 +87,7 @@ describe("attempts", () => {
     expect(first.requests).toHaveLength(6);
   });
 
-  it("never tries again once bytes went to the client", async () => {
+  it("a call is not retried after the first byte was sent to the client", async () => {
     first.answer = (_, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write("data: 1\n\n", () => response.destroy());
@@ -98,7 +98,7 @@ describe("attempts", () => {
     expect(first.requests).toHaveLength(1);
   });
 
-  it("times an attempt out until its first byte only", async () => {
+  it("the timeout of an attempt ends with its first byte", async () => {
     first.answer = () => undefined;
     const answer = await post(server, "openai/chat/completions", {
       headers: { "gw-aig-request-timeout": "30" },
@@ -119,7 +119,7 @@ describe("attempts", () => {
     expect(slow.body).toBe("data: 1\n\ndata: 2\n\n");
   });
 
-  it("stops trying when the client goes away", async () => {
+  it("retries stop when the client disconnects", async () => {
     first.answer = (_, response) => sendJson(response, 500, {});
     const controller = new AbortController();
     const call = fetch(`${server.url}/v1/default/default/openai/chat/completions`, {
@@ -149,7 +149,7 @@ describe("attempts", () => {
     ["gw-aig-retry-delay", "-1"],
     ["gw-aig-backoff", "random"],
     ["gw-aig-request-timeout", "soon"],
-  ])("refuses %s: %s", async (name, value) => {
+  ])("refused: %s: %s", async (name, value) => {
     const answer = await post(server, "openai/chat/completions", { headers: { [name]: value } });
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.body)).toMatchObject({
@@ -183,7 +183,7 @@ describe("the universal endpoint", () => {
       headers: { "content-type": "application/json", ...headers },
     });
 
-  it("answers from the first step that succeeds and says which", async () => {
+  it("the first step that succeeds answers, and the response names it", async () => {
     const answer = await universal(steps());
     expect(answer).toMatchObject({ status: 200, body: '{"from":"first"}' });
     expect(answer.headers["gw-aig-step"]).toBe("0");
@@ -194,9 +194,9 @@ describe("the universal endpoint", () => {
 
   it.each([
     ["fails", (response: ServerResponse) => sendJson(response, 500, {})],
-    ["refuses", (response: ServerResponse) => sendJson(response, 401, {})],
-    ["hangs up", (response: ServerResponse) => void response.destroy()],
-  ])("goes on to the next step when one %s", async (_, fail) => {
+    ["returns an error status", (response: ServerResponse) => sendJson(response, 401, {})],
+    ["closes the connection", (response: ServerResponse) => void response.destroy()],
+  ])("the next step runs when a step %s", async (_, fail) => {
     first.answer = (__, response) => fail(response);
     const answer = await universal(steps());
     expect(answer).toMatchObject({ status: 200, body: '{"from":"second"}' });
@@ -206,14 +206,14 @@ describe("the universal endpoint", () => {
     expect((await readLogs(server))[0]).toMatchObject({ provider: "groq", step: 1, success: true });
   });
 
-  it("gives each step its attempts and its time", async () => {
+  it("each step has its own attempts and timeout", async () => {
     first.answer = () => undefined;
     const slow = await universal(steps({ config: { requestTimeout: 30, maxAttempts: 2, retryDelay: 1 } }));
     expect(slow.headers["gw-aig-step"]).toBe("1");
     expect(first.requests).toHaveLength(2);
   });
 
-  it("lets a step's headers win over its config, and that over the request's", async () => {
+  it("headers of a step override its config, which overrides the request's headers", async () => {
     first.answer = (_, response) => sendJson(response, 500, {});
     await universal(steps({ config: { maxAttempts: 3 } }), { ...quick, "gw-aig-max-attempts": "5" });
     expect(first.requests).toHaveLength(3);
@@ -222,7 +222,7 @@ describe("the universal endpoint", () => {
     expect(first.requests).toHaveLength(2);
   });
 
-  it("gives the last step's answer when all fail", async () => {
+  it("the last step's response is returned if all steps fail", async () => {
     first.answer = (_, response) => sendJson(response, 500, {});
     second.answer = (_, response) => sendJson(response, 429, { error: "limit" });
     const answer = await universal(steps());
@@ -230,7 +230,7 @@ describe("the universal endpoint", () => {
     expect(answer.headers).toMatchObject({ "gw-aig-step": "1", "gw-aig-error-origin": "provider" });
   });
 
-  it("takes one step without an array, and streams", async () => {
+  it("a single step without an array is accepted, and streams", async () => {
     first.answer = (_, response) => sendEvents(response, ["data: a\n\n", "data: b\n\n"]);
     const answer = await universal(steps()[0]);
     expect(answer.body).toBe("data: a\n\ndata: b\n\n");
@@ -242,15 +242,19 @@ describe("the universal endpoint", () => {
     ["an empty array", [], "1 to 20 steps"],
     ["no provider", [{ endpoint: "x", query }], "step 0: provider"],
     ["no endpoint", [{ provider: "openai", query }], "step 0: endpoint"],
-    ["an endpoint outside", [{ provider: "openai", endpoint: "../../secret", query }], "step 0: The path"],
+    [
+      "an endpoint outside the provider's base URL",
+      [{ provider: "openai", endpoint: "../../secret", query }],
+      "step 0: The path",
+    ],
     ["a broken endpoint", [{ provider: "openai", endpoint: "x\r\nhost: evil", query }], "step 0: endpoint"],
     [
-      "a header that would inject another",
+      "a header value with a line break",
       [{ provider: "openai", endpoint: "x", headers: { a: "b\r\nevil: 1" }, query }],
       "step 0: headers.a",
     ],
     [
-      "a header name that would",
+      "a header name with a line break",
       [{ provider: "openai", endpoint: "x", headers: { "a: b\r\nevil": "1" }, query }],
       "step 0: headers.",
     ],
@@ -264,7 +268,7 @@ describe("the universal endpoint", () => {
       [{ provider: "openai", endpoint: "chat/completions", query: {} }],
       "step 0: model",
     ],
-  ])("refuses %s", async (_, body, message) => {
+  ])("refused: %s", async (_, body, message) => {
     const answer = await universal(body);
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.body)).toMatchObject({
@@ -274,12 +278,12 @@ describe("the universal endpoint", () => {
     expect(first.requests).toHaveLength(0);
   });
 
-  it("refuses an unknown provider with 2008", async () => {
+  it("an unknown provider is refused with 2008", async () => {
     const answer = await universal([{ provider: "nowhere", endpoint: "x", query }]);
     expect(JSON.parse(answer.body)).toMatchObject({ internalCode: 2008 });
   });
 
-  it("takes POST only", async () => {
+  it("other methods than POST are refused", async () => {
     expect((await send(server, "GET", "/v1/default/default")).status).toBe(405);
   });
 });

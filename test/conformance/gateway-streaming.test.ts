@@ -1,6 +1,12 @@
-/** Decisions, section 4, streaming: bytes as they come, back-pressure both ways, aborts in both directions, stalls. */
+/** Decisions, section 4 (streaming): immediate relay, back-pressure and aborts in both directions, stalls. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
+import {
+  type ClientRequest,
+  createServer,
+  type IncomingMessage,
+  request as httpRequest,
+  type ServerResponse,
+} from "node:http";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -29,11 +35,7 @@ afterAll(async () => {
   await provider.close();
 });
 
-/** Starts a call and resolves when the response's head is there. */
-async function open(
-  path = "openai/chat/completions",
-  at: { url: string } = server,
-): Promise<IncomingMessage> {
+function sendCall(path = "openai/chat/completions", at: { url: string } = server): ClientRequest {
   const request = httpRequest(`${at.url}${callPath(path)}`, {
     method: "POST",
     agent: false,
@@ -41,18 +43,23 @@ async function open(
   });
   request.on("error", () => undefined);
   request.end(CHAT);
-  const [response] = (await once(request, "response")) as [IncomingMessage];
+  return request;
+}
+
+/** Starts a call and resolves when the response's head has arrived. */
+async function open(path?: string, at?: { url: string }): Promise<IncomingMessage> {
+  const [response] = (await once(sendCall(path, at), "response")) as [IncomingMessage];
   return response;
 }
 
-it("relays each event before the provider sends the next", async () => {
+it("each event is relayed before the provider sends the next", async () => {
   const { promise, resolve } = Promise.withResolvers<ServerResponse>();
   provider.answer = (_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.flushHeaders();
     resolve(response);
   };
-  // The head comes while the provider has not sent a byte of the body.
+  // The head arrives before the provider has sent a byte of the body.
   const response = await open();
   const upstream = await promise;
   for (const text of ["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"]) {
@@ -65,7 +72,7 @@ it("relays each event before the provider sends the next", async () => {
   expect(response.complete).toBe(true);
 });
 
-it("cancels the upstream call when the client goes away, in the middle of a stream and before it", async () => {
+it("the upstream call is cancelled when the client disconnects, before and during a stream", async () => {
   for (const sendsHead of [true, false]) {
     const { promise: closed, resolve } = Promise.withResolvers<void>();
     const { promise: reached, resolve: onReached } = Promise.withResolvers<void>();
@@ -74,13 +81,7 @@ it("cancels the upstream call when the client goes away, in the middle of a stre
       if (sendsHead) response.write("data: 1\n\n");
       onReached();
     };
-    const request = httpRequest(`${server.url}${callPath("openai/chat/completions")}`, {
-      method: "POST",
-      agent: false,
-      headers: { "content-type": "application/json" },
-    });
-    request.on("error", () => undefined);
-    request.end(CHAT);
+    const request = sendCall();
     if (sendsHead) {
       const [response] = (await once(request, "response")) as [IncomingMessage];
       response.on("error", () => undefined);
@@ -89,12 +90,12 @@ it("cancels the upstream call when the client goes away, in the middle of a stre
       await reached;
     }
     request.destroy();
-    // The provider never ends this response by itself: only a cancellation closes it.
+    // The provider never ends this response; only a cancellation closes it.
     await closed;
   }
 });
 
-it("ends the client's response detectably when the provider breaks off", async () => {
+it("the client detects that the provider broke off the response", async () => {
   for (const headers of [{ "content-length": "1000" }, { "content-type": "text/event-stream" }]) {
     provider.answer = (_, response) => {
       response.writeHead(200, headers);
@@ -107,7 +108,7 @@ it("ends the client's response detectably when the provider breaks off", async (
   }
 });
 
-it("times a provider out that never answers with 504 and code 2004", async () => {
+it("a provider that does not answer is timed out with 504 and code 2004", async () => {
   provider.answer = () => undefined;
   const answer = await post(server, "openai/chat/completions");
   expect(answer.status).toBe(504);
@@ -115,7 +116,7 @@ it("times a provider out that never answers with 504 and code 2004", async () =>
   expect(answer.headers["gw-aig-error-origin"]).toBe("gateway");
 });
 
-it("cuts a response that stalls in the middle", async () => {
+it("a response that stalls is cut off", async () => {
   provider.answer = (_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write("data: 1\n\n");
@@ -125,7 +126,7 @@ it("cuts a response that stalls in the middle", async () => {
   expect(error.code).toBe("ECONNRESET");
 });
 
-it("answers 502 and code 2005 when the provider cannot be reached or hangs up", async () => {
+it("a provider that cannot be reached or hangs up is answered 502 with code 2005", async () => {
   provider.answer = (_, response) => void response.destroy();
   const answer = await post(server, "openai/chat/completions");
   expect(answer.status).toBe(502);
@@ -140,7 +141,7 @@ it("answers 502 and code 2005 when the provider cannot be reached or hangs up", 
   }
 });
 
-it("stops reading from the provider when the client does not read, and cuts a client that never does", async () => {
+it("reading from the provider stops while the client does not read, and a client that never reads is disconnected", async () => {
   let written = 0;
   const { promise: stopped, resolve } = Promise.withResolvers<void>();
   const piece = Buffer.alloc(256 * 1024, 120);
@@ -162,11 +163,11 @@ it("stops reading from the provider when the client does not read, and cuts a cl
   );
   await stopped;
   socket.destroy();
-  // What fits into the sockets' buffers, far from what an unbounded relay would have taken in the stall time.
+  // The capacity of the socket buffers, far below what an unbounded relay would have read within the stall time.
   expect(written).toBeLessThan(64 * 1024 * 1024);
 });
 
-it("does not read the client's upload faster than the provider takes it", async () => {
+it("the client's upload is not read faster than the provider accepts it", async () => {
   let paused: IncomingMessage | undefined;
   const { promise: seen, resolve } = Promise.withResolvers<void>();
   const slow = await startSlowReader((request) => {
@@ -195,7 +196,7 @@ it("does not read the client's upload faster than the provider takes it", async 
     };
     pump();
     await seen;
-    // The upload comes to rest: nothing was drained between two looks.
+    // The upload is at rest: nothing was drained between two checks.
     let before = -1;
     await expect
       .poll(
@@ -216,7 +217,7 @@ it("does not read the client's upload faster than the provider takes it", async 
   }
 });
 
-it("relays 300 MB without keeping it", async () => {
+it("300 MB are relayed without being kept", async () => {
   const size = 300 * 1024 * 1024;
   const piece = Buffer.alloc(64 * 1024, 97);
   provider.answer = async (_, response) => {
@@ -237,15 +238,16 @@ it("relays 300 MB without keeping it", async () => {
     const before = await readResidentMegabytes(child.pid);
     let received = 0;
     let peak = 0;
-    let looked = 0;
+    let checkedAt = 0;
     for await (const chunk of response) {
       received += (chunk as Buffer).length;
-      if (received - looked < 8 * 1024 * 1024) continue;
-      looked = received;
+      if (received - checkedAt < 8 * 1024 * 1024) continue;
+      checkedAt = received;
       peak = Math.max(peak, (await readResidentMegabytes(child.pid)) - before);
     }
     expect(received).toBe(size);
-    // The log keeps 10 MiB of a body; the rest is buffers that wait for the collector, and nothing that grows with the body.
+    // The log keeps 10 MiB of a body; the rest are buffers that wait for garbage collection and do not grow with the
+    // body.
     expect(peak).toBeLessThan(150);
   } finally {
     await child.end("SIGTERM");
@@ -253,7 +255,7 @@ it("relays 300 MB without keeping it", async () => {
   }
 });
 
-/** What the system says the process holds; 0 where there is no /proc, and the test then only counts bytes. */
+/** Resident memory of the process; 0 without /proc, and the test then only counts bytes. */
 async function readResidentMegabytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;

@@ -1,4 +1,4 @@
-/** The listener under hostile and unusual HTTP: every case gets the right answer, and the server is alive afterwards. */
+/** The HTTP listener with hostile and unusual requests: each gets the right response, and the server continues. */
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -17,7 +17,7 @@ afterEach(async () => {
   expect(status, "the server must have survived").toBe(200);
 });
 
-/** Sends bytes as they are and resolves with everything that came back until the connection ended or `until` was seen. */
+/** Sends raw bytes and resolves with everything received until the connection ends or `until` matches. */
 function exchange(bytes: string | Buffer, until?: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
@@ -38,8 +38,8 @@ const statusOf = (answer: string) => Number(answer.slice(9, 12));
 const jsonOf = (answer: string) =>
   JSON.parse(answer.slice(answer.indexOf("\r\n\r\n") + 4)) as { errors: { code: number }[] };
 
-describe("answers", () => {
-  it("carry x-request-id, and repeat the caller's when it is harmless", async () => {
+describe("responses", () => {
+  it("every response has x-request-id, which repeats a valid id of the caller", async () => {
     expect(await exchange(get("/healthz"))).toMatch(/\r\nx-request-id: \S+\r\n/);
     expect(await exchange(get("/healthz", "x-request-id: trace-42\r\n"))).toContain(
       "\r\nx-request-id: trace-42\r\n",
@@ -48,7 +48,7 @@ describe("answers", () => {
     expect(await exchange(get("/healthz", "x-request-id: <script>\r\n"))).not.toContain("script");
   });
 
-  it("are 404 with code 7003 for an unknown path, below every kind of first segment", async () => {
+  it("an unknown path is 404 with code 7003, below every first segment", async () => {
     for (const path of [
       "/",
       "/nowhere",
@@ -63,7 +63,7 @@ describe("answers", () => {
     }
   });
 
-  it("are 405 with code 7001 and Allow for a known path and another method", async () => {
+  it("another method on a known path is 405 with code 7001 and Allow", async () => {
     for (const [method, path, allow] of [
       ["DELETE", "/accounts", "POST, GET, HEAD"],
       ["POST", "/healthz", "GET, HEAD"],
@@ -74,7 +74,7 @@ describe("answers", () => {
     }
   });
 
-  it("to HEAD are those to GET without the body", async () => {
+  it("HEAD is answered like GET without the body", async () => {
     const response = await fetch(`${server.url}/accounts`, {
       method: "HEAD",
       headers: { authorization: `Bearer ${ROOT_TOKEN}` },
@@ -86,12 +86,12 @@ describe("answers", () => {
 });
 
 describe("operations endpoints", () => {
-  it("say that the process is up and can serve", async () => {
+  it("health and readiness are reported", async () => {
     expect((await server.api("GET", "/healthz", undefined, null)).body).toEqual({ status: "ok" });
     expect((await server.api("GET", "/readyz", undefined, null)).status).toBe(200);
   });
 
-  it("expose Prometheus metrics that count requests by area, method and status", async () => {
+  it("Prometheus metrics count requests by area, method and status", async () => {
     await server.api("GET", "/accounts");
     const text = await (await fetch(`${server.url}/metrics`)).text();
     expect(text).toMatch(/signalbox_http_requests_total\{area="management",method="GET",status="200"\} \d+/);
@@ -102,7 +102,7 @@ describe("operations endpoints", () => {
     expect(text).not.toContain("default");
   });
 
-  it("describe every management route as OpenAPI", async () => {
+  it("OpenAPI describes every management route", async () => {
     const { body } = await server.api("GET", "/openapi.json", undefined, null);
     expect(body.openapi).toBe("3.1.0");
     expect(Object.keys(body.paths)).toEqual(
@@ -120,16 +120,16 @@ describe("operations endpoints", () => {
 });
 
 describe("request targets", () => {
-  it("are accepted in absolute form", async () => {
+  it("absolute form is accepted", async () => {
     expect(statusOf(await exchange(get("http://example.test/healthz")))).toBe(200);
     expect(statusOf(await exchange(get("http://example.test")))).toBe(404);
   });
 
-  it("may percent-encode ordinary characters", async () => {
+  it("ordinary characters may be percent-encoded", async () => {
     expect(statusOf(await exchange(get("/%61ccounts", `authorization: Bearer ${ROOT_TOKEN}\r\n`)))).toBe(200);
   });
 
-  it("treat dot segments and encoded slashes as plain names", async () => {
+  it("dot segments and encoded slashes are plain names", async () => {
     const auth = `authorization: Bearer ${ROOT_TOKEN}\r\n`;
     for (const target of [
       "/accounts/%2e%2e/healthz",
@@ -143,7 +143,7 @@ describe("request targets", () => {
     }
   });
 
-  it("that do not decode to UTF-8 or hold a NUL are refused with 400", async () => {
+  it("a target that is not UTF-8 after decoding or contains NUL is refused with 400", async () => {
     const auth = `authorization: Bearer ${ROOT_TOKEN}\r\n`;
     for (const target of [
       "/accounts/%00",
@@ -158,14 +158,14 @@ describe("request targets", () => {
     }
   });
 
-  it("in authority form (CONNECT) and asterisk form are refused", async () => {
+  it("authority form (CONNECT) and asterisk form are refused", async () => {
     expect(statusOf(await exchange("CONNECT example.test:443 HTTP/1.1\r\nhost: x\r\n\r\n"))).toBe(405);
     expect(statusOf(await exchange("OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"))).toBe(400);
   });
 });
 
 describe("malformed HTTP", () => {
-  it("is answered with 400 in the envelope and the connection is closed", async () => {
+  it("malformed HTTP is answered 400 in the envelope, and the connection is closed", async () => {
     for (const bytes of [
       "nonsense\r\n\r\n",
       "GET /healthz HTTP/9.9\r\nhost: x\r\n\r\n",
@@ -181,11 +181,11 @@ describe("malformed HTTP", () => {
     }
   });
 
-  it("without a Host header is refused", async () => {
+  it("a request without a Host header is refused", async () => {
     expect(statusOf(await exchange("GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n"))).toBe(400);
   });
 
-  it("with oversized headers is answered with 431", async () => {
+  it("oversized headers are answered 431", async () => {
     const answer = await exchange(get("/healthz", `x-big: ${"a".repeat(10_000)}\r\n`));
     expect(statusOf(answer)).toBe(431);
     expect(jsonOf(answer).errors[0]?.code).toBe(7006);
@@ -193,19 +193,19 @@ describe("malformed HTTP", () => {
 });
 
 describe("slow and large requests", () => {
-  it("are cut with 408 when the headers do not arrive in time", async () => {
+  it("headers that do not arrive in time are answered 408", async () => {
     const answer = await exchange("GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ");
     expect(statusOf(answer)).toBe(408);
   });
 
-  it("are cut with 408 when the body does not arrive in time", async () => {
+  it("a body that does not arrive in time is answered 408", async () => {
     const answer = await exchange(
       `POST /accounts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${ROOT_TOKEN}\r\ncontent-length: 100\r\n\r\n{`,
     );
     expect(statusOf(answer)).toBe(408);
   });
 
-  it("are refused with 413 from the declared length, before the body is sent", async () => {
+  it("a declared length over the limit is answered 413 before the body is sent", async () => {
     const answer = await exchange(
       `POST /accounts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${ROOT_TOKEN}\r\ncontent-length: 999999\r\n\r\n`,
     );
@@ -213,7 +213,7 @@ describe("slow and large requests", () => {
     expect(jsonOf(answer).errors[0]?.code).toBe(7010);
   });
 
-  it("are refused with 413 while a body without a length grows too large", async () => {
+  it("a body without a length is answered 413 when it exceeds the limit", async () => {
     const chunk = `400\r\n${"a".repeat(1024)}\r\n`;
     const answer = await exchange(
       `POST /accounts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${ROOT_TOKEN}\r\ntransfer-encoding: chunked\r\n\r\n${chunk}${chunk}`,
@@ -224,7 +224,7 @@ describe("slow and large requests", () => {
 });
 
 describe("connections", () => {
-  it("are kept alive, and pipelined requests are answered in order", async () => {
+  it("connections are kept alive, and pipelined requests are answered in order", async () => {
     const one = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
     const last = "GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     const answer = await exchange(one + "GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n" + last);
@@ -233,14 +233,14 @@ describe("connections", () => {
     ]);
   });
 
-  it("that ask for an upgrade nobody offers get 404", async () => {
+  it("an upgrade that no route offers is 404", async () => {
     const answer = await exchange(
       "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
     );
     expect(statusOf(answer)).toBe(404);
   });
 
-  it("over the limit are turned away, and the next one is served when one leaves", async () => {
+  it("connections over the limit are refused, and accepted again when one closes", async () => {
     const small = await startTestServer({ file: { listener: { maxConnections: 1 } } });
     const port = Number(new URL(small.url).port);
     const first = connect(port, "127.0.0.1");

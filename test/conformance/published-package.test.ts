@@ -27,7 +27,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-/** Our packages as built; everything else as the repository has it. */
+/** The built packages of this repository, and the repository's own dependencies. */
 function installInto(modules: string): void {
   mkdirSync(join(modules, "@signalbox"), { recursive: true });
   for (const [name, folder] of OWN)
@@ -38,7 +38,7 @@ function installInto(modules: string): void {
   }
 }
 
-it("serves, with a configuration file that uses the package's own types, and its commands reach the server", async () => {
+it("the package serves with a configuration file that uses its types, and its commands reach the server", async () => {
   writeFileSync(join(project, "package.json"), '{"type":"module"}');
   writeFileSync(
     join(project, "signalbox.config.ts"),
@@ -67,7 +67,7 @@ it("serves, with a configuration file that uses the package's own types, and its
   expect((await exit)[0]).toBe(0);
 });
 
-it("the client and its hook load as installed", () => {
+it("the client and its hook can be imported", () => {
   writeFileSync(
     join(project, "use-client.js"),
     `import { AgentConnection, SignalboxClient } from "@signalbox/client";

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readMetric } from "../support/read-metric.ts";
 import {
   runCliProcess,
   type ServerProcess,
@@ -22,8 +23,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "signalbox-run-"));
 });
 afterEach(async () => {
-  for (const server of running)
-    if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  for (const server of running) await server.kill();
   running = [];
   rmSync(folder, { recursive: true, force: true });
 });
@@ -50,7 +50,7 @@ async function start(args: readonly string[] = [], env: Record<string, string> =
 const serve = (args: readonly string[], env: Record<string, string> = {}) =>
   runCliProcess(["serve", "--port", "0", "--data-dir", join(folder, "data"), ...args], { env, cwd: folder });
 
-it("loads neither node's reader of TypeScript nor its fetch into the process that serves, not even at the first start", async () => {
+it("the serving process loads neither Node's TypeScript loader nor fetch, even at the first start", async () => {
   const report = join(folder, "report.mjs");
   writeFileSync(
     report,
@@ -69,15 +69,15 @@ it("loads neither node's reader of TypeScript nor its fetch into the process tha
 });
 
 describe("the first start", () => {
-  it("prints one JSON object with url and pid in --json mode once it serves", async () => {
+  it("--json prints one object with url and pid when the server accepts requests", async () => {
     const server = await start();
     expect(server.pid).toBe(server.child.pid);
-    // Nobody named a host: only this machine reaches it.
+    // Without a host option the server listens on loopback only.
     expect(new URL(server.url).hostname).toBe("127.0.0.1");
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
   });
 
-  it("makes a root token, prints it once and keeps it in a file that only the owner can read", async () => {
+  it("the first start creates a root token, prints it once and stores it in a file with mode 0600", async () => {
     const child = spawnCli(["serve", "--port", "0", "--data-dir", join(folder, "data")], { cwd: folder });
     const [text] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
     child.kill("SIGTERM");
@@ -94,7 +94,7 @@ describe("the first start", () => {
     expect(again).not.toContain(token);
   });
 
-  it("prints commands that work as pasted: a gateway call, a webhook, a tag", async () => {
+  it("the printed commands work as pasted: a gateway call, a webhook, a tag", async () => {
     const child = spawnCli(["serve", "--port", "0", "--data-dir", join(folder, "data")], { cwd: folder });
     let text = "";
     child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
@@ -111,7 +111,7 @@ describe("the first start", () => {
     await once(child, "exit");
   });
 
-  it("takes the root token from the environment and then writes none", async () => {
+  it("a root token from the environment is not written to disk", async () => {
     const server = await start([], { SIGNALBOX_ROOT_TOKEN: "a-root-token-of-my-own" });
     const response = await fetch(`${server.url}/accounts`, {
       headers: { authorization: "Bearer a-root-token-of-my-own" },
@@ -122,7 +122,7 @@ describe("the first start", () => {
 });
 
 describe("flags and environment", () => {
-  it("give port, host and data folder, and flags win", async () => {
+  it("port, host and data folder are set by flags and environment, and flags win", async () => {
     const probe = createServer().listen(0, "127.0.0.1");
     await once(probe, "listening");
     const { port } = probe.address() as AddressInfo;
@@ -139,7 +139,7 @@ describe("flags and environment", () => {
     await once(child, "exit");
   });
 
-  it("come from a configuration file in the working folder, in TypeScript, and from an env file", async () => {
+  it("settings are read from a TypeScript configuration file and an env file in the working folder", async () => {
     writeFileSync(
       join(folder, "signalbox.config.ts"),
       `const config: { listener: { maxBodyBytes: number } } = { listener: { maxBodyBytes: 2048 } };\nexport default config;\n`,
@@ -161,7 +161,7 @@ describe("flags and environment", () => {
   });
 });
 
-describe("bad configuration ends with exit code 2 and one line that names the setting", () => {
+describe("invalid configuration: exit code 2 and one line that names the setting", () => {
   it.each([
     [["--port", "70000"], /^signalbox: --port: expected a number from 0 to 65535, found "70000"\n$/],
     [["--port", "http"], /^signalbox: --port: expected a number/],
@@ -179,7 +179,7 @@ describe("bad configuration ends with exit code 2 and one line that names the se
     expect(stderr).toMatch(message);
   });
 
-  it("an environment variable is named as such", async () => {
+  it("an environment variable is named in the error", async () => {
     const port = await runCliProcess(["serve"], { env: { PORT: "x" }, cwd: folder });
     expect([port.code, port.stderr]).toEqual([
       2,
@@ -210,7 +210,7 @@ describe("bad configuration ends with exit code 2 and one line that names the se
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  it("an env file that is not there", async () => {
+  it("a missing env file", async () => {
     const npm = spawnSync(
       "npm",
       ["start", "--silent", "--", "--port", "0", "--data-dir", join(folder, "data"), "--env-file", "nofile"],
@@ -228,15 +228,15 @@ describe("bad configuration ends with exit code 2 and one line that names the se
   });
 });
 
-describe("a data folder that cannot be used ends with exit code 1 and one line", () => {
-  it("when it cannot be created or written", async () => {
+describe("an unusable data folder or port: exit code 1 and one line", () => {
+  it("a folder that cannot be created or written", async () => {
     writeFileSync(join(folder, "data"), "a file");
     const { code, stderr } = await serve([]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^signalbox: cannot create the data folder .*\n$/);
   });
 
-  it("when another running process holds it, named with its pid and address", async () => {
+  it("a folder in use by another process, named with its pid and address", async () => {
     const server = await start();
     const { code, stderr } = await serve([]);
     expect(code).toBe(1);
@@ -246,13 +246,13 @@ describe("a data folder that cannot be used ends with exit code 1 and one line",
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
   });
 
-  it("but not when the process that held it was killed", async () => {
+  it("a folder whose process was killed can be used", async () => {
     const server = await start();
     await server.end("SIGKILL");
     expect((await fetch(`${(await start()).url}/healthz`)).status).toBe(200);
   });
 
-  it("when it was written by a newer version", async () => {
+  it("a folder of a newer version", async () => {
     await (await start()).end("SIGTERM");
     const database = new DatabaseSync(join(folder, "data", "signalbox.db"));
     database.exec("INSERT INTO schema_migrations VALUES (9999, 'from-the-future', 'x', 0)");
@@ -264,7 +264,7 @@ describe("a data folder that cannot be used ends with exit code 1 and one line",
     );
   });
 
-  it("when the port is taken", async () => {
+  it("a port in use", async () => {
     const server = await start();
     const other = await runCliProcess(
       ["serve", "--port", new URL(server.url).port, "--data-dir", join(folder, "data2")],
@@ -277,7 +277,7 @@ describe("a data folder that cannot be used ends with exit code 1 and one line",
 
 describe("stopping", () => {
   it.each(["SIGTERM", "SIGINT"] as const)(
-    "on %s ends with exit code 0 and frees the folder",
+    "%s ends the process with exit code 0 and releases the folder",
     async (signal) => {
       const server = await start();
       expect(await server.end(signal)).toBe(0);
@@ -285,7 +285,7 @@ describe("stopping", () => {
     },
   );
 
-  it("on SIGTERM to `npm start` leaves no server behind", async () => {
+  it("SIGTERM to `npm start` leaves no server behind", async () => {
     const data = join(folder, "data");
     const npm = spawn("npm", ["start", "--silent", "--", "--json", "--port", "0", "--data-dir", data], {
       cwd: ROOT,
@@ -300,22 +300,18 @@ describe("stopping", () => {
     expect(existsSync(join(data, "server.json"))).toBe(false);
   });
 
-  it("lets a running request finish while new connections are refused", async () => {
+  it("a running request finishes while new connections are refused", async () => {
     const server = await start([], { SIGNALBOX_ROOT_TOKEN: "root-token-for-stopping" });
     const port = Number(new URL(server.url).port);
     const body = '{"id":"late"}';
     const socket = connect(port, "127.0.0.1");
     let answer = "";
     socket.setEncoding("utf8").on("data", (text: string) => (answer += text));
-    // The request is half sent when the signal comes; the rest follows.
+    // The request is half sent when the signal arrives; the rest follows.
     socket.write(
       `POST /accounts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer root-token-for-stopping\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 3)}`,
     );
-    await expect
-      .poll(async () =>
-        (await fetch(`${server.url}/metrics`).then((r) => r.text())).includes("signalbox_http_connections 2"),
-      )
-      .toBe(true);
+    await expect.poll(() => readMetric(server, "signalbox_http_connections")).toBe(2);
     server.child.kill("SIGTERM");
     await expect
       .poll(() =>
@@ -332,7 +328,7 @@ describe("stopping", () => {
     expect(code).toBe(0);
   });
 
-  it("cuts what has not finished when the grace period is over", async () => {
+  it("requests that are not finished are cut off after the grace period", async () => {
     writeFileSync(
       join(folder, "signalbox.config.json"),
       JSON.stringify({ listener: { gracePeriodMs: 100 } }),
@@ -348,7 +344,7 @@ describe("stopping", () => {
 });
 
 describe("on PostgreSQL", () => {
-  it("serves from the database, keeps accounts over a restart, and refuses a second process", async () => {
+  it("the service uses PostgreSQL, keeps accounts over a restart and refuses a second process", async () => {
     const { url, drop } = await openTestPostgres();
     const env = { SIGNALBOX_ROOT_TOKEN: "root-token-on-postgres", DATABASE_URL: url };
     const call = (server: ServerProcess, method: string, path: string, body?: object) =>

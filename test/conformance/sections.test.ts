@@ -1,4 +1,7 @@
-/** The contract's sections and the files that hold us to them: a section without a file fails, and so does a file without a section. */
+/**
+ * Sections of the contract and their test files. A section without a file fails, and so does a file without a
+ * section.
+ */
 import { readdirSync } from "node:fs";
 import { expect, it } from "vitest";
 
@@ -10,9 +13,9 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "the listener: limits, request targets, malformed input, operations": ["listener"],
   "envelope, accounts, tokens, permissions": ["accounts-and-tokens"],
-  "who reaches what: loopback or more, an address for the administration": ["exposure"],
-  "gateway: path, providers and forwarding": ["gateway-forwarding", "gateway-clients"],
-  "gateway: authentication, its states and its refusal": ["gateway-authentication"],
+  "exposure: loopback or other addresses, a separate administration address": ["exposure"],
+  "gateway: path, providers and forwarding": ["gateway-forwarding", "gateway-providers", "gateway-clients"],
+  "gateway: authentication and refusals": ["gateway-authentication"],
   "gateway: streaming, back-pressure and aborts": ["gateway-streaming"],
   "gateway: retries, time-outs and fallback": ["gateway-retries"],
   "gateway: cache, rate and spend limits": ["gateway-cache-and-limits"],
@@ -20,12 +23,13 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "gateway: management and stored calls": [
     "gateway-management",
     "gateway-logs",
+    "gateway-usage",
     "gateway-on-postgres",
     "cli-logs",
   ],
   "webhooks: routes, order of work, statuses, signatures": ["webhook-intake", "webhook-overload"],
-  "webhooks: entities, addresses, required fields": ["webhook-entities", "webhook-old-data"],
-  "webhooks: answers in time": ["webhook-late"],
+  "webhooks: entities, addresses, required fields": ["webhook-entities", "webhook-earlier-version"],
+  "webhooks: response times": ["webhook-late"],
   "webhooks: secrets": ["webhook-secret"],
   "webhooks: event records, deduplication, retention, state": ["webhook-agent", "webhook-refusals"],
   "webhooks: outgoing": ["webhook-outgoing"],
@@ -35,22 +39,22 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "agents: one instance per entity, its states, hibernation": ["agents-instances", "agents-matrix"],
   "agents: live state and the wire protocol": [
     "agents-live",
-    "agents-departures",
+    "agents-closed-connections",
     "agents-original-clients",
     "client-agents",
   ],
   "agents: queue and schedules": ["agents-work", "agents-waking"],
   "agents: management": ["agents-management"],
-  "agents: on PostgreSQL, and on a database of a former version": ["agents-on-postgres"],
+  "agents: on PostgreSQL, and on a database of an earlier version": ["agents-on-postgres"],
   "agents: subscriptions to tag changes": ["agents-tag-changes"],
-  "tags: reading, setting and deleting, error codes and limits": ["tags-writing"],
+  "tags: reading, setting and deleting, error codes and limits": ["tags-writing", "tags-errors"],
   "tags: filters and lists": ["tags-listing", "tags-strictness"],
   "tags: the public SDK and the command line": ["tags-clients", "tags-command-line"],
-  "tags: beyond the contract": ["tags-beyond"],
+  "tags: beyond the contract": ["tags-extensions"],
   "client and dashboard": ["client-sdk", "dashboard"],
 };
 
-it("every section has its files and every file its section", () => {
+it("every section has a test file, and every test file has a section", () => {
   const present = readdirSync(import.meta.dirname)
     .filter((file) => file.endsWith(".test.ts") && file !== "sections.test.ts")
     .map((file) => file.replace(".test.ts", ""));

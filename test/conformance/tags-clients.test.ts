@@ -1,4 +1,4 @@
-/** Tags through the public `cloudflare` SDK, two major versions of it, with nothing changed but `baseURL`. */
+/** Tags through two major versions of the public `cloudflare` SDK, with no change except `baseURL`. */
 import Cloudflare7 from "cloudflare";
 import Cloudflare6 from "cloudflare-6";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -22,7 +22,7 @@ const zone_id = "023e105f4ecef8ad9ca31a8372d0c353";
 
 describe.each([
   ["7", (options: object) => new Cloudflare7(options)],
-  // Version 6 types fewer resources and filters; on the wire it is the same.
+  // Version 6 types fewer resources and filters; the requests are the same.
   ["6", (options: object) => new Cloudflare6(options) as unknown as Cloudflare7],
 ] as const)("version %s of the SDK", (version, create) => {
   let client: Cloudflare7;
@@ -31,7 +31,7 @@ describe.each([
     client = create({ apiToken, baseURL: `${server.url}/client/v4` });
   });
 
-  it("sets, reads and deletes tags of an account's resource, with etags", async () => {
+  it("tags of an account resource are set, read and deleted, with etags", async () => {
     const tags = client.resourceTagging.accountTags;
     const resource = { account_id, resource_type: "worker", resource_id: `w${version}` } as const;
     const set = await tags.update({ ...resource, tags: { [key]: "one", ключ: "å" } });
@@ -49,7 +49,7 @@ describe.each([
     });
   });
 
-  it("does the same for a zone's resource, and deletes by query", async () => {
+  it("tags of a zone resource are set, read and deleted, also by query", async () => {
     const tags = client.resourceTagging.zoneTags;
     const resource = { zone_id, resource_type: "dns_record", resource_id: `r${version}` } as const;
     const set = await tags.update({ ...resource, tags: { zoned: "1" } });
@@ -60,7 +60,7 @@ describe.each([
     await expect(tags.delete({ zone_id })).rejects.toMatchObject({ status: 400, errors: [{ code: 1015 }] });
   });
 
-  it("walks resources, keys and values over several pages by itself", async () => {
+  it("resources, keys and values are iterated over several pages", async () => {
     const items = Array.from({ length: 230 }, (_, i) => ({
       resource_type: "queue",
       resource_id: `q${version}-${String(i).padStart(3, "0")}`,
@@ -91,7 +91,7 @@ describe.each([
     expect(keys.filter((name) => name.startsWith(`walk${version}`))).toHaveLength(231);
   });
 
-  it("filters with values that need escaping on the wire, and reads the summary", async () => {
+  it("filter values are escaped correctly, and the summary is read", async () => {
     const odd = "a=b & c+d/é,ü";
     await client.resourceTagging.accountTags.update({
       account_id,
@@ -104,7 +104,7 @@ describe.each([
       tag: [`odd${version}=${odd.replace(",", String.raw`\,`)}`],
     });
     expect(page.result.map((resource) => resource.id)).toEqual([`i${version}`]);
-    // Version 6 has the resource without its method, and asks for the path by hand.
+    // Version 6 has the resource without this method; the path is requested directly.
     const summary =
       version === "6"
         ? (await client.get<{ result: SummaryEntry[] }>(`/accounts/${account_id}/tags/summary`)).result
@@ -115,7 +115,7 @@ describe.each([
     });
   });
 
-  it("meets the contract's errors as the SDK's own", async () => {
+  it("errors of the contract become errors of the SDK", async () => {
     await expect(client.resourceTagging.list({ account_id, tag: ["!a=b"] })).rejects.toMatchObject({
       status: 400,
       errors: [{ code: 1007 }],

@@ -1,7 +1,7 @@
-/** `signalbox tags …`, as a person or a script uses it. */
+/** The `signalbox tags` commands. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCli } from "../../packages/signalbox/src/cli/main.ts";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { runCommand } from "../support/run-cli.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -9,65 +9,55 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-async function tags(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  let stdout = "";
-  let stderr = "";
-  const code = await runCli(["tags", ...args], {
-    out: { write: (text: string) => (stdout += text) },
-    err: { write: (text: string) => (stderr += text) },
-    environment: { SIGNALBOX_URL: server.url, SIGNALBOX_TOKEN: ROOT_TOKEN },
-    workingFolder: server.dataDir,
-  });
-  return { code, stdout, stderr };
-}
+const tags = (...args: string[]) => runCommand(server, ["tags", ...args]);
 
 async function json(...args: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await tags(...args, "--json");
-  if (code !== 0) throw new Error(stderr);
-  return JSON.parse(stdout);
+  const { code, out, err } = await tags(...args, "--json");
+  if (code !== 0) throw new Error(err);
+  return JSON.parse(out);
 }
 
-it("sets, shows, merges and deletes the tags of a resource", async () => {
+it("tags of a resource are set, shown, merged and deleted", async () => {
   expect(await tags("set", "worker", "w1", "env=prod", "note=", "url=a=b")).toEqual({
     code: 0,
-    stdout: "KEY   VALUE\nenv   prod\nnote\nurl   a=b\n",
-    stderr: "",
+    out: "KEY   VALUE\nenv   prod\nnote\nurl   a=b\n",
+    err: "",
   });
   expect(await json("get", "worker", "w1")).toMatchObject({ tags: { env: "prod", note: "", url: "a=b" } });
   const merged = (await json("patch", "worker", "w1", "env=dev", "note-")) as { etag: string; tags: object };
   expect(merged.tags).toEqual({ env: "dev", url: "a=b" });
   const stale = await tags("set", "worker", "w1", "env=x", "--if-match", "v1:AAAAAAAAAAAAAAAAAAAAAA");
-  expect(stale).toEqual({ code: 1, stdout: "", stderr: "signalbox: etag does not match (code 1016)\n" });
-  expect((await tags("rm", "worker", "w1", "--if-match", merged.etag)).stdout).toBe(
+  expect(stale).toEqual({ code: 1, out: "", err: "signalbox: etag does not match (code 1016)\n" });
+  expect((await tags("rm", "worker", "w1", "--if-match", merged.etag)).out).toBe(
     "deleted the tags of worker w1\n",
   );
-  expect((await tags("get", "worker", "w1")).stderr).toBe(
+  expect((await tags("get", "worker", "w1")).err).toBe(
     "signalbox: resource not found: type=worker id=w1 (code 1004)\n",
   );
 });
 
-it("finds resources, counts them, and lists keys and values", async () => {
+it("resources are found and counted; keys and values are listed", async () => {
   await tags("set", "worker", "a", "env=prod", "team=core");
   await tags("set", "queue", "b", "Env=Prod");
-  expect((await tags("find", "env=prod", "!archived")).stdout).toBe(
+  expect((await tags("find", "env=prod", "!archived")).out).toBe(
     "TYPE    ID  NAME  TAGS\nworker  a   a     env=prod team=core\n",
   );
   expect(await json("find", "env=PROD", "--ignore-case", "--count")).toEqual({ count: 2 });
   expect(await json("find", "--type", "queue", "--type", "worker", "--count")).toEqual({ count: 2 });
-  expect((await tags("find", "nothing")).stdout).toBe("no matching resources\n");
+  expect((await tags("find", "nothing")).out).toBe("no matching resources\n");
   expect(await json("keys", "--prefix", "e")).toEqual([{ key: "env", count: 1 }]);
   expect(await json("values", "team", "--type", "worker")).toEqual([{ value: "core", count: 1 }]);
-  expect((await tags("values", "team", "--type", "queue")).stdout).toBe("no values\n");
+  expect((await tags("values", "team", "--type", "queue")).out).toBe("no values\n");
 });
 
-it("explains what is wrong in one line", async () => {
+it("an error is explained in one line", async () => {
   expect(await tags("set", "worker", "w", "novalue")).toMatchObject({
     code: 2,
-    stderr: 'signalbox: expected key=value, found "novalue"\n',
+    err: 'signalbox: expected key=value, found "novalue"\n',
   });
   expect(await tags("get", "worker")).toMatchObject({
     code: 2,
-    stderr: 'signalbox: "tags get" needs <id>\n',
+    err: 'signalbox: "tags get" needs <id>\n',
   });
-  expect((await tags("find", "!a=b")).stderr).toContain("(code 1007)");
+  expect((await tags("find", "!a=b")).err).toContain("(code 1007)");
 });

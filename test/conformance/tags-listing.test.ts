@@ -1,4 +1,4 @@
-/** Tags: lists by filter, keys, values, summary; the filter language with its errors; paging. */
+/** Tag lists: filters and their errors, keys, values, summary, paging. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -73,7 +73,7 @@ describe("filters", () => {
     expect(await byTag(...filters)).toEqual(expected);
   });
 
-  it("can ignore case, in keys and values, for every kind of filter", async () => {
+  it("filters can ignore case in keys and values", async () => {
     expect(await folded("env=PROD")).toEqual(["w1", "q1"]);
     expect(await folded("TEAM")).toEqual(["w1", "w2", "q1"]);
     expect(await folded("!env")).toEqual(["q2"]);
@@ -82,7 +82,7 @@ describe("filters", () => {
     expect(body.result[1].tags).toEqual({ ENV: "Prod", Team: "Core", region: "eu" });
   });
 
-  it("combine with type, id and name", async () => {
+  it("filters can be combined with type, id and name", async () => {
     expect(await find([["type", "queue"]])).toEqual(["q1", "q2"]);
     expect(
       await find([
@@ -114,7 +114,7 @@ describe("filters", () => {
     ).toEqual(["q2"]);
   });
 
-  it("decode the query once, with + as space", async () => {
+  it("the query is decoded once, with + as space", async () => {
     await server.api("PUT", PATH, {
       resource_type: "image",
       resource_id: "i",
@@ -126,14 +126,14 @@ describe("filters", () => {
     }
   });
 
-  it("are refused with 1007 when they have no key, or a leading ! and a value", async () => {
+  it("a filter without a key, or with a leading ! and a value, is refused with 1007", async () => {
     const message = "tag parameter must be in format key, key=value, key=value1,value2, !key or key!=value";
     for (const filter of ["", "!", "=", "=x", "!=x", "!=", "!env=prod", "!env!=prod", "!env="]) {
       expect(await errorOf(filter)).toEqual([400, 1007, message]);
     }
   });
 
-  it("are checked in order: number, then each in turn: syntax, key length, key characters, number of values, value length", async () => {
+  it("checks run in order: number of filters, then for each filter syntax, key length, key characters, number of values, value length", async () => {
     const key = "k".repeat(257);
     const tooMany = Array.from({ length: 11 }, () => "v").join(",");
     const long = "v".repeat(1025);
@@ -164,7 +164,7 @@ describe("filters", () => {
       expect((await errorOf(filter))[1]).toBe(1014);
   });
 
-  it("stay within their limits at the edge", async () => {
+  it("filters at the limits are accepted", async () => {
     const ten = Array.from({ length: 10 }, (_, i) => `v${i}`).join(",");
     expect(await byTag(...Array.from({ length: 20 }, () => "env=prod"))).toEqual(["w1"]);
     expect(await byTag(`env=${ten}`)).toEqual([]);
@@ -174,7 +174,7 @@ describe("filters", () => {
     expect((await errorOf(`env!=${ten},x`))[1]).toBe(1013);
   });
 
-  it("refuse unknown types, too many ids, long names and odd switches", async () => {
+  it("unknown types, too many ids, long names and invalid switches are refused", async () => {
     expect(await listCode("type=nope")).toBe(1006);
     expect(await listCode(Array.from({ length: 51 }, (_, i) => `id=${i}`).join("&"))).toBe(7002);
     expect(await listCode(`name=${"n".repeat(257)}`)).toBe(7002);
@@ -187,7 +187,7 @@ describe("filters", () => {
 });
 
 describe("keys, values and summary", () => {
-  it("list in order of text, each once", async () => {
+  it("keys and values are listed in text order, each once", async () => {
     const { body } = await server.api("GET", `${PATH}/keys`);
     expect(body.result).toEqual([
       "ENV",
@@ -215,7 +215,7 @@ describe("keys, values and summary", () => {
     });
   });
 
-  it("count and complete", async () => {
+  it("keys and values can be counted and completed by prefix", async () => {
     const keys = await server.api("GET", `${PATH}/keys?counts=true&prefix=te`);
     expect(keys.body.result).toEqual([{ key: "team", count: 2 }]);
     const values = await server.api("GET", `${PATH}/values/env?counts=true&prefix=s`);
@@ -225,7 +225,7 @@ describe("keys, values and summary", () => {
     expect((await server.api("GET", `${PATH}/keys?prefix=${"x".repeat(185)}`)).status).toBe(400);
   });
 
-  it("drop what the last resource has lost", async () => {
+  it("keys and values disappear with the last resource that has them", async () => {
     const body = { resource_type: "worker", resource_id: "temp", tags: { brief: "1" } };
     await server.api("PUT", PATH, body);
     expect((await server.api("GET", `${PATH}/values/brief`)).body.result).toEqual(["1"]);
@@ -236,7 +236,7 @@ describe("keys, values and summary", () => {
     expect((await server.api("GET", `${PATH}/keys?prefix=brief`)).body.result).toEqual([]);
   });
 
-  it("need a key: 1009 with and without the slash; the key itself is checked and decoded", async () => {
+  it("a list of values needs a key: 1009 with and without the slash; the key is checked and decoded", async () => {
     for (const path of ["values", "values/", "values/?type=worker"]) {
       const { status, body } = await server.api("GET", `${PATH}/${path}`);
       expect([status, body.errors[0]]).toEqual([400, { code: 1009, message: "tag_key is required" }]);
@@ -253,7 +253,7 @@ describe("keys, values and summary", () => {
     await server.api("DELETE", PATH, { resource_type: "worker", resource_id: "cyr" });
   });
 
-  it("are summed up together", async () => {
+  it("the summary has keys and values together", async () => {
     const { body } = await server.api("GET", `${PATH}/summary?prefix=env`);
     expect(body.result).toEqual([{ key: "env", values: ["dev", "prod", "staging"] }]);
     const counted = await server.api("GET", `${PATH}/summary?prefix=team&counts=true`);
@@ -273,7 +273,7 @@ describe("pages", () => {
     await server.api("POST", `${path}/bulk`, { items });
   });
 
-  it("hold 100, say both ways where to go on, and total only when asked", async () => {
+  it("a page has 100 entries, two forms of the next position, and a total on request", async () => {
     const first = await server.api("GET", `${path}/resources?tag=all=yes&total=exact`);
     expect(first.body.result).toHaveLength(100);
     const { cursor } = first.body.result_info;
@@ -296,7 +296,7 @@ describe("pages", () => {
     expect(ids).toEqual(Array.from({ length: 250 }, (_, i) => `r${i}`));
   });
 
-  it("end exactly at 100 without an empty one", async () => {
+  it("exactly 100 entries have no second page", async () => {
     const { body } = await server.api(
       "GET",
       `${path}/resources?type=worker&tag=n!=248,246,244,242,240,238,236,234,232,230&tag=n!=228,226,224,222,220,218,216,214,212,210&tag=n!=208,206,204,202,200&total=exact`,
@@ -304,13 +304,13 @@ describe("pages", () => {
     expect(body.result_info).toEqual({ count: 100, cursor: null, cursors: {}, total_count: 100 });
   });
 
-  it("refuse a cursor of other filters", async () => {
+  it("a cursor of other filters is refused", async () => {
     const { body } = await server.api("GET", `${path}/resources?tag=all=yes`);
     const other = await server.api("GET", `${path}/resources?tag=all&cursor=${body.result_info.cursor}`);
     expect([other.status, other.body.errors[0].code]).toEqual([400, 7002]);
   });
 
-  it("walk keys, values and the summary", async () => {
+  it("keys, values and the summary are paged", async () => {
     for (const [list, size] of [
       ["keys", 252],
       ["values/n", 250],

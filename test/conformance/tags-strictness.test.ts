@@ -1,4 +1,7 @@
-/** Tags: what a slip of the caller does not do. It widens no list, overwrites nothing, makes no record, names no other resource. */
+/**
+ * Mistakes of a tags caller have no side effect: they widen no list, overwrite nothing, create no record and select
+ * no other resource.
+ */
 import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -28,7 +31,7 @@ const refusal = async (answer: Promise<{ status: number; body: { errors: { code:
   return [status, body.errors[0]?.code];
 };
 
-/** node:http and not fetch: an empty header must reach the server as it is. */
+/** node:http instead of fetch, because an empty header must reach the server. */
 function withIfMatch(
   value: string | string[],
   id: string,
@@ -50,7 +53,7 @@ function withIfMatch(
 }
 
 describe("lists of keys and values", () => {
-  it("take the filters of the list of resources", async () => {
+  it("lists of keys and values accept the filters of the resource list", async () => {
     expect(await list("keys?tag=env=prod")).toEqual(["Mixed", "env", "team"]);
     expect(await list("keys?tag=env&tag=!team")).toEqual(["env", "kind", "mixed", "region"]);
     expect(await list("keys?tag=env=nothing")).toEqual([]);
@@ -67,7 +70,7 @@ describe("lists of keys and values", () => {
     ]);
   });
 
-  it("give the same for many resources, page by page, as for few", async () => {
+  it("many resources give the same lists, page by page, as few", async () => {
     const path = "/accounts/other/tags";
     const items = Array.from({ length: 1200 }, (_, i) => ({
       resource_type: "worker",
@@ -114,7 +117,7 @@ describe("lists of keys and values", () => {
     ]);
   });
 
-  it("refuse a 21st filter and bad ones as every list does", async () => {
+  it("a 21st filter and invalid filters are refused", async () => {
     const many = Array.from({ length: 21 }, () => "tag=env").join("&");
     for (const path of ["resources", "keys", "values/env", "summary"]) {
       expect(await refusal(server.api("GET", `${PATH}/${path}?${many}`))).toEqual([400, 1010]);
@@ -122,7 +125,7 @@ describe("lists of keys and values", () => {
     }
   });
 
-  it("refuse a cursor of other filters", async () => {
+  it("a cursor of other filters is refused", async () => {
     const { body } = await server.api("GET", "/accounts/other/tags/keys?tag=all");
     const next = `cursor=${body.result_info.cursor}`;
     expect(await refusal(server.api("GET", `/accounts/other/tags/keys?${next}`))).toEqual([400, 7002]);
@@ -132,7 +135,7 @@ describe("lists of keys and values", () => {
   });
 });
 
-describe("a parameter that does not exist", () => {
+describe("an unknown parameter", () => {
   const named = "resource_type=worker&resource_id=w1";
   it.each([
     ["GET", "/resources?Tag=env"],
@@ -152,7 +155,7 @@ describe("a parameter that does not exist", () => {
     ["PATCH", "?dry_run=true"],
     ["DELETE", `?${named}&workerId=1`],
     ["POST", "/bulk?dryrun=true"],
-  ])("is refused by name: %s %s", async (method, path) => {
+  ])("an unknown parameter is refused by name: %s %s", async (method, path) => {
     const body = method === "GET" ? undefined : { resource_type: "worker", resource_id: "w1", tags: {} };
     const { status, body: answer } = await server.api(method, PATH + path, body);
     expect([status, answer.errors[0].code]).toEqual([400, 7002]);
@@ -160,7 +163,7 @@ describe("a parameter that does not exist", () => {
     expect(await list("values/env?tag=team=core")).toEqual(["dev", "prod"]);
   });
 
-  it("is refused below zones, which take the account besides", async () => {
+  it("an unknown parameter below zones, which also accept account_id, is refused", async () => {
     const path = "/zones/z/tags";
     const named = "resource_type=dns_record&resource_id=d";
     const body = { resource_type: "dns_record", resource_id: "d", tags: { a: "1" } };
@@ -173,7 +176,7 @@ describe("a parameter that does not exist", () => {
 });
 
 describe("a merge that only removes keys", () => {
-  it("leaves a resource that was never tagged without a record", async () => {
+  it("a resource that was never tagged stays without a record", async () => {
     const named = { resource_type: "worker", resource_id: "never" };
     for (const tags of [{ x: null }, {}]) {
       const { status, body, headers } = await server.api("PATCH", PATH, { ...named, tags });
@@ -189,7 +192,7 @@ describe("a merge that only removes keys", () => {
     expect(await list(`history?${query}`)).toEqual([]);
   });
 
-  it("leaves a resource whose tags were deleted without a record", async () => {
+  it("a resource whose tags were deleted stays without a record", async () => {
     const named = { resource_type: "worker", resource_id: "gone" };
     await server.api("PUT", PATH, { ...named, tags: { a: "1" } });
     await server.api("DELETE", PATH, named);
@@ -201,13 +204,13 @@ describe("a merge that only removes keys", () => {
 });
 
 describe("If-Match", () => {
-  it("is refused when it is empty or no list of etags, and nothing is written", async () => {
+  it("an empty or malformed If-Match is refused, and nothing is written", async () => {
     for (const value of ["", " ", ",", " , ,", "*, *", '*, "a"', '"a', "a b", '"a" "b"', 'w/"a"', '"a"b'])
       expect([value, await withIfMatch(value, "w2")]).toEqual([value, { status: 400, code: 7002 }]);
     expect(await list("values/new")).toEqual([]);
   });
 
-  it("compares strongly, takes lists, quoted and bare, and skips empty elements", async () => {
+  it("If-Match compares strongly, accepts quoted and bare lists and ignores empty elements", async () => {
     const { body } = await server.api("GET", `${PATH}?resource_type=worker&resource_id=w2`);
     const etag = body.result.etag as string;
     for (const value of [`W/"${etag}"`, `"x", W/"${etag}"`, '"x,y"', `"${etag},"`, etag.toUpperCase()])
@@ -217,14 +220,14 @@ describe("If-Match", () => {
     expect((await withIfMatch(`x,${bare.body.result.etag as string}`, "w2")).status).toBe(200);
   });
 
-  it("* holds for every resource that has a record, also an empty one, and for no other", async () => {
+  it("* matches every resource that has a record, even an empty one, and no other", async () => {
     await server.api("PUT", PATH, { resource_type: "worker", resource_id: "blank", tags: {} });
     expect((await withIfMatch("*", "blank")).status).toBe(200);
     expect((await withIfMatch(" * ", "blank")).status).toBe(200);
     expect(await withIfMatch("*", "nobody")).toEqual({ status: 412, code: 1016 });
   });
 
-  it("is refused in an item of a bulk write when it is empty", async () => {
+  it("an empty If-Match in a bulk item is refused", async () => {
     const { body } = await server.api("POST", `${PATH}/bulk`, {
       items: [{ resource_type: "worker", resource_id: "w1", tags: {}, if_match: "" }],
     });
@@ -232,8 +235,8 @@ describe("If-Match", () => {
   });
 });
 
-describe("what is read", () => {
-  it("can be written back as it is", async () => {
+describe("writing back a read result", () => {
+  it("a read result can be written back unchanged", async () => {
     const version = { resource_type: "worker_version", resource_id: "v", worker_id: "w" };
     await server.api("PUT", PATH, { ...version, name: "Version", tags: { a: "1" } });
     const query = new URLSearchParams(version).toString();
@@ -248,12 +251,12 @@ describe("what is read", () => {
     const record = { resource_type: "dns_record", resource_id: "d" };
     const zoned = (await server.api("PUT", zone, { ...record, tags: { a: "1" } })).body.result;
     expect((await server.api("PUT", zone, zoned)).body.result).toEqual(zoned);
-    // Elsewhere it would be another resource.
+    // On another path it would be another resource.
     expect(await refusal(server.api("PUT", PATH, zoned))).toEqual([400, 1002]);
     expect(await refusal(server.api("PUT", "/zones/z2/tags", zoned))).toEqual([400, 1002]);
   });
 
-  it("is refused with 1002 when the two spellings of type or id disagree, or only one of the pair is there", async () => {
+  it("two spellings of type or id that differ, or an incomplete pair, are refused with 1002", async () => {
     const tags = { a: "1" };
     for (const body of [
       { resource_type: "worker", resource_id: "w1", id: "w2", tags },
@@ -264,7 +267,7 @@ describe("what is read", () => {
       expect(await refusal(server.api("PUT", PATH, body))).toEqual([400, 1002]);
   });
 
-  it("is refused by name when a field is unknown", async () => {
+  it("an unknown field is refused by name", async () => {
     const named = { resource_type: "worker", resource_id: "w1" };
     const set = await server.api("PUT", PATH, { ...named, tags: {}, workerId: "x" });
     expect([set.status, set.body.errors[0]]).toEqual([
@@ -285,7 +288,7 @@ describe("what is read", () => {
 });
 
 describe("the tags of an account", () => {
-  it("are set below its own path only, whether another account exists or not", async () => {
+  it("an account's tags are set below its own path only, whether or not another account exists", async () => {
     const put = (account: string, id: string, token?: string) =>
       server.api(
         "PUT",
@@ -306,7 +309,7 @@ describe("the tags of an account", () => {
     expect(bulk.body.result[0].errors[0].code).toBe(10003);
   });
 
-  it("and ids of other accounts' resources are told from ids that do not exist by no answer", async () => {
+  it("no response distinguishes ids of other accounts' resources from unknown ids", async () => {
     await server.api("POST", "/accounts/other/ai-gateway/gateways", { id: "theirs" });
     const token = await server.token(["tags.read", "tags.edit"]);
     const answers = [];

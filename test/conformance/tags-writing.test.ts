@@ -1,5 +1,6 @@
-/** Tags: read, set, merge, delete; every error of the contract with its exact message, in the decided order. */
+/** Tags: read, set, delete, permissions, zones, etags. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { failure, getTags, outcome, putTags, TAGS } from "../support/tags.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
@@ -9,32 +10,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const PATH = "/accounts/default/tags";
-const put = (id: unknown, tags: unknown, type: unknown = "worker") =>
-  server.api("PUT", PATH, { resource_type: type, resource_id: id, tags });
-const get = (id: string, type = "worker") =>
-  server.api("GET", `${PATH}?resource_type=${type}&resource_id=${encodeURIComponent(id)}`);
-const failure = (code: number, message: string) => ({
-  success: false,
-  errors: [{ code, message }],
-  messages: [],
-  result: null,
-});
+const put = (id: unknown, tags: unknown, type?: unknown) => putTags(server, id, tags, type);
+const get = (id: string, type?: string) => getTags(server, id, type);
 
-const SET = failure(1002, "Invalid set payload");
 const TYPE = failure(1006, "Invalid resource type");
-const KEY_LENGTH = failure(1011, "tag key too long (maximum 256 characters)");
-const VALUE_LENGTH = failure(1012, "tag value too long (maximum 1024 characters)");
-const KEY = failure(1014, "Invalid tag key");
 const DELETE = failure(1015, "Invalid delete payload");
-
-/** Status and body together, so that one comparison judges both. */
-async function outcome(
-  answer: Promise<{ status: number; body: unknown }>,
-): Promise<[status: number, body: unknown]> {
-  const { status, body } = await answer;
-  return [status, body];
-}
 
 async function conditional(
   method: string,
@@ -42,7 +22,7 @@ async function conditional(
   etag: string,
   tags: object = { a: "new" },
 ): Promise<{ status: number; body: unknown }> {
-  const response = await fetch(server.url + PATH, {
+  const response = await fetch(server.url + TAGS, {
     method,
     headers: { authorization: `Bearer ${ROOT_TOKEN}`, "if-match": etag },
     body: JSON.stringify({ resource_type: "worker", resource_id: id, tags }),
@@ -50,16 +30,16 @@ async function conditional(
   return { status: response.status, body: response.status === 204 ? null : await response.json() };
 }
 
-/** The answer to a read of a resource that was never tagged, under a setting. */
+/** The response to reading a resource that was never tagged, under a setting. */
 async function readWith(missing: 404 | "200") {
   const other = await startTestServer({ file: { tags: { missing } } });
-  const { status, body } = await other.api("GET", `${PATH}?resource_type=worker&resource_id=never`);
+  const { status, body } = await other.api("GET", `${TAGS}?resource_type=worker&resource_id=never`);
   await other.stop();
   return { status, body };
 }
 
 describe("setting and reading", () => {
-  it("answers a set with the resource and reads the same back, under both prefixes", async () => {
+  it("a set returns the resource, and a read returns the same, under both prefixes", async () => {
     const set = await put("a", { env: "prod", team: "" });
     expect(set.status).toBe(200);
     expect(set.body).toEqual({
@@ -77,33 +57,33 @@ describe("setting and reading", () => {
     });
     expect(set.headers.get("etag")).toBe(`"${set.body.result.etag}"`);
     expect((await get("a")).body).toEqual(set.body);
-    const prefixed = await server.api("GET", `/client/v4${PATH}?resource_type=worker&resource_id=a`);
+    const prefixed = await server.api("GET", `/client/v4${TAGS}?resource_type=worker&resource_id=a`);
     expect(prefixed.body).toEqual(set.body);
   });
 
-  it("replaces the whole set", async () => {
+  it("a set replaces all tags", async () => {
     await put("b", { env: "prod", team: "core" });
     const { body } = await put("b", { team: "edge" });
     expect(body.result.tags).toEqual({ team: "edge" });
     expect((await get("b")).body.result.tags).toEqual({ team: "edge" });
   });
 
-  it("keeps an empty set as an empty set, which no list shows", async () => {
+  it("an empty set is stored as an empty set and appears in no list", async () => {
     await put("emptied", { env: "x" });
     expect((await put("emptied", {})).body.result.tags).toEqual({});
     expect((await get("emptied")).body.result.tags).toEqual({});
-    expect((await server.api("GET", `${PATH}/resources?id=emptied`)).body.result).toEqual([]);
+    expect((await server.api("GET", `${TAGS}/resources?id=emptied`)).body.result).toEqual([]);
   });
 
-  it("leaves time and history alone when the same set is written again", async () => {
+  it("writing the same set again changes neither time nor history", async () => {
     const first = await put("same", { a: "1", b: "2" });
     const again = await put("same", { b: "2", a: "1" });
     expect(again.body).toEqual(first.body);
-    const history = await server.api("GET", `${PATH}/history?resource_type=worker&resource_id=same`);
+    const history = await server.api("GET", `${TAGS}/history?resource_type=worker&resource_id=same`);
     expect(history.body.result).toHaveLength(1);
   });
 
-  it("takes every published resource type and its own, and keeps types apart", async () => {
+  it("every published resource type and signalbox's own are accepted, and types are separate", async () => {
     for (const type of [
       "account",
       "ai_gateway",
@@ -118,21 +98,21 @@ describe("setting and reading", () => {
     expect((await get("typed", "zone")).body.result.tags).toEqual({ type: "zone" });
   });
 
-  it("makes the parent id part of a version's identity", async () => {
+  it("the parent id is part of a version's identity", async () => {
     const version = { resource_type: "worker_version", resource_id: "v" };
     for (const worker_id of ["w1", "w2"]) {
-      const { body } = await server.api("PUT", PATH, { ...version, worker_id, tags: { of: worker_id } });
+      const { body } = await server.api("PUT", TAGS, { ...version, worker_id, tags: { of: worker_id } });
       expect(body.result.worker_id).toBe(worker_id);
     }
     const { body } = await server.api(
       "GET",
-      `${PATH}?resource_type=worker_version&resource_id=v&worker_id=w1`,
+      `${TAGS}?resource_type=worker_version&resource_id=v&worker_id=w1`,
     );
     expect(body.result.tags).toEqual({ of: "w1" });
   });
 
-  it("takes a name to show and search by, and keeps it", async () => {
-    await server.api("PUT", PATH, {
+  it("a name for display and search is stored", async () => {
+    await server.api("PUT", TAGS, {
       resource_type: "queue",
       resource_id: "q1",
       name: "Orders",
@@ -146,13 +126,13 @@ describe("setting and reading", () => {
 describe("a resource that was never tagged", () => {
   const message = "resource not found: type=worker id=never";
 
-  it("reads as 500 with code 1004, and tells clients not to retry", async () => {
+  it("a read is answered 500 with code 1004 and tells clients not to retry", async () => {
     const { status, body, headers } = await get("never");
     expect([status, body]).toEqual([500, failure(1004, message)]);
     expect(headers.get("x-should-retry")).toBe("false");
   });
 
-  it("reads as 404 or as an empty set where the configuration says so", async () => {
+  it("the configuration can change the response to 404 or an empty set", async () => {
     expect(await readWith(404)).toEqual({ status: 404, body: failure(1004, message) });
     expect(await readWith("200")).toMatchObject({
       status: 200,
@@ -164,9 +144,9 @@ describe("a resource that was never tagged", () => {
     expect((await readWith("200")).body.result).not.toHaveProperty("tags_updated_at");
   });
 
-  it("is what a deleted one becomes again", async () => {
+  it("a deleted resource reads like one that was never tagged", async () => {
     await put("gone", { a: "1" });
-    const { status, body } = await server.api("DELETE", PATH, {
+    const { status, body } = await server.api("DELETE", TAGS, {
       resource_type: "worker",
       resource_id: "gone",
     });
@@ -176,16 +156,16 @@ describe("a resource that was never tagged", () => {
 });
 
 describe("deleting", () => {
-  it("is idempotent, and takes the resource from the query as well", async () => {
+  it("a deletion is idempotent and accepts the resource in the query", async () => {
     await put("d", { a: "1" });
     for (let i = 0; i < 2; i++) {
-      const answer = await server.api("DELETE", `${PATH}?resource_type=worker&resource_id=d`);
+      const answer = await server.api("DELETE", `${TAGS}?resource_type=worker&resource_id=d`);
       expect(answer.status).toBe(204);
     }
     expect((await get("d")).status).toBe(500);
   });
 
-  it("without a resource, or with a malformed body, is 1015", async () => {
+  it("a deletion without a resource or with a malformed body is 1015", async () => {
     for (const body of [
       undefined,
       {},
@@ -196,192 +176,26 @@ describe("deleting", () => {
       "null",
       "7",
     ]) {
-      expect(await outcome(server.api("DELETE", PATH, body))).toEqual([400, DELETE]);
+      expect(await outcome(server.api("DELETE", TAGS, body))).toEqual([400, DELETE]);
     }
-    expect(await outcome(server.api("DELETE", PATH, { resource_type: 1, resource_id: "x" }))).toEqual([
+    expect(await outcome(server.api("DELETE", TAGS, { resource_type: 1, resource_id: "x" }))).toEqual([
       400,
       DELETE,
     ]);
-    expect(await outcome(server.api("DELETE", PATH, { resource_type: "nope", resource_id: "x" }))).toEqual([
+    expect(await outcome(server.api("DELETE", TAGS, { resource_type: "nope", resource_id: "x" }))).toEqual([
       400,
       TYPE,
     ]);
   });
 });
 
-describe("errors of a set", () => {
-  it("answers a body that is not the documented shape with 1002", async () => {
-    const good = { resource_type: "worker", resource_id: "x", tags: {} };
-    const bodies: unknown[] = [
-      "",
-      "{",
-      "nonsense",
-      "null",
-      "[]",
-      '"text"',
-      "1",
-      "{}",
-      { ...good, tags: undefined },
-      { ...good, tags: null },
-      { ...good, tags: [] },
-      { ...good, tags: "a=b" },
-      { ...good, tags: { a: 1 } },
-      { ...good, tags: { a: null } },
-      { ...good, tags: { a: ["b"] } },
-      { ...good, tags: { a: { b: "c" } } },
-      { ...good, tags: { a: true } },
-      '{"resource_type":"worker","resource_id":"x","tags":{"a":"\\ud800"}}',
-      { ...good, resource_id: undefined },
-      { ...good, resource_id: "" },
-      { ...good, resource_id: 5 },
-      { ...good, resource_id: "a\u0000b" },
-      { ...good, resource_id: "i".repeat(513) },
-      { ...good, resource_type: undefined },
-      { ...good, resource_type: "" },
-      { ...good, resource_type: {} },
-      { ...good, name: 7 },
-    ];
-    for (const body of bodies) expect(await outcome(server.api("PUT", PATH, body))).toEqual([400, SET]);
-    const invalidUtf8 = await fetch(server.url + PATH, {
-      method: "PUT",
-      headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-      body: Buffer.from([0x7b, 0xff, 0x7d]),
-    });
-    expect([invalidUtf8.status, await invalidUtf8.json()]).toEqual([400, SET]);
-  });
-
-  it("judges the shape first, then the type, key lengths, key characters, value lengths", async () => {
-    const long = "k".repeat(257);
-    const value = "v".repeat(1025);
-    expect(await outcome(put("x", { a: 1, [long]: "x" }, "nope"))).toEqual([400, SET]);
-    expect(await outcome(put("x", { [long]: value, "b d": "x" }, "nope"))).toEqual([400, TYPE]);
-    expect(await outcome(put("x", { "b d": value, [long]: "x" }))).toEqual([400, KEY_LENGTH]);
-    expect(await outcome(put("x", { ok: value, "b d": "x" }))).toEqual([400, KEY]);
-    expect(await outcome(put("x", { ok: value }))).toEqual([400, VALUE_LENGTH]);
-    expect((await get("x")).status).toBe(500);
-  });
-
-  it("allows keys of 256 and values of 1,024 code points, also beyond the basic plane, and no more", async () => {
-    // U+10400 is a letter of two UTF-16 units; U+1D11E, a musical sign, is none.
-    const wide = "\u{10400}";
-    expect(
-      (
-        await put("edge", {
-          ["k".repeat(256)]: "v".repeat(1024),
-          [wide.repeat(256)]: "\u{1D11E}".repeat(1024),
-        })
-      ).status,
-    ).toBe(200);
-    expect((await get("edge")).body.result.tags[wide.repeat(256)]).toBe("\u{1D11E}".repeat(1024));
-    expect(await outcome(put("edge", { ["k".repeat(257)]: "" }))).toEqual([400, KEY_LENGTH]);
-    expect(await outcome(put("edge", { [wide.repeat(257)]: "" }))).toEqual([400, KEY_LENGTH]);
-    expect(await outcome(put("edge", { k: "v".repeat(1025) }))).toEqual([400, VALUE_LENGTH]);
-    expect(await outcome(put("edge", { k: "\u{1D11E}".repeat(1025) }))).toEqual([400, VALUE_LENGTH]);
-  });
-
-  it("allows letters and digits of any script, _ . and - in keys, and nothing else", async () => {
-    const good = ["A.b-c_1", "ключ", "键", "٣", "é", "__proto__", "constructor", "toString", "-", ".", "0"];
-    expect((await put("keys", Object.fromEntries(good.map((key) => [key, "x"])))).status).toBe(200);
-    for (const key of [
-      "",
-      " ",
-      "a b",
-      "a=b",
-      "a!b",
-      "a,b",
-      "a/b",
-      "a:b",
-      "a\n",
-      "\u{1D11E}",
-      "e\u0301",
-      "\u0000",
-      "½",
-    ]) {
-      expect(await outcome(put("keys", { [key]: "x" }))).toEqual([400, KEY]);
-    }
-  });
-
-  it("keeps hostile keys as ordinary ones and pollutes nothing", async () => {
-    const body =
-      '{"resource_type":"worker","resource_id":"proto","tags":{"__proto__":"p","hasOwnProperty":"h"}}';
-    const { body: set } = await server.api("PUT", PATH, body);
-    expect(Object.entries(set.result.tags)).toEqual([
-      ["__proto__", "p"],
-      ["hasOwnProperty", "h"],
-    ]);
-    expect(({} as Record<string, unknown>)["p"]).toBeUndefined();
-    const { body: found } = await server.api("GET", `${PATH}/resources?tag=__proto__=p`);
-    expect(found.result.map((resource: { id: string }) => resource.id)).toEqual(["proto"]);
-    const notAnObject = '{"resource_type":"worker","resource_id":"x","tags":{"a":"b"},"__proto__":null}';
-    // Beside the tags it is an unknown field like any other.
-    const refused = await server.api("PUT", PATH, notAnObject);
-    expect([refused.status, refused.body.errors[0].code]).toEqual([400, 1002]);
-  });
-
-  it("lets the last of duplicate members count", async () => {
-    const body =
-      '{"resource_type":"queue","resource_type":"worker","resource_id":"dup","tags":{"a":"1","a":"2"}}';
-    const { body: set } = await server.api("PUT", PATH, body);
-    expect(set.result).toMatchObject({ type: "worker", tags: { a: "2" } });
-  });
-
-  it("takes JSON whatever the content type says", async () => {
-    const response = await fetch(server.url + PATH, {
-      method: "PUT",
-      headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "text/plain" },
-      body: JSON.stringify({ resource_type: "worker", resource_id: "plain", tags: { a: "1" } }),
-    });
-    expect(response.status).toBe(200);
-  });
-
-  it("answers a body over the limit with 413 and code 7010, and more tags than one resource may have with 1017", async () => {
-    const huge = await server.api("PUT", PATH, `{"tags":"${"x".repeat(1024 * 1024)}"}`);
-    expect([huge.status, huge.body.errors[0].code]).toEqual([413, 7010]);
-    const many = Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, ""]));
-    expect(await outcome(put("many", many))).toEqual([
-      400,
-      failure(1017, "too many tags on one resource (maximum 1000)"),
-    ]);
-    delete many["k0"];
-    expect((await put("many", many)).status).toBe(200);
-  });
-});
-
-describe("errors of a read", () => {
-  it("asks for both parameters (1003) and a known type (1006)", async () => {
-    const required = failure(1003, "resource_type and resource_id are required");
-    for (const query of [
-      "",
-      "?resource_type=worker",
-      "?resource_id=x",
-      "?resource_type=&resource_id=x",
-      "?resource_type=nope",
-    ]) {
-      expect(await outcome(server.api("GET", PATH + query))).toEqual([400, required]);
-    }
-    expect(await outcome(get("x", "nope"))).toEqual([400, TYPE]);
-    expect(await outcome(get("x", "Worker"))).toEqual([400, TYPE]);
-  });
-
-  it("knows the types that the configuration adds", async () => {
-    const other = await startTestServer({
-      file: { tags: { resourceTypes: ["robot", { name: "arm", scope: "zone" }] } },
-    });
-    const body = { resource_type: "robot", resource_id: "r2", tags: { a: "1" } };
-    expect((await other.api("PUT", PATH, body)).status).toBe(200);
-    expect(await outcome(other.api("PUT", "/zones/z/tags", body))).toEqual([400, TYPE]);
-    expect((await other.api("PUT", "/zones/z/tags", { ...body, resource_type: "arm" })).status).toBe(200);
-    await other.stop();
-  });
-});
-
 describe("permissions", () => {
-  it("lets tags.read read and tags.edit write, each in its own account only", async () => {
+  it("tags.read reads and tags.edit writes, each in its own account", async () => {
     await put("p", { a: "1" });
     const reader = await server.token(["tags.read"]);
     const editor = await server.token(["tags.edit"]);
     const stranger = await server.token(["tags.read", "tags.edit"], { account: "other" });
-    const read = `${PATH}?resource_type=worker&resource_id=p`;
+    const read = `${TAGS}?resource_type=worker&resource_id=p`;
     const body = { resource_type: "worker", resource_id: "p", tags: { a: "2" } };
     const status = async (method: string, path: string, token: string | null, sent?: object) =>
       (await server.api(method, path, sent, token)).status;
@@ -397,44 +211,44 @@ describe("permissions", () => {
       "changes",
       "history?resource_type=worker&resource_id=p",
     ]) {
-      expect(await status("GET", `${PATH}/${list}`, reader)).toBe(200);
-      expect(await status("GET", `${PATH}/${list}`, stranger)).toBe(403);
+      expect(await status("GET", `${TAGS}/${list}`, reader)).toBe(200);
+      expect(await status("GET", `${TAGS}/${list}`, stranger)).toBe(403);
     }
     for (const method of ["PUT", "PATCH", "DELETE"]) {
-      expect(await status(method, PATH, reader, body)).toBe(403);
-      expect(await status(method, PATH, stranger, body)).toBe(403);
+      expect(await status(method, TAGS, reader, body)).toBe(403);
+      expect(await status(method, TAGS, stranger, body)).toBe(403);
     }
-    expect(await status("POST", `${PATH}/bulk`, reader, { items: [] })).toBe(403);
-    expect(await status("PUT", PATH, editor, body)).toBe(200);
+    expect(await status("POST", `${TAGS}/bulk`, reader, { items: [] })).toBe(403);
+    expect(await status("PUT", TAGS, editor, body)).toBe(200);
     expect(await status("GET", "/accounts/nowhere/tags?resource_type=worker&resource_id=p", ROOT_TOKEN)).toBe(
       404,
     );
   });
 
-  it("never shows one account's tags in another", async () => {
+  it("one account's tags are not visible in another", async () => {
     await server.api("PUT", "/accounts/other/tags", {
       resource_type: "worker",
       resource_id: "secret",
       tags: { hidden: "x" },
     });
     expect((await get("secret")).status).toBe(500);
-    const keys = await server.api("GET", `${PATH}/keys?prefix=hidden`);
+    const keys = await server.api("GET", `${TAGS}/keys?prefix=hidden`);
     expect(keys.body.result).toEqual([]);
-    expect((await server.api("GET", `${PATH}/resources?tag=hidden`)).body.result).toEqual([]);
+    expect((await server.api("GET", `${TAGS}/resources?tag=hidden`)).body.result).toEqual([]);
   });
 });
 
 describe("zones", () => {
   const zone = "/zones/023e105f4ecef8ad9ca31a8372d0c353/tags";
 
-  it("keep tags of their own, shown with the zone, and listed in the account", async () => {
+  it("a zone has its own tags, shown with the zone and listed in the account", async () => {
     const body = { resource_type: "dns_record", resource_id: "rec", tags: { zoned: "yes" } };
     const { body: set } = await server.api("PUT", zone, body);
     expect(set.result.zone_id).toBe("023e105f4ecef8ad9ca31a8372d0c353");
     const read = "?resource_type=dns_record&resource_id=rec";
     expect((await server.api("GET", zone + read)).body).toEqual(set);
     expect((await server.api("GET", `/zones/other/tags${read}`)).status).toBe(500);
-    expect((await server.api("GET", `${PATH}/resources?tag=zoned`)).body.result).toEqual([set.result]);
+    expect((await server.api("GET", `${TAGS}/resources?tag=zoned`)).body.result).toEqual([set.result]);
     expect((await server.api("PATCH", zone, { ...body, tags: { more: "1" } })).body.result.tags).toEqual({
       more: "1",
       zoned: "yes",
@@ -444,7 +258,7 @@ describe("zones", () => {
     expect((await server.api("GET", zone + read)).status).toBe(500);
   });
 
-  it("belong to the token's account, and for root to the account named in the query", async () => {
+  it("a zone belongs to the token's account; root names the account in the query", async () => {
     const token = await server.token(["tags.read", "tags.edit"], { account: "other" });
     const body = { resource_type: "zone", resource_id: "z", tags: { owner: "other" } };
     const read = "?resource_type=zone&resource_id=z";
@@ -458,7 +272,7 @@ describe("zones", () => {
     expect((await server.api("GET", zone + read, undefined, null)).status).toBe(401);
   });
 
-  it("take only the types that belong to zones", async () => {
+  it("only zone types are accepted below zones", async () => {
     expect(
       await outcome(server.api("PUT", zone, { resource_type: "worker", resource_id: "x", tags: {} })),
     ).toEqual([400, TYPE]);
@@ -470,14 +284,14 @@ describe("zones", () => {
 describe("etags", () => {
   const mismatch = failure(1016, "etag does not match");
 
-  it("depend on the content alone", async () => {
+  it("an etag depends on the content only", async () => {
     const one = (await put("e1", { a: "1", b: "2" })).body.result.etag;
     const two = (await put("e2", { b: "2", a: "1" })).body.result.etag;
     expect(one).toBe(two);
     expect((await put("e3", {})).body.result.etag).toBe("v1:RBNvo1WzZ4oRRq0W9-hkng");
   });
 
-  it("guard writes: a stale one is 412 with code 1016 and changes nothing", async () => {
+  it("a write with a stale etag is 412 with code 1016 and changes nothing", async () => {
     const { etag } = (await put("guard", { a: "old" })).body.result as { etag: string };
     for (const method of ["PUT", "PATCH", "DELETE"]) {
       expect(await outcome(conditional(method, "guard", "v1:AAAAAAAAAAAAAAAAAAAAAA"))).toEqual([
@@ -491,12 +305,12 @@ describe("etags", () => {
     expect((await conditional("PUT", "guard", etag)).status).toBe(412);
     expect((await conditional("DELETE", "guard", "*")).status).toBe(204);
     expect((await conditional("PUT", "guard", "*")).status).toBe(412);
-    // The etag of the empty set means: only if it has no tags.
+    // The etag of the empty set matches only a resource without tags.
     expect((await conditional("PUT", "guard", "v1:RBNvo1WzZ4oRRq0W9-hkng")).status).toBe(200);
     expect((await conditional("PUT", "guard", "v1:RBNvo1WzZ4oRRq0W9-hkng", { b: "" })).status).toBe(412);
   });
 
-  it("let exactly one of many concurrent writers through, and readers see whole sets only", async () => {
+  it("one of many concurrent writers succeeds, and readers see complete sets only", async () => {
     const { etag } = (await put("race", { a: "0", b: "0" })).body.result as { etag: string };
     const reads: Promise<{ body: { result: { tags: Record<string, string> } } }>[] = [];
     const writes = Array.from({ length: 20 }, (_, i) => {

@@ -1,4 +1,7 @@
-/** Sections 2.3, 2.4, 4.3, 4.4 and 6 of the contract: the built-in agent, agents that extend it, dedupe, retention, live state. */
+/**
+ * Sections 2.3, 2.4, 4.3, 4.4 and 6 of the contract: the built-in agent, agents that extend it, deduplication,
+ * retention, live state.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +13,8 @@ import {
   type TestServer,
   type TestServerOptions,
 } from "../support/test-server.ts";
-import { hexSignature, post, SECRET, sendGeneric, sendGithub, type Sent } from "../support/webhook-sender.ts";
+import type { Answer } from "../support/send-request.ts";
+import { hexSignature, post, SECRET, sendGeneric, sendGithub } from "../support/webhook-sender.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/webhook-agents.ts");
 
@@ -103,7 +107,7 @@ function connect(name: string, agent = "webhook-agent") {
 }
 
 describe("the built-in agent", () => {
-  it("pushes its state to connected clients with each event, and answers them about the past", async () => {
+  it("each event updates the state of connected clients, who can query past events", async () => {
     const { client, until } = connect("live-repo");
     await client.ready;
     await sendGithub(server.url, {
@@ -136,7 +140,7 @@ describe("the built-in agent", () => {
     client.close();
   });
 
-  it("gives 20 events unless asked for more, and survives limits that make no sense", async () => {
+  it("getEvents returns 20 events by default and accepts invalid limits", async () => {
     for (let i = 0; i < 25; i++)
       await sendGeneric(server.url, "limits", { id: `e-${i}`, type: i % 2 === 0 ? "even" : "odd" });
     expect(await call<Row[]>("webhook-agent", "limits", "getEvents")).toHaveLength(20);
@@ -147,7 +151,7 @@ describe("the built-in agent", () => {
     }
   });
 
-  it("keeps the newest 100 events, counts all, and still knows the ids of those it dropped", async () => {
+  it("the newest 100 events are kept, all events are counted, and ids of dropped events are still duplicates", async () => {
     for (let i = 0; i < 130; i++) await sendGeneric(server.url, "busy", { id: `e-${i}` });
     const rows = await events("busy");
     expect(rows).toHaveLength(100);
@@ -158,7 +162,7 @@ describe("the built-in agent", () => {
     client.close();
   });
 
-  it("keeps the newest also of events of one millisecond", async () => {
+  it("the newest events are kept even if events have the same millisecond", async () => {
     const still = await startTestServer({ ...OPTIONS, clock: { now: () => Date.UTC(2026, 0, 1) } });
     try {
       for (let i = 0; i < 105; i++) await sendGeneric(still.url, "burst", { id: `e-${i}` });
@@ -169,7 +173,7 @@ describe("the built-in agent", () => {
     }
   });
 
-  it("keeps exactly the newest, also after events that were rolled back", async () => {
+  it("exactly the newest events are kept, also after events that were rolled back", async () => {
     const expected: string[] = [];
     for (const [i, type] of [
       "a",
@@ -197,7 +201,7 @@ describe("the built-in agent", () => {
     }
   });
 
-  it("drops events older than 30 days, and forgets their ids only after that", async () => {
+  it("events older than 30 days are dropped, and their ids are forgotten only after that", async () => {
     let now = Date.UTC(2026, 0, 1);
     const dated = await startTestServer({ ...OPTIONS, clock: { now: () => now } });
     try {
@@ -214,7 +218,7 @@ describe("the built-in agent", () => {
     }
   });
 
-  it("has everything again after a restart, and recognises what it had before", async () => {
+  it("everything is there after a restart, and earlier deliveries are duplicates", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-test-"));
     try {
       const before = await startTestServer({ ...OPTIONS, dataDir });
@@ -238,7 +242,7 @@ describe("the built-in agent", () => {
 });
 
 describe("the event table", () => {
-  it("has exactly the contract's columns, and an index on time, newest first", async () => {
+  it("the event table has exactly the contract's columns and an index on descending time", async () => {
     await sendGeneric(server.url, "obey/table", { id: "t" });
     const { columns, indexes } = await call<{ columns: object[]; indexes: { sql: string }[] }>(
       "obedient-agent",
@@ -266,7 +270,7 @@ describe("the event table", () => {
     ["seconds", (time: number) => Math.floor(time / 1000)],
     ["an offset", (time: number) => new Date(time).toISOString().replace("Z", "+00:00")],
     ["a date without a zone", (time: number) => new Date(time).toISOString().slice(0, 19).replace("T", " ")],
-  ])("keeps fresh rows and drops stale ones when times are written as %s", async (form, write) => {
+  ])("recent rows are kept and old rows dropped if times are written as %s", async (form, write) => {
     const name = `times-${form.replaceAll(" ", "-")}`;
     await sendGeneric(server.url, `obey/${name}`, { id: "first" });
     await call("obedient-agent", name, "insertRaw", ["fresh", write(Date.now() - 60_000)]);
@@ -278,17 +282,17 @@ describe("the event table", () => {
   });
 });
 
-describe("an agent that extends it", () => {
+describe("an agent that extends the built-in agent", () => {
   const obey = (name: string, payload: object) => sendGeneric(server.url, `obey/${name}`, payload);
   const runs = (name: string) => call<{ id: string; note: string }[]>("obedient-agent", name, "runs");
 
-  it("is chosen per source, handles each event, and keeps the built-in table without calling super", async () => {
+  it("the agent is chosen per source, handles each event, and keeps the built-in table without calling super", async () => {
     expect((await obey("plain", { id: "p-1" })).status).toBe(200);
     expect(await runs("plain")).toEqual([{ id: "p-1", note: "nothing" }]);
     expect((await call<Row[]>("obedient-agent", "plain", "getEvents")).map(({ id }) => id)).toEqual(["p-1"]);
   });
 
-  it("answers 202 when it put the work in its queue, and the work is done", async () => {
+  it("a delivery is answered 202 if the agent queued the work, and the work is done", async () => {
     const answer = await obey("queued", { id: "q-1", do: "queue" });
     expect([answer.status, answer.body]).toEqual([202, { status: "queued" }]);
     await expect.poll(() => runs("queued")).toContainEqual({ id: "q-1", note: "worked" });
@@ -296,7 +300,7 @@ describe("an agent that extends it", () => {
   });
 
   it.each(["throw", "throw-later"])(
-    "that fails (%s) answers 500 without a word about why, and counts nothing",
+    "a failure (%s) is answered 500 without a reason, and nothing is counted",
     async (how) => {
       const answer = await obey(`failing-${how}`, { id: "f-1", do: how });
       expect(answer.status).toBe(500);
@@ -310,7 +314,7 @@ describe("an agent that extends it", () => {
     },
   );
 
-  it("that failed runs again on the provider's retry, and then once", async () => {
+  it("a failed delivery runs again on the provider's retry, and then once", async () => {
     expect((await obey("retried", { id: "r-1", do: "throw-once" })).status).toBe(500);
     expect((await obey("retried", { id: "r-1", do: "throw-once" })).status).toBe(200);
     expect((await obey("retried", { id: "r-1", do: "throw-once" })).body).toEqual({ status: "duplicate" });
@@ -329,7 +333,7 @@ describe("an agent that extends it", () => {
     expect((await obey("replayed", { id: "x-1", do: "throw-once" })).body).toEqual({ status: "duplicate" });
   });
 
-  it("without onEvent answers the delivery itself", async () => {
+  it("an agent without onEvent answers the delivery itself", async () => {
     const answer = await sendGeneric(server.url, "ask/guild", { id: "i-1", type: 2 });
     expect([answer.status, answer.body]).toEqual([200, { type: 4, data: { content: "you sent 2" } }]);
   });
@@ -347,7 +351,7 @@ describe("duplicates", () => {
     expect(await call("obedient-agent", "copies", "runs")).toHaveLength(1);
   });
 
-  it("are told apart by entity and by source", async () => {
+  it("deliveries with the same id differ by entity and by source", async () => {
     expect((await sendGeneric(server.url, "entity-a", { id: "1" })).body.status).toBe("processed");
     expect((await sendGeneric(server.url, "entity-b", { id: "1" })).body.status).toBe("processed");
     expect((await sendGithub(server.url, { path: "github/entity-a", delivery: "1" })).body.status).toBe(
@@ -355,19 +359,19 @@ describe("duplicates", () => {
     );
   });
 
-  it("without any id are recognised by their body", async () => {
+  it("deliveries without an id are identified by their body", async () => {
     expect((await sendGeneric(server.url, "nameless", { a: 1 })).body.status).toBe("processed");
     expect((await sendGeneric(server.url, "nameless", { a: 1 })).body.status).toBe("duplicate");
     expect((await sendGeneric(server.url, "nameless", { a: 2 })).body.status).toBe("processed");
   });
 });
 
-describe("a delivery posted to the instance itself", () => {
+describe("a delivery posted to the instance", () => {
   const url = () => `${server.url}/agents/webhook-agent/direct`;
-  const send = (body: string, headers: Record<string, string>): Promise<Sent> =>
+  const send = (body: string, headers: Record<string, string>): Promise<Answer> =>
     post(url(), body, { authorization: `Bearer ${ROOT_TOKEN}`, ...headers });
 
-  it("follows the same steps: 405, 401, 400, 200, duplicate", async () => {
+  it("the checks run in the same order: 405, 401, 400, 200, duplicate", async () => {
     const get = await fetch(url(), { headers: { authorization: `Bearer ${ROOT_TOKEN}` } });
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     const body = JSON.stringify({ id: "direct-1", type: "hello" });

@@ -1,9 +1,9 @@
-/** The inspector: what came, what became of it, and replay, through the management interface and the command line. */
+/** The inspector: received deliveries, their results and replay, through the management API and the command line. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../../packages/signalbox/src/cli/main.ts";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { runCommand } from "../support/run-cli.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { hexSignature, post, SECRET, sendGeneric, sendGithub } from "../support/webhook-sender.ts";
 
 const SOURCES = "/accounts/default/webhooks/sources";
@@ -32,7 +32,7 @@ const list = async (query = ""): Promise<Shown[]> =>
   (await server.api("GET", `${DELIVERIES}${query}`)).body.result;
 
 describe("sources", () => {
-  it("are listed with their variables and never with their secrets", async () => {
+  it("sources are listed with their variables and without their secrets", async () => {
     const { body } = await server.api("GET", SOURCES);
     const names = (body.result as { name: string }[]).map(({ name }) => name);
     expect(names).toEqual([
@@ -58,7 +58,7 @@ describe("sources", () => {
     expect(JSON.stringify(body)).not.toContain(SECRET);
   });
 
-  it("need webhooks.read, and belong to one account", async () => {
+  it("sources need webhooks.read and belong to one account", async () => {
     expect((await server.api("GET", SOURCES, undefined, await server.token(["tags.read"]))).status).toBe(403);
     expect((await server.api("GET", SOURCES, undefined, await server.token(["webhooks.read"]))).status).toBe(
       200,
@@ -68,7 +68,7 @@ describe("sources", () => {
     expect((await server.api("GET", "/accounts/other/webhooks/sources/github")).status).toBe(404);
   });
 
-  it("are filtered by their tags", async () => {
+  it("sources are filtered by tags", async () => {
     await server.api("PUT", "/accounts/default/tags", {
       resource_type: "webhook_source",
       resource_id: "github",
@@ -78,7 +78,7 @@ describe("sources", () => {
     expect((body.result as { name: string }[]).map(({ name }) => name)).toEqual(["github"]);
   });
 
-  it("can be tried out with a sample that the server signs itself", async () => {
+  it("a source can be tested with a sample that the server signs", async () => {
     const { body } = await server.api("POST", `${SOURCES}/github/test`, { entity: "acme/tried" });
     expect(body.result).toMatchObject({ status: 200, body: '{"status":"processed"}' });
     const [newest] = await list("?limit=1");
@@ -99,14 +99,14 @@ describe("sources", () => {
 
 describe("deliveries", () => {
   it.each(["statuss=failed", "Status=failed", "status[]=failed", "instances=x"])(
-    "are not listed as a whole because a filter is misspelt: %s",
+    "a misspelt filter is refused and does not list everything: %s",
     async (query) => {
       const { status } = await server.api("GET", `/accounts/default/webhooks/deliveries?${query}`);
       expect(status).toBe(400);
     },
   );
 
-  it("are listed newest first with what became of them, and can be filtered", async () => {
+  it("deliveries are listed newest first with their results and can be filtered", async () => {
     await sendGithub(server.url, { repository: "acme/listed", delivery: "d-1" });
     await sendGithub(server.url, { repository: "acme/listed", delivery: "d-1" });
     await sendGithub(server.url, { payload: {}, delivery: "d-2" });
@@ -130,13 +130,13 @@ describe("deliveries", () => {
     expect((await server.api("GET", "/accounts/other/webhooks/deliveries")).body.result).toEqual([]);
   });
 
-  it("are listed although their bodies never came whole", async () => {
+  it("deliveries with an incomplete body are listed", async () => {
     const answer = await post(`${server.url}/webhooks/github`, "x".repeat(70_000), {});
     expect(answer.status).toBe(413);
     expect((await list("?limit=1"))[0]).toMatchObject({ status: "rejected", reason: "body_too_large" });
   });
 
-  it("are paged by cursor, newest first, and followed by `after`, oldest first", async () => {
+  it("deliveries are paged by cursor, newest first, and followed with `after`, oldest first", async () => {
     const all = await list();
     const first = await server.api("GET", `${DELIVERIES}?limit=3`);
     const second = await server.api("GET", `${DELIVERIES}?limit=3&cursor=${first.body.result_info.cursor}`);
@@ -145,7 +145,7 @@ describe("deliveries", () => {
     expect(since.map(({ id }) => id)).toEqual([all[2]?.id, all[1]?.id, all[0]?.id]);
   });
 
-  it("show headers and body of what was verified, and neither of what was not", async () => {
+  it("headers and body are shown for verified deliveries only", async () => {
     const [accepted] = await list("?status=accepted&instance=acme-listed");
     const { body } = await server.api("GET", `${DELIVERIES}/${accepted?.id}`);
     expect(JSON.parse(body.result.body)).toEqual({ repository: { full_name: "acme/listed" } });
@@ -159,7 +159,7 @@ describe("deliveries", () => {
     expect((await server.api("GET", `${DELIVERIES}/nothing`)).status).toBe(404);
   });
 
-  it("are replayed on request: the agent runs again under a new id", async () => {
+  it("a replay runs the agent again under a new id", async () => {
     const [accepted] = await list("?status=accepted&instance=acme-listed");
     const { body } = await server.api("POST", `${DELIVERIES}/${accepted?.id}/replay`, {});
     expect(body.result).toEqual({ status: "processed", event_id: expect.stringMatching(/^d-1#replay-/) });
@@ -169,7 +169,7 @@ describe("deliveries", () => {
     expect((await server.api("POST", `${DELIVERIES}/${accepted?.id}/replay`, {}, token)).status).toBe(403);
   });
 
-  it("are bounded: the newest of each kind stay", async () => {
+  it("the number of stored deliveries is limited; the newest of each kind stay", async () => {
     for (let i = 0; i < 30; i++) await sendGeneric(server.url, "bounded", { id: `b-${i}` });
     for (let i = 0; i < 30; i++) await post(`${server.url}/webhooks/bounded`, "{}", {});
     const accepted = await list("?status=accepted");
@@ -178,14 +178,14 @@ describe("deliveries", () => {
     expect(await list("?status=rejected")).toHaveLength(20);
   });
 
-  it("are counted for Prometheus", async () => {
+  it("deliveries are counted for Prometheus", async () => {
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
     expect(metrics).toMatch(/signalbox_webhook_deliveries_total\{source="generic",status="accepted"\} \d+/);
   });
 });
 
 describe("the first command shown at the start", () => {
-  it("works as pasted into a shell that has the secret", async () => {
+  it("the command works as pasted into a shell that has the secret", async () => {
     const command =
       server.service.firstCommands.find(({ title }) => title.includes("webhook"))?.command ?? "exit 1";
     const env = { ...process.env, WEBHOOK_SECRET: SECRET };
@@ -193,7 +193,7 @@ describe("the first command shown at the start", () => {
     expect(stdout).toBe('{"status":"processed"}');
   });
 
-  it("is not shown while there is no secret to sign with", async () => {
+  it("the command is not shown while there is no secret to sign with", async () => {
     const bare = await startTestServer();
     expect(bare.service.firstCommands.filter(({ title }) => title.includes("signed webhook"))).toEqual([]);
     await bare.stop();
@@ -201,19 +201,9 @@ describe("the first command shown at the start", () => {
 });
 
 describe("the command line", () => {
-  const run = async (...args: string[]) => {
-    let out = "";
-    let err = "";
-    const code = await runCli([...args, "--url", server.url, "--token", ROOT_TOKEN], {
-      out: { write: (text: string) => (out += text) },
-      err: { write: (text: string) => (err += text) },
-      environment: {},
-      workingFolder: server.dataDir,
-    });
-    return { code, out, err };
-  };
+  const run = (...args: string[]) => runCommand(server, args);
 
-  it("sends a sample: signed with a given secret, or by the server with its own", async () => {
+  it("a sample is sent, signed with a given secret or by the server", async () => {
     const signed = await run("webhooks", "send", "github", "acme/cli", "--secret", SECRET, "--id", "cli-1");
     expect(signed).toMatchObject({ code: 0, out: '200 {"status":"processed"} (delivery cli-1)\n' });
     expect(
@@ -225,7 +215,7 @@ describe("the command line", () => {
     expect(wrong).toMatchObject({ code: 1, out: expect.stringContaining("401") });
   });
 
-  it("sends a payload and headers of one's own", async () => {
+  it("a custom payload and custom headers are sent", async () => {
     const payload = JSON.stringify({
       action: "opened",
       issue: { number: 1, title: "Squeak" },
@@ -247,7 +237,7 @@ describe("the command line", () => {
     expect(shown.out).toContain("Issue #1 opened: Squeak");
   });
 
-  it("lists sources and deliveries, shows one, replays one, and follows what comes", async () => {
+  it("sources and deliveries are listed, a delivery is shown and replayed, and new deliveries are followed", async () => {
     expect((await run("webhooks", "sources")).out).toMatch(
       /stripe +\/webhooks\/stripe +set STRIPE_WEBHOOK_SECRET/,
     );
@@ -258,7 +248,7 @@ describe("the command line", () => {
     expect((await run("webhooks", "show", id)).out).toContain('"body"');
     expect((await run("webhooks", "replay", id)).out).toMatch(/^processed as /);
     const tail = run("webhooks", "tail", "--limit", "1", "--source", "generic");
-    // The tail starts at the newest delivery it finds, so one is sent again until it was seen.
+    // The tail starts at the newest delivery it finds, so deliveries are sent until it has printed one.
     let isDone = false;
     void tail.finally(() => (isDone = true));
     for (let i = 0; i < 100 && !isDone; i++) {
@@ -268,7 +258,7 @@ describe("the command line", () => {
     expect((await tail).out).toMatch(/generic {2}accepted {2}followed {2}tailed/);
   });
 
-  it("explains mistakes in one line", async () => {
+  it("an error is explained in one line", async () => {
     expect(await run("webhooks", "send", "gihub")).toMatchObject({
       code: 2,
       err: 'signalbox: unknown source "gihub", did you mean "github"?\n',

@@ -1,4 +1,4 @@
-/** Sections 4.2, 5.2 and 7.1 of the contract: routes, signatures and statuses of the webhook intake, against a real server. */
+/** Sections 4.2, 5.2 and 7.1 of the contract: routes, signatures and statuses of the webhook intake. */
 import { createHmac } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { request } from "node:http";
@@ -59,12 +59,12 @@ describe("routes", () => {
     expect(await instances()).toContain("some-entity");
   });
 
-  it("POST /webhooks/{provider} finds the entity in the payload, lower-cased, with / as -", async () => {
+  it("POST /webhooks/{provider} finds the entity in the payload, in lower case, with / as -", async () => {
     expect((await sendGithub(server.url, { repository: "Acme/Widgets" })).status).toBe(200);
     expect(await instances()).toContain("acme-widgets");
   });
 
-  it("POST /webhooks/{provider} finds the entity in a header where the rule says so", async () => {
+  it("POST /webhooks/{provider} finds the entity in a header if the rule says so", async () => {
     const body = JSON.stringify({ type: "opened" });
     const signature = createHmac("sha256", SECRET).update(body).digest("base64");
     const answer = await post(`${server.url}/webhooks/doors`, body, {
@@ -75,7 +75,7 @@ describe("routes", () => {
     expect(await instances()).toContain("front-door");
   });
 
-  it("a trailing slash changes nothing, and an encoded slash is part of the entity", async () => {
+  it("a trailing slash is ignored, and an encoded slash is part of the entity", async () => {
     expect((await sendGithub(server.url, { repository: "acme/widgets", path: "github/" })).status).toBe(200);
     expect(
       (await sendGithub(server.url, { repository: "acme/widgets", path: "github/acme%2Fwidgets" })).status,
@@ -101,7 +101,7 @@ describe("routes", () => {
 
 describe("entities", () => {
   it.each([{}, { repository: null }, { repository: { full_name: "" } }, { repository: { full_name: {} } }])(
-    "a payload without one is 400: %j",
+    "a payload without an entity is 400: %j",
     async (payload) => {
       const answer = await sendGithub(server.url, { payload });
       expect([answer.status, answer.body.errors[0].code]).toEqual([400, 4003]);
@@ -109,7 +109,7 @@ describe("entities", () => {
   );
 
   it.each(["undefined", "null", "%20", ".%20", "..%20", "x".repeat(257)])(
-    "no instance is ever called %s",
+    "no instance is named %s",
     async (entity) => {
       const before = await instances();
       expect((await sendGeneric(server.url, `generic/${entity}`, { type: "x" })).status).toBe(400);
@@ -117,7 +117,7 @@ describe("entities", () => {
     },
   );
 
-  it("one in the URL that is not the one in the signed payload is 400", async () => {
+  it("an entity in the URL that differs from the signed payload is 400", async () => {
     const answer = await sendGithub(server.url, { repository: "acme/widgets", path: "github/acme-gadgets" });
     expect([answer.status, answer.body.errors[0].code]).toEqual([400, 4004]);
   });
@@ -130,7 +130,7 @@ describe("entities", () => {
     expect((await instances()).filter((name) => !before.includes(name)).sort()).toEqual(["a-b-c", "a-b_2fc"]);
   });
 
-  it("a source may choose the reversible form", async () => {
+  it("a source may choose the reversible form of names", async () => {
     expect((await sendGithub(server.url, { repository: "Org/My-Repo", path: "exact" })).status).toBe(200);
     expect(await instances()).toContain("org_2fmy-repo");
   });
@@ -147,38 +147,35 @@ describe("signatures", () => {
     ["without its prefix", { "x-signature": hexSignature(body).slice(7) }],
     ["in upper case", { "x-signature": `sha256=${hexSignature(body).slice(7).toUpperCase()}` }],
     ["cut", { "x-signature": hexSignature(body).slice(0, -2) }],
-  ])(
-    "that is %s is 401, the same for an entity that exists and one that does not",
-    async (_what, headers) => {
-      const before = await instances();
-      const unknown = await post(url(), body, headers);
-      const known = await post(`${server.url}/webhooks/device-1`, body, headers);
-      expect(unknown.status).toBe(401);
-      expect(unknown.body).toEqual({
-        success: false,
-        errors: [{ code: 4001, message: "Invalid signature" }],
-        messages: [],
-        result: null,
-      });
-      expect([known.status, known.body]).toEqual([401, unknown.body]);
-      expect(await instances()).toEqual(before);
-    },
-  );
+  ])("a signature that is %s is 401, whether or not the entity exists", async (_what, headers) => {
+    const before = await instances();
+    const unknown = await post(url(), body, headers);
+    const known = await post(`${server.url}/webhooks/device-1`, body, headers);
+    expect(unknown.status).toBe(401);
+    expect(unknown.body).toEqual({
+      success: false,
+      errors: [{ code: 4001, message: "Invalid signature" }],
+      messages: [],
+      result: null,
+    });
+    expect([known.status, known.body]).toEqual([401, unknown.body]);
+    expect(await instances()).toEqual(before);
+  });
 
-  it("in either generic header, by either active secret, is accepted", async () => {
+  it("both generic headers and both active secrets are accepted", async () => {
     expect((await post(url(), body, { "x-hub-signature-256": hexSignature(body) })).status).toBe(200);
     expect((await post(url(), body, { "x-signature": hexSignature(body, "the-next-secret") })).status).toBe(
       200,
     );
   });
 
-  it("a source without a secret refuses everything, and the log says what to set", async () => {
+  it("a source without a secret refuses every delivery, and the log names the variable to set", async () => {
     const answer = await post(`${server.url}/webhooks/shopify`, body, { "x-shopify-hmac-sha256": "x" });
     expect([answer.status, answer.body.errors[0].message]).toEqual([401, "Invalid signature"]);
     expect(JSON.stringify(server.logs)).toContain("SHOPIFY_WEBHOOK_SECRET");
   });
 
-  it("stripe: a stale or future time is 401", async () => {
+  it("stripe: an old or future timestamp is 401", async () => {
     const payload = JSON.stringify({
       id: "evt_1",
       type: "invoice.paid",
@@ -199,7 +196,7 @@ describe("signatures", () => {
     expect(await instances()).toContain("cus_9");
   });
 
-  it("linear: a payload that is not of this minute is 401", async () => {
+  it("linear: a payload that is older or newer than a minute is 401", async () => {
     const send = (webhookTimestamp: unknown) => {
       const text = JSON.stringify({ organizationId: "org-1", type: "Issue", webhookTimestamp });
       return post(`${server.url}/webhooks/linear`, text, { "linear-signature": hexSignature(text).slice(7) });
@@ -210,7 +207,7 @@ describe("signatures", () => {
     expect((await send(undefined)).status).toBe(401);
   });
 
-  it("twilio: forms and JSON are verified against the address they were sent to", async () => {
+  it("twilio: forms and JSON are verified with the URL of the request", async () => {
     const address = `${server.url}/webhooks/twilio`;
     const fields = { AccountSid: "AC77", MessageSid: "SM1", MessageStatus: "sent", Body: "héllo & more" };
     const form = new URLSearchParams(fields).toString();
@@ -232,7 +229,7 @@ describe("signatures", () => {
 });
 
 describe("handshakes", () => {
-  it("slack: the challenge comes back, once the signature holds", async () => {
+  it("slack: the challenge is returned if the signature is valid", async () => {
     const body = JSON.stringify({ type: "url_verification", challenge: "3eZbrw" });
     const time = String(Math.floor(Date.now() / 1000));
     const signature = `v0=${createHmac("sha256", SECRET).update(`v0:${time}:${body}`).digest("hex")}`;
@@ -246,7 +243,7 @@ describe("handshakes", () => {
     expect((await send(body.replace("3eZ", "4eZ"))).status).toBe(401);
   });
 
-  it("github: a ping is answered and creates nothing", async () => {
+  it("github: a ping is answered and creates no instance", async () => {
     const before = await instances();
     const answer = await sendGithub(server.url, { event: "ping", payload: { zen: "Keep it simple" } });
     expect([answer.status, answer.body]).toEqual([200, { status: "pong" }]);
@@ -256,7 +253,7 @@ describe("handshakes", () => {
 
 describe("payloads", () => {
   it.each(["", "{", "nonsense", '"text"', "5", "null", "\ufeff{}"])(
-    "%j is 400 and creates nothing",
+    "%j is 400 and creates no instance",
     async (body) => {
       const before = await instances();
       const answer = await sendGeneric(server.url, "bad-payload", body);
@@ -266,18 +263,18 @@ describe("payloads", () => {
     },
   );
 
-  it("of a type that is neither JSON nor a known form is 415", async () => {
+  it("a content type other than JSON and the known forms is 415", async () => {
     const answer = await sendGeneric(server.url, "xml", "<a/>", { "content-type": "application/xml" });
     expect([answer.status, answer.body.errors[0].code]).toEqual([415, 4006]);
   });
 
-  it("over the limit is 413, declared or not, whether or not anything else is right", async () => {
+  it("a body over the limit is 413, with or without a declared length, before any other check", async () => {
     const big = JSON.stringify({ type: "x", text: "x".repeat(70_000) });
     expect((await sendGeneric(server.url, "big", big)).status).toBe(413);
     expect(await sendChunked(big)).toBe(413);
   });
 
-  it("that comes too slowly, or never ends, is cut", async () => {
+  it("a body that is too slow or never ends is cut off", async () => {
     const socket = await openDelivery(server.url, 1000);
     socket.write("{");
     const answer = await readAll(socket);
@@ -285,7 +282,7 @@ describe("payloads", () => {
     expect(answer).toMatch(/connection: close/i);
   });
 
-  it("that breaks off leaves nothing behind", async () => {
+  it("an incomplete body leaves no trace", async () => {
     const before = await instances();
     const socket = await openDelivery(server.url, 1000);
     socket.write("{");
@@ -294,10 +291,10 @@ describe("payloads", () => {
   });
 });
 
-describe("an attacker without the secret", () => {
-  it("creates no instance, grows no file, and learns nothing, however often they try", async () => {
+describe("a sender without the secret", () => {
+  it("forged deliveries create no instance, grow no file and reveal nothing", async () => {
     const before = await instances();
-    // What earlier deliveries left to be written is written by a look at the list.
+    // Listing the deliveries writes the pending records of earlier ones.
     await server.api("GET", "/accounts/default/webhooks/deliveries");
     const files = folderSize(server.dataDir);
     for (let i = 0; i < 300; i++) {

@@ -1,22 +1,17 @@
-/** Section 7.1 of the contract: providers try again when a response is slow, so every sender is answered in time. */
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+/** Section 7.1 of the contract: providers retry if a response is slow, so every sender is answered in time. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { type HeldReceiver, openHeldReceiver } from "../support/held-receiver.ts";
+import { readMetric } from "../support/read-metric.ts";
+import { eventIds } from "../support/send-request.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 
 let server: TestServer;
-let gate: Server;
-let gateUrl: string;
-let open = () => {};
-let isOpen = Promise.resolve();
+let receiver: HeldReceiver;
 
 beforeAll(async () => {
-  // Handlers wait for a receiver that answers when the test lets it.
-  gate = createServer((_request, response) => void isOpen.then(() => response.end()));
-  await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
-  gateUrl = `http://127.0.0.1:${(gate.address() as AddressInfo).port}/`;
+  receiver = await openHeldReceiver();
   server = await startTestServer({
     environment: { OBEY_WEBHOOK_SECRET: SECRET, OUT_SECRET: SECRET },
     file: {
@@ -32,28 +27,19 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await server.stop();
-  gate.close();
+  receiver.close();
 });
 
 const LATE = "/accounts/default/webhooks/late-deliveries";
 const lateOnes = async () => (await server.api("GET", LATE)).body.result as Record<string, string>[];
-const close = () => {
-  isOpen = new Promise((resolve) => (open = resolve));
-};
 
-async function events(instance: string): Promise<string[]> {
-  const response = await fetch(`${server.url}/agents/obedient-agent/${instance}/rpc/getEvents`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-  });
-  return ((await response.json()) as { result: { id: string }[] }).result.map(({ id }) => id);
-}
-
-it("six deliveries behind a slow handler are answered 202 while it still runs, and each is handled once", async () => {
-  close();
+it("six deliveries behind a slow handler are answered 202 while it runs, and each is handled once", async () => {
+  receiver.hold();
   const ids = ["1", "2", "3", "4", "5", "6"];
   const answers = await Promise.all(
-    ids.map((id) => sendGeneric(server.url, "obey/slow-one", { id, type: "t", do: "send", url: gateUrl })),
+    ids.map((id) =>
+      sendGeneric(server.url, "obey/slow-one", { id, type: "t", do: "send", url: receiver.url }),
+    ),
   );
   expect(answers.map(({ status, body }) => [status, body])).toEqual(
     ids.map(() => [202, { status: "queued" }]),
@@ -68,32 +54,35 @@ it("six deliveries behind a slow handler are answered 202 while it still runs, a
   expect(deliveries.result.map(({ status, reason }: Record<string, string>) => [status, reason])).toEqual(
     ids.map(() => ["accepted", "stored"]),
   );
-  // A sender that tries again all the same waits for the first copy, too, and is not run beside it.
+  // A retry waits for the first copy as well and does not run concurrently.
   expect((await sendGeneric(server.url, "obey/slow-one", { id: "1", type: "t" })).status).toBe(202);
-  open();
+  receiver.release();
   await expect.poll(() => lateOnes(), { timeout: 10_000 }).toEqual([]);
-  expect((await events("slow-one")).sort()).toEqual(ids);
+  expect((await eventIds(server, "slow-one", "obedient-agent")).sort()).toEqual(ids);
   const again = await sendGeneric(server.url, "obey/slow-one", { id: "1", type: "t" });
   expect(again.body).toEqual({ status: "duplicate" });
-  expect(await fetch(`${server.url}/metrics`).then((metrics) => metrics.text())).toContain(
-    "signalbox_webhook_late_deliveries 0",
-  );
+  expect(await readMetric(server, "signalbox_webhook_late_deliveries")).toBe(0);
 });
 
-it("others are not held up by it, and quick ones are answered as ever", async () => {
-  close();
-  const slow = sendGeneric(server.url, "obey/slow-two", { id: "1", type: "t", do: "send", url: gateUrl });
+it("a slow handler does not delay other entities, which are answered 200", async () => {
+  receiver.hold();
+  const slow = sendGeneric(server.url, "obey/slow-two", {
+    id: "1",
+    type: "t",
+    do: "send",
+    url: receiver.url,
+  });
   expect((await sendGeneric(server.url, "obey/quick", { id: "1", type: "t" })).body).toEqual({
     status: "processed",
   });
   expect((await slow).status).toBe(202);
-  open();
+  receiver.release();
   await expect.poll(() => lateOnes(), { timeout: 10_000 }).toEqual([]);
 });
 
-it("the list of accepted deliveries is the account's own, and only those that were given up can be replayed or dropped", async () => {
-  close();
-  await sendGeneric(server.url, "obey/slow-three", { id: "1", type: "t", do: "send", url: gateUrl });
+it("the list of accepted deliveries belongs to the account, and only failed ones can be replayed or discarded", async () => {
+  receiver.hold();
+  await sendGeneric(server.url, "obey/slow-three", { id: "1", type: "t", do: "send", url: receiver.url });
   const [waiting] = await lateOnes();
   const reader = await server.token(["webhooks.read"]);
   expect((await server.api("GET", LATE, undefined, reader)).status).toBe(200);
@@ -106,6 +95,6 @@ it("the list of accepted deliveries is the account's own, and only those that we
   expect((await server.api("DELETE", `${LATE.replace("default", "other")}/${waiting?.["id"]}`)).status).toBe(
     404,
   );
-  open();
+  receiver.release();
   await expect.poll(() => lateOnes(), { timeout: 10_000 }).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Section 4.4 of the contract: webhooks that agents send, at once or through the queue. */
+/** Section 4.4 of the contract: webhooks sent by agents, directly or through the queue. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ async function call<T>(name: string, method: string, at = server): Promise<T> {
 const runs = (name: string, at = server) => call<{ note: string }[]>(name, "runs", at);
 
 describe("outgoing webhooks", () => {
-  it("sent by an agent are verified by the standardwebhooks package and accepted by another source of ours", async () => {
+  it("an outgoing webhook is verified by the standardwebhooks package and accepted by another source", async () => {
     const { received, url, close } = await receiver([200]);
     expect((await sendGeneric(server.url, "obey/sender", { id: "1", do: "send", url })).status).toBe(200);
     const [request] = received;
@@ -80,14 +80,14 @@ describe("outgoing webhooks", () => {
     }
   });
 
-  it("that are refused throw an error with the receiver's status", async () => {
+  it("a refused webhook throws an error with the receiver's status", async () => {
     const { url, close } = await receiver([422]);
     await sendGeneric(server.url, "obey/refused", { id: "1", do: "send", url });
     expect((await runs("refused")).at(-1)?.note).toBe("send failed: 422 the receiver answered 422");
     close();
   });
 
-  it("in the queue are tried again under the same id until they succeed", async () => {
+  it("a queued webhook is retried under the same id until it succeeds", async () => {
     const { received, url, close } = await receiver([500, 503, 200]);
     expect((await sendGeneric(server.url, "obey/durable", { id: "1", do: "send-durably", url })).status).toBe(
       202,
@@ -100,7 +100,7 @@ describe("outgoing webhooks", () => {
     close();
   });
 
-  it("in the queue that never succeed end in the dead letters, without the secret", async () => {
+  it("a queued webhook that never succeeds becomes a dead letter without the secret", async () => {
     const { url, close } = await receiver([500]);
     await sendGeneric(server.url, "obey/dead", { id: "1", do: "send-durably", url });
     await expect.poll(() => call<unknown[]>("dead", "deadLetters")).toHaveLength(1);
@@ -108,7 +108,7 @@ describe("outgoing webhooks", () => {
     close();
   });
 
-  it("to private addresses are refused unless the operator allows them", async () => {
+  it("webhooks to private addresses are refused unless the operator allows them", async () => {
     const { received, url, close } = await receiver([200]);
     const strict = await startTestServer({ ...OPTIONS, file: { ...OPTIONS.file, outgoing: {} } });
     try {

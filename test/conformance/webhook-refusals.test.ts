@@ -1,4 +1,4 @@
-/** What an agent may answer to an event, and that an event it refuses has not happened; deliveries at an agent's own door. */
+/** Responses of an agent to an event; a refused event leaves no trace; deliveries posted to an instance. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient } from "../support/agents.ts";
@@ -14,18 +14,18 @@ beforeAll(async () => {
   server = await startTestServer({
     environment: { WEBHOOK_SECRET: SECRET },
     file: {
-      agents: { modules: [join(import.meta.dirname, "../fixtures/door-agents.ts")] },
+      agents: { modules: [join(import.meta.dirname, "../fixtures/admission-agents.ts")] },
       webhooks: { sources },
     },
   });
 });
 afterAll(() => server.stop());
 
-/** Through the intake, or to the instance itself. */
-const WAYS = {
+/** Through the intake, or to the instance. */
+const ROUTES = {
   "the intake": (agent: string, name: string, payload: object) =>
     sendGeneric(server.url, `${agent}/${name}`, payload),
-  "the agent's own door": (agent: string, name: string, payload: object) => {
+  "the instance's own route": (agent: string, name: string, payload: object) => {
     const body = JSON.stringify(payload);
     return post(`${server.url}/agents/${agent}/${name}`, body, {
       authorization: `Bearer ${ROOT_TOKEN}`,
@@ -40,14 +40,14 @@ const call = async (agent: string, name: string, method: string) =>
 describe.each([
   ["a handler that waits", "judge", "the intake"],
   ["a handler that does not wait", "quick-judge", "the intake"],
-  ["a handler that waits", "judge", "the agent's own door"],
-  ["an interleaving handler", "interleaver", "the agent's own door"],
-] as const)("%s (%s), through %s,", (_title, agent, way) => {
-  const send = WAYS[way];
-  const name = `${agent}-${way.length}`;
+  ["a handler that waits", "judge", "the instance's own route"],
+  ["an interleaving handler", "interleaver", "the instance's own route"],
+] as const)("%s (%s), through %s,", (_title, agent, route) => {
+  const send = ROUTES[route];
+  const name = `${agent}-${route.length}`;
   const seen = () => call(agent, name, "seen");
 
-  it("refuses an event with RejectEvent: 400 with the message, nothing is written, and it can come again", async () => {
+  it("RejectEvent is answered 400 with the message, nothing is written, and the event can be sent again", async () => {
     const refused = await send(agent, name, { id: "r1", reject: "amount is missing" });
     expect(refused.status).toBe(400);
     expect(refused.body.errors).toEqual([{ code: 4010, message: "amount is missing" }]);
@@ -57,7 +57,7 @@ describe.each([
     expect(await seen()).toEqual(["r1"]);
   });
 
-  it("refuses an event with a response of its own, which the sender gets", async () => {
+  it("an error response of the agent refuses the event and is sent to the sender", async () => {
     const refused = await send(agent, name, { id: "a1", answer: 422 });
     expect(refused.status).toBe(422);
     expect(refused.body).toEqual(agent === "quick-judge" ? "own 422" : { own: 422 });
@@ -65,7 +65,7 @@ describe.each([
     expect((await send(agent, name, { id: "a1" })).body).toEqual({ status: "processed" });
   });
 
-  it("takes an event with a response of its own, once", async () => {
+  it("a success response of the agent accepts the event once", async () => {
     const taken = await send(agent, name, { id: "a2", answer: 201 });
     expect(taken.status).toBe(201);
     expect((await send(agent, name, { id: "a2", answer: 201 })).body).toEqual({ status: "duplicate" });
@@ -73,7 +73,7 @@ describe.each([
   });
 });
 
-it("what an agent refused is in the inspector as that, and not among its events", async () => {
+it("a refused event is in the inspector as refused and not among the agent's events", async () => {
   await sendGeneric(server.url, "judge/inspected", { id: "i1", reject: "no" });
   await sendGeneric(server.url, "judge/inspected", { id: "i2", answer: 409 });
   await sendGeneric(server.url, "judge/inspected", { id: "i3" });
@@ -92,11 +92,11 @@ it("what an agent refused is in the inspector as that, and not among its events"
   expect(await call("judge", "inspected", "getEvents")).toHaveLength(1);
 });
 
-it("copies of one delivery run once, at both doors of an interleaving agent at the same time", async () => {
+it("concurrent copies of one delivery to an interleaving agent run once", async () => {
   const payload = { id: "c1", wait: true };
-  // The ledger knows a delivery by its source, so the copies come through the scheme that both doors share.
+  // The ledger identifies a delivery by its source, so the copies use the scheme that both routes share.
   const answers = await Promise.all(
-    Array.from({ length: 6 }, () => WAYS["the agent's own door"]("interleaver", "copies", payload)),
+    Array.from({ length: 6 }, () => ROUTES["the instance's own route"]("interleaver", "copies", payload)),
   );
   expect(answers.map(({ body }) => body.status as string).sort()).toEqual([
     ...Array<string>(5).fill("duplicate"),
@@ -105,9 +105,9 @@ it("copies of one delivery run once, at both doors of an interleaving agent at t
   expect(await call("interleaver", "copies", "seen")).toEqual(["c1"]);
 });
 
-it.each(Object.entries(WAYS))(
-  "a delivery whose body names another entity is refused at %s",
-  async (_way, send) => {
+it.each(Object.entries(ROUTES))(
+  "a delivery whose body names another entity is refused by %s",
+  async (_route, send) => {
     const refused = await send("careless", "own", { id: "e1", type: "t", entity_id: "another" });
     expect([refused.status, refused.body.errors[0].code]).toEqual([400, 4004]);
     const { body } = await server.api("GET", "/accounts/default/agents/careless/instances");
@@ -129,7 +129,7 @@ describe("the state of a webhook agent", () => {
       .state as unknown;
 
   it.each([null, "text", 7, [1], {}, { lastEvent: null, eventCount: 99 }])(
-    "is not %j because a client says so",
+    "a client cannot set the state to %j",
     async (state) => {
       await sendGeneric(server.url, "guarded", { id: "g1" });
       const client = await connect("webhook-agent/guarded");
@@ -144,7 +144,7 @@ describe("the state of a webhook agent", () => {
   );
 
   it.each([null, "text", 7, [1], { eventCount: "many" }, { eventCount: -1, mine: "kept" }])(
-    "that a client made %j is whole again with the next event",
+    "a state of %j, set by a client, is repaired by the next event",
     async (state) => {
       const name = `broken-${JSON.stringify(state).replaceAll(/\W/g, "").toLowerCase()}`;
       await sendGeneric(server.url, `careless/${name}`, { id: "1" });
@@ -165,15 +165,12 @@ describe("the state of a webhook agent", () => {
   );
 });
 
-it.each([[[]], [[null]], [[5, 10]], [[{}]]])(
-  "getEventsByType%j says which argument is wrong",
-  async (args) => {
-    const { status, body } = await server.api(
-      "POST",
-      "/agents/webhook-agent/typeless/rpc/getEventsByType",
-      args,
-    );
-    expect(status).toBe(400);
-    expect(body.errors[0].message).toContain("type must be text");
-  },
-);
+it.each([[[]], [[null]], [[5, 10]], [[{}]]])("getEventsByType%j names the invalid argument", async (args) => {
+  const { status, body } = await server.api(
+    "POST",
+    "/agents/webhook-agent/typeless/rpc/getEventsByType",
+    args,
+  );
+  expect(status).toBe(400);
+  expect(body.errors[0].message).toContain("type must be text");
+});

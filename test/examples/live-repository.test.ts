@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 describe("the live repository page", () => {
-  it("fills with sample events by itself", async () => {
+  it("sample events appear without user action", async () => {
     const { page, problems, close } = await openPage(browser);
     await page.goto(pageUrl);
     await page.locator("section li").first().waitFor();
@@ -40,7 +40,7 @@ describe("the live repository page", () => {
     await close();
   });
 
-  it("shows a signed delivery for a followed repository on every open page, once", async () => {
+  it("a signed delivery for a followed repository appears once on every open page", async () => {
     const watched = await Promise.all([openPage(browser), openPage(browser)]);
     for (const { page } of watched) {
       await page.goto(pageUrl);

@@ -17,7 +17,7 @@ it("the Node script runs with one command, shows every part of the client and cl
   expect(code).toBe(0);
 });
 
-it("the Node script uses a service that is already running when told which", async () => {
+it("the Node script uses a running service if its URL is given", async () => {
   const server = await startTestServer({ environment: { WEBHOOK_SECRET: "a secret of the test" } });
   const example = runExample("node-script", [], { SIGNALBOX_URL: server.url, SIGNALBOX_TOKEN: ROOT_TOKEN });
   const code = await example.ended();

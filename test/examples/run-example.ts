@@ -1,14 +1,14 @@
-/** An example run as its README says: by one npm command. */
+/** An example started with the npm command of its README. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
 export interface RunningExample {
-  /** Resolves with the first match in what it has printed; rejects when it ends without one. */
+  /** Resolves with the first match in the output; rejects if the process ends without one. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   output(): string;
-  /** Resolves with its exit code once it has ended by itself. */
+  /** Resolves with the exit code when the process has ended by itself. */
   ended(): Promise<number | null>;
   stop(): Promise<void>;
 }
@@ -24,7 +24,8 @@ export function runExample(
     {
       cwd: join(import.meta.dirname, "../.."),
       stdio: ["ignore", "pipe", "pipe"],
-      // A process group of its own, so that stopping reaches all of it, as Ctrl-C in a terminal does; npm passes no signal on.
+      // A separate process group, so that a signal reaches all processes as Ctrl-C in a terminal does; npm forwards
+      // no signals.
       detached: true,
       env: { ...process.env, ...environment },
     },

@@ -1,4 +1,4 @@
-/** An instance whose file is damaged fails alone, and tells its callers nothing about files. */
+/** An instance with a damaged file fails alone, and its callers learn nothing about files. */
 import { globSync, writeFileSync } from "node:fs";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,11 +8,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
 
 const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
 
-it("answers calls of a damaged instance with an internal error, and those of others as ever", async () => {
+it("calls of a damaged instance get an internal error, and other instances work", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-damaged-"));
   const args = ["--data-dir", dataDir, "--agents", TEST_AGENTS];
   const options = { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN } };
@@ -21,10 +21,7 @@ it("answers calls of a damaged instance with an internal error, and those of oth
   expect(await before.call("increment", 1)).toMatchObject({ success: true });
   await first.end("SIGTERM");
   for (const file of globSync("agents/**/*.db", { cwd: dataDir }))
-    await writeFile(
-      join(dataDir, file),
-      "this is not a database, and long enough to be looked at".repeat(100),
-    );
+    await writeFile(join(dataDir, file), "this is not a database, and long enough to be read".repeat(100));
 
   const second = await startServerProcess(args, options);
   const client = await new RawClient(`${second.url}/agents/counter/damaged`).opened();
@@ -50,7 +47,7 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
   let root: string;
   /** The data folder as the server left it, with one instance whose work has become due since. */
   let before: string;
-  /** Of the instance, in the data folder. */
+  /** Path of the instance's file in the data folder. */
   let file: string;
 
   beforeAll(async () => {
@@ -68,7 +65,7 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
 
   afterAll(async () => rm(root, { recursive: true, force: true }));
 
-  /** The server on a copy of the folder whose instance was changed as told. */
+  /** A server on a copy of the folder with a changed instance. */
   async function startWith(change: (path: string) => void): Promise<ServerProcess> {
     const folder = await mkdtemp(join(root, "changed-"));
     await cp(before, folder, { recursive: true });
@@ -76,8 +73,8 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
     return startServerProcess(["--data-dir", folder, "--agents", WORK_AGENTS], options);
   }
 
-  async function expectOthersToGoOn(server: ServerProcess): Promise<void> {
-    // Long enough for thousands of failures, had it no pause.
+  async function expectOthersToContinue(server: ServerProcess): Promise<void> {
+    // Long enough for thousands of failures if there were no pause.
     await sleep(300);
     const other = await new RawClient(`${server.url}/agents/worker/other`).opened();
     expect(await other.call("done")).toMatchObject({ success: true, result: [] });
@@ -86,19 +83,19 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
     expect(server.stderr().split("\n").length).toBeLessThan(100);
   }
 
-  it("is left alone for a while after a failure, whichever page is damaged", async () => {
+  it("a failed instance is not retried for a while, whichever page is damaged", async () => {
     const content = await readFile(join(before, file));
     const pageBytes = content.readUInt16BE(16);
     expect(content.length / pageBytes).toBeGreaterThan(5);
     for (let at = 0; at < content.length; at += pageBytes) {
-      // Not the first page's header, without which it would be no database at all.
+      // Not the header of the first page; without it the file would not be a database.
       const damaged = Buffer.from(content).fill(0xa5, Math.max(at, 100), at + pageBytes);
-      await expectOthersToGoOn(await startWith((path) => writeFileSync(path, damaged)));
+      await expectOthersToContinue(await startWith((path) => writeFileSync(path, damaged)));
     }
   });
 
   it.each(["UPDATE", "DELETE", "UPDATE OF next_at"])(
-    "is left alone for a while when its rows can be read, but %s fails",
+    "a failed instance is not retried for a while if its rows can be read but %s fails",
     async (action) => {
       const server = await startWith((path) => {
         const database = new DatabaseSync(path);
@@ -107,12 +104,12 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
         );
         database.close();
       });
-      await expectOthersToGoOn(server);
+      await expectOthersToContinue(server);
       expect(server.stderr()).toContain("cannot be read or written");
     },
   );
 
-  it("does its work once it can", async () => {
+  it("the work is done when the instance can start", async () => {
     const server = await startWith(() => undefined);
     const client = await new RawClient(`${server.url}/agents/worker/damaged`).opened();
     await expect

@@ -1,6 +1,6 @@
 /**
- * The power goes at random moments under load. The disk has what was synced, and a random part of what was written since; the server must
- * come up from that with everything it told anybody, and nothing half done.
+ * Power cuts at random moments under load. The disk has everything that was synced and a random part of the later
+ * writes. The server must start from that with everything it reported to a client, and no change partial.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { auditLedgers, LEDGER_CONFIG, loadLedgers } from "../support/ledger/ledg
 import { type LedgerModel, newLedgers } from "../support/ledger/ledger-model.ts";
 import { createRandom, type Random } from "../support/ledger/random.ts";
 import { CuttableServer } from "../support/power-cut/power-cut.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
 
 const CUTS = 8;
 const MAX_LOAD_MS = 1500;
@@ -24,7 +24,7 @@ function createServer(random: Random, forgets?: "files" | "folders"): CuttableSe
 
 const newModels = () => newLedgers(2, 3);
 
-/** Load for a random while, then the end as given. */
+/** Load for a random time, then the given end. */
 async function loadUntil(
   url: string,
   models: readonly LedgerModel[],
@@ -35,16 +35,16 @@ async function loadUntil(
   await sleep(random() * MAX_LOAD_MS);
   await end();
   await load;
-  return models.reduce((sum, model) => sum + model.toldCount, 0);
+  return models.reduce((sum, model) => sum + model.reportedCount, 0);
 }
 
-describe("when the power goes", { timeout: 300_000 }, () => {
-  it("everything that was told is there afterwards, and nothing is half done", async () => {
+describe("after a power cut", { timeout: 300_000 }, () => {
+  it("every reported change is durable, and no change is partial", async () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = createRandom(seed);
     const server = createServer(random);
     const models = newModels();
-    let told = 0;
+    let reported = 0;
     try {
       await server.prepare();
       for (let cut = 1; cut <= CUTS; cut++) {
@@ -52,17 +52,17 @@ describe("when the power goes", { timeout: 300_000 }, () => {
         await auditLedgers({ url, token: ROOT_TOKEN }, models).catch((error: unknown) => {
           throw new Error(`after cut ${cut - 1} (seed ${seed})`, { cause: error });
         });
-        told += await loadUntil(url, models, random, () => server.cutPower());
+        reported += await loadUntil(url, models, random, () => server.cutPower());
       }
       await auditLedgers({ url: await server.start(), token: ROOT_TOKEN }, models);
     } finally {
       await server.remove();
     }
-    // A run in which nobody was told anything proves nothing.
-    expect(told).toBeGreaterThan(CUTS);
+    // Without any reported change the run proves nothing.
+    expect(reported).toBeGreaterThan(CUTS);
   });
 
-  it("what was told after the process had been killed and started again is there, too", async () => {
+  it("changes reported after a kill and a restart are durable", async () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = createRandom(seed);
     const server = createServer(random);
@@ -70,7 +70,8 @@ describe("when the power goes", { timeout: 300_000 }, () => {
     try {
       await server.prepare();
       for (let round = 0; round < 3; round++) {
-        // The new process finds in memory, not on the disk, what the killed one had not synced; the audit makes it tell of it.
+        // The new process reads unsynced writes of the killed process from the page cache; the audit makes it report
+        // them.
         await loadUntil(await server.start(), models, random, () => server.kill());
         await auditLedgers({ url: await server.start(), token: ROOT_TOKEN }, models);
         await server.cutPower();
@@ -88,7 +89,7 @@ describe("when the power goes", { timeout: 300_000 }, () => {
   });
 
   it.each(["files", "folders"] as const)(
-    "a server that does not sync its %s is found out",
+    "a server that does not sync its %s is detected",
     async (forgets) => {
       const random = createRandom(1);
       const server = createServer(random, forgets);
@@ -107,8 +108,8 @@ describe("when the power goes", { timeout: 300_000 }, () => {
       };
       try {
         await server.prepare();
-        // What is found first depends on chance: effects that are gone, rows that do not fit the state, a file that is damaged, a
-        // journal that the server refuses, a folder without which it cannot go on.
+        // The first error depends on chance: missing effects, rows that do not match the state, a damaged file, a
+        // journal that the server refuses, a missing folder.
         expect(await findLoss()).toBeInstanceOf(Error);
       } finally {
         await server.remove();

@@ -1,26 +1,27 @@
 /**
- * Work that was accepted (202) and schedules of many instances, left behind by a killed server, are done after the restart although nothing
- * touches the instances: more of them than one look at the catalog reads, many more than fit in memory, among some that cannot start and some
- * whose class is gone.
+ * A killed server leaves accepted work (202) and schedules of many instances. After the restart they are done without
+ * any request to the instances. There are more instances than one query of the catalog returns and many more than fit
+ * in memory; some cannot start, and some belong to a class that is gone.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
 
 const HELD = join(import.meta.dirname, "../fixtures/waking-agents.ts");
-const DEPARTED = join(import.meta.dirname, "../fixtures/departed-agents.ts");
-const ROOT_TOKEN = "root-token-of-the-fault-test";
+const REMOVED = join(import.meta.dirname, "../fixtures/removed-agents.ts");
 /** Far fewer than are due. */
 const MAX_IN_MEMORY = 30;
 const DONE = { events: 1, worked: 1, rang: 1 };
 
-/** Names by the source that reaches them; broken ones come first, as they are due first. */
+/** Names by the source that reaches them. Broken instances are due first, so they come first. */
 const ENTITIES: readonly { readonly source: string; readonly entity: string }[] = [
   ...Array.from({ length: 40 }, (_, i) => ({ source: "held", entity: `broken${i}` })),
-  ...Array.from({ length: 120 }, (_, i) => ({ source: "departed", entity: `gone${i}` })),
+  ...Array.from({ length: 120 }, (_, i) => ({ source: "removed", entity: `gone${i}` })),
   ...Array.from({ length: 500 }, (_, i) => ({ source: "other", entity: `entity${i}` })),
   ...Array.from({ length: 500 }, (_, i) => ({ source: "held", entity: `entity${i}` })),
 ];
@@ -44,33 +45,24 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
           sources: {
             held,
             other: { ...held, account: "other" },
-            ...(modules.includes(DEPARTED)
-              ? { departed: { scheme: "generic", agent: "departed-agent" } }
-              : {}),
+            ...(modules.includes(REMOVED) ? { removed: { scheme: "generic", agent: "removed-agent" } } : {}),
           },
         },
       }),
     );
     const secrets = Object.fromEntries(
-      ["HELD", "OTHER", "DEPARTED"].map((name) => [`${name}_WEBHOOK_SECRET`, SECRET]),
+      ["HELD", "OTHER", "REMOVED"].map((name) => [`${name}_WEBHOOK_SECRET`, SECRET]),
     );
     server = await startServerProcess(
       ["--data-dir", join(folder, "data"), "--config", config, "--log-level", "error"],
       { env: { ...secrets, SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ...env } },
     );
   };
-  const api = async (path: string, init: RequestInit = {}) => {
-    const response = await fetch(server.url + path, {
-      ...init,
-      headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
-    });
-    // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers freely
-    return ((await response.json()) as { result: any }).result;
-  };
+  const read = async (path: string) => (await sendRequest(server, "GET", path)).body.result;
   const accountOf = (source: string) => (source === "other" ? "other" : "default");
   const stateOf = async ({ source, entity }: (typeof ENTITIES)[number]) => {
-    const agent = source === "departed" ? "departed-agent" : "held-agent";
-    return (await api(`/accounts/${accountOf(source)}/agents/${agent}/instances/${entity}`)).state;
+    const agent = source === "removed" ? "removed-agent" : "held-agent";
+    return (await read(`/accounts/${accountOf(source)}/agents/${agent}/instances/${entity}`)).state;
   };
   const deliver = ({ source, entity }: (typeof ENTITIES)[number]) =>
     sendGeneric(
@@ -90,14 +82,14 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
     await Promise.all(workers);
   };
   const isHealthy = ({ source, entity }: (typeof ENTITIES)[number]) =>
-    source !== "departed" && !entity.startsWith("broken");
+    source !== "removed" && !entity.startsWith("broken");
   const healthy = ENTITIES.filter(isHealthy);
-  const departed = ENTITIES.filter(({ source }) => source === "departed");
+  const removed = ENTITIES.filter(({ source }) => source === "removed");
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "signalbox-waking-"));
-    await start([HELD, DEPARTED], 2000, { HOLD: "yes" });
-    await api("/accounts", { method: "POST", body: JSON.stringify({ id: "other" }) });
+    await start([HELD, REMOVED], 2000, { HOLD: "yes" });
+    await sendRequest(server, "POST", "/accounts", { id: "other" });
     await eachOf(ENTITIES, async (entity) => expect((await deliver(entity)).status).toBe(202));
     await server.end("SIGKILL");
     await start([HELD], MAX_IN_MEMORY, { BREAK: "broken" });
@@ -107,35 +99,35 @@ describe("after kill -9 of a server with due work of 1,160 instances", { timeout
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("all of it is done, each once, though nobody asks", async () => {
+  it("all work is done once without any request", async () => {
     await eachOf(healthy, async (entity) => {
       await expect.poll(() => stateOf(entity), { timeout: 60_000 }).toEqual(DONE);
     });
   });
 
-  it("instances that cannot start are tried seldom, and keep their work", async () => {
+  it("instances that cannot start are retried rarely and keep their work", async () => {
     const tries = server.stderr().split("the instance could not start").length - 1;
     expect(tries).toBeGreaterThanOrEqual(40);
-    // The first pause is ten seconds, the second twenty: on the slowest machine not more than a few rounds fit in.
+    // The first pause is ten seconds, the second twenty: even on a slow machine only a few rounds fit in.
     expect(tries).toBeLessThanOrEqual(40 * 4);
     expect(server.stderr()).not.toContain("waking instances with due work failed");
-    expect(await api("/accounts/default/agents/held-agent/instances/broken0")).toMatchObject({
+    expect(await read("/accounts/default/agents/held-agent/instances/broken0")).toMatchObject({
       queue_count: 1,
       schedule_count: 1,
       state: { events: 1, worked: 0, rang: 0 },
     });
   });
 
-  it("the ledger knows every delivery that was accepted", async () => {
+  it("the ledger has every accepted delivery", async () => {
     const sample = healthy.filter((_, i) => i % 50 === 0);
     for (const entity of sample) expect((await deliver(entity)).body).toEqual({ status: "duplicate" });
     for (const entity of sample) expect(await stateOf(entity)).toEqual(DONE);
   });
 
-  it("work of a class that is not loaded waits, and is done when the class is back", async () => {
+  it("work of a class that is not loaded waits until the class is loaded again", async () => {
     await server.end("SIGKILL");
-    await start([HELD, DEPARTED], MAX_IN_MEMORY);
-    await eachOf(departed, async (entity) => {
+    await start([HELD, REMOVED], MAX_IN_MEMORY);
+    await eachOf(removed, async (entity) => {
       await expect.poll(() => stateOf(entity), { timeout: 60_000 }).toEqual(DONE);
     });
     await expect.poll(() => stateOf({ source: "held", entity: "broken7" })).toEqual(DONE);

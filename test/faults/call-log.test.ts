@@ -4,9 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { CallReader } from "../../packages/signalbox/src/engines/call-log/call-reader.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { callEcho, sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
-const ROOT_TOKEN = "root-token-of-the-fault-test";
 const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
 const GATEWAY = { accountId: "default", gatewayId: "default" };
 const NEWEST = {
@@ -26,7 +28,7 @@ beforeEach(async () => {
   server = await start();
 });
 afterEach(async () => {
-  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await server.kill();
   await rm(dataDir, { recursive: true, force: true });
 });
 
@@ -34,42 +36,30 @@ function start(): Promise<ServerProcess> {
   return startServerProcess(["--data-dir", dataDir], { env, cwd: dataDir });
 }
 
-async function makeCall(): Promise<string> {
-  const response = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ model: "echo", messages: [{ role: "user", content: "hello" }] }),
-  });
-  await response.arrayBuffer();
-  return response.headers.get("gw-aig-log-id") ?? "";
-}
+const makeCall = async () => (await callEcho(server)).headers.get("gw-aig-log-id") ?? "";
 
-/** Some calls at a time; resolves with the log ids when every response was read to its end. */
+/** Several calls at a time; resolves with the log ids when every response has been read. */
 async function makeCalls(count: number): Promise<string[]> {
   const ids: string[] = [];
   while (ids.length < count) ids.push(...(await Promise.all(Array.from({ length: 20 }, makeCall))));
   return ids.sort();
 }
 
-async function api<T>(path: string): Promise<T> {
-  const response = await fetch(server.url + path, { headers: { authorization: `Bearer ${ROOT_TOKEN}` } });
-  const { result } = (await response.json()) as { result: T };
-  return result;
-}
+const read = async (path: string) => (await sendRequest(server, "GET", path)).body.result;
 
 async function storedIds(): Promise<string[]> {
-  const rows = await api<{ id: string }[]>(
+  const rows: { id: string }[] = await read(
     "/accounts/default/ai-gateway/gateways/default/logs?per_page=1000",
   );
   return rows.map((row) => row.id).sort();
 }
 
 async function countedCalls(): Promise<number> {
-  const [all] = await api<{ calls: number }[]>("/accounts/default/ai-gateway/usage");
+  const [all]: { calls: number }[] = await read("/accounts/default/ai-gateway/usage");
   return all?.calls ?? 0;
 }
 
-it("loses no stored call when the server is told to stop right after the last response", async () => {
+it("no stored call is lost if the server is stopped directly after the last response", async () => {
   const ids = await makeCalls(200);
   expect(await server.end("SIGTERM")).toBe(0);
   server = await start();
@@ -77,13 +67,14 @@ it("loses no stored call when the server is told to stop right after the last re
   expect(await countedCalls()).toBe(ids.length);
 });
 
-it("keeps what was written when the process is killed, and of the rest whole rows or nothing", async () => {
+it("a killed process keeps the written rows; later rows are complete or absent", async () => {
   const early = await makeCalls(100);
-  // Look at the files without asking the server: it must write by itself, within its flush interval.
+  // The files are read directly: the server must write by itself within its flush interval.
   const reader = new CallReader(join(dataDir, "logs"));
-  while (reader.list(GATEWAY, NEWEST).total < early.length) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await waitUntil(
+    () => reader.list(GATEWAY, NEWEST).total,
+    (total) => total >= early.length,
+  );
   reader.close();
   const late = await makeCalls(40);
   await server.end("SIGKILL");

@@ -1,4 +1,4 @@
-/** The machine's clock is set ahead by mistake and set right again: nothing that was done meanwhile holds anything up afterwards. */
+/** The system clock is set ahead by mistake and corrected: actions in between delay nothing afterwards. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { post, readLogs, setGateway } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
@@ -17,7 +17,7 @@ afterAll(() => server.stop());
 const call = (headers: Record<string, string> = {}) => post(server, "echo/chat/completions", { headers });
 
 it.each(["fixed", "sliding"])(
-  "a gateway with a rate limit (%s) is open again after its interval",
+  "a gateway with a rate limit (%s) serves again after its interval",
   async (technique) => {
     await setGateway(server, {
       rate_limiting_limit: 1,
@@ -26,7 +26,7 @@ it.each(["fixed", "sliding"])(
     });
     wall = REAL + DAY;
     expect((await call()).status).toBe(200);
-    // The clock that jumped opens no window early.
+    // The clock step opens no window early.
     wall = REAL + 2 * DAY;
     expect((await call()).status).toBe(429);
     wall = REAL;
@@ -39,7 +39,7 @@ it.each(["fixed", "sliding"])(
   },
 );
 
-it("stored calls are filed under the day they were made on", async () => {
+it("stored calls are assigned to the day on which they were made", async () => {
   wall = REAL + DAY;
   await call();
   wall = REAL;
@@ -54,7 +54,7 @@ it("stored calls are filed under the day they were made on", async () => {
   expect(body.result.map((found: { event_id: string | null }) => found.event_id)).toContain("after");
 });
 
-it("money that was spent meanwhile counts for one window from now on", async () => {
+it("amounts spent in between count for one window", async () => {
   const rule = { id: "r", limitType: "cost", limit: 1, window: 3600 };
   await setGateway(server, { spend_limits: { rules: [rule] } });
   const cost = { "gw-aig-custom-cost": '{"total_cost":1}' };

@@ -1,25 +1,32 @@
-/** The disk of a running server is full, for real: a small file system of its own. */
-import { createHmac } from "node:crypto";
+/** A running server with a full disk: a small real file system. */
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import {
+  type Answer,
+  callEcho,
+  codeOf,
+  createToken,
+  eventIds,
+  sendRequest,
+} from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { openSmallDisk, type SmallDisk } from "../support/small-disk.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 
-const WEBHOOK_SECRET = "secret-of-the-full-disk-test";
-/** As small as they may be, so that the disk fills up where it matters. */
+/** The smallest allowed sizes, so that the disk fills up at the relevant writes. */
 const CONFIG = {
   agents: { journalFileBytes: 64 * 1024, idleTimeoutMs: 200 },
   gateway: { logs: { maxQueuedCalls: 20 } },
   webhooks: { answerWithinMs: 2000 },
 };
-/** `storage_unavailable`, and what a sender is told whose delivery still waits for room when its time is over. */
+/** `storage_unavailable`, and the response to a sender whose delivery still waits for space when its time is over. */
 const STORAGE_UNAVAILABLE = 7013;
 const OVERLOADED = 7008;
 
-/** How long the server is left alone with a full disk. */
+/** How long the server runs idle with a full disk. */
 const IDLE_MS = 3000;
 
 let disk: SmallDisk;
@@ -31,36 +38,21 @@ beforeEach(async () => {
   server = await start();
 });
 afterEach(async () => {
-  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await server.kill();
   await disk.drop();
 });
 
 function start(): Promise<ServerProcess> {
   return startServerProcess(["--data-dir", `${disk.folder}/data`, "--config", `${disk.folder}/config.json`], {
-    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET },
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET: SECRET },
     cwd: tmpdir(),
     through: disk.through,
   });
 }
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
+const send = (method: string, path: string, body?: unknown) => sendRequest(server, method, path, body);
 
-async function send(method: string, path: string, body?: unknown, headers = {}): Promise<Answer> {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json", ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, text: await response.text() };
-}
-
-const resultOf = <T>({ text }: Answer) => (JSON.parse(text) as { result: T }).result;
-const codeOf = ({ text }: Answer) => (JSON.parse(text) as { errors: { code: number }[] }).errors[0]?.code;
-
-/** What was acknowledged, and must never be lost. */
+/** Acknowledged writes, which must never be lost. */
 const tags = new Map<string, number>();
 const tokens: string[] = [];
 const events: { entity: string; id: string }[] = [];
@@ -88,82 +80,65 @@ async function putTag(): Promise<Answer> {
   return answer;
 }
 
-async function createToken(): Promise<Answer> {
-  const answer = await send("POST", "/accounts/default/tokens", { name: "t", permissions: ["tags.read"] });
-  if (answer.status === 200) tokens.push(resultOf<{ id: string }>(answer).id);
+async function addToken(): Promise<Answer> {
+  const answer = await createToken(server);
+  if (answer.status === 200) tokens.push(answer.body.result.id);
   return answer;
 }
 
-/** To instances that are in memory, asleep and new. */
+/** To instances in memory, idle and new. */
 async function sendWebhook(chosen?: string): Promise<Answer> {
   deliveries += 1;
   const entity = chosen ?? (deliveries % 2 === 0 ? "busy" : `e${deliveries % 7}`);
   const id = `i${deliveries}`;
-  const body = { id, type: "test", pad: "x".repeat(2000) };
-  const signature = createHmac("sha256", WEBHOOK_SECRET).update(JSON.stringify(body)).digest("hex");
-  const sent = send("POST", `/webhooks/${entity}`, body, {
-    "x-signature": `sha256=${signature}`,
-    "x-event-id": id,
-  });
-  const answer = await sent;
+  const payload = { id, type: "test", pad: "x".repeat(2000) };
+  const answer = await sendGeneric(server.url, entity, payload, { "x-event-id": id });
   if (answer.status === 200 || answer.status === 202) events.push({ entity, id });
   return answer;
 }
 
-const WRITES = [putTag, createToken, () => sendWebhook()];
+const WRITES = [putTag, addToken, () => sendWebhook()];
 
-/** With the key of a provider: ours is not for providers. */
-const sendCall = () =>
-  send(
-    "POST",
-    "/v1/default/default/echo/chat/completions",
-    { model: "echo", messages: [{ role: "user", content: "hello ".repeat(200) }] },
-    { authorization: "Bearer key-of-a-provider" },
-  );
+const sendCall = () => callEcho(server, "hello ".repeat(200));
 
 async function useEverything(times: number): Promise<void> {
   for (let i = 0; i < times; i++)
     for (const use of [...WRITES, sendCall]) expect((await use()).status).toBe(200);
 }
 
-/** Fills the disk and writes until nothing can be written any more. */
+/** Fills the disk and writes until no write succeeds. */
 async function fillUp(): Promise<void> {
   await disk.fill();
   for (const write of WRITES)
     await expect.poll(async () => (await write()).status, { interval: 1 }).toBe(503);
 }
 
-interface Shown {
-  readonly in_memory: boolean;
-  readonly state: { readonly eventCount: number };
-}
-
 const showInstance = (entity: string) =>
   send("GET", `/accounts/default/agents/webhook-agent/instances/${entity}`);
 
-/** Ticks of a hundredth of a second that the server has computed for. */
+/** CPU time of the server in ticks of 10 ms. */
 async function cpuTicks(): Promise<number> {
   const stat = await readFile(`/proc/${server.pid}/stat`, "utf8");
-  // After the name of the program, which may hold anything: state is the first field, user and system time are the 12th and 13th.
+  // Fields after the program name, which may contain anything: state is the first, user and system time are the 12th
+  // and 13th.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return Number(fields[11]) + Number(fields[12]);
 }
 
 async function expectAllAcknowledged(): Promise<void> {
   const late = "/accounts/default/webhooks/late-deliveries";
-  await expect.poll(async () => resultOf<unknown[]>(await send("GET", late))).toEqual([]);
+  await expect.poll(async () => (await send("GET", late)).body.result).toEqual([]);
   for (const [id, version] of tags) {
     const answer = await send("GET", `/accounts/default/tags?resource_type=worker&resource_id=${id}`);
-    expect(Number(resultOf<{ tags: { v: string } }>(answer).tags.v)).toBeGreaterThanOrEqual(version);
+    expect(Number(answer.body.result.tags.v)).toBeGreaterThanOrEqual(version);
   }
   for (const id of tokens) expect((await send("GET", `/accounts/default/tokens/${id}`)).status).toBe(200);
   for (const entity of new Set(events.map((event) => event.entity))) {
-    const answer = await send("POST", `/agents/webhook-agent/${entity}/rpc/getEvents`, [100]);
-    const ids = resultOf<{ id: string }[]>(answer).map(({ id }) => id);
+    const ids = await eventIds(server, entity);
     const stored = new Set(ids);
-    // Each was handled once, those whose senders were told to come back too.
+    // Each delivery was handled once, also those whose senders were asked to retry.
     expect(ids.length).toBe(stored.size);
-    expect(resultOf<Shown>(await showInstance(entity)).state.eventCount).toBe(stored.size);
+    expect((await showInstance(entity)).body.result.state.eventCount).toBe(stored.size);
     expect(events.filter((event) => event.entity === entity && !stored.has(event.id))).toEqual([]);
   }
 }
@@ -172,7 +147,7 @@ async function whenReady(): Promise<void> {
   await expect.poll(async () => (await send("GET", "/readyz")).status).toBe(200);
 }
 
-it("refuses writes in words, answers calls, says what is wrong, and goes on by itself when there is room", async () => {
+it("writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space", async () => {
   await useEverything(5);
   await fillUp();
   const linesBefore = server.stderr().split("\n").length;
@@ -197,7 +172,7 @@ it("refuses writes in words, answers calls, says what is wrong, and goes on by i
   expect(metrics).toMatch(/signalbox_call_log_dropped_total [1-9]/);
   const logs = await send("GET", "/accounts/default/ai-gateway/gateways/default/logs");
   expect([logs.status, codeOf(logs)]).toEqual([503, STORAGE_UNAVAILABLE]);
-  // Some two hundred refused requests and everything that tries again in the background.
+  // About two hundred refused requests and the background retries.
   expect(server.stderr().split("\n").length - linesBefore).toBeLessThan(30);
 
   await disk.makeRoom();
@@ -208,7 +183,7 @@ it("refuses writes in words, answers calls, says what is wrong, and goes on by i
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-it("answers every sender, also of deliveries that the disk has no room for in the middle, and runs none twice", async () => {
+it("every sender is answered, also if the disk fills up during a delivery, and no delivery runs twice", async () => {
   await useEverything(3);
   const statuses: number[] = [];
   let isFull = false;
@@ -230,7 +205,7 @@ it("answers every sender, also of deliveries that the disk has no room for in th
   await expectAllAcknowledged();
 });
 
-it("makes a new instance whole or not at all, however little room is left", async () => {
+it("a new instance is created completely or not at all, however little space is left", async () => {
   await useEverything(3);
   for (const leftKib of [4, 8, 12, 16, 24, 32, 48, 64]) {
     await disk.makeRoom();
@@ -241,7 +216,7 @@ it("makes a new instance whole or not at all, however little room is left", asyn
       expect([leftKib, status]).toEqual([leftKib, expect.toBeOneOf([200, 202, 503])]);
     }
   }
-  // Nor is one made whole by a start that has as little room.
+  // A start with as little space does not complete it either.
   await server.end("SIGKILL");
   const started = await start().then(
     (unexpected) => unexpected,
@@ -255,12 +230,12 @@ it("makes a new instance whole or not at all, however little room is left", asyn
   await expectAllAcknowledged();
 });
 
-it("shows everything there is on a full disk, instances that sleep included, and computes next to nothing", async () => {
+it("all data can be read on a full disk, idle instances included, at almost no CPU time", async () => {
   await useEverything(5);
   expect((await sendWebhook("sleeper")).status).toBe(200);
-  await expect.poll(async () => resultOf<Shown>(await showInstance("sleeper")).in_memory).toBe(false);
+  await expect.poll(async () => (await showInstance("sleeper")).body.result.in_memory).toBe(false);
   await fillUp();
-  const shown = resultOf<Shown>(await showInstance("sleeper"));
+  const { result: shown } = (await showInstance("sleeper")).body;
   expect([shown.in_memory, shown.state.eventCount]).toEqual([false, 1]);
   for (const path of ["queue", "schedules", "dead-letters"]) {
     const answer = await send("GET", `/accounts/default/agents/webhook-agent/instances/sleeper/${path}`);
@@ -268,8 +243,8 @@ it("shows everything there is on a full disk, instances that sleep included, and
   }
   const query = { sql: "SELECT id FROM events" };
   const found = await send("POST", "/accounts/default/agents/webhook-agent/instances/sleeper/sql", query);
-  expect(resultOf<{ rows: unknown[] }>(found).rows).toHaveLength(1);
-  // What an instance wrote last may not be stored yet: then it is not shown, and the one who asks is told.
+  expect(found.body.result.rows).toHaveLength(1);
+  // The latest write of an instance may not be stored yet: then it is not shown, and the caller gets an error.
   for (const entity of ["e1", "e3", "busy"])
     expect((await showInstance(entity)).status).toBeOneOf([200, 503]);
   for (const path of ["tokens", "tags/keys", "ai-gateway/gateways", "agents", "webhooks/deliveries"])
@@ -277,17 +252,17 @@ it("shows everything there is on a full disk, instances that sleep included, and
 
   const before = await cpuTicks();
   await sleep(IDLE_MS);
-  // A loop that does not pause takes a hundred a second.
+  // A loop without a pause takes a hundred ticks per second.
   expect((await cpuTicks()) - before).toBeLessThan((IDLE_MS / 1000) * 30);
   await disk.makeRoom();
   await whenReady();
   await expectAllAcknowledged();
 });
 
-it("loses nothing it acknowledged when it is killed on a full disk", async () => {
+it("a kill on a full disk loses no acknowledged write", async () => {
   await useEverything(5);
   await fillUp();
-  // Cut off with the process, all of them.
+  // All requests end with the process.
   const writes = Promise.allSettled([...WRITES, putTag].map((write) => write()));
   await server.end("SIGKILL");
   await writes;
@@ -298,7 +273,7 @@ it("loses nothing it acknowledged when it is killed on a full disk", async () =>
   await useEverything(3);
 });
 
-it("stops on a full disk, and loses nothing it acknowledged", async () => {
+it("a stop on a full disk succeeds and loses no acknowledged write", async () => {
   await useEverything(5);
   await fillUp();
   const code = await server.end("SIGTERM");

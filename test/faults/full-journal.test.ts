@@ -1,19 +1,20 @@
 /**
- * The disk is full for the journal alone, which has a file system of its own: deliveries are run, and cannot be made durable. That is what happens
- * for a moment when a disk fills up in the middle of a delivery.
+ * Only the journal's disk is full, because the journal has a file system of its own: deliveries run and cannot be
+ * made durable. The same happens for a moment when a disk fills up during a delivery.
  */
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { sendRequest } from "../support/send-request.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { openSmallDisk } from "../support/small-disk.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
 import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 
 const STORAGE_UNAVAILABLE = 7013;
 
-it("answers senders in time whose deliveries wait for room, and keeps each of them once when there is room", async () => {
+it("senders whose deliveries wait for space are answered in time, and each delivery is kept once when there is space", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-journal-"));
   const disk = await openSmallDisk(2);
   await mkdir(join(folder, "data/agents"), { recursive: true, mode: 0o700 });
@@ -29,17 +30,11 @@ it("answers senders in time whose deliveries wait for room, and keeps each of th
     cwd: tmpdir(),
   });
   onTestFinished(async () => {
-    if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+    await server.kill();
     await disk.drop();
     await rm(folder, { recursive: true, force: true });
   });
-  const ask = async (method: string, path: string) => {
-    const response = await fetch(server.url + path, {
-      method,
-      headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-    });
-    return { status: response.status, text: await response.text() };
-  };
+  const read = (path: string) => sendRequest(server, "GET", path);
   const ids: string[] = [];
   const deliver = async () => {
     const id = `d${ids.length}`;
@@ -49,31 +44,28 @@ it("answers senders in time whose deliveries wait for room, and keeps each of th
 
   expect(await deliver()).toBe(200);
   await disk.fill();
-  // Until the journal has used up the files that it had.
+  // Until the journal has used up its preallocated files.
   await expect.poll(deliver, { interval: 1 }).not.toBe(200);
   await expect
-    .poll(async () => (await ask("GET", "/readyz")).text)
+    .poll(async () => (await read("/readyz")).text)
     .toContain("agents: the disk is full, and the journal waits for room");
   const later = await Promise.all([deliver(), deliver()]);
   for (const status of later) expect(status).toBeOneOf([202, 503]);
-  // What is not durable is not shown.
-  const shown = await ask("GET", "/accounts/default/agents/webhook-agent/instances/steady");
+  // Writes that are not durable are not shown.
+  const shown = await read("/accounts/default/agents/webhook-agent/instances/steady");
   expect([shown.status, shown.text]).toEqual([503, expect.stringContaining(String(STORAGE_UNAVAILABLE))]);
 
   await disk.makeRoom();
-  await expect.poll(async () => (await ask("GET", "/readyz")).status).toBe(200);
-  // Those that were told to come back do, as providers would; those that had been run are duplicates.
+  await expect.poll(async () => (await read("/readyz")).status).toBe(200);
+  // Senders that were asked to retry do so; deliveries that have run are duplicates.
   for (const id of ids)
     expect((await sendGeneric(server.url, "steady", { id, type: "t", pad: "x".repeat(2000) })).status).toBe(
       200,
     );
   await expect
-    .poll(
-      async () =>
-        JSON.parse((await ask("GET", "/accounts/default/webhooks/late-deliveries")).text) as unknown,
-    )
+    .poll(async () => JSON.parse((await read("/accounts/default/webhooks/late-deliveries")).text) as unknown)
     .toMatchObject({ result: [] });
-  const detail = await ask("GET", "/accounts/default/agents/webhook-agent/instances/steady");
+  const detail = await read("/accounts/default/agents/webhook-agent/instances/steady");
   expect(JSON.parse(detail.text)).toMatchObject({ result: { state: { eventCount: ids.length } } });
   expect(await server.end("SIGTERM")).toBe(0);
 });

@@ -1,11 +1,12 @@
-/** Another program holds a write lock on the database for longer than anybody waits. */
+/** Another program holds a write lock on the database for longer than the server waits. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { callEcho, codeOf, createToken, sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
 
 let dataDir: string;
 let server: ServerProcess;
@@ -21,47 +22,31 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   intruder.close();
-  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await server.kill();
   await rm(dataDir, { recursive: true, force: true });
 });
 
-interface Answer {
-  readonly status: number;
-  readonly code: number | undefined;
-}
-
-async function api(method: string, path: string, body: object): Promise<Answer> {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  const { errors } = (await response.json()) as { errors: { code: number }[] };
-  return { status: response.status, code: errors[0]?.code };
-}
-
 const putTag = (id: string) =>
-  api("PUT", "/accounts/default/tags", { resource_type: "worker", resource_id: id, tags: { a: "1" } });
-const createToken = () => api("POST", "/accounts/default/tokens", { name: "x", permissions: ["tags.read"] });
+  sendRequest(server, "PUT", "/accounts/default/tags", {
+    resource_type: "worker",
+    resource_id: id,
+    tags: { a: "1" },
+  });
 
-it("keeps answering, lets writers wait and turns them away in words, and goes on when the lock is gone", async () => {
+it("reads are answered, writers wait and are then refused with an explanation, and writes work when the lock is released", async () => {
   expect((await putTag("before")).status).toBe(200);
   intruder.exec("BEGIN IMMEDIATE");
   let settled = 0;
-  const writes = [...Array.from({ length: 200 }, (_, i) => putTag(`r${i}`)), createToken()].map((write) =>
-    write.finally(() => (settled += 1)),
+  const writes = [...Array.from({ length: 200 }, (_, i) => putTag(`r${i}`)), createToken(server)].map(
+    (write) => write.finally(() => (settled += 1)),
   );
 
-  // Answered while every one of the writers waits: with the lock waited for inside SQLite, none would be.
+  // Answered while all writers wait: a busy wait inside SQLite would block these requests.
   for (let i = 0; i < 20; i++) expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
-  const call = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ model: "echo", messages: [{ role: "user", content: "hello" }] }),
-  });
-  expect([call.status, settled]).toEqual([200, 0]);
+  expect([(await callEcho(server)).status, settled]).toEqual([200, 0]);
 
-  for (const answer of await Promise.all(writes)) expect(answer).toEqual({ status: 503, code: 7013 });
+  for (const answer of await Promise.all(writes))
+    expect([answer.status, codeOf(answer)]).toEqual([503, 7013]);
   const ready = await fetch(`${server.url}/readyz`);
   expect([ready.status, await ready.text()]).toEqual([
     503,
@@ -71,16 +56,13 @@ it("keeps answering, lets writers wait and turns them away in words, and goes on
   intruder.exec("ROLLBACK");
   await expect.poll(async () => (await fetch(`${server.url}/readyz`)).status).toBe(200);
   expect((await putTag("after")).status).toBe(200);
-  expect((await createToken()).status).toBe(200);
-  const response = await fetch(`${server.url}/accounts/default/tags/resources?tag=a`, {
-    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-  });
-  const { result } = (await response.json()) as { result: { id: string }[] };
-  expect(result.map(({ id }) => id).sort()).toEqual(["after", "before"]);
+  expect((await createToken(server)).status).toBe(200);
+  const { body } = await sendRequest(server, "GET", "/accounts/default/tags/resources?tag=a");
+  expect(body.result.map(({ id }: { id: string }) => id).sort()).toEqual(["after", "before"]);
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-it("lets a writer through that waited for a lock of a moment", async () => {
+it("a writer succeeds after a short lock", async () => {
   intruder.exec("BEGIN IMMEDIATE");
   const write = putTag("patient");
   for (let i = 0; i < 5; i++) expect((await fetch(`${server.url}/healthz`)).status).toBe(200);

@@ -1,12 +1,13 @@
-/** The log goes to a file on a full disk: lines are lost, and nothing else. */
+/** The log goes to a file on a full disk: log lines are lost, and nothing else. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { openSmallDisk } from "../support/small-disk.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
 
-/** Runs a command with its standard error in the file. */
+/** Runs a command with its standard error redirected to the file. */
 const logTo = (file: string) => ["sh", "-c", 'exec "$@" 2>>"$0"', file];
 
 async function start(through: readonly string[]): Promise<ServerProcess> {
@@ -17,34 +18,29 @@ async function start(through: readonly string[]): Promise<ServerProcess> {
     through,
   });
   onTestFinished(async () => {
-    if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+    await server.kill();
     await rm(dataDir, { recursive: true, force: true });
   });
   return server;
 }
 
-/** Everything that is refused with a cause, or started, is worth a line. */
-async function use({ url }: ServerProcess): Promise<void> {
-  const call = (path: string, init: RequestInit = {}) =>
-    fetch(url + path, {
-      ...init,
-      headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
-    });
+/** Failed requests and starts are logged. */
+async function use(server: ServerProcess): Promise<void> {
   for (let i = 0; i < 20; i++) {
-    const body = JSON.stringify({ resource_type: "worker", resource_id: "w", tags: { v: String(i) } });
-    expect((await call("/accounts/default/tags", { method: "PUT", body })).status).toBe(200);
-    expect((await call("/healthz")).status).toBe(200);
-    expect((await call("/nowhere")).status).toBe(404);
+    const body = { resource_type: "worker", resource_id: "w", tags: { v: String(i) } };
+    expect((await sendRequest(server, "PUT", "/accounts/default/tags", body)).status).toBe(200);
+    expect((await sendRequest(server, "GET", "/healthz")).status).toBe(200);
+    expect((await sendRequest(server, "GET", "/nowhere")).status).toBe(404);
   }
 }
 
-it("serves, and ends in order, when not one line can be written", async () => {
+it("the server serves and stops cleanly if no log line can be written", async () => {
   const server = await start(logTo("/dev/full"));
   await use(server);
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-it("serves while the disk of its log is full, and writes lines again when there is room", async () => {
+it("the server serves while the log's disk is full and writes lines again when there is space", async () => {
   const disk = await openSmallDisk(1);
   onTestFinished(() => disk.drop());
   const server = await start([...disk.through, ...logTo(`${disk.folder}/log`)]);

@@ -1,4 +1,4 @@
-/** A process is killed in the middle of bringing a database of an earlier version up to date, after each of the statements in turn. */
+/** A process is killed during the migration of an earlier database, after each statement in turn. */
 import { execFile } from "node:child_process";
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,18 +9,18 @@ import type { Database } from "../../packages/signalbox/src/database/database.ts
 import { rawSql } from "../../packages/signalbox/src/core/sql.ts";
 import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";
 import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
-import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-schema.ts";
+import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/earlier-schema.ts";
 import { openTestPostgres } from "../support/test-postgres.ts";
 
-const SCRIPT = join(import.meta.dirname, "../support/migrate-and-die.ts");
-/** As many processes at once; each only starts and dies. */
+const SCRIPT = join(import.meta.dirname, "../support/migrate-and-kill.ts");
+/** Number of concurrent processes; each only starts and is killed. */
 const AT_ONCE = 3;
 
 const rethrow = (error: Error): never => {
   throw error;
 };
 
-/** The signal that ended it, or null when it got to the end. */
+/** The signal that ended the process, or null if it finished. */
 function migrateAndDie(place: string, statements: number): Promise<NodeJS.Signals | null> {
   return new Promise((resolve, reject) => {
     execFile(process.execPath, [SCRIPT, place, String(statements)], (error, _stdout, stderr) => {
@@ -31,7 +31,7 @@ function migrateAndDie(place: string, statements: number): Promise<NodeJS.Signal
 }
 
 /** With a row in each table that is changed. */
-async function fillFormer(database: Database): Promise<void> {
+async function fillEarlierTables(database: Database): Promise<void> {
   await migrateUpTo(database, BEFORE_ACCOUNTS_OF_INSTANCES);
   for (const text of [
     "INSERT INTO account (id, name, created_at) VALUES ('default', 'Default', 1)",
@@ -41,7 +41,7 @@ async function fillFormer(database: Database): Promise<void> {
     await database.run(rawSql(text));
 }
 
-/** What must be there afterwards, whatever happened before. */
+/** What must be there afterwards in all cases. */
 async function read(database: Database): Promise<unknown> {
   return {
     migrations: await database.all(rawSql("SELECT id, name, checksum FROM schema_migrations ORDER BY id")),
@@ -55,15 +55,15 @@ async function read(database: Database): Promise<unknown> {
 const readSchema = (database: Database) =>
   database.all(rawSql("SELECT type, name, sql FROM sqlite_master ORDER BY type, name"));
 
-it("starts from the beginning on SQLite, after whichever statement it was killed", async () => {
+it("SQLite migrations start again after a kill at any statement", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-migrations-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const former = join(folder, "former.db");
-  const before = await SqliteDatabase.open(former, rethrow);
-  await fillFormer(before);
+  const earlier = join(folder, "earlier.db");
+  const before = await SqliteDatabase.open(earlier, rethrow);
+  await fillEarlierTables(before);
   await before.close();
 
-  const bringUpToDate = async (file: string) => {
+  const migrateInProcess = async (file: string) => {
     const database = await SqliteDatabase.open(file, rethrow);
     await migrate(database);
     const found = [await read(database), await readSchema(database)];
@@ -73,8 +73,8 @@ it("starts from the beginning on SQLite, after whichever statement it was killed
     return found;
   };
   const expected = join(folder, "expected.db");
-  await copyFile(former, expected);
-  const wanted = await bringUpToDate(expected);
+  await copyFile(earlier, expected);
+  const wanted = await migrateInProcess(expected);
 
   let next = 1;
   let kills = 0;
@@ -82,10 +82,10 @@ it("starts from the beginning on SQLite, after whichever statement it was killed
     for (let isOver = false; !isOver;) {
       const statements = next++;
       const file = join(folder, `killed-${statements}.db`);
-      await copyFile(former, file);
+      await copyFile(earlier, file);
       isOver = (await migrateAndDie(file, statements)) === null;
       if (!isOver) kills += 1;
-      expect([statements, await bringUpToDate(file)]).toEqual([statements, wanted]);
+      expect([statements, await migrateInProcess(file)]).toEqual([statements, wanted]);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, killer));
@@ -93,13 +93,13 @@ it("starts from the beginning on SQLite, after whichever statement it was killed
   expect(kills).toBeGreaterThan(15);
 });
 
-it("starts from the beginning on PostgreSQL, too", async () => {
+it("PostgreSQL migrations start again after a kill at any statement", async () => {
   const postgres = await openTestPostgres();
   onTestFinished(() => postgres.drop());
   const before = await PostgresDatabase.open(postgres.url, rethrow);
-  await fillFormer(before);
+  await fillEarlierTables(before);
   await before.close();
-  // The server ends the session of a process that was killed in its own time; until then the next one is refused.
+  // PostgreSQL ends the session of a killed process after a while; until then the next process is refused.
   for (const statements of [2, 6, 12])
     await expect.poll(() => migrateAndDie(postgres.url, statements).catch(() => "refused")).toBe("SIGKILL");
   let after: PostgresDatabase | null = null;

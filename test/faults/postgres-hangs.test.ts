@@ -1,13 +1,14 @@
-/** PostgreSQL is not there when the server starts, or stops answering while it runs. */
+/** PostgreSQL is down when the server starts, or stops responding while the server runs. */
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { callEcho, codeOf, createToken, sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, spawnCli, startServerProcess } from "../support/server-process.ts";
 import { openTestPostgres, type TestPostgres } from "../support/test-postgres.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
 
 let postgres: TestPostgres;
 let dataDir: string;
@@ -25,31 +26,9 @@ afterAll(async () => {
 const args = () => ["--data-dir", dataDir, "--database-url", postgres.url];
 const start = () => startServerProcess(args(), { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN }, cwd: dataDir });
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
+const send = (method: string, path: string, body?: unknown) => sendRequest(server, method, path, body);
 
-async function send(method: string, path: string, body?: object, headers = {}): Promise<Answer> {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json", ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, text: await response.text() };
-}
-
-const codeOf = ({ text }: Answer) => (JSON.parse(text) as { errors: { code: number }[] }).errors[0]?.code;
-const createToken = () => send("POST", "/accounts/default/tokens", { name: "t", permissions: ["tags.read"] });
-const sendCall = () =>
-  send(
-    "POST",
-    "/v1/default/default/echo/chat/completions",
-    { model: "echo", messages: [{ role: "user", content: "hello" }] },
-    { authorization: "Bearer key-of-a-provider" },
-  );
-
-it("waits at its start for a server that is not there yet, and says so in one line", async () => {
+it("the start waits for PostgreSQL and logs one line about it", async () => {
   await postgres.stop("fast");
   const child = spawnCli(["serve", "--json", "--port", "0", ...args()], {
     env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
@@ -68,14 +47,14 @@ it("waits at its start for a server that is not there yet, and says so in one li
   expect(await exit).toEqual([0, null]);
 });
 
-it("refuses what needs a server that hangs, answers calls meanwhile, and goes on when it does", async () => {
+it("requests that need a hanging PostgreSQL are refused, calls are answered, and everything works when it responds again", async () => {
   server = await start();
-  expect((await createToken()).status).toBe(200);
+  expect((await createToken(server)).status).toBe(200);
   await postgres.freeze();
-  const waiting = [createToken(), createToken(), send("GET", "/accounts/default/tags/changes")];
+  const waiting = [createToken(server), createToken(server), send("GET", "/accounts/default/tags/changes")];
   let settled = 0;
   for (const answer of waiting) void answer.finally(() => (settled += 1));
-  for (let i = 0; i < 20; i++) expect((await sendCall()).status).toBe(200);
+  for (let i = 0; i < 20; i++) expect((await callEcho(server)).status).toBe(200);
   expect(settled).toBe(0);
   for (const answer of await Promise.all(waiting))
     expect([answer.status, codeOf(answer)]).toEqual([503, expect.toBeOneOf([7013, 7014])]);
@@ -84,15 +63,15 @@ it("refuses what needs a server that hangs, answers calls meanwhile, and goes on
     503,
     expect.stringContaining("database: PostgreSQL cannot be reached"),
   ]);
-  expect((await sendCall()).status).toBe(200);
+  expect((await callEcho(server)).status).toBe(200);
   await postgres.thaw();
   await expect.poll(async () => (await send("GET", "/readyz")).status).toBe(200);
-  expect((await createToken()).status).toBe(200);
+  expect((await createToken(server)).status).toBe(200);
   expect((await send("GET", "/accounts/default/tags/changes")).status).toBe(200);
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-it("ends with 1 when a write took place whose outcome it had called unknown, and has the write when it is back", async () => {
+it("the server exits with 1 if a write that it reported as unknown took place, and has the write after the restart", async () => {
   server = await start();
   const hand = new Client({ connectionString: postgres.url });
   await hand.connect();
@@ -102,7 +81,7 @@ it("ends with 1 when a write took place whose outcome it had called unknown, and
     SELECT pg_advisory_lock(7)`);
   const tokensBefore = (await hand.query("SELECT id FROM token")).rowCount ?? 0;
   const exit = once(server.child, "exit");
-  const write = createToken();
+  const write = createToken(server);
   const isCommitting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
   await expect.poll(async () => (await hand.query(isCommitting)).rowCount).toBe(1);
   await postgres.freeze();
@@ -115,7 +94,7 @@ it("ends with 1 when a write took place whose outcome it had called unknown, and
   await hand.query("DROP TRIGGER wait ON token");
   await hand.end();
   server = await start();
-  const listed = JSON.parse((await send("GET", "/accounts/default/tokens")).text) as { result: unknown[] };
-  expect(listed.result.length).toBe(tokensBefore + 1);
+  const listed = await send("GET", "/accounts/default/tokens");
+  expect(listed.body.result.length).toBe(tokensBefore + 1);
   expect(await server.end("SIGTERM")).toBe(0);
 });

@@ -1,17 +1,17 @@
-/** PostgreSQL is stopped and killed again and again under a server that everybody uses. */
-import { createHmac } from "node:crypto";
+/** PostgreSQL is stopped and killed repeatedly under a server in use. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { type Answer, callEcho, createToken, eventIds, sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { openTestPostgres, type TestPostgres } from "../support/test-postgres.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 
 const RESTARTS = 20;
-/** Acknowledged writes between two of them. */
+/** Acknowledged writes between two restarts. */
 const WRITES_BETWEEN = 40;
-const WEBHOOK_SECRET = "secret-of-the-restart-test";
 
 let postgres: TestPostgres;
 let dataDir: string;
@@ -21,164 +21,133 @@ beforeAll(async () => {
   postgres = await openTestPostgres();
   dataDir = await mkdtemp(join(tmpdir(), "signalbox-restarts-"));
   server = await startServerProcess(["--data-dir", dataDir, "--database-url", postgres.url], {
-    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET },
+    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET: SECRET },
     cwd: dataDir,
   });
 });
 afterAll(async () => {
-  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await server.kill();
   await postgres.drop();
   await rm(dataDir, { recursive: true, force: true });
 });
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
+const send = (method: string, path: string, body?: unknown) => sendRequest(server, method, path, body);
 
-async function send(method: string, path: string, body?: object, headers = {}): Promise<Answer> {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json", ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, text: await response.text() };
-}
+const sendWebhook = (entity: string, id: string) =>
+  sendGeneric(server.url, entity, { id, type: "test", n: 1 }, { "x-event-id": id });
 
-const resultOf = <T>({ text }: Answer) => (JSON.parse(text) as { result: T }).result;
+it(
+  "no acknowledged write is lost, the server keeps running, and everything works at the end",
+  { timeout: 240_000 },
+  async () => {
+    let isDone = false;
+    let acknowledged = 0;
+    const unexpected: Answer[] = [];
+    /** A refused write may have taken place; only acknowledged writes are checked. */
+    const isAcknowledged = (answer: Answer) => {
+      if (answer.status === 200) acknowledged += 1;
+      else if (answer.status !== 503) unexpected.push(answer);
+      return answer.status === 200;
+    };
 
-function sendWebhook(entity: string, id: string): Promise<Answer> {
-  const body = { id, type: "test", n: 1 };
-  const signature = createHmac("sha256", WEBHOOK_SECRET).update(JSON.stringify(body)).digest("hex");
-  return send("POST", `/webhooks/${entity}`, body, {
-    "x-signature": `sha256=${signature}`,
-    "x-event-id": id,
-  });
-}
+    const tags = new Map<string, number>();
+    const tokens: { id: string; token: string }[] = [];
+    const events = new Map<string, string[]>();
+    let calls = 0;
 
-/** With the key of a provider: ours is not for providers. */
-const sendCall = () =>
-  send(
-    "POST",
-    "/v1/default/default/echo/chat/completions",
-    { model: "echo", messages: [{ role: "user", content: "hello" }] },
-    { authorization: "Bearer key-of-a-provider" },
-  );
-
-it("loses nothing it acknowledged, never ends, and serves everything at the end", async () => {
-  let isDone = false;
-  let acknowledged = 0;
-  const unexpected: Answer[] = [];
-  /** Refused writes may have taken place or not; only what was acknowledged is held against the server. */
-  const isAcknowledged = (answer: Answer) => {
-    if (answer.status === 200) acknowledged += 1;
-    else if (answer.status !== 503) unexpected.push(answer);
-    return answer.status === 200;
-  };
-
-  const tags = new Map<string, number>();
-  const tokens: { id: string; token: string }[] = [];
-  const events = new Map<string, string[]>();
-  let calls = 0;
-
-  const tagClient = async (number: number) => {
-    for (let version = 1; !isDone; version++) {
-      const id = `r${number}`;
-      const body = { resource_type: "worker", resource_id: id, tags: { v: String(version) } };
-      if (isAcknowledged(await send("PUT", "/accounts/default/tags", body))) tags.set(id, version);
-    }
-  };
-  const tokenClient = async () => {
-    while (!isDone) {
-      const answer = await send("POST", "/accounts/default/tokens", {
-        name: "t",
-        permissions: ["tags.read"],
-      });
-      if (isAcknowledged(answer)) tokens.push(resultOf<(typeof tokens)[number]>(answer));
-    }
-  };
-  const webhookClient = async (number: number) => {
-    for (let i = 0; !isDone; i++) {
-      // A new entity now and then: its instance must be listed in the database first.
-      const entity = `e${number}x${Math.floor(i / 20)}`;
-      const id = `${entity}i${i}`;
-      if (isAcknowledged(await sendWebhook(entity, id)))
-        events.set(entity, [...(events.get(entity) ?? []), id]);
-    }
-  };
-  const callClient = async () => {
-    while (!isDone) {
-      const answer = await sendCall();
-      if (answer.status === 200) calls += 1;
-      else unexpected.push(answer);
-    }
-  };
-
-  const clients = [
-    tagClient(0),
-    tagClient(1),
-    tagClient(2),
-    tokenClient(),
-    webhookClient(0),
-    webhookClient(1),
-    callClient(),
-  ];
-  try {
-    for (let i = 0; i < RESTARTS; i++) {
-      const enough = acknowledged + WRITES_BETWEEN;
-      await expect.poll(() => acknowledged, { interval: 5 }).toBeGreaterThan(enough);
-      await postgres.stop(i % 2 === 0 ? "kill" : "fast");
-      const callsBefore = calls;
-      // With the database away, calls go on from memory, and readiness says what is wrong.
-      await expect.poll(() => calls, { interval: 5 }).toBeGreaterThan(callsBefore + 2);
-      if (i < 2) {
-        const ready = await send("GET", "/readyz");
-        expect([ready.status, ready.text]).toEqual([
-          503,
-          expect.stringContaining("database: PostgreSQL cannot be reached"),
-        ]);
+    const tagClient = async (number: number) => {
+      for (let version = 1; !isDone; version++) {
+        const id = `r${number}`;
+        const body = { resource_type: "worker", resource_id: id, tags: { v: String(version) } };
+        if (isAcknowledged(await send("PUT", "/accounts/default/tags", body))) tags.set(id, version);
       }
-      await postgres.start();
-    }
-    await expect.poll(async () => (await send("GET", "/readyz")).status).toBe(200);
-    await expect.poll(() => acknowledged, { interval: 5 }).toBeGreaterThan(acknowledged + WRITES_BETWEEN);
-  } finally {
-    isDone = true;
-    await Promise.all(clients);
-  }
-  expect(unexpected).toEqual([]);
-  expect([server.child.exitCode, server.child.signalCode]).toEqual([null, null]);
+    };
+    const tokenClient = async () => {
+      while (!isDone) {
+        const answer = await createToken(server);
+        if (isAcknowledged(answer)) tokens.push(answer.body.result);
+      }
+    };
+    const webhookClient = async (number: number) => {
+      for (let i = 0; !isDone; i++) {
+        // Sometimes a new entity, whose instance must first be listed in the database.
+        const entity = `e${number}x${Math.floor(i / 20)}`;
+        const id = `${entity}i${i}`;
+        if (isAcknowledged(await sendWebhook(entity, id)))
+          events.set(entity, [...(events.get(entity) ?? []), id]);
+      }
+    };
+    const callClient = async () => {
+      while (!isDone) {
+        const answer = await callEcho(server);
+        if (answer.status === 200) calls += 1;
+        else unexpected.push(answer);
+      }
+    };
 
-  for (const [id, version] of tags) {
-    const answer = await send("GET", `/accounts/default/tags?resource_type=worker&resource_id=${id}`);
-    expect(Number(resultOf<{ tags: { v: string } }>(answer).tags.v)).toBeGreaterThanOrEqual(version);
-  }
-  const listed = await listTokens();
-  expect(tokens.filter(({ id }) => !listed.has(id))).toEqual([]);
-  for (const { token } of [tokens[0], tokens.at(-1)].filter((one) => one !== undefined)) {
-    const answer = await send("GET", "/accounts/default/tags/keys", undefined, {
-      authorization: `Bearer ${token}`,
-    });
-    expect(answer.status).toBe(200);
-  }
-  for (const [entity, ids] of events) {
-    const answer = await send("POST", `/agents/webhook-agent/${entity}/rpc/getEvents`, [100]);
-    const stored = new Set(resultOf<{ id: string }[]>(answer).map(({ id }) => id));
-    expect(ids.filter((id) => !stored.has(id))).toEqual([]);
-    // It was listed before it was acknowledged.
-    expect((await send("GET", `/accounts/default/agents/webhook-agent/instances/${entity}`)).status).toBe(
-      200,
-    );
-  }
-  expect(await server.end("SIGTERM")).toBe(0);
-});
+    const clients = [
+      tagClient(0),
+      tagClient(1),
+      tagClient(2),
+      tokenClient(),
+      webhookClient(0),
+      webhookClient(1),
+      callClient(),
+    ];
+    try {
+      for (let i = 0; i < RESTARTS; i++) {
+        const enough = acknowledged + WRITES_BETWEEN;
+        await expect.poll(() => acknowledged, { interval: 5 }).toBeGreaterThan(enough);
+        await postgres.stop(i % 2 === 0 ? "kill" : "fast");
+        const callsBefore = calls;
+        // Without the database, calls are served from memory, and readiness names the cause.
+        await expect.poll(() => calls, { interval: 5 }).toBeGreaterThan(callsBefore + 2);
+        if (i < 2) {
+          const ready = await send("GET", "/readyz");
+          expect([ready.status, ready.text]).toEqual([
+            503,
+            expect.stringContaining("database: PostgreSQL cannot be reached"),
+          ]);
+        }
+        await postgres.start();
+      }
+      await expect.poll(async () => (await send("GET", "/readyz")).status).toBe(200);
+      await expect.poll(() => acknowledged, { interval: 5 }).toBeGreaterThan(acknowledged + WRITES_BETWEEN);
+    } finally {
+      isDone = true;
+      await Promise.all(clients);
+    }
+    expect(unexpected).toEqual([]);
+    expect([server.child.exitCode, server.child.signalCode]).toEqual([null, null]);
+
+    for (const [id, version] of tags) {
+      const answer = await send("GET", `/accounts/default/tags?resource_type=worker&resource_id=${id}`);
+      expect(Number(answer.body.result.tags.v)).toBeGreaterThanOrEqual(version);
+    }
+    const listed = await listTokens();
+    expect(tokens.filter(({ id }) => !listed.has(id))).toEqual([]);
+    for (const { token } of [tokens[0], tokens.at(-1)].filter((one) => one !== undefined)) {
+      const holder = { url: server.url, credential: token };
+      expect((await sendRequest(holder, "GET", "/accounts/default/tags/keys")).status).toBe(200);
+    }
+    for (const [entity, ids] of events) {
+      const stored = new Set(await eventIds(server, entity));
+      expect(ids.filter((id) => !stored.has(id))).toEqual([]);
+      // The instance was listed before the delivery was acknowledged.
+      expect((await send("GET", `/accounts/default/agents/webhook-agent/instances/${entity}`)).status).toBe(
+        200,
+      );
+    }
+    expect(await server.end("SIGTERM")).toBe(0);
+  },
+);
 
 async function listTokens(): Promise<Set<string>> {
   const ids = new Set<string>();
   let cursor = "";
   do {
     const answer = await send("GET", `/accounts/default/tokens${cursor === "" ? "" : `?cursor=${cursor}`}`);
-    const { result, result_info } = JSON.parse(answer.text) as {
+    const { result, result_info } = answer.body as {
       result: { id: string }[];
       result_info: { cursor?: string | null };
     };

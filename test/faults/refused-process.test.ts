@@ -1,4 +1,4 @@
-/** A second process that finds the data folder or the database taken leaves no trace. */
+/** A second process that finds the data folder or the database in use leaves no trace. */
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ async function start(...args: string[]): Promise<ServerProcess> {
 const refused = (...args: string[]) =>
   runCliProcess(["serve", "--json", "--port", "0", ...args], { env: { WEBHOOK_SECRET } });
 
-it("is refused the data folder of another one, whose files stay as they are", async () => {
+it("a data folder in use is refused, and its files stay unchanged", async () => {
   const folder = await newFolder();
   await start("--data-dir", folder);
   const token = () => readFile(join(folder, "root-token"), "utf8");
@@ -37,7 +37,7 @@ it("is refused the data folder of another one, whose files stay as they are", as
   expect([await readdir(folder), await token()]).toEqual(before);
 });
 
-it("is refused the database of another one, and has made itself no token", async () => {
+it("a database in use is refused, and no token is created", async () => {
   const postgres = await openTestPostgres();
   cleanUps.push(() => postgres.drop());
   await start("--data-dir", await newFolder(), "--database-url", postgres.url);

@@ -1,14 +1,14 @@
-/** Errors that no turn can catch, in the code of an agent and in our own, in a real server process. */
+/** Uncaught errors in agent code and in the server's own code, in a real server process. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/careless-agent.ts");
-const headers = { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" };
 
 let dataDir: string;
 let server: ServerProcess;
@@ -18,7 +18,7 @@ beforeEach(async () => {
   await writeFile(join(dataDir, "signalbox.config.json"), JSON.stringify({ agents: { modules: [MODULE] } }));
 });
 afterEach(async () => {
-  if (server.child.exitCode === null && server.child.signalCode === null) await server.end("SIGKILL");
+  await server.kill();
   await rm(dataDir, { recursive: true, force: true });
 });
 
@@ -30,13 +30,9 @@ function start(env: Record<string, string> = {}): Promise<ServerProcess> {
 }
 
 async function rpc(method: string, args: readonly unknown[] = [], instance = "x"): Promise<unknown> {
-  const response = await fetch(`${server.url}/agents/careless-agent/${instance}/rpc/${method}`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify(args),
-  });
-  const body = (await response.json()) as { result?: unknown };
-  return response.status === 200 ? body.result : response.status;
+  const path = `/agents/careless-agent/${instance}/rpc/${method}`;
+  const { status, body } = await sendRequest(server, "POST", path, args);
+  return status === 200 ? body.result : status;
 }
 
 async function uncaught(): Promise<Record<string, number>> {
@@ -45,12 +41,12 @@ async function uncaught(): Promise<Record<string, number>> {
   return Object.fromEntries([...found].map(([, kind = "", count]) => [kind, Number(count)]));
 }
 
-it("goes on serving everybody after an agent's errors of every kind, and counts them", async () => {
+it("the server continues after uncaught errors of every kind in an agent and counts them", async () => {
   server = await start();
   for (const method of [
     "throwInTimer",
     "throwInTick",
-    "rejectUnheard",
+    "rejectWithoutHandler",
     "rejectNothing",
     "emitError",
     "failSocket",
@@ -61,18 +57,15 @@ it("goes on serving everybody after an agent's errors of every kind, and counts 
 
   expect(await rpc("ping")).toBe("pong");
   expect(await rpc("ping", [], "another")).toBe("pong");
-  const tagged = await fetch(`${server.url}/accounts/default/tags`, {
-    method: "PUT",
-    headers,
-    body: JSON.stringify({ resource_type: "worker", resource_id: "w", tags: { a: "1" } }),
-  });
+  const body = { resource_type: "worker", resource_id: "w", tags: { a: "1" } };
+  const tagged = await sendRequest(server, "PUT", "/accounts/default/tags", body);
   expect([tagged.status, (await fetch(`${server.url}/readyz`)).status]).toEqual([200, 200]);
   for (const text of ["thrown in a timer of an agent", "emitted by an agent without a listener"])
     expect(server.stderr()).toContain(text);
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-it("writes few lines about a flood", async () => {
+it("a flood of errors writes few log lines", async () => {
   server = await start();
   await rpc("throwInTimer", [2000]);
   await expect.poll(uncaught).toEqual({ exception: 2000, rejection: 0 });
@@ -80,8 +73,8 @@ it("writes few lines about a flood", async () => {
   expect(await rpc("ping")).toBe("pong");
 });
 
-it("stops in order, and not with success, when its own code was interrupted", async () => {
-  // Loaded into the process from outside, into the folder of our own code as far as a stack can tell.
+it("an uncaught error in the server's own code stops the server cleanly with a failure code", async () => {
+  // Loaded into the process from outside; its stack trace points into the server's own folder.
   const intruder = join(dataDir, "intruder.mjs");
   const source = join(import.meta.dirname, "../../packages/signalbox/src/engines/turn-runtime/mailbox.ts");
   await writeFile(
@@ -97,7 +90,7 @@ it("stops in order, and not with success, when its own code was interrupted", as
   expect(server.stderr()).toContain("stopping");
 });
 
-it("goes on when nobody reads its log any more", async () => {
+it("the server continues if the reader of its log is gone", async () => {
   server = await start();
   server.child.stderr.destroy();
   await rpc("throwInTimer", [20]);

@@ -1,6 +1,6 @@
 /**
- * The power goes while entities send for the first time, each of which makes an instance: its file, its tables and its event are all new, and
- * files of the journal begin and end all the time. What was acknowledged must be there, once.
+ * A power cut while entities send for the first time. Each first event creates an instance: its file, its tables and
+ * its event are all new, and journal files begin and end all the time. Acknowledged events must be there once.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,25 +9,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { createRandom } from "../support/ledger/random.ts";
 import { CuttableServer } from "../support/power-cut/power-cut.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { eventIds } from "../support/send-request.ts";
 import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 
 const CUTS = 6;
 const SENDERS = 8;
 const MAX_LOAD_MS = 1000;
-
-interface Row {
-  readonly id: string;
-}
-
-async function eventsOf(url: string, entity: string): Promise<string[]> {
-  const response = await fetch(`${url}/agents/webhook-agent/${entity}/rpc/getEvents`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-  });
-  const { result } = (await response.json()) as { result: Row[] };
-  return result.map(({ id }) => id);
-}
 
 it(
   "entities whose first event was acknowledged are there after a power cut",
@@ -37,7 +25,7 @@ it(
     const random = createRandom(seed);
     const folder = mkdtempSync(join(tmpdir(), "signalbox-first-touch-"));
     const config = join(folder, "signalbox.config.json");
-    // Files of the journal as small as they may be, and instances that leave memory between two requests.
+    // The smallest allowed journal files, and instances that leave memory between two requests.
     writeFileSync(config, JSON.stringify({ agents: { journalFileBytes: 64 * 1024, idleTimeoutMs: 50 } }));
     const server = new CuttableServer({
       args: ["--config", config],
@@ -48,7 +36,9 @@ it(
     let count = 0;
     const audit = async (url: string, cut: number) => {
       for (const entity of acknowledged)
-        expect(await eventsOf(url, entity), `${entity} after cut ${cut} (seed ${seed})`).toEqual(["first"]);
+        expect(await eventIds({ url }, entity), `${entity} after cut ${cut} (seed ${seed})`).toEqual([
+          "first",
+        ]);
     };
     try {
       await server.prepare();
@@ -64,7 +54,7 @@ it(
               const { status } = await sendGeneric(url, entity, { id: "first", text: "x".repeat(2000) });
               if (status === 200) acknowledged.push(entity);
             } catch {
-              // Not answered: it may be there or not.
+              // No response: the event may be there or not.
             }
           }
         };
@@ -80,7 +70,7 @@ it(
       await server.remove();
       rmSync(folder, { recursive: true, force: true });
     }
-    // A run in which nobody was told anything proves nothing.
+    // Without any acknowledged event the run proves nothing.
     expect(acknowledged.length).toBeGreaterThan(CUTS);
   },
 );

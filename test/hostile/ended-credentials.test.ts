@@ -1,4 +1,7 @@
-/** Credentials that end while something they opened is alive: sockets close for good, streams end, and nothing that waited runs. */
+/**
+ * Credentials that end while connections opened with them are alive: sockets close with a final code, streams end,
+ * and waiting work does not run.
+ */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -10,7 +13,7 @@ let server: TestServer;
 let ahead = 0;
 const clock = { now: () => Date.now() + ahead };
 const TOKENS = "/accounts/default/tokens";
-/** What the fixture agent waits for. */
+/** The gate of the fixture agent. */
 const GATE = Symbol.for("signalbox.test.gate");
 const GATED_AGENT = join(import.meta.dirname, "../fixtures/gated-agent.ts");
 const SOCKET = "/agents/counter/watched";
@@ -41,7 +44,7 @@ async function connect(token: string): Promise<RawClient> {
 interface Stream {
   readonly response: IncomingMessage;
   text(): string;
-  /** Resolves with whether the stream ended as a whole. */
+  /** Resolves with true if the stream ended completely. */
   readonly ended: Promise<boolean>;
 }
 
@@ -69,7 +72,7 @@ const tagSomething = (value: string) =>
     tags: { value },
   });
 
-/** A browser that is logged in with the token. */
+/** A browser session opened with the token. */
 async function login(token: string): Promise<Record<string, string>> {
   const { host } = new URL(server.url);
   const response = await fetch(`${server.url}/dashboard/session`, {
@@ -82,7 +85,7 @@ async function login(token: string): Promise<Record<string, string>> {
 }
 
 describe("a revoked token", () => {
-  it("loses its open WebSockets with 4401, which is final, and only its own", async () => {
+  it("open WebSockets of a revoked token close with 4401, which is final, and others stay open", async () => {
     const made = await make(["agents.edit"]);
     const other = await make(["agents.edit"]);
     const [first, second, kept] = [
@@ -97,7 +100,7 @@ describe("a revoked token", () => {
     kept.close();
   });
 
-  it("loses its event streams, which end as a whole and tell nothing that happened afterwards", async () => {
+  it("event streams of a revoked token end completely and contain no later events", async () => {
     const made = await make(["tags.read", "agents.read"]);
     const headers = { authorization: `Bearer ${made.token}` };
     const streams = [await follow(CHANGES, headers), await follow(EVENTS, headers)];
@@ -110,7 +113,7 @@ describe("a revoked token", () => {
     kept.response.destroy();
   });
 
-  it("has nothing done that its socket had sent but that had not begun", async () => {
+  it("frames that were received but not started when the token was revoked are not run", async () => {
     let open: () => void = () => undefined;
     Object.assign(globalThis, { [GATE]: new Promise<void>((resolve) => (open = resolve)) });
     const made = await make(["agents.edit"]);
@@ -120,16 +123,16 @@ describe("a revoked token", () => {
       await one.opened();
       await one.greeted();
     }
-    // The turns of one instance run one after another: this one holds up those behind it until the token is gone.
+    // Turns of an instance run in order: this turn blocks the later ones until the token is revoked.
     const held = root.call("hold");
-    // Sent before the others' and read before them: the same loop reads both sockets in the order their bytes arrive.
+    // Sent and read before the other frames: one event loop reads both sockets in the order of arrival.
     root.socket.ping();
     await once(root.socket, "pong");
     for (let n = 0; n < 20; n++)
       client.send({ type: "rpc", id: `late-${n}`, method: "increment", args: [1000] });
     client.send({ type: "cf_agent_state", state: { count: 5_000_000 } });
     client.send("a message of its own");
-    // The pong says that everything before it has been read.
+    // The pong confirms that all earlier frames were read.
     client.socket.ping();
     await once(client.socket, "pong");
     await revoke(made);
@@ -140,7 +143,7 @@ describe("a revoked token", () => {
     root.close();
   });
 
-  it("loses what an agent streams to it", async () => {
+  it("a stream of an agent to a revoked token ends", async () => {
     const made = await make(["agents.read"]);
     const stream = await follow("/agents/gated-agent/watched", { authorization: `Bearer ${made.token}` });
     await expect.poll(() => stream.text()).toContain("open");
@@ -148,7 +151,7 @@ describe("a revoked token", () => {
     await stream.ended;
   });
 
-  it("is refused at the door even when it is revoked while the door is being passed", async () => {
+  it("a token that is revoked during authentication is refused", async () => {
     for (let n = 0; n < 10; n++) {
       const made = await make(["agents.edit"]);
       const client = new RawClient(server.url + SOCKET, { token: made.token });
@@ -159,7 +162,7 @@ describe("a revoked token", () => {
 });
 
 describe("an expired token", () => {
-  it("loses sockets and streams within a second, also when the clock jumps", async () => {
+  it("sockets and streams of an expired token end within a second, also if the clock is set ahead", async () => {
     const made = await make(["agents.edit", "tags.read"], {
       expires_at: new Date(clock.now() + 3_600_000).toISOString(),
     });
@@ -172,7 +175,7 @@ describe("an expired token", () => {
 });
 
 describe("a dashboard session", () => {
-  it("loses its sockets and streams when it is logged out, and other sessions keep theirs", async () => {
+  it("a logout ends the session's sockets and streams; other sessions keep theirs", async () => {
     const made = await make(["agents.read", "tags.read"]);
     const [first, second] = [await login(made.token), await login(made.token)];
     const [gone, kept] = [await follow(CHANGES, first), await follow(CHANGES, second)];
@@ -187,7 +190,7 @@ describe("a dashboard session", () => {
     expect(await kept.ended).toBe(true);
   });
 
-  it("of a root token that is no longer the root token is worth nothing", async () => {
+  it("a session of a former root token is invalid", async () => {
     const dataDir = join(server.dataDir, "rotated");
     const start = (token: string) =>
       startTestServer({ dataDir, environment: { SIGNALBOX_ROOT_TOKEN: token } });
@@ -205,7 +208,7 @@ describe("a dashboard session", () => {
     await third.stop();
   });
 
-  it("of the root token ends by itself after a week", async () => {
+  it("a session of the root token ends after a week", async () => {
     const session = await login("root-token-of-the-test-server");
     const stream = await follow(CHANGES, session);
     const root = await follow(CHANGES, { authorization: "Bearer root-token-of-the-test-server" });

@@ -1,4 +1,4 @@
-/** Nobody is answered from the cache with what another credential, or the same one in another scope, was given. */
+/** A cached response is never returned for another credential, or for the same credential in another scope. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, CHAT, post, send } from "../support/gateway.ts";
@@ -29,8 +29,8 @@ const statusOf = async (path: string, headers: Record<string, string>, body = CH
   ];
 
 describe.each([
-  ["without a key of the caller's own", {}],
-  ["with a key of the caller's own", { "gw-aig-cache-key": "shared" }],
+  ["without a custom cache key", {}],
+  ["with a custom cache key", { "gw-aig-cache-key": "shared" }],
 ])("%s", (kind, own) => {
   const named = (path: string) => `${path}${"gw-aig-cache-key" in own ? "-own" : ""}`;
 
@@ -45,7 +45,7 @@ describe.each([
     "anthropic-version",
     "x-made-up-by-a-provider",
     "accept-language",
-  ])("callers that differ in %s do not share an answer", async (header) => {
+  ])("callers that differ in %s do not share a response", async (header) => {
     const path = named(`lab/differ/${header}`);
     expect(await statusOf(path, { ...own, [header]: "one" })).toBe("MISS");
     expect(await statusOf(path, { ...own, [header]: "one" })).toBe("HIT");
@@ -53,7 +53,7 @@ describe.each([
     expect(await statusOf(path, own)).toBe("MISS");
   });
 
-  it("callers that differ in the query do not share an answer", async () => {
+  it("callers that differ in the query do not share a response", async () => {
     const path = named("google-ai-studio/who");
     expect(await statusOf(`${path}?key=KEY-1`, own)).toBe("MISS");
     expect(await statusOf(`${path}?key=KEY-1`, own)).toBe("HIT");
@@ -61,7 +61,7 @@ describe.each([
     expect(await statusOf(`${path}?k%65y=KEY-1`, own)).toBe("MISS");
   });
 
-  it("neither do callers of other methods and addresses", async () => {
+  it("callers that differ in method or URL do not share a response", async () => {
     const path = named("azure-openai/one/gpt/files");
     expect(await statusOf(path, own)).toBe("MISS");
     expect(await statusOf(named("azure-openai/one/gpt-2/files"), own)).toBe("MISS");
@@ -69,7 +69,7 @@ describe.each([
     expect(got.headers["gw-aig-cache-status"]).toBe("MISS");
   });
 
-  it("calls with different stored keys do not share an answer", async () => {
+  it("calls with different stored keys do not share a response", async () => {
     for (const [alias, secret_id] of [
       [`a-${kind.length}`, "OPENAI_API_KEY_A"],
       [`b-${kind.length}`, "OPENAI_API_KEY_B"],
@@ -87,7 +87,7 @@ describe.each([
     expect(await statusOf(path, { ...own, "gw-aig-byok-alias": `b-${kind.length}` })).toBe("MISS");
   });
 
-  it("calls that differ only in who sent them and for which trace share one", async () => {
+  it("calls that differ only in user agent or trace headers share a response", async () => {
     const path = named("lab/neutral");
     expect(await statusOf(path, { ...own, "user-agent": "a/1", "x-stainless-retry-count": "0" })).toBe(
       "MISS",
@@ -104,14 +104,14 @@ describe.each([
   });
 });
 
-it("a key of the caller's own stands for the body", async () => {
+it("a custom cache key replaces the body in the key", async () => {
   const headers = { "gw-aig-cache-key": "stands-for-the-body" };
   expect(await statusOf("lab/body", headers, '{"model":"a","n":1}')).toBe("MISS");
   expect(await statusOf("lab/body", headers, '{"model":"a","n":2}')).toBe("HIT");
   expect(await statusOf("lab/body", { "gw-aig-cache-key": "another" }, '{"model":"a","n":2}')).toBe("MISS");
 });
 
-it("concurrent callers with different credentials each get their own answer", async () => {
+it("concurrent callers with different credentials each get their own response", async () => {
   provider.answer = (request, response) =>
     void setImmediate(() => sendJson(response, 200, { for: request.headers["x-api-key"] }));
   const bodies = await Promise.all(
@@ -125,7 +125,7 @@ it("concurrent callers with different credentials each get their own answer", as
 });
 
 it.each([["*"], ["Accept-Encoding, User-Agent"]])(
-  "an answer that varies by what the key leaves out (%s) is not kept",
+  "a response that varies by a header outside the key (%s) is not cached",
   async (vary) => {
     provider.answer = (_, response) => sendJson(response, 200, { n: ++answers }, { vary });
     const path = `lab/vary/${encodeURIComponent(vary)}`;
@@ -134,7 +134,7 @@ it.each([["*"], ["Accept-Encoding, User-Agent"]])(
   },
 );
 
-it("an answer that varies by what the key holds is kept", async () => {
+it("a response that varies by a header in the key is cached", async () => {
   provider.answer = (_, response) =>
     sendJson(response, 200, { n: ++answers }, { vary: "Accept-Encoding, Accept-Language, Origin" });
   expect(await statusOf("lab/vary-fine", {})).toBe("MISS");

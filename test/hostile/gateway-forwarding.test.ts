@@ -1,23 +1,19 @@
-/** What must not leave towards a provider does not, however it is spelled, and hostile requests get an answer and never a 500. */
+/** Private headers do not reach a provider in any spelling, and hostile requests never cause a 500. */
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
-import { callPath, CHAT, post, rawExchange, readLogs, send } from "../support/gateway.ts";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { type ProviderPeer, sendJson } from "../peers/provider.ts";
+import { callPath, CHAT, post, rawExchange, readLogs, send, startWithProvider } from "../support/gateway.ts";
+import { ROOT_TOKEN, type TestServer } from "../support/test-server.ts";
 
 let provider: ProviderPeer;
 let server: TestServer;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
-  const at = { baseUrl: provider.url };
-  server = await startTestServer({
+  ({ provider, server, stop } = await startWithProvider((at) => ({
     file: { providers: { openai: at, anthropic: at, dead: { baseUrl: "http://127.0.0.1:1" } } },
-  });
+  })));
 });
-afterAll(async () => {
-  await server.stop();
-  await provider.close();
-});
+afterAll(() => stop());
 beforeEach(() => {
   provider.requests.length = 0;
 });
@@ -64,7 +60,7 @@ describe("headers about the caller", () => {
     }
   });
 
-  it("what a provider's own client sends still does", async () => {
+  it("headers of a provider's own client reach the provider", async () => {
     const kept = {
       "user-agent": "OpenAI/JS 6",
       "http-referer": "https://app.example",
@@ -80,7 +76,7 @@ describe("headers about the caller", () => {
   });
 });
 
-describe("a token of this service where a provider's key belongs", () => {
+describe("a Signalbox token where a provider's key belongs", () => {
   const places: [name: string, headers: (token: string) => Record<string, string>][] = [
     ["authorization", (token) => ({ authorization: `Bearer ${token}` })],
     ["authorization without scheme", (token) => ({ authorization: token })],
@@ -103,7 +99,7 @@ describe("a token of this service where a provider's key belongs", () => {
     expect(provider.requests).toEqual([]);
   };
 
-  it.each(places)("in %s: 401, and nothing is sent", async (_, headers) => {
+  it.each(places)("in %s: 401, and nothing is sent upstream", async (_, headers) => {
     for (const token of [ROOT_TOKEN, await server.token(["gateway.run"])]) {
       refused(await post(server, "openai/x", { headers: headers(token) }));
       const viaStep = await step({ headers: headers(token) });
@@ -119,14 +115,14 @@ describe("a token of this service where a provider's key belongs", () => {
       (token: string) => `openai/x?key=%${token.charCodeAt(0).toString(16)}${token.slice(1)}`,
     ],
     ["the path", (token: string) => `openai/bot/${token}/send`],
-  ])("in %s: 401, and nothing is sent", async (_, path) => {
+  ])("in %s: 401, and nothing is sent upstream", async (_, path) => {
     for (const token of [ROOT_TOKEN, await server.token(["gateway.run"])]) {
       refused(await post(server, path(token)));
       expect((await step({ endpoint: path(token).slice("openai/".length) })).status).toBe(401);
     }
   });
 
-  it("a provider's key that only resembles one passes", async () => {
+  it("a provider's key that resembles a Signalbox token is forwarded", async () => {
     const resembling = `sbx_${"a".repeat(46)}`;
     expect((await post(server, "openai/x", { headers: { "x-api-key": resembling } })).status).toBe(200);
     expect((await post(server, "openai/x", { headers: { "x-api-key": `${ROOT_TOKEN}x` } })).status).toBe(200);
@@ -135,7 +131,7 @@ describe("a token of this service where a provider's key belongs", () => {
 
 describe("hostile requests", () => {
   it.each(["__proto__", "constructor", "toString", "hasOwnProperty"])(
-    "an option called %s is one that nobody knows",
+    "the option %s is unknown",
     async (name) => {
       for (const spelling of [`gw-aig-${name}`, `cf-aig-${name}`]) {
         expect((await post(server, "openai/x", { headers: { [spelling]: "x" } })).status).toBe(200);
@@ -162,7 +158,7 @@ describe("hostile requests", () => {
     expect((await post(server, "openai/chat/completions", { body: deep })).status).toBe(200);
   });
 
-  it("TRACE is refused, on the universal endpoint as well", async () => {
+  it("TRACE is refused, also on the universal endpoint", async () => {
     for (const path of [callPath("openai/x"), "/v1/default/default"]) {
       const answer = await send(server, "TRACE", path);
       expect(answer.status).toBe(405);
@@ -172,7 +168,7 @@ describe("hostile requests", () => {
   });
 
   it.each(["gzip, chunked", "x-own , chunked"])(
-    "a body with Transfer-Encoding: %s is refused instead of being forwarded as something else",
+    "a body with Transfer-Encoding: %s is refused",
     async (coding) => {
       const body = coding.startsWith("gzip") ? gzipSync(CHAT) : Buffer.from(CHAT);
       const wire = `POST ${callPath("openai/x")} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: ${coding}\r\n\r\n${body.length.toString(16)}\r\n${body.toString("latin1")}\r\n0\r\n\r\n`;
@@ -183,13 +179,13 @@ describe("hostile requests", () => {
     },
   );
 
-  it("chunks in any letter case pass", async () => {
+  it("`chunked` is accepted in any letter case", async () => {
     const wire = `POST ${callPath("openai/x")} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ntransfer-encoding: Chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`;
     expect(await rawExchange(server, wire, /\}$/)).toMatch(/^HTTP\/1\.1 200 /);
     expect(provider.requests[0]?.body).toBe("abc");
   });
 
-  it("another spelling of the first path segment names the same place", async () => {
+  it("another spelling of the first path segment reaches the same route", async () => {
     for (const prefix of ["/v%31", "/%76%31", "/%761"]) {
       expect((await send(server, "GET", `${prefix}/default/default/openai/models`)).status).toBe(200);
       expect(provider.requests.at(-1)?.url).toBe("/v1/models");
@@ -199,7 +195,7 @@ describe("hostile requests", () => {
   });
 });
 
-it("a call that no provider answered costs nothing, whatever price its caller names", async () => {
+it("a call that no provider answered costs nothing, whatever price the caller sets", async () => {
   const headers = { "gw-aig-custom-cost": '{"total_cost":5}' };
   expect((await post(server, "dead/x", { headers })).status).toBe(502);
   expect((await readLogs(server))[0]).toMatchObject({ status_code: 502, cost: 0 });

@@ -1,9 +1,10 @@
-/** Bodies of calls take no more memory than they may, however many callers send them, and give it back. */
+/** Bodies of calls stay within the memory budget for any number of callers, and their memory is released. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, CHAT, post, readLogs } from "../support/gateway.ts";
+import { readMetric } from "../support/read-metric.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 const BUDGET = 1024 * 1024;
@@ -11,7 +12,7 @@ const SENT = 200 * 1024;
 
 let provider: ProviderPeer;
 let server: TestServer;
-/** Cuts nothing by itself during a test. */
+/** Longer than any test, so that no timeout interferes. */
 let patient: TestServer;
 const sockets: Socket[] = [];
 beforeAll(async () => {
@@ -32,17 +33,14 @@ afterAll(async () => {
   await provider.close();
 });
 
-async function bufferedBytes(of: TestServer): Promise<number> {
-  const text = await (await fetch(`${of.url}/metrics`)).text();
-  return Number(/^signalbox_gateway_buffered_bytes (\d+)$/m.exec(text)?.[1]);
-}
+const bufferedBytes = (of: TestServer) => readMetric(of, "signalbox_gateway_buffered_bytes");
 
 interface RawCall {
   readonly socket: Socket;
   answer: string;
 }
 
-/** Sends a request's head and the first part of its body, and stays. */
+/** Sends a request's head and the first part of its body, and keeps the connection open. */
 async function begin(of: TestServer, framing: string, body: Buffer | string): Promise<RawCall> {
   const socket = connect(Number(new URL(of.url).port), "127.0.0.1");
   const call: RawCall = { socket, answer: "" };
@@ -57,7 +55,7 @@ async function begin(of: TestServer, framing: string, body: Buffer | string): Pr
   return call;
 }
 
-it("refuses bodies beyond the budget with 503 and Retry-After, while callers hold on to theirs", async () => {
+it("bodies beyond the budget are refused with 503 and Retry-After while other callers hold it", async () => {
   const calls: RawCall[] = [];
   for (let i = 0; i < 12; i++) {
     calls.push(await begin(patient, `content-length: ${SENT + 10}`, Buffer.alloc(SENT)));
@@ -72,12 +70,12 @@ it("refuses bodies beyond the budget with 503 and Retry-After, while callers hol
   }
   const kept = calls.filter(({ answer }) => answer === "");
   expect(kept.length).toBeGreaterThanOrEqual(3);
-  // Those that were let in can finish.
+  // Admitted calls can finish.
   for (const { socket } of kept) socket.write(Buffer.alloc(10));
   await expect.poll(() => kept.every(({ answer }) => answer.startsWith("HTTP/1.1 200 "))).toBe(true);
 });
 
-it("lets small calls in when the budget is full of bodies that stand still", async () => {
+it("small calls are admitted while stalled bodies fill the budget", async () => {
   for (let i = 0; i < 8; i++) await begin(patient, `content-length: ${SENT + 10}`, Buffer.alloc(SENT));
   await expect.poll(() => bufferedBytes(patient)).toBeGreaterThan(BUDGET / 2);
   const large = CHAT.replace("Hello", "x".repeat(SENT));
@@ -86,7 +84,7 @@ it("lets small calls in when the budget is full of bodies that stand still", asy
     .toBe(200);
 });
 
-it("cuts bodies that do not progress with 408 and takes their memory back", async () => {
+it("stalled bodies are cut off with 408 and their memory is released", async () => {
   const whole = await begin(server, `content-length: ${SENT + 10}`, Buffer.alloc(SENT));
   const chunked = await begin(server, "transfer-encoding: chunked", "5\r\nhello\r\n");
   await expect.poll(() => whole.answer).toContain("HTTP/1.1 408 ");
@@ -99,7 +97,7 @@ it("cuts bodies that do not progress with 408 and takes their memory back", asyn
 it.each([
   ["a declared length", (body: Buffer) => `content-length: ${body.length}`],
   ["chunks", () => "transfer-encoding: chunked"],
-])("passes on unchanged what comes in many pieces with %s", async (kind, framing) => {
+])("a body in many pieces is forwarded unchanged with %s", async (kind, framing) => {
   const body = Buffer.from(Array.from({ length: 30_000 }, (_, i) => `${i},`).join(""));
   const sizes = [1, 5000, 1, 3, 60_000, 17];
   const call = await begin(server, framing(body), "");
@@ -108,7 +106,7 @@ it.each([
     const piece = body.subarray(at, at + (sizes[i % sizes.length] ?? 1));
     call.socket.write(kind === "chunks" ? `${piece.length.toString(16)}\r\n${piece.toString()}\r\n` : piece);
     at += piece.length;
-    // Lets the other side read before the next piece comes.
+    // Lets the other side read before the next piece is sent.
     await new Promise((resolve) => setImmediate(resolve));
   }
   if (kind === "chunks") call.socket.write("0\r\n\r\n");
@@ -116,31 +114,31 @@ it.each([
   expect(provider.requests.at(-1)?.body).toBe(body.toString());
 });
 
-it("counts what pieces cost beside their bytes", async () => {
+it("the overhead of pieces is counted as well as their bytes", async () => {
   const call = await begin(patient, "transfer-encoding: chunked", "1\r\nx\r\n".repeat(10_000));
   await expect.poll(() => call.answer).toContain("HTTP/1.1 503 ");
   await expect.poll(() => bufferedBytes(patient)).toBe(0);
 });
 
-it("counts a body until its call has ended, and not after a caller left", async () => {
-  const { promise: asked, resolve } = Promise.withResolvers<void>();
+it("a body counts until its call has ended, and not after its caller disconnected", async () => {
+  const { promise: arrived, resolve } = Promise.withResolvers<void>();
   provider.answer = () => resolve();
   const call = await begin(patient, `content-length: ${SENT}`, Buffer.alloc(SENT));
-  await asked;
+  await arrived;
   await expect.poll(() => bufferedBytes(patient)).toBeGreaterThanOrEqual(SENT);
   call.socket.destroy();
   await expect.poll(() => bufferedBytes(patient)).toBe(0);
   provider.answer = (_, response) => sendJson(response, 200, { ok: true });
 });
 
-it("streams a body that is larger than its share, instead of refusing it", async () => {
+it("a body larger than its share is streamed instead of refused", async () => {
   const body = Buffer.alloc(3 * BUDGET, "x");
   const answer = await post(patient, "openai/files", { body, headers: { "content-type": "text/plain" } });
   expect(answer.status).toBe(200);
   expect(provider.requests.at(-1)?.body).toHaveLength(body.length);
 });
 
-it("passes on a response that there is no room to keep, and says that the kept one is not whole", async () => {
+it("a response without room to be stored is forwarded, and its stored body is marked as truncated", async () => {
   const piece = "y".repeat(100 * 1024);
   provider.answer = async (_, response) => {
     response.writeHead(200, { "content-type": "text/plain" });
@@ -161,7 +159,7 @@ it("passes on a response that there is no room to keep, and says that the kept o
   expect((await stored.text()).length).toBeLessThanOrEqual(BUDGET / 2);
 });
 
-it("echoes a long conversation in a stream without making an event of every letter", async () => {
+it("the echo provider streams a long conversation in few events", async () => {
   const body = JSON.stringify({
     model: "echo",
     stream: true,

@@ -1,4 +1,4 @@
-/** Requests that are about more than one host or protocol: each is refused, or means one thing everywhere. */
+/** Requests with more than one host or protocol: each is refused or has one meaning everywhere. */
 import { connect } from "node:net";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** The whole answer to a request written by hand; the connection is closed after it. */
+/** The whole response to a raw request; the connection is closed after it. */
 async function raw(head: string, body = ""): Promise<{ status: number; text: string }> {
   const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
   let text = "";
@@ -29,8 +29,8 @@ async function raw(head: string, body = ""): Promise<{ status: number; text: str
   return { status: Number(text.slice(9, 12)), text };
 }
 
-describe("a request has one host", () => {
-  it("and a second Host header is refused on every path, with a session or without", async () => {
+describe("the host of a request", () => {
+  it("a second Host header is refused on every path, with and without a session", async () => {
     const own = new URL(server.url).host;
     for (const path of [
       "/healthz",
@@ -52,26 +52,26 @@ describe("a request has one host", () => {
     }
   });
 
-  it("and one that is no host is refused", async () => {
+  it("an invalid Host is refused", async () => {
     for (const host of ["a b", "evil.example/x", 'x"><script>', "x\\y", "a@b", "ä"]) {
       expect([host, (await raw(`GET /healthz HTTP/1.1\nHost: ${host}`)).status]).toEqual([host, 400]);
     }
     expect((await raw("GET /healthz HTTP/1.1\nHost: [::1]:80")).status).toBe(200);
   });
 
-  it("which is the target's where the target names one, for a session's checks as well", async () => {
+  it("the host of an absolute target replaces the Host header, also for the session's checks", async () => {
     const own = new URL(server.url).host;
-    const asked = (target: string, host: string) =>
+    const absolute = (target: string, host: string) =>
       raw(`GET ${target} HTTP/1.1\nHost: ${host}\ncookie: ${cookie}`);
-    expect((await asked(`http://${own}/accounts`, own)).status).toBe(200);
-    expect((await asked("http://evil.example/accounts", own)).status).toBe(403);
-    expect((await asked(`http://${own}/accounts`, "evil.example")).status).toBe(200);
-    expect((await asked("http://evil@evil.example/healthz", own)).status).toBe(400);
-    expect((await asked("http://example.test", own)).status).toBe(404);
+    expect((await absolute(`http://${own}/accounts`, own)).status).toBe(200);
+    expect((await absolute("http://evil.example/accounts", own)).status).toBe(403);
+    expect((await absolute(`http://${own}/accounts`, "evil.example")).status).toBe(200);
+    expect((await absolute("http://evil@evil.example/healthz", own)).status).toBe(400);
+    expect((await absolute("http://example.test", own)).status).toBe(404);
   });
 
-  it("and a host that is none of ours is repeated nowhere", async () => {
-    const ask = async (path: string, host: string, headers: Record<string, string> = {}) => {
+  it("an unknown host is not repeated in any response", async () => {
+    const read = async (path: string, host: string, headers: Record<string, string> = {}) => {
       const request = httpRequest(server.url + path, {
         agent: false,
         headers: { host, authorization: `Bearer ${ROOT_TOKEN}`, ...headers },
@@ -83,32 +83,32 @@ describe("a request has one host", () => {
       return text;
     };
     const path = "/accounts/default/ai-gateway/gateways/default/url/echo";
-    expect(await ask(path, "evil.example")).toContain(`"result":"${server.url}/v1/default/default/echo"`);
-    expect(await ask(path, "localhost:1")).toContain('"http://localhost:1/v1/default/default/echo"');
-    expect(await ask(path, "box.example.com", { "x-forwarded-proto": "https" })).toContain(
+    expect(await read(path, "evil.example")).toContain(`"result":"${server.url}/v1/default/default/echo"`);
+    expect(await read(path, "localhost:1")).toContain('"http://localhost:1/v1/default/default/echo"');
+    expect(await read(path, "box.example.com", { "x-forwarded-proto": "https" })).toContain(
       '"https://box.example.com/v1/default/default/echo"',
     );
-    expect(await ask("/dashboard/first-commands", "evil.example")).not.toContain("evil.example");
-    expect(await ask("/dashboard/first-commands", "box.example.com")).toContain("http://box.example.com/");
+    expect(await read("/dashboard/first-commands", "evil.example")).not.toContain("evil.example");
+    expect(await read("/dashboard/first-commands", "box.example.com")).toContain("http://box.example.com/");
   });
 });
 
 describe("an offer to upgrade", () => {
-  it("to anything but a WebSocket is ignored, and the request is answered as any other", async () => {
+  it("an upgrade to another protocol than WebSocket is ignored, and the request is answered normally", async () => {
     for (const upgrade of ["h2c", "TLS/1.0", "websocket2", "h2c, websocket"]) {
       const head = `Host: x\nConnection: Upgrade, HTTP2-Settings\nUpgrade: ${upgrade}\nHTTP2-Settings: AAMAAABkAAQAAP__`;
       expect([upgrade, (await raw(`GET /healthz HTTP/1.1\n${head}`)).status]).toEqual([upgrade, 200]);
     }
   });
 
-  it("leaves the body where it belongs", async () => {
+  it("an ignored upgrade leaves the request body intact", async () => {
     const body = JSON.stringify({ id: "upgraded" });
     const head = `POST /accounts HTTP/1.1\nHost: x\nConnection: Upgrade\nUpgrade: h2c\nauthorization: Bearer ${ROOT_TOKEN}\ncontent-type: application/json\ncontent-length: ${body.length}`;
     expect((await raw(head, body)).status).toBe(200);
     expect((await server.api("GET", "/accounts/upgraded")).status).toBe(200);
   });
 
-  it("to a WebSocket where there is none is refused", async () => {
+  it("a WebSocket upgrade on a path without WebSockets is refused", async () => {
     const answer = await raw(
       "GET /healthz HTTP/1.1\nHost: x\nConnection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
     );

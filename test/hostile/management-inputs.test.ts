@@ -1,7 +1,7 @@
 /**
- * Every operation of the management interface, as `/openapi.json` lists them, with what no path, query or body should have: broken encodings,
- * control characters, names of prototypes, members that stand twice, nesting without end. Each is answered in the envelope and never as
- * an internal error.
+ * Every operation in `/openapi.json` with invalid paths, queries and bodies: broken encodings, control characters,
+ * names of prototypes, duplicate members, deep nesting. Each is answered in the envelope and never with an internal
+ * error.
  */
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -31,7 +31,7 @@ beforeAll(async () => {
       hasBody: requestBody !== undefined,
     })),
   );
-  // Deletions last: the others need what is there.
+  // Deletions come last: the other operations need the resources.
   operations = listed.sort((a, b) => Number(a.method === "DELETE") - Number(b.method === "DELETE"));
   expect(operations.length).toBeGreaterThan(60);
 });
@@ -45,7 +45,7 @@ interface Described {
   readonly requestBody?: unknown;
 }
 
-/** What leads to something, so that the odd part beside it is looked at. */
+/** Valid values, so that the invalid part beside them is reached. */
 const USUAL: Readonly<Record<string, string>> = {
   account_id: "default",
   gateway_id: "default",
@@ -137,7 +137,7 @@ function send(method: string, path: string, body?: string): Promise<{ status: nu
         let text = "";
         const status = response.statusCode ?? 0;
         if (response.headers["content-type"]?.startsWith("text/event-stream") === true) {
-          // It has no end to wait for.
+          // Never ends.
           response.destroy();
           resolve({ status, text: '{"success":true,"errors":[]}' });
           return;
@@ -152,7 +152,7 @@ function send(method: string, path: string, body?: string): Promise<{ status: nu
   });
 }
 
-/** What is wrong with an answer; null when it is as it should be. */
+/** The error in a response; null if it is correct. */
 function flawOf({ status, text }: { status: number; text: string }): string | null {
   // The contract's own 500: reading a resource that was never tagged.
   if (status >= 500 && !text.includes('"code":1004,')) return `${status} ${text.slice(0, 300)}`;
@@ -187,7 +187,7 @@ const fill = (path: string, odd?: string, at?: string) =>
   );
 const bodyFor = (operation: Operation) => (operation.hasBody ? { body: "{}" } : {});
 
-it("odd text in any path parameter", async () => {
+it("invalid text in any path parameter is answered in the envelope", async () => {
   const cases = operations.flatMap((operation) =>
     [...operation.path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) =>
       SEGMENTS.map((odd) => ({
@@ -200,7 +200,7 @@ it("odd text in any path parameter", async () => {
   expect(await flaws(cases)).toEqual([]);
 }, 60_000);
 
-it("odd text in any query parameter", async () => {
+it("invalid text in any query parameter is answered in the envelope", async () => {
   const cases = operations.flatMap((operation) =>
     [...operation.query, "__proto__", "%00"].flatMap((name) =>
       SEGMENTS.filter((_, i) => i % 3 === name.length % 3 || name === "tag").map((odd) => ({
@@ -213,7 +213,7 @@ it("odd text in any query parameter", async () => {
   expect(await flaws(cases)).toEqual([]);
 }, 60_000);
 
-it("odd, doubled, deep and endless bodies", async () => {
+it("invalid, duplicate, deep and endless bodies are answered in the envelope", async () => {
   const cases = operations
     .filter(({ hasBody, method }) => hasBody || method !== "GET")
     .flatMap((operation) =>

@@ -1,19 +1,21 @@
 /**
- * Every operation of the management interface, as `/openapi.json` lists them, against every kind of caller: no token, a wrong one, each
- * permission alone, all of them in another account, all of them bound to this gateway or to another, and root. The rules come from the
- * description (`x-signalbox-access`, `x-signalbox-gateway`), so an operation without one fails, and so does one that does not keep it.
+ * Every operation in `/openapi.json` with every kind of caller: no token, a wrong one, each permission alone, all
+ * permissions in another account, all permissions bound to this gateway or to another, and root. The rules are read
+ * from the description (`x-signalbox-access`, `x-signalbox-gateway`), so an operation without a rule fails, and so
+ * does one that breaks it.
  *
- * Only the decision is judged: 401 and 403 are refusals, an internal error is none and fails, everything else means that the caller was let
- * in. Everything that paths name is there, and still is at the end: bodies are wrong on purpose, and those who are let in delete what is absent.
+ * Only the decision is checked: 401 and 403 are refusals, an internal error fails, any other status means that the
+ * caller was admitted. All named resources exist, also at the end: bodies are invalid on purpose, and admitted
+ * callers delete absent resources.
  */
 import { Agent, request } from "node:http";
 import { PERMISSIONS } from "@signalbox/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT_TOKEN, type TestServer } from "../support/test-server.ts";
-import { type FurnishedAccount, furnishAccount, OWN } from "./support/furnished-account.ts";
+import { type FullAccount, createFullAccount, OWN } from "./support/full-account.ts";
 
 const ALL: readonly string[] = PERMISSIONS;
-/** What a token of one gateway may hold. */
+/** Permissions that a token bound to a gateway may have. */
 const BINDABLE = ALL.filter(
   (permission) => permission.startsWith("gateway.") || permission === "tokens.edit",
 );
@@ -30,27 +32,27 @@ interface Caller {
   readonly name: string;
   readonly token: string | null;
   readonly verdict: (operation: Operation) => Verdict;
-  /** Which gateway the path names. */
+  /** The gateway that the path names. */
   readonly gateway?: string;
 }
 
 type Verdict = "let in" | "401" | "403" | "failed";
 
-let furnished: FurnishedAccount;
+let account: FullAccount;
 let server: TestServer;
 let operations: readonly Operation[];
 let callers: readonly Caller[];
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 
 beforeAll(async () => {
-  furnished = await furnishAccount();
-  ({ server } = furnished);
+  account = await createFullAccount();
+  ({ server } = account);
   operations = await readOperations();
   callers = await makeCallers();
 }, 60_000);
 afterAll(async () => {
   agent.destroy();
-  await furnished.close();
+  await account.close();
 });
 
 async function readOperations(): Promise<Operation[]> {
@@ -64,7 +66,7 @@ async function readOperations(): Promise<Operation[]> {
       binding: String(operation["x-signalbox-gateway"]),
     })),
   );
-  // A gateway takes the tokens that are bound to it along, so its deletion comes last.
+  // Deleting a gateway revokes the tokens bound to it, so it comes last.
   return found.sort((a, b) => Number(deletesGateway(a)) - Number(deletesGateway(b)));
 }
 
@@ -83,20 +85,20 @@ async function makeCallers(): Promise<Caller[]> {
   );
   const bound = await server.token(BINDABLE, { account: OWN, gateway_id: "mine" });
   const unlessRoot = ({ access }: Operation): Verdict => (access === "root" ? "403" : "let in");
-  // The token that is there is bound to no gateway, so it is none of theirs.
+  // The existing token is bound to no gateway, so bound tokens cannot see it.
   const narrowed = (operation: Operation): Verdict =>
     operation.method === "GET" && operation.path.endsWith("/tokens/{token_id}")
       ? "403"
       : unlessRoot(operation);
   return [
-    { name: "nobody", token: null, verdict: () => "401" },
+    { name: "no token", token: null, verdict: () => "401" },
     { name: "an unknown token", token: `sbx_${"x".repeat(46)}`, verdict: () => "401" },
     { name: "a token with a letter changed", token: everywhere.slice(0, -1), verdict: () => "401" },
     ...alone,
     {
       name: "every permission in another account",
       token: await server.token(ALL, { account: "other" }),
-      // Without an account in the path an operation shows the caller its own.
+      // Without an account in the path an operation uses the caller's account.
       verdict: ({ access, path }) =>
         access === "authenticated" && !path.includes("{account_id}") ? "let in" : "403",
     },
@@ -117,12 +119,12 @@ async function makeCallers(): Promise<Caller[]> {
   ];
 }
 
-/** What a caller that is let in would change at once: there is no body to be wrong. */
+/** Operations without a body, which an admitted caller would execute. */
 function isHarmful({ method, path }: Operation): boolean {
   return method === "DELETE" || path.endsWith("/late-deliveries/{delivery}/replay");
 }
 
-/** Kept even for those who are let in, because something below it is named as well. */
+/** Kept even from admitted callers, because other paths below it are tested. */
 const CONTAINERS: ReadonlySet<string> = new Set(["account_id", "zone_id", "agent_name", "gateway_id"]);
 
 function pathFor(operation: Operation, caller: Caller): string {
@@ -132,11 +134,11 @@ function pathFor(operation: Operation, caller: Caller): string {
     if (isSpared && (!CONTAINERS.has(name) || (name === "gateway_id" && deletesGateway(operation))))
       return "absent";
     const isLate = name === "delivery" && operation.path.includes("/late-deliveries/");
-    const value = furnished.existing[isLate ? "late-deliveries" : name];
+    const value = account.existing[isLate ? "late-deliveries" : name];
     if (value === undefined || value === "") throw new Error(`nothing is there for ${operation.path}`);
     return value;
   });
-  // A zone means that of the caller's account unless the query names another.
+  // A zone belongs to the caller's account unless the query names another.
   const isElsewhere = !path.includes(`/${OWN}`) && ALL.includes(operation.access);
   return isElsewhere ? `${path}?account_id=${OWN}` : path;
 }
@@ -160,7 +162,7 @@ function send(
       },
       (response) => {
         if (response.headers["content-type"]?.startsWith("text/event-stream") === true) {
-          // It has no end to wait for.
+          // Never ends.
           response.destroy();
           resolve({ verdict: "let in", code: undefined, status: 200 });
           return;
@@ -185,8 +187,8 @@ function send(
   });
 }
 
-describe("every operation of the management interface", () => {
-  it("states who may call it and what a token bound to a gateway reaches", () => {
+describe("every operation of the management API", () => {
+  it("the operation states who may call it and what a token bound to a gateway reaches", () => {
     expect(operations.length).toBeGreaterThan(60);
     const known = ["root", "authenticated", ...ALL];
     expect(operations.filter(({ access }) => !known.includes(access))).toEqual([]);
@@ -198,14 +200,14 @@ describe("every operation of the management interface", () => {
     ).toEqual([]);
   });
 
-  it("names something that is there", async () => {
+  it("the resource in the path exists", async () => {
     expect(await absent(operations)).toEqual([]);
   });
 
-  it("lets in exactly those its rule names, and says to the others why", async () => {
+  it("exactly the callers of the rule are admitted, and the others get a reason", async () => {
     const wrong: string[] = [];
     for (const operation of operations) {
-      // One after the other: the last caller of the last operation deletes what the others need.
+      // In sequence: the last caller of the last operation deletes what the others need.
       for (const caller of callers) {
         const path = pathFor(operation, caller);
         const expected = caller.verdict(operation);
@@ -220,18 +222,18 @@ describe("every operation of the management interface", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("left what it names where it was, but for the gateway that was deleted last", async () => {
+  it("the named resources still exist, except for the gateway that was deleted last", async () => {
     expect(await absent(operations.filter(({ path }) => !path.includes("{gateway_id}")))).toEqual([]);
   });
 });
 
-/** What cannot be read at the path of an operation. */
+/** Paths that cannot be read. */
 async function absent(those: readonly Operation[]): Promise<string[]> {
   const found: string[] = [];
   for (const operation of those.filter(({ method }) => method === "GET")) {
     const path = pathFor(operation, { name: "root", token: ROOT_TOKEN, verdict: () => "let in" });
     const { status } = await send("GET", path, ROOT_TOKEN);
-    // Some need a query; what has its own path must be found.
+    // Some need a query; a resource with its own path must be found.
     if (status !== 200 && status !== 400) found.push(`${path}: ${status}`);
   }
   return found;

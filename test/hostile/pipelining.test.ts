@@ -1,4 +1,4 @@
-/** Requests that come on one connection without waiting for answers. */
+/** Pipelined requests: a client sends requests on one connection without waiting for responses. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -15,7 +15,7 @@ afterAll(() => server.stop());
 const request = (path: string, more = "") => `GET ${path} HTTP/1.1\r\nhost: x\r\n${more}\r\n`;
 const open = () => connect(Number(new URL(server.url).port), "127.0.0.1");
 
-it("are answered one after the other, as many as may be under way", async () => {
+it("pipelined requests are answered in order, up to the limit of pending requests", async () => {
   const socket = open();
   let received = "";
   socket.setEncoding("latin1").on("data", (chunk: string) => (received += chunk));
@@ -33,7 +33,7 @@ it("are answered one after the other, as many as may be under way", async () => 
 });
 
 it.each(["/healthz", "/nope", "/v1/default/default/echo/models", "/dashboard/"])(
-  "end the connection of a client that does not read the answers (%s), and nobody else's",
+  "the connection of a client that does not read responses (%s) is closed, and no other",
   async (path) => {
     const socket = open();
     const cut = new Promise<void>((resolve) => {
@@ -45,7 +45,7 @@ it.each(["/healthz", "/nope", "/v1/default/default/echo/models", "/dashboard/"])
     const flood = Buffer.from(request(path).repeat(500));
     let isOpen = true;
     void cut.then(() => (isOpen = false));
-    // More than the two ends of a connection buffer together.
+    // More than both ends of a connection buffer together.
     for (let i = 0; i < 2000 && isOpen; i++) {
       if (!socket.write(flood)) await Promise.race([once(socket, "drain"), cut]).catch(() => undefined);
     }

@@ -1,4 +1,4 @@
-/** An account tries to use provider keys of the operator's that were not given to it. */
+/** An account tries to use provider keys of the operator that were not granted to it. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, CHAT, send } from "../support/gateway.ts";
@@ -68,7 +68,7 @@ const call = async (account: string, alias?: string, slug = "openai", on = serve
   return { status, body, sent: provider.requests[0]?.headers.authorization };
 };
 
-it("gives a variable to the accounts that the operator names, and to nobody else", async () => {
+it("a variable is available to the accounts that the operator names, and to no other", async () => {
   expect((await store("team-a", "OPENAI_API_KEY_TEAM_A", "own")).status).toBe(200);
   expect(await call("team-a", "own")).toMatchObject({ status: 200, sent: "Bearer sk-team-a-only" });
   for (const account of ["team-a", "team-b"]) {
@@ -79,14 +79,14 @@ it("gives a variable to the accounts that the operator names, and to nobody else
   expect((await call("team-b", "stolen")).sent).toBeUndefined();
 });
 
-it("keeps a variable without an entry for the account default", async () => {
+it("a variable without an entry is available to the account default", async () => {
   expect((await store("team-b", "OPENAI_API_KEY", "operator")).status).toBe(400);
   await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "g" });
   expect((await store("default", "OPENAI_API_KEY", "operator")).status).toBe(200);
   expect(await call("default", "operator")).toMatchObject({ status: 200, sent: "Bearer sk-operator" });
 });
 
-it("answers the same for a variable that exists, one that does not, and names of the language", async () => {
+it("an existing variable, a missing variable and names like constructor get the same response", async () => {
   const answers = new Set<string>();
   for (const name of [
     "OPENAI_API_KEY",
@@ -100,7 +100,7 @@ it("answers the same for a variable that exists, one that does not, and names of
   expect([...answers]).toHaveLength(1);
 });
 
-it("lets an entry from before die when the operator takes the variable away, default key included", async () => {
+it("a stored entry stops working when the operator withdraws the variable, default key included", async () => {
   const before = await start({ OPENAI_API_KEY_TEAM_A: ["*"] });
   await before.api("POST", "/accounts", { id: "team-b" });
   await before.api("POST", "/accounts/team-b/ai-gateway/gateways", { id: "g" });
@@ -119,7 +119,7 @@ it("lets an entry from before die when the operator takes the variable away, def
   await before.stop();
 });
 
-it("sends the key of a custom provider to the origin that the operator named, and nowhere else", async () => {
+it("the key of a custom provider is sent to the origin that the operator named, and nowhere else", async () => {
   const path = "/accounts/team-b/ai-gateway/custom-providers";
   const made = await server.api("POST", path, { name: "Mine", slug: "mine", base_url: provider.url }, editor);
   const config = { provider_slug: "custom-mine", default_config: true };
@@ -129,7 +129,7 @@ it("sends the key of a custom provider to the origin that the operator named, an
   expect((await call("team-b", undefined, "custom-mine")).status).toBe(400);
   expect((await call("team-b", "main", "custom-mine")).status).toBe(400);
   expect(elsewhere.requests).toEqual([]);
-  // A key without an origin is no custom provider's.
+  // A key without an origin belongs to no custom provider.
   await server.api("POST", path, { name: "Other", slug: "other", base_url: elsewhere.url }, editor);
   expect((await store("team-b", "CUSTOM_OTHER_API_KEY", "x", { provider_slug: "custom-other" })).status).toBe(
     400,

@@ -1,4 +1,4 @@
-/** Somebody who may edit an account's custom provider tries to get at the secret headers that others stored with it. */
+/** An editor of an account's custom provider tries to read secret headers that others stored with it. */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -50,7 +50,7 @@ const change = (body: object) => server.api("PATCH", `${PATH}/${id}`, body, edit
 const call = (name = slug, on = server) => post(on, `custom-${name}/x`, { body: "{}" });
 const received = (peer: ProviderPeer) => JSON.stringify(peer.requests.map(({ headers }) => headers));
 
-it("takes stored values away when the address changes, and says so", async () => {
+it("a changed base URL removes the stored values, and the response says so", async () => {
   const { status, body } = await change({ base_url: attacker.url });
   expect(status).toBe(200);
   expect(body.result.headers).toBe("");
@@ -59,13 +59,13 @@ it("takes stored values away when the address changes, and says so", async () =>
   await call();
   expect(attacker.requests).toHaveLength(1);
   expect(received(attacker)).not.toContain(SECRET);
-  // Going back does not bring them back either.
+  // Changing the URL back does not restore the values.
   await change({ base_url: `${provider.url}/api` });
   await call();
   expect(received(provider)).not.toContain(SECRET);
 });
 
-it("takes them away for another port, path or scheme, also when the request pretends to bring them", async () => {
+it("another port, path or scheme removes them, also if the request claims to include them", async () => {
   for (const base_url of [
     attacker.url,
     `${provider.url}/api/other`,
@@ -79,7 +79,7 @@ it("takes them away for another port, path or scheme, also when the request pret
   }
 });
 
-it("keeps them while the address stays the same, however it is written", async () => {
+it("an equivalent spelling of the base URL keeps them", async () => {
   const upper = provider.url.replace("http://", "HTTP://");
   const { body } = await change({ base_url: `${upper}/api/`, name: "Renamed", enable: true });
   expect(body).toMatchObject({
@@ -90,7 +90,7 @@ it("keeps them while the address stays the same, however it is written", async (
   expect(provider.requests[0]?.headers).toMatchObject({ "x-api-key": SECRET, "x-team": "red" });
 });
 
-it("takes back what it showed, unchanged or with other headers beside", async () => {
+it("the redacted values of a read can be written back, unchanged or with other headers", async () => {
   const { result } = (await server.api("GET", `${PATH}/${id}`, undefined, editor)).body;
   const same = await change(result);
   expect(same.body).toMatchObject({
@@ -108,7 +108,7 @@ it("takes back what it showed, unchanged or with other headers beside", async ()
   expect((await change({ slug: "other" })).status).toBe(400);
 });
 
-it("does not move a stored value to another header", async () => {
+it("a stored value cannot be moved to another header", async () => {
   const { status, body } = await change({ headers: JSON.stringify({ "x-echoed-back": "[secret]" }) });
   expect(status).toBe(400);
   expect(body.errors[0].message).toContain("x-echoed-back");
@@ -116,7 +116,7 @@ it("does not move a stored value to another header", async () => {
   expect(provider.requests[0]?.headers["x-api-key"]).toBe(SECRET);
 });
 
-it("leaves nothing for a provider of the same name that is made afterwards", async () => {
+it("a new provider of the same name gets no stored value", async () => {
   await server.api("DELETE", `${PATH}/${id}`, undefined, editor);
   const headers = JSON.stringify({ "X-Api-Key": "[secret]" });
   const again = { name: "x", slug, base_url: attacker.url };
@@ -135,7 +135,7 @@ async function filesWith(dataDir: string, text: string): Promise<string[]> {
   return found;
 }
 
-it("stores them sealed: the database alone gives nothing away, and a copied row does not open", async () => {
+it("stored values are encrypted: the database alone reveals nothing, and a copied row cannot be decrypted", async () => {
   const first = await startTestServer({ file: FILE });
   await create(first, "sealed");
   const target = await create(first, "target");
@@ -146,7 +146,7 @@ it("stores them sealed: the database alone gives nothing away, and a copied row 
   const { details } = database.prepare("SELECT details FROM custom_provider WHERE slug = 'sealed'").get() as {
     details: string;
   };
-  // Somebody who can write to the database sends the sealed values elsewhere.
+  // A writer to the database redirects the encrypted values.
   database
     .prepare("UPDATE custom_provider SET details = ? WHERE id = ?")
     .run(details.replaceAll(provider.url, attacker.url), target);
@@ -159,7 +159,7 @@ it("stores them sealed: the database alone gives nothing away, and a copied row 
   await first.stop();
 });
 
-it("seals what an older version stored in plain text, at the next start", async () => {
+it("values stored in plain text by an earlier version are encrypted at the next start", async () => {
   const first = await startTestServer({ file: FILE });
   const ids: string[] = [];
   for (let i = 0; i < 6; i++) ids.push(await create(first, `old-${i}`));
@@ -184,7 +184,7 @@ it("seals what an older version stored in plain text, at the next start", async 
   await first.stop();
 });
 
-it("names the provider whose headers another key has sealed, refuses calls to it, and serves the rest", async () => {
+it("headers encrypted with another key: the provider is named, its calls are refused, and the rest is served", async () => {
   const withKey = (key: string, dataDir?: string) =>
     startTestServer({
       file: FILE,
@@ -205,7 +205,7 @@ it("names the provider whose headers another key has sealed, refuses calls to it
   expect(refused.status).toBe(502);
   expect(refused.body).toContain("custom-sealed");
   expect((await call("open", wrong)).status).toBe(200);
-  // Its entry stays whole: the right key is all it needs.
+  // The entry stays complete: it needs only the right key.
   const listed = await wrong.api("GET", PATH);
   expect(JSON.stringify(listed.body.result)).toContain("X-Api-Key");
   await wrong.service.stop();
@@ -221,7 +221,7 @@ it("names the provider whose headers another key has sealed, refuses calls to it
   await first.stop();
 });
 
-it("moves from a generated key to one of the environment without losing anything", async () => {
+it("moving from a generated key to one in the environment loses nothing", async () => {
   const first = await startTestServer({ file: FILE });
   await create(first, "moved");
   await first.service.stop();

@@ -1,4 +1,4 @@
-/** Queries for people that want more than an answer may have. (What their processes may take is tested beside the code.) */
+/** SQL console queries that exceed the limits. The limits of their processes are tested beside the code. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
@@ -6,7 +6,7 @@ import { startTestServer, type TestServer } from "../support/test-server.ts";
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
-    file: { agents: { modules: [join(import.meta.dirname, "../fixtures/door-agents.ts")] } },
+    file: { agents: { modules: [join(import.meta.dirname, "../fixtures/admission-agents.ts")] } },
   });
   await server.api("POST", "/agents/exact/box/rpc/store", []);
 });
@@ -16,7 +16,7 @@ const query = (sql: string) =>
   server.api("POST", "/accounts/default/agents/exact/instances/box/sql", { sql });
 const MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 900)";
 
-it("a result of many bytes is cut, and says so", async () => {
+it("a result with too many bytes is truncated and marked as truncated", async () => {
   const { status, body } = await query(`${MANY} SELECT i, hex(zeroblob(50000)) AS text FROM n`);
   expect(status).toBe(200);
   expect(body.result.truncated).toBe(true);
@@ -24,7 +24,7 @@ it("a result of many bytes is cut, and says so", async () => {
   expect(JSON.stringify(body).length).toBeLessThan(5 * 1024 * 1024);
 });
 
-it("bytes count as what they take in the answer", async () => {
+it("blobs count with their size in the response", async () => {
   const { body } = await query(`${MANY} SELECT randomblob(100000) AS bytes FROM n`);
   expect(body.result.truncated).toBe(true);
   expect(JSON.stringify(body).length).toBeLessThan(5 * 1024 * 1024);
@@ -37,14 +37,14 @@ it.each([
     `SELECT ${Array.from({ length: 8 }, (_, i) => `hex(zeroblob(900000)) AS c${i}`).join(", ")}`,
     /a row has more than/,
   ],
-])("a query is refused that needs too much for %s", async (_title, sql, reason) => {
+])("a query that needs too much is refused: %s", async (_title, sql, reason) => {
   const { status, body } = await query(sql);
   expect(status).toBe(400);
   expect(body.errors[0].code).toBe(3011);
   expect(body.errors[0].message).toMatch(reason);
 });
 
-it("integers beyond 2^53 come as text, all others as numbers", async () => {
+it("integers beyond 2^53 are text, all others are numbers", async () => {
   const { body } = await query("SELECT n FROM number ORDER BY n");
   expect(body.result.rows).toEqual([{ n: 7 }, { n: "9007199254740993" }]);
 });

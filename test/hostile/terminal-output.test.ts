@@ -1,7 +1,7 @@
-/** What strangers send is printed by commands: none of it reaches the terminal as more than text. */
+/** Commands print text of strangers: none of it can control the terminal. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCli } from "../../packages/signalbox/src/cli/main.ts";
-import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
+import { runCommand } from "../support/run-cli.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
 const EVIL = "\u001b]0;PWNED\u0007\u001b[2J\u009b31m\u202emodel\u2066\r\nforged line";
@@ -12,18 +12,9 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-async function run(...args: string[]): Promise<{ out: string; err: string; code: number }> {
-  let [out, err] = ["", ""];
-  const code = await runCli([...args, "--url", server.url, "--token", ROOT_TOKEN], {
-    out: { write: (text: string) => (out += text), isTTY: true },
-    err: { write: (text: string) => (err += text), isTTY: true },
-    environment: {},
-    workingFolder: server.dataDir,
-  });
-  return { out, err, code };
-}
+const run = (...args: string[]) => runCommand(server, args, { isTTY: true });
 
-it("tables, single entries and stored bodies are shown without control characters and on their own lines", async () => {
+it("tables, single entries and stored bodies are printed without control characters, one line each", async () => {
   const response = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -44,12 +35,12 @@ it("tables, single entries and stored bodies are shown without control character
   expect((await run("logs", "list")).out).toContain("PWNED");
 });
 
-it("--json stays exact", async () => {
+it("--json prints the exact values", async () => {
   const [call] = JSON.parse((await run("logs", "list", "--json")).out) as { model: string }[];
   expect(call?.model).toBe(EVIL);
 });
 
-it("names of tokens, and a server's messages, are cleaned too", async () => {
+it("names of tokens and messages of a server are sanitized, too", async () => {
   await server.api("POST", "/accounts/default/tokens", { name: EVIL, permissions: ["tags.read"] });
   const { out } = await run("token", "list");
   expect(out).toContain("PWNED");

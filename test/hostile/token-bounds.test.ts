@@ -1,4 +1,4 @@
-/** Tokens that try to reach further than they were made for: other gateways, more permissions, a later end. */
+/** Tokens that try to exceed their limits: other gateways, more permissions, a later expiry. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -18,8 +18,8 @@ const mint = (body: object, token?: string) => server.api("POST", TOKENS, { name
 const answer = ({ status, body }: Awaited<ReturnType<TestServer["api"]>>) => [status, body.errors[0]?.code];
 const DENIED = [403, 10003];
 
-describe("what a token hands out", () => {
-  it("ends no later than the token itself, and no end is the latest of all", async () => {
+describe("tokens created by a token", () => {
+  it("a created token expires no later than its creator; no expiry is the latest", async () => {
     const maker = await server.token(["tokens.edit", "tags.read"], { expires_at: AT(60_000) });
     for (const expires_at of [undefined, null, AT(60_001), AT(1e9)]) {
       const refused = await mint({ permissions: ["tags.read"], expires_at }, maker);
@@ -29,7 +29,7 @@ describe("what a token hands out", () => {
     expect((await mint({ permissions: ["tags.read"], expires_at: AT(60_000) }, maker)).status).toBe(200);
   });
 
-  it("holds no permission the token lacks, by the gateway's own path either", async () => {
+  it("a created token has no permission that its creator lacks, also by the gateway's own path", async () => {
     const editor = await server.token(["gateway.edit", "gateway.read"]);
     const refused = await server.api("POST", `${GATEWAYS}/mine/tokens`, {}, editor);
     expect(answer(refused)).toEqual(DENIED);
@@ -40,7 +40,7 @@ describe("what a token hands out", () => {
     expect([within.status, within.body.result.permissions]).toEqual([200, ["gateway.run"]]);
   });
 
-  it("is bound to the same gateway, which has to be named", async () => {
+  it("a created token is bound to the same gateway, which must be named", async () => {
     const maker = await server.token(["tokens.edit", "gateway.run"], { gateway_id: "mine" });
     for (const gateway_id of [undefined, null, "other", "none", "MINE"]) {
       expect(answer(await mint({ permissions: ["gateway.run"], gateway_id }, maker))).toEqual(DENIED);
@@ -48,7 +48,7 @@ describe("what a token hands out", () => {
     expect((await mint({ permissions: ["gateway.run"], gateway_id: "mine" }, maker)).status).toBe(200);
   });
 
-  it("is bound to a gateway that exists and holds what a gateway can bound; null means unbound", async () => {
+  it("a bound token needs an existing gateway and permissions of a gateway; null means unbound", async () => {
     const unknown = await mint({ permissions: ["gateway.run"], gateway_id: "none" });
     expect(answer(unknown)).toEqual([400, 7002]);
     expect(unknown.body.errors[0].message).toContain('gateway_id: the account has no gateway "none"');
@@ -65,7 +65,7 @@ describe("what a token hands out", () => {
     ]);
   });
 
-  it("dies with its gateway and does not come back with a new one of that name", async () => {
+  it("a bound token is revoked with its gateway and stays revoked if the name is used again", async () => {
     await server.api("POST", GATEWAYS, { id: "brief", authentication: true });
     const token = await server.token(["gateway.run", "gateway.read"], { gateway_id: "brief" });
     await server.api("DELETE", `${GATEWAYS}/brief`);
@@ -77,7 +77,7 @@ describe("what a token hands out", () => {
 describe("a token bound to a gateway", () => {
   const ALL = ["gateway.run", "gateway.read", "gateway.edit", "tokens.edit"];
 
-  it("manages its own gateway", async () => {
+  it("a bound token manages its own gateway", async () => {
     const token = await server.token(ALL, { gateway_id: "mine" });
     const reads = ["", "/logs", "/provider_configs", "/url/echo"].map((path) => `${GATEWAYS}/mine${path}`);
     for (const path of [...reads, GATEWAYS, "/accounts/default/ai-gateway/usage", TOKENS, "/accounts"]) {
@@ -88,7 +88,7 @@ describe("a token bound to a gateway", () => {
     expect(list.body.result.map(({ id }: { id: string }) => id)).toEqual(["mine"]);
   });
 
-  it("reaches nothing else: every operation of the interface on another gateway, account-wide or of another area is 403", async () => {
+  it("every operation on another gateway, on the account or of another area is 403", async () => {
     const token = await server.token(ALL, { gateway_id: "mine" });
     const { body } = await server.api("GET", "/openapi.json");
     const seen: string[] = [];
@@ -110,7 +110,7 @@ describe("a token bound to a gateway", () => {
     expect((await server.api("GET", own)).body.result.authentication).toBe(false);
   });
 
-  it("gets its own figures only", async () => {
+  it("a bound token sees its own usage only", async () => {
     const token = await server.token(["gateway.read"], { gateway_id: "mine" });
     for (const gateway of ["mine", "other"]) {
       await fetch(`${server.url}/v1/default/${gateway}/echo/chat/completions`, {
@@ -129,7 +129,7 @@ describe("a token bound to a gateway", () => {
     expect(answer(await usage("?gateway_id=mine&gateway_id=other"))).toEqual(DENIED);
   });
 
-  it("sees and revokes tokens of its gateway that hold nothing more than it does, and itself", async () => {
+  it("a bound token sees and revokes itself and tokens of its gateway without further permissions", async () => {
     const make = async (body: object) => (await mint(body)).body.result as { id: string; token: string };
     const wide = await make({ permissions: ["gateway.run", "gateway.edit"], gateway_id: "mine" });
     const equal = await make({ permissions: ["gateway.run"], gateway_id: "mine" });
@@ -150,7 +150,7 @@ describe("a token bound to a gateway", () => {
   });
 });
 
-it("a token revokes none that holds more than itself, but may list it", async () => {
+it("a token may list but not revoke a token with more permissions", async () => {
   const { body } = await mint({ permissions: ["tokens.edit", "tags.edit"] });
   const narrow = await server.token(["tokens.edit"]);
   expect((await server.api("GET", `${TOKENS}/${body.result.id}`, undefined, narrow)).status).toBe(200);
@@ -161,7 +161,7 @@ it("a token revokes none that holds more than itself, but may list it", async ()
 });
 
 describe("an unknown or misspelt parameter", () => {
-  it("is refused by every operation, by name, and never widens an answer", async () => {
+  it("every operation refuses an unknown parameter by name and never widens its result", async () => {
     const { body } = await server.api("GET", "/openapi.json");
     for (const [template, operations] of Object.entries<Record<string, Operation>>(body.paths)) {
       if (operations["get"] === undefined) continue;

@@ -1,4 +1,4 @@
-/** What a stranger who has captured a genuine delivery can do with it, and what a caller can do to the route that tries sources out. */
+/** Misuse of a captured genuine delivery, and misuse of the route that tests sources. */
 import { createHmac } from "node:crypto";
 import twilio from "twilio";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -33,7 +33,7 @@ describe("a captured Twilio form", () => {
   const send = (path: string, fields: Record<string, string>) =>
     post(`${server.url}/webhooks/twilio/${path}`, new URLSearchParams(fields).toString(), captured());
 
-  it("is not accepted at an address that has swallowed its first fields", async () => {
+  it("a captured form is refused at a URL that contains its first fields", async () => {
     const before = await instances();
     const { AccountSid: _account, ...rest } = FIELDS;
     expect((await send("tAccountSidAC1", rest)).status).toBe(401);
@@ -43,7 +43,7 @@ describe("a captured Twilio form", () => {
     expect(await instances()).toEqual(before);
   });
 
-  it("is not accepted as JSON whose hash the sender of the message wrote into it", async () => {
+  it("a captured form is refused as JSON with a body hash chosen by the sender", async () => {
     const forged = JSON.stringify({ AccountSid: "AC-victim", Type: "forged" });
     const hash = twilio.getExpectedBodyHash(forged);
     const fields = {
@@ -58,7 +58,7 @@ describe("a captured Twilio form", () => {
     expect((await post(shifted, forged, { "x-twilio-signature": signature })).status).toBe(401);
   });
 
-  it("must hold what every message and call has", async () => {
+  it("a form must contain the fields that every message and call has", async () => {
     const signed = (fields: Record<string, string>) => {
       const address = `${server.url}/webhooks/twilio`;
       return post(address, new URLSearchParams(fields).toString(), {
@@ -94,7 +94,7 @@ describe("a captured delivery of the timestamped generic scheme", () => {
     "x-signature": `sha256=${createHmac("sha256", SECRET).update(`${time}.${id}.${body}`).digest("hex")}`,
   });
 
-  it("cannot be sent under another id, at another time, to another entity, or late", async () => {
+  it("a captured delivery cannot be sent with another id, another time, to another entity, or late", async () => {
     const genuine = sign(String(now()), "evt-1");
     expect((await send(genuine)).body).toEqual({ status: "processed" });
     expect((await send(genuine)).body).toEqual({ status: "duplicate" });
@@ -108,7 +108,7 @@ describe("a captured delivery of the timestamped generic scheme", () => {
     expect((await send(sign(String(now() + 302), "evt-6"))).status).toBe(401);
   });
 
-  it("is refused without its time or id, by the plain signature, and with a part of the body in the id", async () => {
+  it("a delivery without time or id, with the plain signature, or with a part of the body in the id is refused", async () => {
     const { "x-timestamp": _time, ...timeless } = sign(String(now()), "evt-7");
     expect((await send(timeless)).status).toBe(401);
     const { "x-event-id": _id, ...nameless } = sign(String(now()), "evt-7");
@@ -119,7 +119,7 @@ describe("a captured delivery of the timestamped generic scheme", () => {
     expect((await send(shifted)).status).toBe(401);
   });
 
-  it("is what the test route and the listing of sources know of", async () => {
+  it("the test route and the source list support the scheme", async () => {
     const { body } = await server.api("POST", "/accounts/default/webhooks/sources/timed/test", {
       entity: "tried",
     });
@@ -132,19 +132,19 @@ describe("a captured delivery of the timestamped generic scheme", () => {
   });
 });
 
-describe("a payload that is nested too deeply to be written", () => {
-  it("is 400 at the route that tries a source out", async () => {
+describe("a payload that is nested too deeply to serialize", () => {
+  it("the route that tests a source answers 400", async () => {
     const deep = `{"payload":{"a":${"[".repeat(50_000)}${"]".repeat(50_000)}}}`;
     const answer = await server.api("POST", "/accounts/default/webhooks/sources/generic/test", deep);
     expect([answer.status, answer.body.errors[0].code]).toEqual([400, 4002]);
     expect(JSON.stringify(server.logs)).not.toContain("RangeError");
   });
 
-  it("is no failure of the intake", async () => {
+  it("the intake does not fail", async () => {
     const deep = `{"type":"t","a":${"[".repeat(50_000)}${"]".repeat(50_000)}}`;
     const answer = await post(`${server.url}/webhooks/deep`, deep, { "x-signature": hexSignature(deep) });
     expect(answer.status).toBe(200);
-    // In a form it has to be written again.
+    // A form has to be serialized again.
     const form = `payload=${encodeURIComponent(`{"repository":{"full_name":"deep/form"},"a":${deep}}`)}`;
     const refused = await post(`${server.url}/webhooks/github`, form, {
       "content-type": "application/x-www-form-urlencoded",

@@ -1,4 +1,4 @@
-/** Strangers and members who send anything at all over a WebSocket: the process lives, and they are cut soon. */
+/** Arbitrary bytes over a WebSocket: the process stays alive, and the sender is soon disconnected. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const MASK = Buffer.from([1, 2, 3, 4]);
 
-/** A whole masked text message of so many bytes. */
+/** A complete masked text message of the given size. */
 function message(bytes: number): Buffer {
   const header = Buffer.alloc(10);
   header[0] = 0x81;
@@ -35,8 +35,8 @@ function message(bytes: number): Buffer {
 const ATTACKS: readonly (readonly [string, Buffer])[] = [
   ["reserved bits", Buffer.from([0xf1, 0x80, 1, 2, 3, 4])],
   ["an unmasked frame", Buffer.from([0x81, 0x02, 0x68, 0x69])],
-  ["an opcode that does not exist", Buffer.from([0x83, 0x80, 1, 2, 3, 4])],
-  ["a control frame in pieces", Buffer.from([0x09, 0x80, 1, 2, 3, 4])],
+  ["an unknown opcode", Buffer.from([0x83, 0x80, 1, 2, 3, 4])],
+  ["a fragmented control frame", Buffer.from([0x09, 0x80, 1, 2, 3, 4])],
   ["a close frame of one byte", Buffer.from([0x88, 0x81, 1, 2, 3, 4, 9])],
   ["text that is not UTF-8", Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0xc3, 0x28])],
   ["a message of 2 MiB", message(2 * 1024 * 1024)],
@@ -48,16 +48,19 @@ const ATTACKS: readonly (readonly [string, Buffer])[] = [
 const isUp = async () => (await fetch(`${server.url}/healthz`)).status;
 
 describe("a WebSocket that was refused", () => {
-  it.each(ATTACKS)("may send %s: the process lives and the socket is cut", async (_title, bytes) => {
-    const raw = await rawWebSocket(server.url, "/agents/webhook-agent/x");
-    raw.write(bytes);
-    await raw.closed();
-    // The goodbye left first: 4401 as a close frame.
-    expect(raw.received.includes(Buffer.from([0x11, 0x31]))).toBe(true);
-    expect(await isUp()).toBe(200);
-  });
+  it.each(ATTACKS)(
+    "a refused socket that sends %s is closed, and the process stays alive",
+    async (_title, bytes) => {
+      const raw = await rawWebSocket(server.url, "/agents/webhook-agent/x");
+      raw.write(bytes);
+      await raw.closed();
+      // The close frame with 4401 was sent first.
+      expect(raw.received.includes(Buffer.from([0x11, 0x31]))).toBe(true);
+      expect(await isUp()).toBe(200);
+    },
+  );
 
-  it.each(ATTACKS)("may send %s together with its handshake", async (_title, bytes) => {
+  it.each(ATTACKS)("a refused socket may send %s together with its handshake", async (_title, bytes) => {
     const raw = new RawSocket(server.url);
     raw.write(
       Buffer.concat([
@@ -72,14 +75,14 @@ describe("a WebSocket that was refused", () => {
     expect(await isUp()).toBe(200);
   });
 
-  it("is cut although it neither says goodbye nor reads, and although it never stops talking", async () => {
+  it("a refused socket that neither closes nor reads, and never stops sending, is closed", async () => {
     const silent = await rawWebSocket(server.url, "/agents/webhook-agent/x");
     const deaf = await rawWebSocket(server.url, "/agents/webhook-agent/x");
     deaf.socket.pause();
     const chatty = await rawWebSocket(server.url, "/agents/webhook-agent/x");
     const talk = setInterval(() => chatty.write(Buffer.from([0x89, 0x80, 1, 2, 3, 4])), 20);
     const isClosed = () => {
-      // Whoever does not read learns of the end by writing.
+      // A client that does not read learns of the close when it writes.
       deaf.write("x");
       return [silent.isClosed, deaf.isClosed, chatty.isClosed];
     };
@@ -88,7 +91,7 @@ describe("a WebSocket that was refused", () => {
     expect(await isUp()).toBe(200);
   });
 
-  it("costs its neighbours nothing: of many that say nothing, the oldest are cut first", async () => {
+  it("refused sockets cost others nothing: of many silent ones the oldest are closed first", async () => {
     const crowd = await Promise.all(
       Array.from({ length: 400 }, () => rawWebSocket(server.url, "/agents/webhook-agent/x")),
     );
@@ -98,17 +101,20 @@ describe("a WebSocket that was refused", () => {
 });
 
 describe("a WebSocket that was accepted", () => {
-  it.each(ATTACKS)("may send %s: it is cut, the others live", async (_title, bytes) => {
-    const raw = await rawWebSocket(server.url, "/agents/webhook-agent/x", {
-      authorization: `Bearer ${ROOT_TOKEN}`,
-    });
-    await raw.until("cf_agent_state");
-    raw.write(bytes);
-    await expect.poll(() => raw.isClosed, { timeout: 15_000 }).toBe(true);
-    expect(await isUp()).toBe(200);
-  });
+  it.each(ATTACKS)(
+    "an accepted socket that sends %s is closed, and others stay open",
+    async (_title, bytes) => {
+      const raw = await rawWebSocket(server.url, "/agents/webhook-agent/x", {
+        authorization: `Bearer ${ROOT_TOKEN}`,
+      });
+      await raw.until("cf_agent_state");
+      raw.write(bytes);
+      await expect.poll(() => raw.isClosed, { timeout: 15_000 }).toBe(true);
+      expect(await isUp()).toBe(200);
+    },
+  );
 
-  it("may go away at any moment of the handshake", async () => {
+  it("a client may disconnect at any moment of the handshake", async () => {
     for (const path of ["/agents/webhook-agent/x", `/agents/webhook-agent/y?token=${ROOT_TOKEN}`]) {
       const half = new RawSocket(server.url);
       half.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n`);
@@ -132,10 +138,10 @@ describe("a WebSocket that was accepted", () => {
       "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 99\r\n",
     ],
     [
-      "with a broken list of protocols",
+      "with a malformed list of protocols",
       "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\nsec-websocket-protocol: ,,\r\n",
     ],
-  ])("is refused as HTTP %s", async (_title, lines) => {
+  ])("an invalid handshake is refused as HTTP %s", async (_title, lines) => {
     const raw = new RawSocket(server.url);
     raw.write(
       `GET /agents/webhook-agent/x?token=${ROOT_TOKEN} HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n${lines}\r\n`,

@@ -1,4 +1,4 @@
-/** Whoever tries credentials is slowed down; whoever holds one is not. And what a credential shows is kept by no cache. */
+/** Guessing credentials is slowed down, valid credentials are not; authenticated responses are not cached. */
 import { afterEach, expect, it } from "vitest";
 import { generateToken } from "@signalbox/protocol";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -6,7 +6,7 @@ import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-se
 let server: TestServer;
 afterEach(() => server.stop());
 
-it("wrong tokens at the management interface get 429 with Retry-After after a while, right ones never", async () => {
+it("repeated wrong tokens at the management API get 429 with Retry-After; valid tokens never do", async () => {
   server = await startTestServer();
   const guess = () => server.api("GET", "/accounts", undefined, generateToken());
   let answer = await guess();
@@ -20,7 +20,7 @@ it("wrong tokens at the management interface get 429 with Retry-After after a wh
   expect((await guess()).status).toBe(429);
 });
 
-it("wrong logins and login codes get 429 sooner, and a right login still works", async () => {
+it("wrong logins and login codes get 429 earlier, and a valid login still works", async () => {
   server = await startTestServer();
   const headers = { origin: server.url };
   const login = (token: string) =>
@@ -36,7 +36,7 @@ it("wrong logins and login codes get 429 sooner, and a right login still works",
   expect(good.headers.get("location")).toBe("/dashboard/");
 });
 
-it("management answers, errors included, are stored by no cache and guessed at by no browser", async () => {
+it("management responses, errors included, have no-store and nosniff", async () => {
   server = await startTestServer();
   for (const [path, token] of [
     ["/accounts", ROOT_TOKEN],

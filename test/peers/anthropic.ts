@@ -4,7 +4,7 @@ import { type ProviderAnswer, sendEvents, sendJson } from "./provider.ts";
 export const ANTHROPIC_KEY = "sk-ant-provider-key";
 
 export const anthropic: ProviderAnswer = async (request, response) => {
-  // The API takes a key in either header.
+  // The API accepts a key in either header.
   const key = request.headers["x-api-key"] ?? request.headers.authorization?.replace(/^Bearer /, "");
   if (key !== ANTHROPIC_KEY) {
     sendJson(response, 401, {

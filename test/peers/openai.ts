@@ -1,4 +1,4 @@
-/** OpenAI's API as far as clients' ordinary calls need it: chat, responses, embeddings, models, and its errors. */
+/** The parts of OpenAI's API that clients usually call: chat, responses, embeddings, models, and errors. */
 import { type ProviderAnswer, sendEvents, sendJson } from "./provider.ts";
 
 const USAGE = {

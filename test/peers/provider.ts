@@ -1,5 +1,6 @@
 /**
- * A provider played by a real server on loopback: it records what it is sent and answers in a dialect, or as a test tells it to.
+ * A provider simulated by a real server on loopback: it records requests and answers in a dialect or as the test
+ * says.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { once } from "node:events";
@@ -21,11 +22,11 @@ export type ProviderAnswer = (
 export interface ProviderPeer {
   readonly url: string;
   readonly port: number;
-  /** Whole requests in the order in which they ended. */
+  /** Complete requests in the order in which they ended. */
   readonly requests: ProviderRequest[];
   /** Connections accepted so far. */
   connections(): number;
-  /** Replaces what the next requests are answered with. */
+  /** Replaces the response to the next requests. */
   answer: ProviderAnswer;
   close(): Promise<void>;
 }

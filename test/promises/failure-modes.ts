@@ -1,79 +1,79 @@
 /** Each event of docs/failure-modes.md and the tests that hold us to it: `path › title`, where a title of `it.each` is its template. */
 export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "The process is killed": [
-    "test/faults/agents-kill.test.ts › a hundred kills under load lose nothing that was told and leave nothing half done",
+    "test/faults/agents-kill.test.ts › a hundred kills under load lose no reported change and leave no change partial",
     "test/faults/webhooks-kill.test.ts › kill -9 at full speed loses no acknowledged delivery and runs none twice",
-    "test/faults/mixed-kill.test.ts › keeps every promise over ten kills at random moments in the middle of everything",
+    "test/faults/mixed-kill.test.ts › everything acknowledged survives ten kills at random moments under mixed load",
     "packages/signalbox/src/engines/instance-store/journal/next-segment.test.ts › something that is written at once while the next file is being made goes into that file",
   ],
   "The power fails": [
-    "test/faults/agents-power-cut.test.ts › everything that was told is there afterwards, and nothing is half done",
+    "test/faults/agents-power-cut.test.ts › every reported change is durable, and no change is partial",
     "test/faults/webhooks-power-cut.test.ts › entities whose first event was acknowledged are there after a power cut",
   ],
   "Instances have due work when the process starts again": [
-    "test/faults/agents-waking.test.ts › all of it is done, each once, though nobody asks",
-    "test/conformance/agents-on-postgres.test.ts › keep former instances and names in the account default, and wake all that are due",
+    "test/faults/agents-waking.test.ts › all work is done once without any request",
+    "test/conformance/agents-on-postgres.test.ts › earlier instances and names belong to the account default, and all due instances are woken",
   ],
   "WAL files of a killed process are left in the data folder": [
     "packages/signalbox/src/engines/instance-store/log-files.test.ts › are not used, and gone after a while",
     "packages/signalbox/src/engines/instance-store/log-files.test.ts › hold up no start, and a log that is in use by then is not taken away",
   ],
   "The server is stopped": [
-    "test/conformance/running-it.test.ts › lets a running request finish while new connections are refused",
-    "test/conformance/running-it.test.ts › cuts what has not finished when the grace period is over",
-    "test/conformance/agents-hooks.test.ts › sends clients away with a code that invites them back, and finishes turns that run",
-    "test/faults/call-log.test.ts › loses no stored call when the server is told to stop right after the last response",
+    "test/conformance/running-it.test.ts › a running request finishes while new connections are refused",
+    "test/conformance/running-it.test.ts › requests that are not finished are cut off after the grace period",
+    "test/conformance/agents-hooks.test.ts › clients are closed with a code that asks them to reconnect, and running turns finish",
+    "test/faults/call-log.test.ts › no stored call is lost if the server is stopped directly after the last response",
   ],
   "Agent code throws outside a turn": [
-    "test/faults/uncaught-errors.test.ts › goes on serving everybody after an agent's errors of every kind, and counts them",
-    "test/faults/uncaught-errors.test.ts › writes few lines about a flood",
+    "test/faults/uncaught-errors.test.ts › the server continues after uncaught errors of every kind in an agent and counts them",
+    "test/faults/uncaught-errors.test.ts › a flood of errors writes few log lines",
   ],
   "The server's own code throws an uncaught exception": [
-    "test/faults/uncaught-errors.test.ts › stops in order, and not with success, when its own code was interrupted",
+    "test/faults/uncaught-errors.test.ts › an uncaught error in the server's own code stops the server cleanly with a failure code",
   ],
   "The log cannot be written": [
-    "test/faults/uncaught-errors.test.ts › goes on when nobody reads its log any more",
-    "test/faults/lost-log.test.ts › serves, and ends in order, when not one line can be written",
-    "test/faults/lost-log.test.ts › serves while the disk of its log is full, and writes lines again when there is room",
+    "test/faults/uncaught-errors.test.ts › the server continues if the reader of its log is gone",
+    "test/faults/lost-log.test.ts › the server serves and stops cleanly if no log line can be written",
+    "test/faults/lost-log.test.ts › the server serves while the log's disk is full and writes lines again when there is space",
   ],
   "The process is killed in the middle of migrations": [
-    "test/faults/migrations-killed.test.ts › starts from the beginning on SQLite, after whichever statement it was killed",
-    "test/faults/migrations-killed.test.ts › starts from the beginning on PostgreSQL, too",
+    "test/faults/migrations-killed.test.ts › SQLite migrations start again after a kill at any statement",
+    "test/faults/migrations-killed.test.ts › PostgreSQL migrations start again after a kill at any statement",
   ],
   "A second process is started": [
-    "test/faults/refused-process.test.ts › is refused the data folder of another one, whose files stay as they are",
-    "test/faults/refused-process.test.ts › is refused the database of another one, and has made itself no token",
+    "test/faults/refused-process.test.ts › a data folder in use is refused, and its files stay unchanged",
+    "test/faults/refused-process.test.ts › a database in use is refused, and no token is created",
   ],
   "A queue item or schedule was running": [
-    "test/conformance/agents-work.test.ts › an item that kills the process runs out of attempts and is buried",
+    "test/conformance/agents-work.test.ts › an item that kills the process becomes a dead letter after its last attempt",
   ],
   "A queue item fails every time": [
-    "test/conformance/agents-work.test.ts › buries an item after its attempts and goes on; a dead letter can be replayed",
-    "test/conformance/agents-work.test.ts › tries again what failed, without holding up what follows",
+    "test/conformance/agents-work.test.ts › an item becomes a dead letter after its last attempt, the queue continues, and a dead letter can be replayed",
+    "test/conformance/agents-work.test.ts › a failed item is retried and does not block the items after it",
   ],
   "A schedule was missed": [
-    "test/conformance/agents-work.test.ts › schedules made in onStart do not multiply, missed ones run once, and the queue goes on",
+    "test/conformance/agents-work.test.ts › schedules created in onStart are not duplicated, missed schedules run once, and the queue continues",
   ],
   "A turn throws": [
-    "test/conformance/agents-calls.test.ts › that throws at once leaves no trace",
-    "test/conformance/agents-calls.test.ts › that throws after really waiting keeps what it wrote before the wait",
-    "test/conformance/agents-calls.test.ts › that make the agent throw are answered 500 without detail",
-    "test/conformance/agents-live.test.ts › announced by a turn that then fails is never sent",
+    "test/conformance/agents-calls.test.ts › a turn that throws synchronously leaves no trace",
+    "test/conformance/agents-calls.test.ts › a turn that throws after real I/O keeps the writes made before the I/O",
+    "test/conformance/agents-calls.test.ts › an exception in onRequest is answered 500 without detail",
+    "test/conformance/agents-live.test.ts › a state change of a turn that then fails is not sent",
   ],
   "A turn never ends": [
-    "test/conformance/agents-calls.test.ts › that never ends is cut by its limit, and the next one runs",
-    "test/conformance/agents-calls.test.ts › that was cut cannot write any more",
+    "test/conformance/agents-calls.test.ts › a turn that exceeds its time limit is aborted, and the next turn runs",
+    "test/conformance/agents-calls.test.ts › an aborted turn cannot write",
   ],
   "`onStart` throws": [
-    "test/conformance/agents-instances.test.ts › that fails to start tells everybody who waits, and is tried again by the next",
+    "test/conformance/agents-instances.test.ts › a failed start is reported to every waiting caller, and the next request tries again",
   ],
   "An instance cannot start": [
-    "test/faults/agents-waking.test.ts › instances that cannot start are tried seldom, and keep their work",
+    "test/faults/agents-waking.test.ts › instances that cannot start are retried rarely and keep their work",
     "packages/signalbox/src/agents/instance/waker.test.ts › leaves an instance that fails alone for longer and longer, and the others do not wait for it",
   ],
   "An instance's file is damaged": [
-    "test/faults/agents-damaged-file.test.ts › answers calls of a damaged instance with an internal error, and those of others as ever",
-    "test/faults/agents-damaged-file.test.ts › is left alone for a while after a failure, whichever page is damaged",
+    "test/faults/agents-damaged-file.test.ts › calls of a damaged instance get an internal error, and other instances work",
+    "test/faults/agents-damaged-file.test.ts › a failed instance is not retried for a while, whichever page is damaged",
   ],
   "An instance's file was written by a newer version": [
     "packages/signalbox/src/engines/instance-store/instance-files.test.ts › of a newer version is refused and not touched",
@@ -91,67 +91,67 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/agents/instance/catalog-presence.test.ts › one whose database is gone has no work, whatever the catalog says",
   ],
   "An instance gets events faster than it handles them": [
-    "test/conformance/agents-instances.test.ts › of one instance is answered 503 with Retry-After, and passes",
+    "test/conformance/agents-instances.test.ts › calls to an overloaded instance are answered 503 with Retry-After until the load is gone",
   ],
   "All instances in memory are busy": [
-    "test/conformance/agents-instances.test.ts › refuses new instances rather than opening too many when all are busy",
+    "test/conformance/agents-instances.test.ts › new instances are refused if the limit is reached and all instances are busy",
   ],
   "Thousands of sockets close at once": [
-    "test/conformance/agents-departures.test.ts › open no database when their agent has no onClose",
-    "test/conformance/agents-departures.test.ts › all run onClose when it has one, however few instances fit in memory",
+    "test/conformance/agents-closed-connections.test.ts › closing connections opens no database if the agent has no onClose",
+    "test/conformance/agents-closed-connections.test.ts › onClose runs for every connection, even if few instances fit in memory",
     "packages/signalbox/src/agents/connections/departures.test.ts › closed connections wait a minute for an instance that can be opened, then they are counted and logged",
   ],
   "The server stops while instances are idle": [
-    "test/conformance/agents-departures.test.ts › says how many onClose it could not run",
+    "test/conformance/agents-closed-connections.test.ts › the log reports how many onClose calls did not run",
   ],
   "An agent rejects an event": [
-    "test/conformance/webhook-refusals.test.ts › refuses an event with RejectEvent: 400 with the message, nothing is written, and it can come again",
-    "test/conformance/webhook-refusals.test.ts › refuses an event with a response of its own, which the sender gets",
-    "test/conformance/webhook-refusals.test.ts › what an agent refused is in the inspector as that, and not among its events",
+    "test/conformance/webhook-refusals.test.ts › RejectEvent is answered 400 with the message, nothing is written, and the event can be sent again",
+    "test/conformance/webhook-refusals.test.ts › an error response of the agent refuses the event and is sent to the sender",
+    "test/conformance/webhook-refusals.test.ts › a refused event is in the inspector as refused and not among the agent's events",
   ],
   "An agent's module does not load": [
-    "test/conformance/agents-instances.test.ts › that are broken stop the start with one line that names them",
+    "test/conformance/agents-instances.test.ts › a broken module stops the start with one line that names the module",
   ],
   "A class was removed": [
-    "test/faults/agents-waking.test.ts › work of a class that is not loaded waits, and is done when the class is back",
-    "test/conformance/agents-calls.test.ts › to an unknown agent, or without an instance, are 404",
+    "test/faults/agents-waking.test.ts › work of a class that is not loaded waits until the class is loaded again",
+    "test/conformance/agents-calls.test.ts › an unknown agent or a missing instance name is 404",
   ],
   "A method that queued work refers to was removed": [
-    "test/conformance/agents-modules.test.ts › work for a method that the class no longer has becomes a dead letter",
+    "test/conformance/agents-modules.test.ts › a queue item for a method that the class no longer has becomes a dead letter",
   ],
   "Storage fails during a tag subscription": [
     "packages/signalbox/src/agents/subscriptions/tag-subscriptions.test.ts › go on after errors of storage, wherever they happen, and report them",
     "packages/signalbox/src/agents/subscriptions/tag-subscriptions.test.ts › deliver again what they could not write down, for the ledger to recognise",
   ],
   "A provider closes the connection during a response": [
-    "test/conformance/gateway-streaming.test.ts › ends the client's response detectably when the provider breaks off",
+    "test/conformance/gateway-streaming.test.ts › the client detects that the provider broke off the response",
   ],
   "A provider cannot be reached, or sends something that is not HTTP": [
-    "test/conformance/gateway-streaming.test.ts › answers 502 and code 2005 when the provider cannot be reached or hangs up",
-    "test/conformance/gateway-bad-input.test.ts › and %s: 502 and code 2005",
+    "test/conformance/gateway-streaming.test.ts › a provider that cannot be reached or hangs up is answered 502 with code 2005",
+    "test/conformance/gateway-bad-input.test.ts › a provider that %s: 502 and code 2005",
   ],
   "A provider does not answer in time": [
-    "test/conformance/gateway-streaming.test.ts › times a provider out that never answers with 504 and code 2004",
-    "test/conformance/gateway-retries.test.ts › goes on to the next step when one %s",
+    "test/conformance/gateway-streaming.test.ts › a provider that does not answer is timed out with 504 and code 2004",
+    "test/conformance/gateway-retries.test.ts › the next step runs when a step %s",
   ],
   "A provider closes a reused connection during a POST": [
-    "test/hostile/gateway-provider-answers.test.ts › a POST under which a kept connection dies is not sent twice: the caller gets a 502 and decides",
-    "test/hostile/gateway-provider-answers.test.ts › with %s it is sent again",
+    "test/hostile/gateway-provider-responses.test.ts › a POST on a kept connection that dies is not repeated: the caller gets a 502",
+    "test/hostile/gateway-provider-responses.test.ts › with %s the request is repeated",
   ],
   "Uploads fill the memory budget": [
-    "test/hostile/gateway-memory.test.ts › refuses bodies beyond the budget with 503 and Retry-After, while callers hold on to theirs",
-    "test/hostile/gateway-memory.test.ts › lets small calls in when the budget is full of bodies that stand still",
-    "test/hostile/gateway-memory.test.ts › cuts bodies that do not progress with 408 and takes their memory back",
+    "test/hostile/gateway-memory.test.ts › bodies beyond the budget are refused with 503 and Retry-After while other callers hold it",
+    "test/hostile/gateway-memory.test.ts › small calls are admitted while stalled bodies fill the budget",
+    "test/hostile/gateway-memory.test.ts › stalled bodies are cut off with 408 and their memory is released",
   ],
   "The process is killed before calls are logged": [
-    "test/faults/call-log.test.ts › keeps what was written when the process is killed, and of the rest whole rows or nothing",
+    "test/faults/call-log.test.ts › a killed process keeps the written rows; later rows are complete or absent",
     "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › writes rows by itself after the flush interval, without anyone asking",
   ],
   "The thread that writes the call log dies": [
     "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › loses and doubles nothing when the writer's thread dies",
   ],
   "Stored calls reach `gateway.logs.maxTotalBytes`": [
-    "test/hostile/call-log-size.test.ts › removes the oldest bodies and keeps rows and figures, over a restart",
+    "test/hostile/call-log-size.test.ts › the oldest bodies are removed, rows and figures stay, also after a restart",
     "packages/signalbox/src/engines/call-log/size-limit.test.ts › takes the oldest rows when no body is left, and keeps the figures",
   ],
   "Spend totals cannot be written": [
@@ -159,35 +159,35 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/gateway/limits/spend-limits.test.ts › reports a failing write of its timer and does not leave a rejection behind",
   ],
   "The process is killed while a gateway is deleted": [
-    "test/faults/gateway-deletion.test.ts › has nothing of a gateway left after `kill -9` in the middle of its deletion",
+    "test/faults/gateway-deletion.test.ts › nothing of a gateway is left after `kill -9` during its deletion",
     "packages/signalbox/src/gateway/settings/gateway-deletions.test.ts › finishes at the next start what failed in between, before the name can be used",
     "packages/signalbox/src/gateway/settings/gateway-deletions.test.ts › does not create a gateway over one that is not removed whole",
   ],
   "The encryption key does not match": [
-    "test/hostile/provider-secret-headers.test.ts › names the provider whose headers another key has sealed, refuses calls to it, and serves the rest",
+    "test/hostile/provider-secret-headers.test.ts › headers encrypted with another key: the provider is named, its calls are refused, and the rest is served",
   ],
   "An instance handles webhooks slowly": [
-    "test/conformance/webhook-late.test.ts › six deliveries behind a slow handler are answered 202 while it still runs, and each is handled once",
-    "test/conformance/webhook-late.test.ts › others are not held up by it, and quick ones are answered as ever",
+    "test/conformance/webhook-late.test.ts › six deliveries behind a slow handler are answered 202 while it runs, and each is handled once",
+    "test/conformance/webhook-late.test.ts › a slow handler does not delay other entities, which are answered 200",
     "packages/signalbox/src/webhooks/intake-in-time.test.ts › whose delivery cannot be stored in time is answered 503 when its time is up, and what was stored is taken back",
   ],
   "The process is killed after a 202": [
-    "test/faults/webhooks-late-kill.test.ts › kill -9 after a 202 loses no delivery and keeps none twice",
+    "test/faults/webhooks-late-kill.test.ts › kill -9 after a 202 loses no delivery and stores none twice",
   ],
   "A handler fails after a 202": [
     "packages/signalbox/src/webhooks/late-deliveries.test.ts › one that fails is tried again after growing pauses, given up at the eighth failure, and can be tried anew",
-    "test/conformance/webhook-late.test.ts › the list of accepted deliveries is the account's own, and only those that were given up can be replayed or dropped",
+    "test/conformance/webhook-late.test.ts › the list of accepted deliveries belongs to the account, and only failed ones can be replayed or discarded",
   ],
   "A handler fails before an answer": [
-    "test/conformance/webhook-agent.test.ts › that fails (%s) answers 500 without a word about why, and counts nothing",
-    "test/conformance/webhook-agent.test.ts › that failed runs again on the provider's retry, and then once",
+    "test/conformance/webhook-agent.test.ts › a failure (%s) is answered 500 without a reason, and nothing is counted",
+    "test/conformance/webhook-agent.test.ts › a failed delivery runs again on the provider's retry, and then once",
   ],
   "Too many deliveries arrive at once": [
-    "test/conformance/webhook-overload.test.ts › answers 503 with Retry-After while too much is at work, and takes deliveries again afterwards",
+    "test/conformance/webhook-overload.test.ts › deliveries over the limit are answered 503 with Retry-After until others finish",
   ],
   "A delivery arrives twice": [
     "test/conformance/webhook-agent.test.ts › 50 concurrent copies of one delivery run once",
-    "test/conformance/webhook-agent.test.ts › has everything again after a restart, and recognises what it had before",
+    "test/conformance/webhook-agent.test.ts › everything is there after a restart, and earlier deliveries are duplicates",
   ],
   "The inspector's list cannot be written": [
     "packages/signalbox/src/webhooks/webhook-storage.test.ts › what a failing database cannot take waits, is listed from memory, and is written when it works again",
@@ -196,17 +196,17 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/webhooks/entity-claims.test.ts › a claim that cannot be written asks its sender to come back, and can be made then",
   ],
   "The process is killed while tags are written": [
-    "test/faults/tags-killed.test.ts › loses no acknowledged write and mixes no two",
+    "test/faults/tags-killed.test.ts › no acknowledged write is lost, and no two writes are mixed",
   ],
   "Two writers change one resource": [
-    "test/conformance/tags-writing.test.ts › let exactly one of many concurrent writers through, and readers see whole sets only",
+    "test/conformance/tags-writing.test.ts › one of many concurrent writers succeeds, and readers see complete sets only",
   ],
   "A reader of the change feed is too far behind": [
-    "test/conformance/tags-beyond.test.ts › tells a reader who comes too late, with 410 and code 1018",
+    "test/conformance/tags-extensions.test.ts › a position that is too old is answered 410 with code 1018",
   ],
   "Another program holds a write lock": [
-    "test/faults/locked-database.test.ts › keeps answering, lets writers wait and turns them away in words, and goes on when the lock is gone",
-    "test/faults/locked-database.test.ts › lets a writer through that waited for a lock of a moment",
+    "test/faults/locked-database.test.ts › reads are answered, writers wait and are then refused with an explanation, and writes work when the lock is released",
+    "test/faults/locked-database.test.ts › a writer succeeds after a short lock",
   ],
   "The last-use times of tokens cannot be stored": [
     "packages/signalbox/src/accounts/token-index.test.ts › returns uses that could not be stored, except those of tokens used again or removed",
@@ -215,7 +215,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/accounts/tokens.test.ts › a token whose removal cannot be stored is refused at once, and removed for good by the next attempt (%s)",
   ],
   "PostgreSQL restarts, crashes or cannot be reached": [
-    "test/faults/postgres-restarts.test.ts › loses nothing it acknowledged, never ends, and serves everything at the end",
+    "test/faults/postgres-restarts.test.ts › no acknowledged write is lost, the server keeps running, and everything works at the end",
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › goes on when all its sessions are cut off, in the middle of a transaction too",
   ],
   "The connection breaks while a write commits": [
@@ -225,12 +225,12 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none",
   ],
   "PostgreSQL hangs": [
-    "test/faults/postgres-hangs.test.ts › refuses what needs a server that hangs, answers calls meanwhile, and goes on when it does",
-    "test/faults/postgres-hangs.test.ts › ends with 1 when a write took place whose outcome it had called unknown, and has the write when it is back",
+    "test/faults/postgres-hangs.test.ts › requests that need a hanging PostgreSQL are refused, calls are answered, and everything works when it responds again",
+    "test/faults/postgres-hangs.test.ts › the server exits with 1 if a write that it reported as unknown took place, and has the write after the restart",
     "packages/signalbox/src/database/postgres/postgres-limits.test.ts › lets nobody wait for a server that hangs, and goes on when it does",
   ],
   "PostgreSQL is unavailable at start": [
-    "test/faults/postgres-hangs.test.ts › waits at its start for a server that is not there yet, and says so in one line",
+    "test/faults/postgres-hangs.test.ts › the start waits for PostgreSQL and logs one line about it",
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › says in one line that the server cannot be reached, after it has waited for it",
   ],
   "PostgreSQL has no free connection or disk space": [
@@ -242,55 +242,55 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › does not come back to a database that another process took while its session was lost",
   ],
   "The disk is full": [
-    "test/faults/full-disk.test.ts › refuses writes in words, answers calls, says what is wrong, and goes on by itself when there is room",
+    "test/faults/full-disk.test.ts › writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space",
     "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › keeps as many rows as the queue takes while it cannot write, counts the others, and reports it once",
-    "test/faults/full-journal.test.ts › answers senders in time whose deliveries wait for room, and keeps each of them once when there is room",
-    "test/faults/full-disk.test.ts › shows everything there is on a full disk, instances that sleep included, and computes next to nothing",
+    "test/faults/full-journal.test.ts › senders whose deliveries wait for space are answered in time, and each delivery is kept once when there is space",
+    "test/faults/full-disk.test.ts › all data can be read on a full disk, idle instances included, at almost no CPU time",
   ],
   "A new instance does not fit on the disk": [
-    "test/faults/full-disk.test.ts › makes a new instance whole or not at all, however little room is left",
+    "test/faults/full-disk.test.ts › a new instance is created completely or not at all, however little space is left",
   ],
   "Disk space is available again": [
-    "test/faults/full-disk.test.ts › refuses writes in words, answers calls, says what is wrong, and goes on by itself when there is room",
+    "test/faults/full-disk.test.ts › writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space",
   ],
   "The process is killed on a full disk": [
-    "test/faults/full-disk.test.ts › loses nothing it acknowledged when it is killed on a full disk",
+    "test/faults/full-disk.test.ts › a kill on a full disk loses no acknowledged write",
   ],
   "The server is stopped on a full disk": [
-    "test/faults/full-disk.test.ts › stops on a full disk, and loses nothing it acknowledged",
+    "test/faults/full-disk.test.ts › a stop on a full disk succeeds and loses no acknowledged write",
     "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › ends within bounds when it cannot write, and says how many rows are lost",
   ],
   "The clock jumps forward": [
-    "test/conformance/agents-work.test.ts › schedules made in onStart do not multiply, missed ones run once, and the queue goes on",
+    "test/conformance/agents-work.test.ts › schedules created in onStart are not duplicated, missed schedules run once, and the queue continues",
     "packages/signalbox/src/accounts/credential-ends.test.ts › notices within a second that the clock jumped over an expiry",
   ],
   "The clock is set back": [
-    "test/faults/clock-steps.test.ts › a gateway with a rate limit (%s) is open again after its interval",
-    "test/faults/clock-steps.test.ts › money that was spent meanwhile counts for one window from now on",
+    "test/faults/clock-steps.test.ts › a gateway with a rate limit (%s) serves again after its interval",
+    "test/faults/clock-steps.test.ts › amounts spent in between count for one window",
     "packages/signalbox/src/core/ulid.test.ts › follows a clock that ran a day ahead and was set right, with ids that are still distinct and in order",
     "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › knows what came before the clock was set back into the period before, awake or not",
   ],
   "The clock is set back while tags change": [
-    "test/conformance/tags-beyond.test.ts › never runs backwards, also when the clock does",
+    "test/conformance/tags-extensions.test.ts › times in the history never decrease, even if the clock is set back",
   ],
   "A client reads too slowly": [
-    "test/conformance/agents-hooks.test.ts › is dropped at the limit; the others get everything",
-    "test/conformance/gateway-streaming.test.ts › stops reading from the provider when the client does not read, and cuts a client that never does",
+    "test/conformance/agents-hooks.test.ts › a slow reader is disconnected at the buffer limit; other connections receive everything",
+    "test/conformance/gateway-streaming.test.ts › reading from the provider stops while the client does not read, and a client that never reads is disconnected",
   ],
   "A client disappears without closing its connection": [
-    "test/conformance/agents-live.test.ts › that no longer answer pings are cut, and those that do stay",
+    "test/conformance/agents-live.test.ts › connections that do not answer pings are closed, and the others stay open",
   ],
   "Two sockets use one connection id": [
-    "test/conformance/agents-live.test.ts › with an id that is in use replace the older one",
+    "test/conformance/agents-live.test.ts › a connection with an id in use replaces the older connection",
   ],
   "A client sends bytes that are not HTTP": [
-    "test/conformance/listener.test.ts › is answered with 400 in the envelope and the connection is closed",
-    "test/hostile/fuzzing.test.ts › finds nothing in a short run",
+    "test/conformance/listener.test.ts › malformed HTTP is answered 400 in the envelope, and the connection is closed",
+    "test/hostile/fuzzing.test.ts › a short run finds no failure",
   ],
   "A caller of the gateway disconnects": [
-    "test/conformance/gateway-streaming.test.ts › cancels the upstream call when the client goes away, in the middle of a stream and before it",
+    "test/conformance/gateway-streaming.test.ts › the upstream call is cancelled when the client disconnects, before and during a stream",
   ],
   "The server restarts while `@signalbox/client` is connected": [
-    "test/conformance/client-agents.test.ts › is found again on its address, with the state it had acknowledged and without a call run twice",
+    "test/conformance/client-agents.test.ts › the client reconnects to the same address, receives the acknowledged state and repeats no call",
   ],
 };

@@ -1,16 +1,17 @@
-/** What the agents' tests share: the fixture module, raw sockets that collect frames, events as webhooks deliver them. */
+/** Shared by the agents' tests: the fixture module, WebSockets that collect frames, webhook events. */
 import { once } from "node:events";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import type { WebhookEvent } from "../../packages/signalbox/src/agents/index.ts";
-import { ROOT_TOKEN } from "./test-server.ts";
+import { ROOT_TOKEN } from "./root-token.ts";
+import { parseJson } from "./send-request.ts";
 
 export const TEST_AGENTS = join(import.meta.dirname, "../fixtures/test-agents.ts");
 
-// oxlint-disable-next-line typescript/no-explicit-any -- tests look into frames freely
+// oxlint-disable-next-line typescript/no-explicit-any -- tests read any member of a frame
 type Frame = any;
 
-/** A raw WebSocket that keeps what it received. */
+/** A WebSocket that keeps the received frames. */
 export class RawClient {
   readonly socket: WebSocket;
   readonly received: Frame[] = [];
@@ -24,7 +25,7 @@ export class RawClient {
       headers: { ...options.headers, ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
     });
     this.socket.on("message", (data, isBinary) => {
-      this.received.push(isBinary ? data : parse((data as Buffer).toString("utf8")));
+      this.received.push(isBinary ? data : parseJson((data as Buffer).toString("utf8")));
       this.#wake();
     });
     this.socket.on("close", (code, reason) => {
@@ -44,7 +45,7 @@ export class RawClient {
     this.socket.send(typeof value === "string" ? value : JSON.stringify(value));
   }
 
-  /** The first frame received so far or later that fits; removed from `received`. */
+  /** The first matching frame, received already or later; removed from `received`. */
   async next(fits: (frame: Frame) => boolean = () => true): Promise<Frame> {
     for (;;) {
       const index = this.received.findIndex((frame) => fits(frame));
@@ -54,7 +55,7 @@ export class RawClient {
     }
   }
 
-  /** Takes the identity and state frames of a new connection. */
+  /** Consumes the identity and state frames of a new connection. */
   async greeted(): Promise<void> {
     await this.next((frame) => frame.type === "cf_agent_identity");
     await this.next((frame) => frame.type === "cf_agent_state");
@@ -77,14 +78,6 @@ export class RawClient {
 
   #wake(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
   }
 }
 

@@ -1,4 +1,4 @@
-/** Both engines of the control plane's database, migrated, for tests that must hold on each. */
+/** The two database engines of the control plane, migrated, for tests that run on both. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { openTestPostgres } from "./test-postgres.ts";
 
 export interface OpenedDatabase {
   readonly database: Database;
-  /** After the database is closed. */
+  /** Called after the database is closed. */
   drop(): Promise<void>;
 }
 

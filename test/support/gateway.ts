@@ -1,8 +1,9 @@
-/** What tests of the gateway share: a raw HTTP request that shows the wire as it is, and a look at the call log's rows. */
+/** Shared by the gateway's tests: raw HTTP requests, and rows of the call log. */
 import { type IncomingHttpHeaders, request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";
-import type { TestServer } from "./test-server.ts";
+import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
+import { startTestServer, type TestServer, type TestServerOptions } from "./test-server.ts";
 
 export interface RawAnswer {
   readonly status: number;
@@ -16,7 +17,29 @@ export function callPath(path: string, gateway = "default", account = "default")
 
 export const CHAT = JSON.stringify({ model: "gpt-4o-mini", messages: [{ role: "user", content: "Hello" }] });
 
-/** A POST of JSON to a path below the gateway `default`, unless told otherwise. */
+export interface ProviderAndServer {
+  readonly provider: ProviderPeer;
+  readonly server: TestServer;
+  stop(): Promise<void>;
+}
+
+/** A provider that answers `{ ok: true }`, and a server whose options refer to the provider's address. */
+export async function startWithProvider(
+  options: (at: { baseUrl: string }) => TestServerOptions,
+): Promise<ProviderAndServer> {
+  const provider = await startProvider((_, response) => sendJson(response, 200, { ok: true }));
+  const server = await startTestServer(options({ baseUrl: provider.url }));
+  return {
+    provider,
+    server,
+    async stop() {
+      await server.stop();
+      await provider.close();
+    },
+  };
+}
+
+/** A POST of JSON to a path below the gateway `default`, unless the options say otherwise. */
 export async function post(
   server: TestServer,
   path: string,
@@ -51,7 +74,7 @@ export async function send(
       ...options.headers,
     },
   });
-  // As bytes: node encodes headers as UTF-8 when they leave together with text.
+  // As bytes: Node encodes headers as UTF-8 if they are sent together with text.
   request.end(options.body === undefined ? undefined : Buffer.from(options.body as string));
   const [response] = (await once(request, "response")) as [IncomingMessage];
   const chunks: Buffer[] = [];
@@ -63,7 +86,7 @@ export async function send(
   };
 }
 
-/** Writes bytes to the server and resolves with everything it answers until it closes, or until `until` matches. */
+/** Writes bytes and resolves with the response bytes until the server closes or `until` matches. */
 export async function rawExchange(server: TestServer, bytes: string, until: RegExp): Promise<string> {
   const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
   let text = "";

@@ -1,4 +1,4 @@
-/** Which instances exist on disk, read beside the server: what a test about "nothing was created" must look at. */
+/** The instances in the catalog, read directly from the database, to prove that no instance was created. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 

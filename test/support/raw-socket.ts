@@ -1,4 +1,4 @@
-/** A TCP connection that says whatever a test wants, and keeps what it hears. */
+/** A TCP connection that sends raw text and keeps what it receives. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
@@ -12,7 +12,7 @@ export class RawSocket {
     this.socket = connect(Number(port), hostname);
     this.socket.on("data", (chunk) => (this.#received = Buffer.concat([this.#received, chunk])));
     this.socket.on("close", () => (this.isClosed = true));
-    // A peer that cuts the connection is what some tests wait for.
+    // Some tests wait for the peer to reset the connection.
     this.socket.on("error", () => undefined);
   }
 
@@ -24,7 +24,7 @@ export class RawSocket {
     this.socket.write(bytes);
   }
 
-  /** Resolves when the text has arrived; rejects when the connection ends without it. */
+  /** Resolves when the text has arrived; rejects if the connection ends without it. */
   async until(text: string): Promise<void> {
     while (!this.#received.includes(text)) {
       if (this.isClosed) throw new Error(`closed after ${this.#received.toString("latin1")}`);

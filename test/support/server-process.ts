@@ -1,10 +1,10 @@
-/** The command line as a real child process, for tests about starting, stopping and dying. */
+/** The command line as a real child process, for tests about starting, stopping and kills. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
-/** Those a failed test has left behind end with the process that runs the tests. */
+/** Processes left by a failed test are killed when the test process exits. */
 const running = new Set<ChildProcessByStdio<null, Readable, Readable>>();
 process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
@@ -20,12 +20,14 @@ export interface ServerProcess {
   stderr(): string;
   /** Sends the signal and resolves with the exit code (null after a kill). */
   end(signal: NodeJS.Signals): Promise<number | null>;
+  /** Kills the process if it is still running. */
+  kill(): Promise<void>;
 }
 
 export interface CliOptions {
   readonly env?: Record<string, string>;
   readonly cwd?: string;
-  /** Command that runs the server in its place, e.g. in another namespace. */
+  /** A command that runs the server, for example in another namespace. */
   readonly through?: readonly string[];
 }
 
@@ -54,18 +56,22 @@ export async function startServerProcess(
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const line = await firstLine(child, () => stderr);
   const { url, pid } = JSON.parse(line) as { url: string; pid: number };
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+  const end: ServerProcess["end"] = async (signal) => {
+    if (hasEnded()) throw new Error(`the server had ended by itself with ${child.exitCode}: ${stderr}`);
+    const exit = once(child, "exit");
+    child.kill(signal);
+    const [code] = (await exit) as [number | null];
+    return code;
+  };
   return {
     url,
     pid,
     child,
     stderr: () => stderr,
-    async end(signal) {
-      if (child.exitCode !== null || child.signalCode !== null)
-        throw new Error(`the server had ended by itself with ${child.exitCode}: ${stderr}`);
-      const exit = once(child, "exit");
-      child.kill(signal);
-      const [code] = (await exit) as [number | null];
-      return code;
+    end,
+    async kill() {
+      if (!hasEnded()) await end("SIGKILL");
     },
   };
 }
@@ -76,7 +82,7 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** Runs a command to its end. */
+/** Runs a command until it exits. */
 export async function runCliProcess(
   args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string } = {},

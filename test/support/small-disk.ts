@@ -1,6 +1,6 @@
 /**
- * A real file system of a few megabytes that a test can fill: a tmpfs in a mount namespace of its own, which needs no rights beyond those to make
- * user namespaces. Processes are started in it with `through`.
+ * A real file system of a few megabytes that a test can fill: a tmpfs in its own mount namespace, which needs only
+ * the right to create user namespaces. Processes are started in it with `through`.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,14 +12,14 @@ import { promisify } from "node:util";
 const execute = promisify(execFile);
 
 export interface SmallDisk {
-  /** Where it is mounted, for processes that run through it. */
+  /** The mount point, for processes in the namespace. */
   readonly folder: string;
-  /** Command that runs another one in the namespace, as the same process. */
+  /** A command that runs another command in the namespace, in the same process. */
   readonly through: readonly string[];
-  /** Takes all the room that is left, but for so many KiB. */
+  /** Uses all remaining space except for the given number of KiB. */
   fill(leftKib?: number): Promise<void>;
   makeRoom(): Promise<void>;
-  /** Text of a file on it. */
+  /** The text of a file on this disk. */
   read(name: string): Promise<string>;
   write(name: string, text: string): Promise<void>;
   drop(): Promise<void>;
@@ -39,7 +39,7 @@ export async function openSmallDisk(megabytes: number): Promise<SmallDisk> {
   return {
     folder,
     through,
-    // The last bytes do not fit, and cat says so.
+    // The last bytes do not fit, and cat reports an error.
     fill: async (leftKib = 0) =>
       void (await run(
         'cat /dev/zero > "$0" 2>/dev/null || true; truncate -s "-$1K" "$0"',
@@ -58,7 +58,7 @@ export async function openSmallDisk(megabytes: number): Promise<SmallDisk> {
   };
 }
 
-/** Fails, rather than skips, where namespaces are not allowed: a test that ran nowhere proves nothing. */
+/** Throws, instead of skipping, if namespaces are not allowed: a skipped test proves nothing. */
 async function whenReady(holder: ChildProcess): Promise<void> {
   let problem = "";
   holder.stderr?.setEncoding("utf8").on("data", (text: string) => (problem += text));

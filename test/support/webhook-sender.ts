@@ -1,37 +1,30 @@
-/** Sends deliveries as providers do. Signatures are made here with node:crypto alone, not with the code under test. */
+/** Sends deliveries as providers do. Signatures are made with node:crypto, not with the code under test. */
 import { createHmac } from "node:crypto";
+import { type Answer, readAnswer } from "./send-request.ts";
 
 export const SECRET = "a-shared-secret-of-the-tests";
-
-export interface Sent {
-  readonly status: number;
-  readonly headers: Headers;
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers freely
-  readonly body: any;
-}
 
 export function hexSignature(body: string, secret = SECRET): string {
   return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 }
 
-export async function post(url: string, body: string, headers: Record<string, string>): Promise<Sent> {
+export async function post(url: string, body: string, headers: Record<string, string>): Promise<Answer> {
   const response = await fetch(url, {
     method: "POST",
     body,
     headers: { "content-type": "application/json", ...headers },
   });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, body: parse(text) };
+  return readAnswer(response);
 }
 
-/** To `/webhooks/<path>`, signed by the generic scheme. */
+/** To `/webhooks/<path>`, signed with the generic scheme. */
 export function sendGeneric(
   base: string,
   path: string,
   payload: unknown,
   headers: Record<string, string> = {},
   secret = SECRET,
-): Promise<Sent> {
+): Promise<Answer> {
   const body = typeof payload === "string" ? payload : JSON.stringify(payload);
   return post(`${base}/webhooks/${path}`, body, { "x-signature": hexSignature(body, secret), ...headers });
 }
@@ -44,8 +37,14 @@ export interface GithubDelivery {
   readonly path?: string;
 }
 
-export function sendGithub(base: string, wish: GithubDelivery = {}): Promise<Sent> {
-  const { repository, event = "push", delivery = crypto.randomUUID(), payload = {}, path = "github" } = wish;
+export function sendGithub(base: string, options: GithubDelivery = {}): Promise<Answer> {
+  const {
+    repository,
+    event = "push",
+    delivery = crypto.randomUUID(),
+    payload = {},
+    path = "github",
+  } = options;
   const body = JSON.stringify({
     ...(repository === undefined ? {} : { repository: { full_name: repository } }),
     ...payload,
@@ -55,12 +54,4 @@ export function sendGithub(base: string, wish: GithubDelivery = {}): Promise<Sen
     "x-github-event": event,
     "x-github-delivery": delivery,
   });
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -1,6 +1,7 @@
 /**
- * Calls of agents' methods, over WebSockets and HTTP: names of prototypes and of the runtime's own methods, deep and large arguments, wrong
- * types, frames that are none. Every call is answered in the protocol's shape; nothing is polluted, nothing breaks.
+ * Calls of agent methods over WebSockets and HTTP: names of prototypes and runtime methods, deep and large arguments,
+ * wrong types, invalid frames. Every call is answered in the shape of the protocol; no prototype is polluted and
+ * nothing breaks.
  */
 import { join } from "node:path";
 import { RawClient } from "../../support/agents.ts";
@@ -115,7 +116,7 @@ function value(random: Random, depth: number): unknown {
   ] as const);
   if (depth === 0 || chance(random, 0.5)) return leaf;
   if (chance(random, 0.5)) return repeat(random, 4, () => value(random, depth - 1));
-  // From text, so that `__proto__` is a member of its own.
+  // Parsed from text, so that `__proto__` is an own member.
   return JSON.parse(
     `{${repeat(random, 3, () => `${JSON.stringify(pick(random, ["a", "__proto__", "constructor", "toJSON", "then", "length"]))}:${JSON.stringify(value(random, depth - 1))}`).join(",")}}`,
   );
@@ -150,7 +151,7 @@ async function open(): Promise<Arena<Input>> {
   const server = await startTestServer({ file: { agents: { modules: [FUZZED_AGENT] } } });
   return {
     attempt: (input) => (input.way === "http" ? attemptHttp(server, input) : attemptSocket(server, input)),
-    // An agent that is told to keep what is no state fails, and that is logged.
+    // An invalid state makes the agent fail, which is logged.
     check: async () => checkLog(server.logs, ["StateError"]),
     close: () => server.stop(),
   };
@@ -166,7 +167,7 @@ async function attemptHttp(
     ...(method === "GET" ? {} : { body: Buffer.from(body, "utf8") }),
   });
   const text = await response.text();
-  // 3007 is the agent's own code failing, as when it is told to keep no state at all.
+  // 3007: the agent's own code failed, for example with an invalid state.
   if (response.status >= 500 && !text.includes('"code":3007,'))
     throw new Error(`${response.status} ${text.slice(0, 500)}`);
   const answer = JSON.parse(text) as { success: unknown; errors: { code: unknown; message: unknown }[] };
@@ -188,7 +189,7 @@ async function attemptSocket(
     const expected = frames.flatMap(({ bytes, isBinary }) =>
       isBinary ? [] : calledId(bytes.toWellFormed()),
     );
-    // Turns are carried out in order, so everything has been answered when this is.
+    // Turns run in order, so everything before this call has been answered.
     const { result } = (await client.call("echo", "end")) as { result: unknown };
     if (JSON.stringify(result) !== '["end"]')
       throw new Error(`the call after was answered ${JSON.stringify(result)}`);
@@ -202,7 +203,7 @@ async function attemptSocket(
   }
 }
 
-/** The id of a right call. */
+/** The id of a valid call. */
 function calledId(text: string): string[] {
   try {
     const { type, id, method, args } = JSON.parse(text) as Record<string, unknown>;

@@ -1,7 +1,7 @@
 /**
- * SQL of an agent's own code and of the operator's console. What is forbidden stays so however it is spelt: other files, settings,
- * transactions, extensions, the runtime's tables and names, and in the console every write and every second statement. Other instances are not
- * touched, and what the console is asked for has its bounds.
+ * SQL in agent code and in the SQL console. Forbidden statements stay forbidden in every spelling: other files,
+ * settings, transactions, extensions, the runtime's tables and names, and in the console every write and every second
+ * statement. Other instances are not affected, and console results are limited.
  */
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -21,7 +21,7 @@ interface Input {
   readonly isForbidden: boolean;
 }
 
-/** Some more than the console gives. */
+/** More than the console returns. */
 const MAX_ANSWER_BYTES = 6 * 1024 * 1024;
 const FUZZED_AGENT = join(import.meta.dirname, "../../fixtures/fuzzed-agent.ts");
 const FORBIDDEN = [
@@ -77,7 +77,7 @@ const FORBIDDEN = [
   "SELECT readfile('/etc/passwd')",
   "SELECT fts3_tokenizer('x', x'00')",
 ];
-/** An agent may run several statements at once, each judged like one alone; the console runs one. */
+/** An agent may run several statements at once, each checked separately; the console runs one. */
 const SEVERAL = ["SELECT 1; SELECT 2", "SELECT 1;;SELECT 2"];
 const WRITES = [
   "INSERT INTO note (text) VALUES ('x')",
@@ -91,7 +91,7 @@ const WRITES = [
   "REINDEX",
   "ANALYZE",
 ];
-/** More than the console has time or room for; what is left of an answer is bounded. */
+/** Exceeds the console's time or memory; the response must be limited. */
 const HEAVY = [
   "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
   "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
@@ -192,9 +192,9 @@ export const agentSqlTarget = defineTarget<Input>({
   open,
 });
 
-/** The same statement to SQLite, written so that a filter of texts would not know it. */
+/** The same statement in a spelling that a text filter would not recognize. */
 function disguise(random: Random, sql: string): string {
-  // Quoted parts stay as they are; letters of the others change their case.
+  // Quoted parts stay unchanged; other letters change their case.
   const cased = sql
     .split("'")
     .map((part, i) =>
@@ -232,15 +232,15 @@ async function open(): Promise<Arena<Input>> {
               sql: text,
             });
       const code = (body as { errors: { code: number }[] }).errors[0]?.code;
-      // Rows and bytes of an answer are bounded, whatever is asked for.
+      // Rows and bytes of a response are limited.
       if (JSON.stringify(body).length > MAX_ANSWER_BYTES) throw new Error("an answer without a bound");
       if (isForbidden && status === 200) throw new Error(`carried out: ${JSON.stringify(body)}`);
-      // What an agent's own code does not catch is its failure.
+      // An error that the agent's code does not catch fails the call.
       if (status !== 200 && code !== (way === "agent" ? 3007 : 3011))
         throw new Error(`${status} with code ${code}: ${JSON.stringify(body).slice(0, 500)}`);
     },
     async check() {
-      // What the agent does not catch is logged as its failure.
+      // The failure is logged.
       checkLog(server.logs, ["SqlError"]);
       if (existsSync(file)) throw new Error("a file was written outside of the data folder");
       const { body } = await call("sentinel", "notes");

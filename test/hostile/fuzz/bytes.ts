@@ -1,7 +1,7 @@
 /** Random bytes and texts, and mutations of given ones. Bytes are latin1 text throughout. */
 import { pick, type Random } from "../../support/ledger/random.ts";
 
-/** Bytes that parsers treat specially, or wrongly. */
+/** Bytes with a special meaning to parsers. */
 const SPECIAL = [
   "\0",
   "\r",
@@ -48,7 +48,7 @@ export function randomBytes(random: Random, max: number): string {
   return repeat(random, max, () => String.fromCharCode(upTo(random, 256))).join("");
 }
 
-/** One to four changes: bytes changed, put in, taken out, doubled, or the end cut off. */
+/** One to four mutations: bytes changed, inserted, removed or repeated, or the end cut off. */
 export function mutate(random: Random, text: string): string {
   let result = text;
   for (let i = upTo(random, 4); i >= 0; i--) result = mutateOnce(random, result);
@@ -78,7 +78,7 @@ export function mutateOnce(random: Random, text: string): string {
   }
 }
 
-/** Where a text is cut into writes, ascending. */
+/** Positions at which a text is split into writes, ascending. */
 export function splits(random: Random, length: number, max = 4): number[] {
   return repeat(random, max, () => upTo(random, length + 1)).sort((a, b) => a - b);
 }

@@ -1,4 +1,4 @@
-/** Kept cases: inputs that broke something once, one file each, tried again by every run of the tests. */
+/** Kept cases: inputs that once caused a failure, one file each, run again with the tests. */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ const FOLDER = join(import.meta.dirname, "../cases");
 
 export interface KeptCase {
   readonly file: string;
-  /** What was wrong when it was found. */
+  /** The failure when the case was found. */
   readonly problem: string;
   readonly input: unknown;
 }
@@ -27,14 +27,14 @@ export function readCases(target: string): KeptCase[] {
     }));
 }
 
-/** Writes a find as a case and returns its path. */
+/** Writes a failing input as a case and returns its path. */
 export function keepCase(target: string, find: Find): string {
   const folder = join(FOLDER, target);
   mkdirSync(folder, { recursive: true });
   const text = JSON.stringify(find.input);
   const name = createHash("sha256").update(text).digest("hex").slice(0, 12);
   const path = join(folder, `${name}.json`);
-  // No path of the machine that found it.
+  // Without paths of the machine.
   const problem = find.problem.replaceAll(ROOT, "").replaceAll(tmpdir(), "").slice(0, 1000);
   writeFileSync(path, `${JSON.stringify({ problem, input: find.input }, null, 2)}\n`);
   return path;

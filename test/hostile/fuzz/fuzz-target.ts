@@ -1,6 +1,6 @@
 /**
- * A fuzz target: something that strangers or callers can send bytes to, a generator of what they could send, and an oracle that knows what
- * must hold whatever is sent. Inputs are plain JSON (bytes as latin1 text), so that one that breaks something can be kept as a case.
+ * A fuzz target: an interface that accepts bytes of callers, a generator of inputs, and an oracle with the rules that
+ * hold for every input. Inputs are plain JSON (bytes as latin1 text), so that a failing input can be kept as a case.
  */
 import type { Random } from "../../support/ledger/random.ts";
 
@@ -8,24 +8,27 @@ export interface FuzzTarget<Input = unknown> {
   readonly name: string;
   /** One line for people. */
   readonly summary: string;
-  /** Inputs of the short run that every run of the tests does: a few seconds. */
+  /** Number of inputs in the short run of the test suite, which takes a few seconds. */
   readonly shortRun: number;
-  /** Inputs that are tried at the same time. */
+  /** Number of concurrent inputs. */
   readonly width: number;
   generate(random: Random): Input;
   open(): Promise<Arena<Input>>;
 }
 
-/** What is attacked, opened afresh for a run. */
+/** The target of the attack, opened for each run. */
 export interface Arena<Input = unknown> {
-  /** Rejects with what is wrong. */
+  /** Rejects with a description of the failure. */
   attempt(input: Input): Promise<void>;
-  /** What must hold beyond the answers to one input: alive, nothing unexpected in the log, others unharmed. */
+  /**
+   * Checks beyond the responses to one input: the server is alive, the log has nothing unexpected, others are
+   * unharmed.
+   */
   check(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Keeps the type of the inputs between generator and oracle, and hides it from the runner. */
+/** Keeps the input type between generator and oracle and hides it from the runner. */
 export function defineTarget<Input>(target: FuzzTarget<Input>): FuzzTarget {
   return target;
 }

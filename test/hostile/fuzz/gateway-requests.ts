@@ -1,6 +1,7 @@
 /**
- * Calls through the gateway: paths, `gw-aig-…` headers and bodies of the universal endpoint, right and wrong. No call is answered with an
- * internal error, the gateway's own refusals have their one shape, and what a caller sent as a credential is in no row of the log.
+ * Calls through the gateway: paths, `gw-aig-…` headers and bodies of the universal endpoint, valid and invalid. No
+ * call is answered with an internal error, refusals of the gateway have one shape, and no credential of a caller
+ * appears in the log.
  */
 import { type IncomingHttpHeaders, request } from "node:http";
 import { pick, type Random } from "../../support/ledger/random.ts";
@@ -16,7 +17,7 @@ interface Input {
   readonly body: string;
 }
 
-/** Stands wherever a credential may stand, and nowhere else. */
+/** Placed wherever a credential may be, and nowhere else. */
 const CREDENTIAL = "sk-credential-of-the-caller";
 const ECHO = "/v1/default/default/echo/chat/completions";
 const PATHS = [
@@ -45,7 +46,7 @@ const PATHS = [
   "/v1//default/echo/x",
 ];
 const UNIVERSAL = ["/v1/default/default", "/v1/default/default/"];
-/** Short times only: a fuzzer has no patience. */
+/** Short timeouts only, to keep the fuzzer fast. */
 const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   "skip-cache": ["true", "false", "maybe", ""],
   "cache-ttl": ["60", "0", "-1", "1e9", "1.5", "x", "99999999999999999999", "0x10"],
@@ -157,7 +158,7 @@ export const gatewayRequestsTarget = defineTarget<Input>({
   open,
 });
 
-/** The first one, which is right, or any. */
+/** The first element, which is valid, or any. */
 function mostly<T>(random: Random, values: readonly T[]): T {
   return chance(random, 0.7) ? (values[0] as T) : pick(random, values);
 }
@@ -184,7 +185,7 @@ function credential(random: Random): [string, string] {
 function universalBody(random: Random): string {
   const steps = repeat(random, 3, () => step(random));
   if (steps.length === 0 || chance(random, 0.03)) return `[${'{"provider":"echo"},'.repeat(25)}{}]`;
-  // Texts joined, so that `__proto__` and members that stand twice stay what they are.
+  // JSON text is joined by hand, so that `__proto__` and duplicate members are kept.
   return chance(random, 0.1) ? (steps[0] ?? "") : `[${steps.join(",")}]`;
 }
 
@@ -229,7 +230,7 @@ function step(random: Random): string {
 async function open(): Promise<Arena<Input>> {
   const server = await startTestServer({
     file: {
-      // Nothing listens there, so that steps fail as a provider's address can fail.
+      // Nothing listens on this port, so that steps fail to connect.
       providers: {
         closed: { baseUrl: "http://127.0.0.1:9" },
         "google-ai-studio": { baseUrl: "http://127.0.0.1:9" },
@@ -290,7 +291,7 @@ function judge(method: string, status: number, headers: IncomingHttpHeaders, tex
 }
 
 const LOGS = "/accounts/default/ai-gateway/gateways/default/logs";
-/** Rows whose bodies are looked at, of those that have come since the last look. */
+/** Number of new rows whose bodies are checked. */
 const BODIES_READ = 2;
 
 async function checkRows(server: TestServer): Promise<void> {

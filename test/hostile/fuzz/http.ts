@@ -1,6 +1,6 @@
 /**
- * Raw requests on one connection: some right ones in a row, then one that is not. The right ones are answered in order with their own ids
- * whatever follows; nothing is answered with an internal error; every answer is well-formed; the process stays.
+ * Raw requests on one connection: some valid ones, then an invalid one. Valid requests are answered in order with
+ * their own ids; no response is an internal error; every response is well-formed; the process stays alive.
  */
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -14,10 +14,10 @@ import { type Arena, defineTarget } from "./fuzz-target.ts";
 
 interface Input {
   readonly right: readonly { readonly method: string; readonly id: string; readonly bytes: string }[];
-  /** What follows them; may be nothing. */
+  /** The bytes after the valid requests; may be empty. */
   readonly wrong: string;
   readonly splits: readonly number[];
-  /** The client leaves at once instead of waiting for its answers. */
+  /** The client disconnects immediately instead of waiting for responses. */
   readonly isCut: boolean;
 }
 
@@ -196,7 +196,7 @@ function rightRequest(random: Random) {
   const id = `right-${upTo(random, 1e9)}`;
   const headers = ["Host: localhost", `x-request-id: ${id}`];
   if (chance(random, 0.3)) headers.push(`Authorization: Bearer ${ROOT_TOKEN}`);
-  // A stream of server-sent events has no end to wait for; nothing here asks for one.
+  // A stream of server-sent events never ends, so none is requested.
   const body =
     method === "POST" || method === "PUT"
       ? pick(
@@ -223,7 +223,7 @@ function wrongRequest(random: Random): string {
   return chance(random, 0.5) ? mutate(random, text) : text;
 }
 
-/** A handshake that is right or nearly so, on any path, and perhaps bytes that a client in a hurry sends behind it. */
+/** A handshake, valid or nearly valid, on any path, perhaps with bytes sent directly after it. */
 function upgradeRequest(random: Random): string {
   const headers = [
     "Host: localhost",
@@ -261,9 +261,9 @@ function request(
   return `${[`${method} ${target} HTTP/1.1`, ...headers, ...framing].join("\r\n")}\r\n\r\n${content}`;
 }
 
-/** How long the server may take to close a connection whose client is done; then the client cuts it. */
+/** How long the server may take to close a finished connection; then the client closes it. */
 const CLOSE_MS = 3000;
-/** How long right requests may take to be answered; generous, since nothing else is measured. */
+/** How long valid requests may take; generous, since time is not measured here. */
 const ANSWER_MS = 20_000;
 
 async function open(): Promise<Arena<Input>> {
@@ -314,7 +314,7 @@ async function exchange(port: number, input: Input): Promise<void> {
     await new Promise<void>((resolve) => (wake = resolve));
   }
   clearTimeout(deadline);
-  // Only now: the end of a client's stream would abort what is still being answered.
+  // Sent only now: the end of the client's stream would abort pending responses.
   socket.end();
   const cut = setTimeout(() => socket.destroy(), CLOSE_MS);
   await closed;
@@ -331,7 +331,7 @@ function judge(input: Input, responses: readonly ReadResponse[], isReset: boolea
       );
     const given = response.headers.get("x-request-id");
     if (given !== id) throw new Error(`answer ${i + 1} belongs to ${given}, not to ${id}`);
-    // A request that is refused by its headers ends the connection: its body is not read.
+    // A request that is refused after its headers closes the connection: its body is not read.
     if (response.headers.get("connection") === "close") break;
   }
   for (const { status, headers, body } of responses) {

@@ -1,6 +1,6 @@
 /**
- * Runs a target on kept cases, or on generated inputs until told to stop. Inputs depend on the seed and their number alone. What fails in
- * company is tried again alone, on a fresh arena, so that what is reported is one input wherever one is enough.
+ * Runs a target on kept cases or on generated inputs until stopped. Inputs depend only on the seed and their number.
+ * An input that fails among others is repeated alone on a new arena, so that one input is reported if one is enough.
  */
 import { createRandom } from "../../support/ledger/random.ts";
 import type { KeptCase } from "./cases.ts";
@@ -43,7 +43,7 @@ export async function fuzz(
   }
 }
 
-/** Tries one input on a fresh arena; null when everything holds. */
+/** Runs one input on a new arena; null if all checks pass. */
 async function attemptAlone(target: FuzzTarget, input: unknown): Promise<Find | null> {
   const arena = await target.open();
   try {
@@ -53,7 +53,7 @@ async function attemptAlone(target: FuzzTarget, input: unknown): Promise<Find | 
   }
 }
 
-/** Tries kept cases one after the other on one arena, which is quicker than a fresh one for each; returns those that break something again. */
+/** Runs kept cases in sequence on one arena, which is faster than one arena each; returns those that fail again. */
 export async function attemptEach(target: FuzzTarget, cases: readonly KeptCase[]): Promise<string[]> {
   const arena = await target.open();
   const broken: string[] = [];

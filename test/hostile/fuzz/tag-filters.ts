@@ -1,6 +1,6 @@
 /**
- * Tag filters, right and wrong, on the lists of resources, keys and values. Each is answered with the code that the contract's rules, written
- * down here a second time, give; what it finds is what a naive evaluation of those rules finds.
+ * Tag filters, valid and invalid, on the lists of resources, keys and values. Each is answered with the code that a
+ * second implementation of the contract's rules gives, and finds what a naive evaluation of these rules finds.
  */
 import { pick, type Random } from "../../support/ledger/random.ts";
 import { startTestServer } from "../../support/test-server.ts";
@@ -76,11 +76,11 @@ function filter(random: Random): string {
   return (chance(random, 0.2) ? mutateOnce(random, text) : text).toWellFormed();
 }
 
-/** Stand-ins for what was escaped; generated filters have none of them. */
+/** Placeholders for escaped characters; generated filters contain none of them. */
 const COMMA = "\ue000";
 const BACKSLASH = "\ue001";
 
-/** One filter as the contract has it: what it means, or the code of what is wrong. */
+/** One filter according to the contract: its meaning or its error code. */
 function read(text: string): number | ((tags: Tags) => boolean) {
   const match = /^(!?)([^=]*?)(?:(!?)=([^]*))?$/.exec(text);
   const [, bang = "", key = "", not = "", rest] = match ?? [];

@@ -1,6 +1,6 @@
 /**
- * Responses of a provider, right and broken, cut anywhere, read by the gateway's own parser and by node:http (llhttp). Both must come to the
- * same verdict, status, headers and body; where they may differ, a rule below says why.
+ * Responses of a provider, valid and broken, cut anywhere, read by the gateway's parser and by node:http (llhttp).
+ * Both must agree on verdict, status, headers and body; the allowed differences are listed below with their reasons.
  */
 import { once } from "node:events";
 import { type IncomingMessage, request, validateHeaderName, validateHeaderValue } from "node:http";
@@ -23,10 +23,10 @@ interface Reading {
   readonly body: string;
 }
 
-/** What a reader made of the bytes; null: refused, or cut short. */
+/** The result of a reader; null: refused or incomplete. */
 type Verdict = Reading | null;
 
-/** Differences that are wanted, each with its reason; everything else is a find. */
+/** Intended differences, each with its reason; every other difference is a failure. */
 const EXCEPTIONS: readonly {
   readonly why: string;
   holds(input: Input, ours: Verdict, theirs: Verdict): boolean;
@@ -61,7 +61,7 @@ const EXCEPTIONS: readonly {
     holds: ({ bytes }, ours) => ours === null && !/^HTTP\/1\.[01] [1-9]\d\d[ \r]/.test(bytes),
   },
   {
-    why: "node's client reads a response that follows an informational one on a connection of its own only; its heads are judged by us as heads",
+    why: "node's client reads a response after an informational one only on a connection of its own; such heads are compared as heads",
     holds: ({ bytes }, ours) => ours === null && /^HTTP\/1\.1 1\d\d/.test(bytes),
   },
   {
@@ -236,7 +236,7 @@ function readByUs({ isHead }: Input, parts: readonly Buffer[]): Verdict {
   parser.begin(events, isHead);
   try {
     for (const part of parts) {
-      // The parser squeezes framing out in place, and what follows a response is none of its business.
+      // The parser removes the framing in place and ignores bytes after a response.
       if (!parser.isDone) parser.push(Buffer.from(part));
     }
     if (!parser.finish()) return null;
@@ -249,7 +249,7 @@ function readByUs({ isHead }: Input, parts: readonly Buffer[]): Verdict {
   return isWritable(rawHeaders) ? { status, headers: [...rawHeaders], body } : null;
 }
 
-/** Names and values are judged when they are written to the client, by node:http. */
+/** Names and values are checked by node:http when they are written to the client. */
 function isWritable(rawHeaders: readonly string[]): boolean {
   try {
     for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -272,7 +272,7 @@ async function readByNode(port: number, id: string, isHead: boolean): Promise<Ve
       agent: false,
     });
     let seen: IncomingMessage | null = null;
-    // Bytes after the end of a whole response are an error of the connection, not of the response.
+    // Bytes after a complete response are an error of the connection, not of the response.
     call.on("error", () => {
       if (seen?.complete !== true) resolve(null);
     });

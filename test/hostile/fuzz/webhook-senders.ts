@@ -1,10 +1,13 @@
-/** Genuine senders of every built-in source: what they post and how they sign it, made with node:crypto alone. Bodies are latin1 text. */
+/**
+ * Genuine senders of every built-in source: their bodies and signatures, made with node:crypto only. Bodies are
+ * latin1 text.
+ */
 import type { ConfigFileInput } from "../../../packages/signalbox/src/config/index.ts";
 import { createHash, createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto";
 
 type WebhookSourceInput = NonNullable<NonNullable<ConfigFileInput["webhooks"]>["sources"]>[string];
 
-/** The server's clock stands still, so that a kept case stays what it was. */
+/** The server's clock is fixed, so that kept cases stay valid. */
 export const NOW = 1_800_000_000_000;
 export const HOST = "hooks.example.com";
 const SECRET = "a-secret-of-the-fuzzer";
@@ -18,21 +21,21 @@ export interface Post {
 
 export interface Sender {
   readonly source: string;
-  /** Its entry in the configuration, unless it is there without one. */
+  /** The configuration entry, unless the source is built in. */
   readonly config?: WebhookSourceInput;
   readonly secrets: Readonly<Record<string, string>>;
-  /** Headers that the signature covers, or that carry it. */
+  /** Headers that carry the signature or are covered by it. */
   readonly covered: readonly string[];
   readonly signsBody: boolean;
   readonly signsUrl: boolean;
   readonly signsTime: boolean;
-  /** A body the source takes, about one entity. */
+  /** A body that the source accepts, about one entity. */
   body(serial: number): string;
-  /** What the sender adds to the address. */
+  /** The part that the sender adds to the URL. */
   query?(body: string): string;
   headers(body: string, atMs: number, path: string): Record<string, string>;
-  /** True when a changed header or body still says the same to the scheme, as its rules have it. */
-  saysTheSame(original: Post, changed: Post): boolean;
+  /** True if a changed header or body is the same message by the rules of the scheme. */
+  isSameMessage(original: Post, changed: Post): boolean;
 }
 
 const hmac = (algorithm: string, key: string | Buffer, text: string, encoding: "hex" | "base64") =>
@@ -48,7 +51,7 @@ const isTrimmedEqual = (original: Post, changed: Post) => {
   return trimmed(original) === trimmed(changed);
 };
 
-/** A header that holds a list: it says the same as long as the right signature is still one of its elements. */
+/** A header with a list stays valid while the right signature is one of its elements. */
 const listsTheSame = (name: string, separator: string) => (original: Post, changed: Post) => {
   const elements = (changed.headers[name] ?? "").split(separator).map((element) => element.trim());
   const others = { ...changed, headers: { ...changed.headers, [name]: original.headers[name] ?? "" } };
@@ -59,11 +62,11 @@ interface BodySigner {
   readonly source: string;
   readonly header: string;
   readonly variable?: string;
-  /** Sent besides, and not covered. */
+  /** Additional headers that are not covered. */
   readonly beside?: Readonly<Record<string, string>>;
   value(body: string): string;
   body(serial: number): string;
-  readonly saysTheSame?: Sender["saysTheSame"];
+  readonly isSameMessage?: Sender["isSameMessage"];
 }
 
 function bodySigner({
@@ -73,7 +76,7 @@ function bodySigner({
   body,
   variable,
   beside = {},
-  saysTheSame = isTrimmedEqual,
+  isSameMessage = isTrimmedEqual,
 }: BodySigner): Sender {
   return {
     source,
@@ -84,7 +87,7 @@ function bodySigner({
     signsTime: false,
     body,
     headers: (text) => ({ ...beside, [header]: value(text) }),
-    saysTheSame,
+    isSameMessage,
   };
 }
 
@@ -109,7 +112,7 @@ function standardSigner(source: string, prefix: string, config?: WebhookSourceIn
       );
       return { [`${prefix}-id`]: id, [`${prefix}-timestamp`]: seconds(atMs), [name]: `v1,${signature}` };
     },
-    saysTheSame: listsTheSame(name, " "),
+    isSameMessage: listsTheSame(name, " "),
   };
 }
 
@@ -127,7 +130,7 @@ const discordPublic = createPublicKey(discordPrivate)
 const plainBody = (serial: number) =>
   `{"id":"d${serial}","type":"t","entity_id":"e${serial % 9}","text":"Z\xc3\xbcrich"}`;
 
-/** Name and value of every field, sorted: what Twilio signs after the address. */
+/** Name and value of every field, sorted: what Twilio signs after the URL. */
 function formFields(body: string): string | null {
   try {
     const pairs = body
@@ -151,10 +154,10 @@ function formFields(body: string): string | null {
 
 const jsonHash = (body: string) => createHash("sha256").update(Buffer.from(body, "latin1")).digest("hex");
 
-/** Sources of the configuration: what the built-in ones do under another name or setting. */
+/** Configured sources: variants of the built-in ones with other names or settings. */
 const CONFIGURED: readonly Sender[] = [
   {
-    // The older header is taken where the newer one is missing.
+    // The older header is accepted if the newer one is missing.
     ...bodySigner({
       source: "hubbed",
       header: "x-hub-signature-256",
@@ -180,7 +183,7 @@ const CONFIGURED: readonly Sender[] = [
         "x-signature": `sha256=${hmac("sha256", SECRET, `${seconds(atMs)}.${id}.${body}`, "hex")}`,
       };
     },
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
   {
     ...standardSigner("labsigned", "webhook", { scheme: "gitlab" }),
@@ -200,7 +203,7 @@ const CONFIGURED: readonly Sender[] = [
     headers: (_body, _atMs, path) => ({
       "x-twilio-signature": createHmac("sha1", SECRET).update(`http://${HOST}${path}`).digest("base64"),
     }),
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
 ];
 
@@ -238,7 +241,7 @@ const BUILT_IN: readonly Sender[] = [
     value: (body) => `v1=${hmac("sha256", SECRET, body, "hex")}`,
     body: (serial) =>
       `{"event":{"id":"i${serial}","event_type":"incident.triggered","data":{"id":"p","service":{"id":"s${serial % 9}"}}}}`,
-    saysTheSame: listsTheSame("x-pagerduty-signature", ","),
+    isSameMessage: listsTheSame("x-pagerduty-signature", ","),
   }),
   standardSigner("standard", "webhook"),
   standardSigner("svix", "svix"),
@@ -254,8 +257,8 @@ const BUILT_IN: readonly Sender[] = [
     headers: (body, atMs) => ({
       "stripe-signature": `t=${seconds(atMs)},v1=${hmac("sha256", SECRET, `${seconds(atMs)}.${body}`, "hex")}`,
     }),
-    saysTheSame(original, changed) {
-      // Other elements may stand beside the one time and the right signature, in any order.
+    isSameMessage(original, changed) {
+      // Other elements may accompany the one timestamp and the right signature, in any order.
       const elements = (post: Post) =>
         (post.headers["stripe-signature"] ?? "").split(",").map((element) => element.trim());
       const given = elements(changed);
@@ -280,7 +283,7 @@ const BUILT_IN: readonly Sender[] = [
       "x-slack-request-timestamp": seconds(atMs),
       "x-slack-signature": `v0=${hmac("sha256", SECRET, `v0:${seconds(atMs)}:${body}`, "hex")}`,
     }),
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
   {
     source: "discord",
@@ -296,20 +299,20 @@ const BUILT_IN: readonly Sender[] = [
         "hex",
       ),
     }),
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
   {
     source: "gitlab",
     secrets: { GITLAB_WEBHOOK_SECRET: SECRET },
     covered: ["x-gitlab-token"],
-    // The secret itself is sent: nothing of the message is covered.
+    // The secret itself is sent: no part of the message is covered.
     signsBody: false,
     signsUrl: false,
     signsTime: false,
     body: (serial) =>
       `{"object_kind":"push","project":{"path_with_namespace":"g/p${serial % 9}"},"n":${serial}}`,
     headers: () => ({ "x-gitlab-token": SECRET }),
-    saysTheSame: isTrimmedEqual,
+    isSameMessage: isTrimmedEqual,
   },
   {
     source: "twilio",
@@ -326,8 +329,8 @@ const BUILT_IN: readonly Sender[] = [
         .update(`http://${HOST}${path}${formFields(body) ?? ""}`)
         .digest("base64"),
     }),
-    saysTheSame(original, changed) {
-      // Two forms that decode alike are one message.
+    isSameMessage(original, changed) {
+      // Two forms that decode to the same fields are one message.
       return (
         original.headers["x-twilio-signature"] === changed.headers["x-twilio-signature"]?.trim() &&
         original.path === changed.path &&

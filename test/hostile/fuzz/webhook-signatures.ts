@@ -1,7 +1,7 @@
 /**
- * Deliveries of every built-in source. The original is accepted; one whose covered parts were changed, or whose signed time is outside of the
- * window, is not, unless the scheme's own rules make both the same message. Any body with a right signature gets an answer that is not
- * an internal error.
+ * Deliveries of every built-in source. The original is accepted. A delivery with a changed covered part, or with a
+ * signed time outside the window, is refused, unless the scheme's rules make both the same message. No body with a
+ * valid signature causes an internal error.
  */
 import { request } from "node:http";
 import { pick, type Random } from "../../support/ledger/random.ts";
@@ -16,7 +16,7 @@ interface Input extends Post {
   readonly expected: "accepted" | "refused" | "answered";
 }
 
-/** What no covered part can be changed to in a header: it must be possible to send. */
+/** A change to a header must be a value that can be sent. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const ODD_BODIES = [
   "",
@@ -65,7 +65,7 @@ export const webhookSignaturesTarget = defineTarget<Input>({
     const path = `/webhooks/${sender.source}${chance(random, 0.2) ? `/e${upTo(random, 9)}` : ""}`;
     const original = post(sender, path, sender.body(upTo(random, 1e6)), NOW);
     const choice = random();
-    // With an entity in the address the payload's own may differ, which is refused for that.
+    // With an entity in the URL, a different entity in the payload is refused.
     if (choice < 0.1)
       return {
         ...post(sender, `/webhooks/${sender.source}`, original.body, NOW),
@@ -93,7 +93,7 @@ function oddBody(random: Random, sender: Sender): string {
   return repeat(random, 3, () => 0).reduce((text) => mutateOnce(random, text), body);
 }
 
-/** Beyond five minutes, on either side. */
+/** More than five minutes, in both directions. */
 function staleTime(random: Random): number {
   const distance = 301_000 + upTo(random, chance(random, 0.5) ? 10_000 : 1e10);
   return chance(random, 0.5) ? NOW - distance : NOW + distance;
@@ -116,7 +116,7 @@ function changed(random: Random, sender: Sender, original: Post): Post & { what:
               ...original,
               headers: { ...original.headers, [part]: changedHeader(random, original.headers[part] ?? "") },
             };
-    if (!sender.saysTheSame(original, next)) return { ...next, what: `changed ${part}` };
+    if (!sender.isSameMessage(original, next)) return { ...next, what: `changed ${part}` };
   }
 }
 

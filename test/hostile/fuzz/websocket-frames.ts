@@ -1,7 +1,7 @@
 /**
- * Frames, right and wrong, on sockets that were accepted and on sockets that were refused. Whatever one client sends, the process stays,
- * a bystander's connection goes on working, the server's own frames are well-formed, and a frame that breaks the protocol ends its
- * connection with a close code, as does the end of the credential that it was opened with.
+ * Frames, valid and invalid, on accepted and refused sockets. The process stays alive, a bystander's connection keeps
+ * working, the server's frames are well-formed, and a protocol violation closes the connection with a close code, as
+ * does the end of its credential.
  */
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -16,12 +16,15 @@ interface Input {
   readonly place: keyof typeof PLACES;
   readonly frames: string;
   readonly splits: readonly number[];
-  /** True when the frames end with one that breaks the protocol, so that the server has to close. */
+  /** True if the last frame violates the protocol, so that the server has to close. */
   readonly isViolation: boolean;
   readonly isCut: boolean;
 }
 
-/** Where a client may connect; only the first two are accepted, and the second one's token is revoked while the frames arrive. */
+/**
+ * Where a client may connect. Only the first two are accepted; the token of the second is revoked while frames
+ * arrive.
+ */
 const PLACES = {
   accepted: { path: "/agents/counter/fuzzed", token: ROOT_TOKEN },
   revoked: { path: "/agents/counter/fuzzed", token: "made for it" },
@@ -120,7 +123,7 @@ function rightFrame(random: Random): string {
   }
 }
 
-/** One whole frame that no server may let pass. */
+/** One complete frame that a server must refuse. */
 function violation(random: Random): string {
   return pick(random, [
     () => frame(random, { opcode: 1, payload: "x", reserved: 1 + upTo(random, 3) }),
@@ -147,12 +150,12 @@ function violation(random: Random): string {
     () => frame(random, { opcode: 1, payload: "x".repeat(70_000), reserved: 4 }),
     // Announces 2^63 bytes.
     () => "\x81\xff\x80\0\0\0\0\0\0\0\0\0\0\0",
-    // Announces more than a message may have.
+    // Announces more than the message limit.
     () => "\x81\xff\0\0\0\0\x40\0\0\0\x01\x02\x03\x04abc",
   ])();
 }
 
-/** How long the server may take to close after a violation; generous, since nothing else is measured. */
+/** How long the server may take to close after a violation; generous, since time is not measured here. */
 const CLOSE_MS = 20_000;
 
 async function open(): Promise<Arena<Input>> {
@@ -190,7 +193,7 @@ async function exchange(
   socket.on("error", () => (isReset = true));
   socket.on("data", (chunk: string) => {
     received += chunk;
-    // A server that has said goodbye waits for the client's; whoever does not answer is let go some seconds later.
+    // The server waits for the client's close frame and disconnects after some seconds without one.
     if (isWaiting && hasClosed(received)) socket.end();
   });
   await once(socket, "connect");
@@ -200,7 +203,7 @@ async function exchange(
     `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
       `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${credential}\r\n`,
   );
-  // Frames may come before the answer to the handshake has arrived, as a client in a hurry sends them.
+  // Frames may arrive before the response to the handshake, from a client that does not wait.
   let revocation: Promise<void> | undefined;
   for (const [i, part] of cutAt(frames, splits).entries()) {
     if (i === 1) revocation = temporary?.revoke();
@@ -213,7 +216,7 @@ async function exchange(
     await closed;
     return;
   }
-  // The server has to close after a violation, and when the credential has ended.
+  // The server has to close after a violation and when the credential has ended.
   const mustClose = isViolation || temporary !== null;
   isWaiting = true;
   if (!mustClose || hasClosed(received)) socket.end();
@@ -250,7 +253,7 @@ async function makeToken(url: string): Promise<TemporaryToken> {
   };
 }
 
-/** The codes of close frames behind the answer to the handshake. */
+/** The codes of close frames after the response to the handshake. */
 function closeCodesIn(received: string): number[] {
   const headEnd = received.indexOf("\r\n\r\n");
   return headEnd === -1 || !received.startsWith("HTTP/1.1 101 ")
@@ -258,7 +261,7 @@ function closeCodesIn(received: string): number[] {
     : readCloseCodes(received.slice(headEnd + 4));
 }
 
-/** Whether the server has said goodbye, or something that will be judged at the end. */
+/** True if the server has sent a close frame, or bytes that the final check will judge. */
 function hasClosed(received: string): boolean {
   try {
     return closeCodesIn(received).length > 0;
@@ -267,7 +270,10 @@ function hasClosed(received: string): boolean {
   }
 }
 
-/** Reads the server's frames, which must be whole, unmasked and without reserved bits; returns the codes of close frames. */
+/**
+ * Reads the server's frames, which must be complete, unmasked and without reserved bits; returns the codes of close
+ * frames.
+ */
 function readCloseCodes(text: string): number[] {
   const bytes = Buffer.from(text, "latin1");
   const codes: number[] = [];
@@ -280,11 +286,11 @@ function readCloseCodes(text: string): number[] {
     const length =
       size === 2 ? bytes.readUInt16BE(at + 2) : size === 8 ? Number(bytes.readBigUInt64BE(at + 2)) : short;
     const start = at + 2 + size;
-    // The end of a connection may cut a frame off.
+    // The end of a connection may cut off a frame.
     if (start + length > bytes.length) return codes;
     if ((first & 0x0f) === 8) {
       if (length === 1) throw new Error("the server closed with half a code");
-      // A client's close frame without a code is answered in kind; 1005 stands for that.
+      // A close frame without a code is answered without one; 1005 stands for that.
       codes.push(length === 0 ? 1005 : bytes.readUInt16BE(start));
     }
     at = start + length;

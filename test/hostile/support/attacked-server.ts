@@ -1,6 +1,6 @@
 /**
- * A server in a process of its own, so that an input that ends the process is a find and not the end of the fuzzer. `check` fails when the
- * process has ended, does not answer, or has logged an error.
+ * A server in a separate process, so that an input that ends the process is a failure and does not end the fuzzer.
+ * `check` fails if the process has ended, does not answer, or has logged an error.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -49,7 +49,7 @@ export async function startAttackedServer(
   };
 }
 
-/** Lines of the logger below `error`; anything else on standard error was written by node itself. */
+/** Log lines below `error`; any other output on standard error comes from Node. */
 function isExpected(line: string): boolean {
   try {
     const { level } = JSON.parse(line) as { level: string };

@@ -1,4 +1,6 @@
-/** Fails when a server in this process has logged an error since the last look, or when the attack reached the prototypes that all objects share. */
+/**
+ * Fails if a server in this process has logged an error since the last check, or if a shared prototype was polluted.
+ */
 export function checkLog(logs: Record<string, unknown>[], expectedErrors: readonly string[] = []): void {
   const error = logs.find(
     ({ level, err }) =>

@@ -1,4 +1,4 @@
-/** A strict reader of HTTP/1.1 responses that follow each other on one connection. */
+/** A strict reader of consecutive HTTP/1.1 responses on one connection. */
 
 export interface ReadResponse {
   readonly status: number;
@@ -8,15 +8,15 @@ export interface ReadResponse {
 
 export interface ReadResult {
   readonly responses: readonly ReadResponse[];
-  /** Bytes after the last whole response. */
+  /** Bytes after the last complete response. */
   readonly rest: string;
-  /** True after a response that hands the connection over (101) or has no length of its own. */
+  /** True after a response that switches protocols (101) or has no length. */
   readonly isOpenEnded: boolean;
 }
 
 /**
- * `methods` are those of the requests, in order; further responses are read as answers to requests that may have been HEAD, which is known
- * from what follows the head. Throws for what is no response.
+ * `methods` are those of the requests, in order. Further responses may answer HEAD requests, which is inferred from
+ * the bytes after the head. Throws for bytes that are not a response.
  */
 export function readResponses(text: string, methods: readonly string[]): ReadResult {
   const responses: ReadResponse[] = [];
@@ -65,7 +65,7 @@ function readField(line: string): [string, string] {
   return [(match[1] ?? "").toLowerCase(), (match[2] ?? "").trimEnd()];
 }
 
-/** Null when it is not all there yet. */
+/** Null if incomplete. */
 function readBody(
   text: string,
   start: number,

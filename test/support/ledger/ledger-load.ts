@@ -1,6 +1,6 @@
 /**
- * Clients of ledger instances that keep asking for effects until their server is gone, and tell the models what they were told. Answers that
- * were already under way when the server died still count: somebody saw them.
+ * Clients of ledger instances that request effects until the server is gone and pass the responses to the models.
+ * Responses that were in flight when the server died count: a client received them.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,10 +13,16 @@ import { pick, type Random } from "./random.ts";
 /** Configuration of servers under this load. */
 export const LEDGER_CONFIG = join(import.meta.dirname, "../../fixtures/ledger.config.ts");
 
-const METHODS = ["record", "recordInSteps", "recordAndQueue", "recordAndSchedule", "recordAndSay"] as const;
+const METHODS = [
+  "record",
+  "recordInSteps",
+  "recordAndQueue",
+  "recordAndSchedule",
+  "recordAndBroadcast",
+] as const;
 
-/** Naps are shorter and longer than the time after which the fault tests let instances leave memory. */
-const MAX_NAP_MS = 4 * LEDGER_IDLE_MS;
+/** Pauses are shorter and longer than the idle time after which instances leave memory. */
+const MAX_PAUSE_MS = 4 * LEDGER_IDLE_MS;
 
 export interface LedgerServer {
   readonly url: string;
@@ -25,7 +31,7 @@ export interface LedgerServer {
 
 let effects = 0;
 
-/** Runs clients on every instance; the promise settles when each of them has lost its server. */
+/** Runs clients on every instance; resolves when all of them have lost the server. */
 export async function loadLedgers(
   server: LedgerServer,
   models: readonly LedgerModel[],
@@ -33,8 +39,8 @@ export async function loadLedgers(
 ): Promise<void> {
   await Promise.all(
     models.flatMap((model) =>
-      model.isNapping
-        ? [sendRequests(server, model, () => random() * MAX_NAP_MS)]
+      model.isPausing
+        ? [sendRequests(server, model, () => random() * MAX_PAUSE_MS)]
         : [
             watch(server, model),
             callMethods(server, model, random),
@@ -45,7 +51,7 @@ export async function loadLedgers(
   );
 }
 
-/** Asks every instance what it knows and compares. */
+/** Compares the audit of every instance with its model. */
 export async function auditLedgers(server: LedgerServer, models: readonly LedgerModel[]): Promise<void> {
   await Promise.all(
     models.map(async (model) => {
@@ -71,14 +77,14 @@ type Frame =
   | { type: "cf_agent_state"; state: { count: number; last: string | null } }
   | { type: "rpc"; success: true; result: unknown }
   | { type: "rpc"; success: false; error: string }
-  | { type?: undefined; said: string };
+  | { type?: undefined; broadcast: string };
 
 async function watch(server: LedgerServer, model: LedgerModel): Promise<void> {
   const socket = open(server, model);
   socket.on("message", (data: Buffer) => {
     const frame = JSON.parse(data.toString()) as Frame;
     if (frame.type === "cf_agent_state") model.sawState(frame.state);
-    else if (frame.type === undefined) model.told(frame.said);
+    else if (frame.type === undefined) model.reported(frame.broadcast);
   });
   await closed(socket);
 }
@@ -96,7 +102,7 @@ async function callMethods(server: LedgerServer, model: LedgerModel, random: Ran
   socket.on("message", (data: Buffer) => {
     const frame = JSON.parse(data.toString()) as Frame;
     if (frame.type !== "rpc") return;
-    if (frame.success) model.told(current);
+    if (frame.success) model.reported(current);
     next();
   });
   await closed(socket);
@@ -114,7 +120,7 @@ async function sendRequests(server: LedgerServer, model: LedgerModel, pauseMs: (
         headers: { authorization: `Bearer ${server.token}`, "content-type": "application/json" },
         body: JSON.stringify({ id }),
       });
-      if (response.ok) model.told(id);
+      if (response.ok) model.reported(id);
       await response.text();
     } catch {
       return;
@@ -126,7 +132,7 @@ function open(server: LedgerServer, model: LedgerModel): WebSocket {
   const socket = new WebSocket(`${server.url.replace(/^http/, "ws")}/agents/ledger/${model.name}`, {
     headers: { authorization: `Bearer ${server.token}` },
   });
-  // What matters is that it is closed, which follows.
+  // Only the close event matters, which follows.
   socket.on("error", () => undefined);
   return socket;
 }

@@ -1,70 +1,70 @@
 /**
- * What the outside world knows of one instance of the ledger agent, and the comparison with what the instance knows of itself.
+ * What clients know of one instance of the ledger agent, and the comparison with the instance's own audit.
  *
- * What must hold after any crash:
- * 1. Every effect somebody was told of (an answer to a call or request, a broadcast, a state frame) is there, whole.
- * 2. No effect is half there, but for one that waits between its halves and of which nobody was told the end.
- * 3. The state fits the rows: it counts the effects and names the last one. No client saw a later state.
- * 4. Work exists exactly for the effects that asked for it: done or still waiting, never lost, waiting at most once.
- * 5. Queued work was done in the order it was queued.
- * 6. Nothing is there that nobody asked for, and nothing that was there before is gone.
+ * Invariants after any crash:
+ * 1. Every effect reported to a client (a response, a broadcast, a state frame) is there, complete.
+ * 2. No effect is partial, except one that waits between its two rows and whose end was not reported.
+ * 3. The state matches the rows: it counts the effects and names the last one. No client saw a later state.
+ * 4. Work exists exactly for the effects that requested it: done or waiting, never lost, waiting at most once.
+ * 5. Queued work was done in the order in which it was queued.
+ * 6. Nothing exists that was not requested, and nothing that existed before is gone.
  */
 import type { LedgerAudit } from "../../fixtures/ledger-agent.ts";
 
 export class LedgerModel {
   readonly name: string;
-  /** Gets little work, with pauses, so that the instance leaves memory and comes back. */
-  readonly isNapping: boolean;
+  /** Gets little work, with pauses, so that the instance leaves memory and is loaded again. */
+  readonly isPausing: boolean;
   readonly #sent = new Set<string>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #highestCountSeen = 0;
 
   // As of the last audit.
   #lastEffect = 0;
   #doneCount = 0;
-  /** Effects with work, in order, whose work was not done yet. */
+  /** Effects with work that is not done yet, in order. */
   #waitingForQueue: string[] = [];
   #waitingForSchedule = new Set<string>();
   #lastWork = 0;
-  /** Effects that stand with their first half alone; a crash cut them, and they stay so. */
+  /** Effects with only their first row; a crash interrupted them, and they stay partial. */
   readonly #halves = new Set<string>();
 
-  constructor(name: string, isNapping = false) {
+  constructor(name: string, isPausing = false) {
     this.name = name;
-    this.isNapping = isNapping;
+    this.isPausing = isPausing;
   }
 
-  get toldCount(): number {
-    return this.#told.size;
+  get reportedCount(): number {
+    return this.#reported.size;
   }
 
   sending(id: string): void {
     this.#sent.add(id);
   }
 
-  /** Somebody outside learned that the effect happened. What an earlier audit found is known already. */
-  told(id: string): void {
-    if (this.#sent.has(id)) this.#told.add(id);
+  /** A client learned of the effect. Effects found by an earlier audit are known already. */
+  reported(id: string): void {
+    if (this.#sent.has(id)) this.#reported.add(id);
   }
 
   sawState({ count, last }: { readonly count: number; readonly last: string | null }): void {
     this.#highestCountSeen = Math.max(this.#highestCountSeen, count);
-    if (last !== null) this.told(last);
+    if (last !== null) this.reported(last);
   }
 
-  /** Where the next audit goes on: the last effect and the last work known. */
+  /** Where the next audit continues: the last known effect and work. */
   get known(): readonly [number, number] {
     return [this.#lastEffect, this.#lastWork];
   }
 
-  /** Throws an error that names everything that does not hold. */
+  /** Throws an error that lists every violation. */
   check(audit: LedgerAudit): void {
     const problems: string[] = [];
     const report = (text: string) => void problems.push(`${this.name}: ${text}`);
     const right = new Map<string, string>();
     const left = new Set<string>(this.#halves);
     for (const { id, half, kind } of audit.effects) {
-      if (!this.#sent.has(id)) report(`${id} is there, but nobody asked for it`);
+      if (!this.#sent.has(id)) report(`${id} is there, but no client requested it`);
       if (half === "left") left.add(id);
       else {
         if (!left.delete(id)) report(`${id} has its second half without the first`);
@@ -76,8 +76,8 @@ export class LedgerModel {
       if (!id.startsWith("recordInSteps")) report(`${id} is half there`);
       else this.#halves.add(id);
     }
-    for (const id of this.#told) {
-      if (!right.has(id)) report(`${id} is lost, although somebody was told of it`);
+    for (const id of this.#reported) {
+      if (!right.has(id)) report(`${id} is lost, although a client was informed`);
     }
     if (audit.doneCount !== this.#doneCount + right.size)
       report(
@@ -87,7 +87,7 @@ export class LedgerModel {
     if (audit.state.count !== audit.doneCount)
       report(`the state counts ${audit.state.count} effects, but ${audit.doneCount} are there`);
     if (last !== undefined && audit.state.last !== last)
-      report(`the state says the last effect was ${audit.state.last}, the rows say ${last}`);
+      report(`the state names ${audit.state.last} as the last effect, the rows ${last}`);
     if (audit.state.count < this.#highestCountSeen)
       report(`a client saw state ${this.#highestCountSeen}, but it is ${audit.state.count}`);
     this.#checkWork(audit, right, report);
@@ -96,7 +96,7 @@ export class LedgerModel {
     this.#lastEffect = audit.effects.at(-1)?.seq ?? this.#lastEffect;
     this.#doneCount = audit.doneCount;
     this.#sent.clear();
-    this.#told.clear();
+    this.#reported.clear();
   }
 
   #checkWork(audit: LedgerAudit, effects: ReadonlyMap<string, string>, report: (text: string) => void): void {
@@ -113,7 +113,7 @@ export class LedgerModel {
     this.#waitingForQueue = [...audit.queued];
     for (const work of audit.work) {
       if (work.origin === "schedule" && !this.#waitingForSchedule.delete(work.id))
-        report(`the schedule of ${work.id} fired, but nobody asked for it`);
+        report(`the schedule of ${work.id} fired, but no client requested it`);
     }
     if ([...audit.scheduled].sort().join() !== [...this.#waitingForSchedule].sort().join())
       report(
@@ -123,10 +123,10 @@ export class LedgerModel {
   }
 }
 
-/** So many instances under constant load, and so many that nap. */
-export function newLedgers(busy: number, napping: number): LedgerModel[] {
+/** The number of instances under constant load and of instances with pauses. */
+export function newLedgers(busy: number, pausing: number): LedgerModel[] {
   return [
     ...Array.from({ length: busy }, (_, i) => new LedgerModel(`busy-${i}`)),
-    ...Array.from({ length: napping }, (_, i) => new LedgerModel(`napping-${i}`, true)),
+    ...Array.from({ length: pausing }, (_, i) => new LedgerModel(`pausing-${i}`, true)),
   ];
 }

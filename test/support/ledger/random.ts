@@ -1,7 +1,7 @@
-/** Repeatable randomness: a failing run names its seed. */
+/** Repeatable randomness: a failing run reports its seed. */
 export type Random = () => number;
 
-/** mulberry32: 32 bits of state are plenty for choosing moments and blocks. */
+/** mulberry32: 32 bits of state are enough to choose moments and blocks. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {

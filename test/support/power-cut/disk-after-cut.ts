@@ -1,27 +1,28 @@
 /**
- * The data folder as a disk may have it after the power went: what the journal of the killed process says is durable, plus whatever part of the
- * rest happened to get there. Blocks of 512 bytes that were written but not synced are kept or lost one by one, at random; so are new names,
- * removals and renames in folders that were not synced. The rules for SQLite's own syncs are those of `record-syncs.ts`, by their letters.
+ * The data folder as a disk may contain it after a power cut: everything durable according to the journal of the
+ * killed process, and a random part of the rest. Unsynced blocks of 512 bytes are kept or lost one by one, and so are
+ * new names, removals and renames in folders that were not synced. The rules for SQLite's own syncs are those of
+ * `record-syncs.ts`, by their letters.
  */
 import { cpSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type DurableDisk, type FileId, readJournal } from "./sync-journal.ts";
 import { generationOf, hasFrames, isControlPlane, WAL_HEADER_BYTES } from "./wal-file.ts";
 
-/** The unit a disk writes whole. */
+/** The unit that a disk writes atomically. */
 const BLOCK_BYTES = 512;
 
 export interface CutOptions {
-  /** Data folder of the killed process, as it left it in memory. */
+  /** Data folder of the killed process, as the page cache has it. */
   readonly folder: string;
   readonly journal: string;
-  /** Where the disk's version goes; must not exist. */
+  /** Target folder; must not exist. */
   readonly target: string;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** What a file is at the end: its name survives or not, with which content. */
+/** The result for a file: whether its name survives, and with which content. */
 interface Found {
   readonly id: FileId;
   readonly content: Buffer;
@@ -34,13 +35,13 @@ export function rebuildDisk(options: CutOptions): void {
 class Rebuild {
   readonly #options: CutOptions;
   readonly #disk: DurableDisk;
-  /** How much of the unsynced blocks this disk had written. */
+  /** The share of the unsynced blocks that this disk has written. */
   readonly #keptShare: number;
 
   constructor(options: CutOptions) {
     this.#options = options;
     this.#disk = readJournal(options.journal);
-    // None and all of them are the two cases that a random share would hardly ever meet.
+    // None and all are two cases that a random share would rarely hit.
     const dice = options.random();
     this.#keptShare = dice < 0.3 ? 0 : dice < 0.4 ? 1 : options.random();
   }
@@ -60,7 +61,7 @@ class Rebuild {
       } else if (path === "" && isControlPlane(name)) {
         this.#controlPlane(name);
       } else if (path === "" && isControlPlane(name.slice(0, -"-wal".length))) {
-        // Comes with its database.
+        // Handled with its database.
       } else {
         const found = this.#choose(join(path, name), synced?.id);
         if (found !== null) this.#write(join(path, name), this.#mix(this.#durable(found.id), found.content));
@@ -68,32 +69,35 @@ class Rebuild {
     }
   }
 
-  /** (c): there is no telling what SQLite synced when it closed or started a log, so it is believed to have done what it should. */
+  /**
+   * (c): it is unknown what SQLite synced when it closed or started a WAL, so it is assumed to have synced correctly.
+   */
   #controlPlane(path: string): void {
     const main = this.#current(path);
     if (main === null) return;
-    const log = this.#current(`${path}-wal`);
-    const logOnDisk = log === null ? undefined : this.#disk.files.get(log.id);
+    const wal = this.#current(`${path}-wal`);
+    const walOnDisk = wal === null ? undefined : this.#disk.files.get(wal.id);
     const mainOnDisk = this.#durable(main.id);
-    if (log === null) this.#write(path, main.content);
-    else if (generationOf(logOnDisk) === generationOf(log.content)) {
-      // (a): a checkpoint that was begun found the whole log synced.
-      const hasCheckpointBegun = generationOf(logOnDisk) !== null && !mainOnDisk.equals(main.content);
+    if (wal === null) this.#write(path, main.content);
+    else if (generationOf(walOnDisk) === generationOf(wal.content)) {
+      // (a): a checkpoint that began has synced the whole WAL.
+      const hasCheckpointBegun = generationOf(walOnDisk) !== null && !mainOnDisk.equals(main.content);
       this.#write(path, this.#mix(mainOnDisk, main.content));
       this.#write(
         `${path}-wal`,
-        hasCheckpointBegun ? log.content : this.#mix(logOnDisk ?? Buffer.alloc(0), log.content),
+        hasCheckpointBegun ? wal.content : this.#mix(walOnDisk ?? Buffer.alloc(0), wal.content),
       );
     } else {
-      // (a) and (b): the log started over, so the main file has all of the former one, and the new header is there if a frame is.
+      // (a) and (b): the WAL restarted, so the main file has the whole former WAL, and the new header is there if a
+      // frame is.
       this.#write(path, main.content);
-      const started = hasFrames(log.content)
+      const started = hasFrames(wal.content)
         ? Buffer.concat([
-            log.content.subarray(0, WAL_HEADER_BYTES),
-            (logOnDisk ?? Buffer.alloc(0)).subarray(WAL_HEADER_BYTES),
+            wal.content.subarray(0, WAL_HEADER_BYTES),
+            (walOnDisk ?? Buffer.alloc(0)).subarray(WAL_HEADER_BYTES),
           ])
-        : log.content;
-      this.#write(`${path}-wal`, this.#mix(started, log.content));
+        : wal.content;
+      this.#write(`${path}-wal`, this.#mix(started, wal.content));
     }
   }
 
@@ -105,7 +109,7 @@ class Rebuild {
       : { id: `${stats.ino}-${stats.birthtimeNs}`, content: readFileSync(file) };
   }
 
-  /** Which of the synced and the current file has the name; null for none. */
+  /** Whether the synced or the current file has the name; null for neither. */
   #choose(path: string, syncedId: FileId | undefined): Found | null {
     const current = this.#current(path);
     if (syncedId === current?.id) return current;

@@ -1,6 +1,6 @@
 /**
- * Loaded after `record-syncs.ts`: a process whose syncs of files (or of folders, by `POWER_CUT_FORGET`) return at once and do nothing, as if the
- * server did not wait for the disk.
+ * Loaded after `record-syncs.ts`: syncs of files (or of folders, by `POWER_CUT_FORGET`) return immediately and do
+ * nothing, as if the server did not wait for the disk.
  */
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";

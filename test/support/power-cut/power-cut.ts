@@ -1,4 +1,7 @@
-/** A server on a disk whose power can be cut: after a cut only what was synced is there, and maybe some of the rest. */
+/**
+ * A server on a disk whose power can be cut: after a cut everything that was synced is there, and perhaps some of the
+ * rest.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +16,7 @@ export interface CuttableOptions {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly random: () => number;
-  /** The server's syncs of these do nothing: what a server that speaks too early would look like. */
+  /** The server's syncs of these do nothing, which simulates a server that responds too early. */
   readonly forgets?: "files" | "folders";
 }
 
@@ -27,7 +30,7 @@ export class CuttableServer {
     this.#options = options;
   }
 
-  /** Starts the server on what the disk holds; after `kill` also on what the dead process had not synced yet. */
+  /** Starts the server on the content of the disk; after `kill` including the unsynced writes of the killed process. */
   async start(): Promise<string> {
     const imports = [RECORD_SYNCS, ...(this.#options.forgets === undefined ? [] : [FORGET_SYNCS])];
     this.#server = await startServerProcess([...this.#options.args, "--data-dir", this.#dataDir], {
@@ -42,7 +45,7 @@ export class CuttableServer {
     return this.#server.url;
   }
 
-  /** A clean first start and stop, on a disk that works: the control plane exists. */
+  /** A first start and stop without faults: the control plane exists. */
   async prepare(): Promise<void> {
     const server = await startServerProcess([...this.#options.args, "--data-dir", this.#dataDir], {
       env: this.#options.env,
@@ -50,13 +53,13 @@ export class CuttableServer {
     await server.end("SIGTERM");
   }
 
-  /** Ends the process; the machine goes on. */
+  /** Ends the process; the machine stays on. */
   async kill(): Promise<void> {
     await this.#server?.end("SIGKILL");
     this.#server = null;
   }
 
-  /** Ends the process and the power. */
+  /** Ends the process and cuts the power. */
   async cutPower(): Promise<void> {
     await this.kill();
     const before = this.#dataDir;
@@ -72,7 +75,7 @@ export class CuttableServer {
   }
 
   async remove(): Promise<void> {
-    // One that has ended by itself has failed its test already.
+    // A process that ended by itself has already failed its test.
     await this.kill().catch(() => undefined);
     rmSync(this.#folder, { recursive: true, force: true });
   }

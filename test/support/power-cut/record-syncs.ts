@@ -1,27 +1,30 @@
 /**
- * Loaded into the server process (`node --import`): writes down which bytes of the data folder are on the disk for sure, so that a test can
- * take everything else away. `disk-after-cut.ts` rebuilds the folder from it.
+ * Loaded into the server process (`node --import`): records which bytes of the data folder are durable, so that a
+ * test can remove everything else. `disk-after-cut.ts` rebuilds the folder from the record.
  *
  * Two kinds of syncs count.
  *
- * 1. Those our process asks for through `node:fs` (`FileHandle.datasync`, `sync`, and the functions of the same meaning). What a file held
- *    when the sync *started* is on the disk once the sync has *ended*; the record is written before the caller learns of the end, so whatever
- *    the server says after it can rely on it. Names, removals and renames are on the disk when their folder was synced. Instances' databases
- *    and logs are files like any other: SQLite never syncs them by itself (`synchronous=OFF`).
- * 2. Those SQLite does by itself for the control plane's database, deep inside a statement where nobody can watch. They follow rules (seen
- *    with a system-call trace, and written down in SQLite's sources), for `synchronous=NORMAL` and WAL mode:
- *    a. A checkpoint syncs the log, writes pages into the main file, syncs the main file. It covers the whole log, since nobody else reads.
- *       No other thing writes the main file.
- *    b. After a checkpoint the next commit starts the log over: it writes a header with new salts and syncs it before the first frame.
- *    c. SQLite syncs a new log's header and folder with the first frame, and the main file when it closes.
- *    JavaScript never sees SQLite half-way through a statement, so whenever this file looks at a log, what the main file holds is on the disk (a);
- *    if that changed since the last look and the log has not started over, so is the whole log (a); if it has, its header is (b).
+ * 1. Syncs through `node:fs` (`FileHandle.datasync`, `sync`, and the equivalent functions). The content of a file
+ *    when the sync *started* is durable when the sync has *ended*; the record is written before the caller is notified,
+ *    so every later output of the server can rely on it. Names, removals and renames are durable when their folder was
+ *    synced. Databases and WALs of instances are plain files: SQLite never syncs them (`synchronous=OFF`).
+ * 2. Syncs by SQLite for the control plane's database, inside a statement and not observable. They follow rules
+ *    (confirmed with a system-call trace and documented in SQLite's sources) for `synchronous=NORMAL` and WAL mode:
+ *    a. A checkpoint syncs the WAL, writes pages into the main file and syncs the main file. It covers the whole WAL,
+ *       since there are no other readers. Nothing else writes the main file.
+ *    b. After a checkpoint the next commit restarts the WAL: it writes a header with new salts and syncs it before the
+ *       first frame.
+ *    c. SQLite syncs the header and the folder of a new WAL with the first frame, and the main file when it closes.
+ *    JavaScript never runs in the middle of a statement, so at each inspection of a WAL the content of the main file is
+ *    durable (a); if the main file changed since the last inspection and the WAL has not restarted, the whole WAL is
+ *    durable (a); if it has restarted, its header is (b).
  *
- * What it assumes: that database is written on the main thread; there is at most one checkpoint between two looks, which holds for transactions
- * far smaller than a checkpoint's pages. Databases of other threads (the call log) are not part of it and survive as they are.
+ * Assumptions: the database is written on the main thread, and there is at most one checkpoint between two
+ * inspections, which holds for transactions far smaller than the checkpoint threshold. Databases of other threads
+ * (the call log) are not included and survive unchanged.
  *
- * The disk is taken to hold everything that is in the data folder when the process starts; unless the journal has begun already: then an
- * earlier process was killed, and what it left behind unsynced is unsynced still.
+ * Everything in the data folder when the process starts is taken as durable, unless the journal exists already: then
+ * an earlier process was killed, and its unsynced writes are still unsynced.
  */
 import fs, { type BigIntStats } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
@@ -34,19 +37,25 @@ const ROOT = fs.realpathSync(process.env["POWER_CUT_ROOT"] ?? "");
 const JOURNAL_PATH = process.env["POWER_CUT_JOURNAL"] ?? "";
 const JOURNAL = fs.openSync(JOURNAL_PATH, "a");
 
-/** File systems stamp changes with a clock that ticks every few milliseconds: within a tick a time that stayed tells nothing. */
+/**
+ * File systems record change times with a granularity of a few milliseconds: an unchanged time within that interval
+ * proves nothing.
+ */
 const CLOCK_TICK_NS = 20_000_000n;
 
-// ── What is on the disk ──
+// ── Durable content ──
 
 const durable = new Map<FileId, Buffer>();
-/** Number of the look that the last record of a file or folder came from; syncs may end in another order than they started. */
-const recordedLook = new Map<string, number>();
-let looks = 0;
+/**
+ * Number of the inspection behind the last record of a file or folder; syncs may end in another order than they
+ * started.
+ */
+const recordedInspection = new Map<string, number>();
+let inspections = 0;
 
-function recordFile(id: FileId, content: Buffer, look: number): void {
-  if ((recordedLook.get(id) ?? -1) > look) return;
-  recordedLook.set(id, look);
+function recordFile(id: FileId, content: Buffer, inspection: number): void {
+  if ((recordedInspection.get(id) ?? -1) > inspection) return;
+  recordedInspection.set(id, inspection);
   const known = durable.get(id);
   if (known?.equals(content) === true) return;
   const offset = known === undefined ? 0 : commonPrefix(known, content);
@@ -58,57 +67,57 @@ function patchFile(id: FileId, patch: { offset: number; size: number; bytes: Buf
   appendRecord(JOURNAL, { kind: "file", id, ...patch });
 }
 
-function recordFolder(path: string, entries: Record<string, FolderEntry>, look: number): void {
+function recordFolder(path: string, entries: Record<string, FolderEntry>, inspection: number): void {
   const name = relative(ROOT, path);
-  if ((recordedLook.get(`/${name}`) ?? -1) > look) return;
-  recordedLook.set(`/${name}`, look);
+  if ((recordedInspection.get(`/${name}`) ?? -1) > inspection) return;
+  recordedInspection.set(`/${name}`, inspection);
   appendRecord(JOURNAL, { kind: "folder", path: name, entries });
 }
 
-// ── Looks at databases ──
+// ── Inspection of databases ──
 
 interface Watched {
-  /** Stays open: closing it would drop the locks SQLite holds on the file. */
+  /** Stays open: closing it would release the locks that SQLite holds on the file. */
   readonly fd: number;
   readonly id: FileId;
   changedAtNs: bigint;
   generation: string | null;
-  log: FileId | null;
+  wal: FileId | null;
 }
 
 const watched = new Map<FileId, Watched>();
 
-/** Looks at a database and its log; returns the log's content. */
-function look(database: string, logFd: number): { log: FileId; content: Buffer } {
-  const number = looks++;
-  const log = idOf(original.fstatSync(logFd, { bigint: true }));
-  const content = readWhole(logFd);
+/** Inspects a database and its WAL; returns the content of the WAL. */
+function inspect(database: string, walFd: number): { wal: FileId; content: Buffer } {
+  const number = inspections++;
+  const wal = idOf(original.fstatSync(walFd, { bigint: true }));
+  const content = readWhole(walFd);
   const generation = generationOf(content);
   const main = watch(database);
-  const wasSameLog = main.log === log && main.generation === generation;
+  const wasSameWal = main.wal === wal && main.generation === generation;
   if (hasMainFileChanged(main)) {
     const before = durable.get(main.id);
     const now = readWhole(main.fd);
     if (before === undefined || !before.equals(now)) {
       recordFile(main.id, now, number);
-      if (wasSameLog) recordFile(log, content, number);
+      if (wasSameWal) recordFile(wal, content, number);
     }
   }
-  const hasStartedOver = main.log === log && main.generation !== null && main.generation !== generation;
-  if (hasFrames(content) && (hasStartedOver || !wasSameLog)) {
-    const size = Math.max(WAL_HEADER_BYTES, durable.get(log)?.length ?? 0);
-    patchFile(log, { offset: 0, size, bytes: content.subarray(0, WAL_HEADER_BYTES) });
+  const hasRestarted = main.wal === wal && main.generation !== null && main.generation !== generation;
+  if (hasFrames(content) && (hasRestarted || !wasSameWal)) {
+    const size = Math.max(WAL_HEADER_BYTES, durable.get(wal)?.length ?? 0);
+    patchFile(wal, { offset: 0, size, bytes: content.subarray(0, WAL_HEADER_BYTES) });
   }
-  main.log = log;
+  main.wal = wal;
   main.generation = generation;
-  return { log, content };
+  return { wal, content };
 }
 
 function watch(database: string): Watched {
   const id = idOf(original.statSync(database, { bigint: true }));
   let main = watched.get(id);
   if (main === undefined) {
-    main = { fd: original.openSync(database, "r"), id, changedAtNs: -1n, generation: null, log: null };
+    main = { fd: original.openSync(database, "r"), id, changedAtNs: -1n, generation: null, wal: null };
     watched.set(id, main);
   }
   return main;
@@ -121,41 +130,41 @@ function hasMainFileChanged(main: Watched): boolean {
   return !isSettled;
 }
 
-// ── Watching node:fs ──
+// ── Interception of node:fs ──
 
 const original = { ...fs };
 const paths = new WeakMap<object, string>();
 const pathsOfFds = new Map<number, string>();
 
-/** Takes the content now; the returned function writes it down as synced. Null for what is outside the data folder. */
+/** Reads the content now; the returned function records it as synced. Null for paths outside the data folder. */
 function beginSync(path: string | undefined, fd: number): (() => void) | null {
   if (path === undefined || !isInside(path)) return null;
   const stats = original.fstatSync(fd, { bigint: true });
   if (stats.isDirectory()) {
-    const number = looks++;
+    const number = inspections++;
     const entries = listFolder(path);
     return () => recordFolder(path, entries, number);
   }
-  if (isControlPlaneLog(path)) {
-    const number = looks;
-    const { log, content } = look(path.slice(0, -"-wal".length), fd);
-    return () => recordFile(log, content, number);
+  if (isControlPlaneWal(path)) {
+    const number = inspections;
+    const { wal, content } = inspect(path.slice(0, -"-wal".length), fd);
+    return () => recordFile(wal, content, number);
   }
-  const number = looks++;
-  // The descriptor may be for writing only; and closing another one of a database would drop SQLite's locks.
+  const number = inspections++;
+  // The descriptor may be write-only, and closing another descriptor of a database would release SQLite's locks.
   const content = path.endsWith(".db") ? readWhole(watch(path).fd) : original.readFileSync(path);
   return () => recordFile(idOf(stats), content, number);
 }
 
-/** The control plane's log is opened for syncing: a look that no sync follows. */
-function lookAt(path: string): void {
-  if (!isControlPlaneLog(path) || !original.existsSync(path)) return;
+/** The control plane's WAL is opened for syncing: inspect it without a record. */
+function inspectPath(path: string): void {
+  if (!isControlPlaneWal(path) || !original.existsSync(path)) return;
   const fd = original.openSync(path, "r");
-  look(path.slice(0, -"-wal".length), fd);
+  inspect(path.slice(0, -"-wal".length), fd);
   original.closeSync(fd);
 }
 
-function isControlPlaneLog(path: string): boolean {
+function isControlPlaneWal(path: string): boolean {
   return path.endsWith("-wal") && isControlPlane(relative(ROOT, path.slice(0, -"-wal".length)));
 }
 
@@ -178,7 +187,7 @@ async function watchNodeFs(): Promise<void> {
   wrapPromise<[string, ...unknown[]], object>(fs.promises, "open", async (open, _self, args) => {
     const handle = await open(...args);
     paths.set(handle, args[0]);
-    lookAt(args[0]);
+    inspectPath(args[0]);
     return handle;
   });
 
@@ -223,7 +232,7 @@ async function watchNodeFs(): Promise<void> {
   syncBuiltinESMExports();
 }
 
-// ── The disk at the start ──
+// ── State at the start ──
 
 if (isMainThread) {
   if (fs.fstatSync(JOURNAL).size === 0) recordTree(ROOT);
@@ -232,11 +241,11 @@ if (isMainThread) {
 
 function recordTree(folder: string): void {
   const entries = listFolder(folder);
-  recordFolder(folder, entries, looks++);
+  recordFolder(folder, entries, inspections++);
   for (const [name, { id, isFolder }] of Object.entries(entries)) {
     const path = join(folder, name);
     if (isFolder) recordTree(path);
-    else recordFile(id, original.readFileSync(path), looks++);
+    else recordFile(id, original.readFileSync(path), inspections++);
   }
 }
 

@@ -1,12 +1,12 @@
 /**
- * What a server process knows to be on the disk, as a file that survives the process: appended to by the recorder inside it, read by the
- * test after the process has been killed. A record that was cut off by the kill is no record.
+ * The durable content of a server's data folder, as a file that survives the process: appended by the recorder inside
+ * the process, read by the test after the kill. An incomplete record at the end is ignored.
  *
  * Record: length of the head (4 bytes), head as JSON, `byteCount` bytes.
  */
 import { readFileSync, writeSync } from "node:fs";
 
-/** Identifies a file for as long as it exists: an inode number is given away again, but not within the same nanosecond. */
+/** Identifies a file during its existence: an inode number is reused, but not within the same nanosecond. */
 export type FileId = string;
 
 export interface FolderEntry {
@@ -15,7 +15,7 @@ export interface FolderEntry {
 }
 
 export type JournalRecord =
-  /** The file is resized to `size`, then `bytes` are put at `offset`. */
+  /** The file is resized to `size`, then `bytes` are written at `offset`. */
   | {
       readonly kind: "file";
       readonly id: FileId;
@@ -23,7 +23,7 @@ export type JournalRecord =
       readonly size: number;
       readonly bytes: Buffer;
     }
-  /** The folder holds exactly these entries; its path is relative to the data folder. */
+  /** The folder has exactly these entries; its path is relative to the data folder. */
   | {
       readonly kind: "folder";
       readonly path: string;
@@ -35,11 +35,11 @@ export function appendRecord(fd: number, record: JournalRecord): void {
   const head = Buffer.from(JSON.stringify({ ...record, bytes: undefined, byteCount: bytes.length }));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(head.length);
-  // One write: the kernel finishes it even when the process is killed meanwhile, or never begins.
+  // One write: if the process is killed, the kernel completes the write or never begins it.
   writeSync(fd, Buffer.concat([length, head, bytes]));
 }
 
-/** What is on the disk for sure. */
+/** The durable content. */
 export interface DurableDisk {
   readonly files: ReadonlyMap<FileId, Buffer>;
   readonly folders: ReadonlyMap<string, ReadonlyMap<string, FolderEntry>>;

@@ -1,4 +1,4 @@
-/** A control-plane database as an earlier version left it: only the migrations that version had are applied. */
+/** A control-plane database of an earlier version, with only the migrations of that version. */
 import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const MIGRATIONS = join(import.meta.dirname, "../../packages/signalbox/src/datab
 export const BEFORE_ACCOUNTS_OF_INSTANCES = 9;
 
 export async function migrateUpTo(database: Database, lastId: number): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), "signalbox-former-"));
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-earlier-"));
   for (const file of await readdir(MIGRATIONS))
     if (Number(file.slice(0, 4)) <= lastId) await cp(join(MIGRATIONS, file), join(folder, file));
   await migrate(database, folder);

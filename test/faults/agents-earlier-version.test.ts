@@ -1,6 +1,7 @@
 /**
- * A data folder of the version before instances belonged to accounts, as kill -9 left it: the control plane has the former tables, and what
- * instances did is in a journal that was never settled. Their files and the journal's records are the same in both versions.
+ * A data folder of the version before instances belonged to accounts, as kill -9 left it: the control plane has the
+ * earlier tables, and the instances' writes are in a journal that was not checkpointed. Instance files and journal
+ * records have the same format in both versions.
  */
 import { readdirSync, renameSync, rmSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -10,9 +11,10 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { sql } from "../../packages/signalbox/src/core/sql.ts";
 import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
-import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/former-schema.ts";
+import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/earlier-schema.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { eventIds, sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
-import { ROOT_TOKEN } from "../support/test-server.ts";
 import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
 
 const HELD = join(import.meta.dirname, "../fixtures/waking-agents.ts");
@@ -38,26 +40,18 @@ const start = async (env: Record<string, string> = {}) => {
     },
   );
 };
-const api = async (method: string, path: string, body?: unknown) => {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers freely
-  return ((await response.json()) as { result: any }).result;
-};
+const read = async (path: string) => (await sendRequest(server, "GET", path)).body.result;
 const deliver = (path: string, id: string) =>
   sendGeneric(server.url, path, { about: path }, { "x-event-id": id });
 
-/** Gives the control plane the tables that the former version had, with the rows it would have had. */
-async function turnBack(data: string): Promise<void> {
+/** Gives the control plane the tables and rows of the earlier version. */
+async function revertToEarlierTables(data: string): Promise<void> {
   const current = new DatabaseSync(join(data, "signalbox.db"));
   const instances = current.prepare("SELECT * FROM agent_instance").all();
   const entities = current.prepare("SELECT * FROM webhook_claim").all();
   current.close();
-  const former = join(data, "former.db");
-  const database = await SqliteDatabase.open(former, (error) => {
+  const earlier = join(data, "earlier.db");
+  const database = await SqliteDatabase.open(earlier, (error) => {
     throw error;
   });
   await migrateUpTo(database, BEFORE_ACCOUNTS_OF_INSTANCES);
@@ -78,18 +72,18 @@ async function turnBack(data: string): Promise<void> {
   await database.close();
   for (const name of readdirSync(data).filter((file) => file.startsWith("signalbox.db")))
     rmSync(join(data, name));
-  renameSync(former, join(data, "signalbox.db"));
+  renameSync(earlier, join(data, "signalbox.db"));
 }
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "signalbox-former-"));
+  folder = await mkdtemp(join(tmpdir(), "signalbox-earlier-"));
   await start({ HOLD: "yes" });
   for (const entity of ENTITIES)
     expect((await deliver(`held/${entity}`, `first-of-${entity}`)).status).toBe(202);
   expect((await deliver("x%2Fy-z", "of-the-owner")).status).toBe(200);
   await server.end("SIGKILL");
   expect(readdirSync(join(folder, "data/agents/journal"))).not.toEqual([]);
-  await turnBack(join(folder, "data"));
+  await revertToEarlierTables(join(folder, "data"));
   await start();
 });
 afterAll(async () => {
@@ -97,22 +91,18 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-it("its instances are found in the account default, with everything they stored and had to do", async () => {
+it("instances belong to the account default, with all their data and pending work", async () => {
   for (const entity of ENTITIES) {
     const path = `/accounts/default/agents/held-agent/instances/${entity}`;
-    await expect.poll(async () => (await api("GET", path)).state).toEqual({ events: 1, worked: 1, rang: 1 });
+    await expect.poll(async () => (await read(path)).state).toEqual({ events: 1, worked: 1, rang: 1 });
   }
   expect((await deliver("held/entity7", "first-of-entity7")).body).toEqual({ status: "duplicate" });
 });
 
-it("its entities keep their names", async () => {
+it("entities keep their names", async () => {
   expect((await deliver("x-y%2Fz", "of-the-second")).status).toBe(200);
-  const eventsOf = async (name: string) =>
-    (await api("POST", `/agents/webhook-agent/${name}/rpc/getEvents`, [])).map(
-      ({ id }: { id: string }) => id,
-    );
-  expect(await eventsOf("x-y-z")).toEqual(["of-the-owner"]);
-  const names = (await api("GET", "/accounts/default/agents/webhook-agent/instances")).map(
+  expect(await eventIds(server, "x-y-z")).toEqual(["of-the-owner"]);
+  const names = (await read("/accounts/default/agents/webhook-agent/instances")).map(
     ({ name }: { name: string }) => name,
   );
   expect(names).toHaveLength(2);

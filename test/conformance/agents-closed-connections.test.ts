@@ -1,10 +1,14 @@
-/** Connections that close: `onClose` runs where there is one, also for instances that sleep, and nothing is woken where there is none. */
+/**
+ * Closed connections: `onClose` runs if the agent class has one, also for idle instances; otherwise no instance is
+ * loaded.
+ */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient } from "../support/agents.ts";
+import { readMetric } from "../support/read-metric.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
-const MODULES = [join(import.meta.dirname, "../fixtures/leaving-agents.ts")];
+const MODULES = [join(import.meta.dirname, "../fixtures/closing-agents.ts")];
 
 let server: TestServer;
 beforeAll(async () => {
@@ -23,37 +27,31 @@ const connect = async (path: string) => {
 const call = async (agent: string, name: string, method: string) =>
   (await server.api("POST", `/agents/${agent}/${name}/rpc/${method}`, [])).body.result as unknown;
 
-/** The value of a metric, over all labels that fit. */
-async function metric(pattern: RegExp): Promise<number> {
-  const text = await (await fetch(`${server.url}/metrics`)).text();
-  return text
-    .split("\n")
-    .filter((line) => pattern.test(line))
-    .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
-}
-const openSockets = () => metric(/^signalbox_agent_sockets /);
-const inMemory = () => metric(/^signalbox_agent_instances /);
+const openSockets = () => readMetric(server, "signalbox_agent_sockets");
+const inMemory = () => readMetric(server, "signalbox_agent_instances");
+const starts = () => readMetric(server, "signalbox_agent_starts_total");
+const lostCloses = () => readMetric(server, "signalbox_agent_lost_closes_total");
 
-describe("connections that close all at once", () => {
-  it("open no database when their agent has no onClose", async () => {
+describe("connections that close at the same time", () => {
+  it("closing connections opens no database if the agent has no onClose", async () => {
     const clients: RawClient[] = [];
     for (let name = 0; name < 20; name += 1) {
       const crowd = Array.from({ length: 50 }, (_, i) => connect(`indifferent/crowd-${name}?_pk=${i}`));
       clients.push(...(await Promise.all(crowd)));
     }
     await expect.poll(inMemory).toBe(0);
-    const starts = await metric(/^signalbox_agent_starts_total/);
+    const startsBefore = await starts();
     for (const { socket } of clients) socket.terminate();
     await expect.poll(openSockets).toBe(0);
-    expect(await metric(/^signalbox_agent_starts_total/)).toBe(starts);
-    expect(await metric(/^signalbox_agent_lost_closes_total /)).toBe(0);
+    expect(await starts()).toBe(startsBefore);
+    expect(await lostCloses()).toBe(0);
   });
 
-  it("all run onClose when it has one, however few instances fit in memory", async () => {
+  it("onClose runs for every connection, even if few instances fit in memory", async () => {
     const names = Array.from({ length: 12 }, (_, i) => `f-${i}`);
     const clients: RawClient[] = [];
     for (const name of names) clients.push(await connect(`farewell/${name}?_pk=member`));
-    // The two places are taken for a while: what cannot be opened now is opened later.
+    // Both places in memory are occupied for a while; the other instances are opened afterwards.
     const busy = [call("farewell", "busy-1", "occupy"), call("farewell", "busy-2", "occupy")];
     await expect.poll(inMemory).toBe(2);
     for (const { socket } of clients) socket.terminate();
@@ -61,12 +59,12 @@ describe("connections that close all at once", () => {
     await expect.poll(openSockets).toBe(0);
     for (const name of names)
       await expect.poll(() => call("farewell", name, "farewells")).toEqual(["member"]);
-    expect(await metric(/^signalbox_agent_lost_closes_total /)).toBe(0);
+    expect(await lostCloses()).toBe(0);
   });
 });
 
 describe("an agent that closes a connection", () => {
-  it("may use the codes of the standard and its own", async () => {
+  it("an agent may close a connection with standard and application codes", async () => {
     const client = await connect("farewell/codes");
     client.send("4123");
     expect(await client.closed()).toBe(4123);
@@ -74,7 +72,7 @@ describe("an agent that closes a connection", () => {
   });
 
   it.each([0, 999, 1005, 1006, 2000, 5000, Number.NaN])(
-    "gets an error in its own code for %s, and the server goes on",
+    "closing a connection with %s throws in the agent's code, and the server continues",
     async (code) => {
       const client = await connect(`farewell/wrong-codes`);
       client.send(String(code));
@@ -89,15 +87,15 @@ describe("an agent that closes a connection", () => {
   );
 });
 
-describe("a server that stops", () => {
-  it("says how many onClose it could not run", async () => {
+describe("server shutdown", () => {
+  it("the log reports how many onClose calls did not run", async () => {
     const own = await startTestServer({ file: { agents: { modules: MODULES, idleTimeoutMs: 50 } } });
     const client = await new RawClient(`${own.url}/agents/farewell/x`).opened();
     await client.next((frame) => frame.type === "cf_agent_identity");
-    const isAsleep = async () =>
+    const isInMemory = async () =>
       (await own.api("GET", "/accounts/default/agents/farewell/instances/x")).body.result
         .in_memory as boolean;
-    await expect.poll(isAsleep).toBe(false);
+    await expect.poll(isInMemory).toBe(false);
     await own.stop();
     expect(await client.closed()).toBe(1012);
     expect(own.logs).toContainEqual(

@@ -1,4 +1,7 @@
-/** Instances of one account are out of reach for tokens, webhooks and agents of another, also where their names are equal. */
+/**
+ * Instances of one account are not reachable for tokens, webhooks and agents of another account, even if their names
+ * are equal.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -40,7 +43,7 @@ const titles = async (name: string, token: string, query = "") =>
   );
 
 describe("a token", () => {
-  it("reaches its own account's instance of a name, over HTTP, calls and WebSockets", async () => {
+  it("a token reaches the instance of its own account, over HTTP, calls and WebSockets", async () => {
     expect(await result("counter/shared/rpc/increment", tokenA, 1)).toBe(1);
     expect(await result("counter/shared/rpc/increment", tokenB, 10)).toBe(10);
     expect(await result("counter/shared/rpc/increment", ROOT_TOKEN, 100)).toBe(100);
@@ -53,13 +56,13 @@ describe("a token", () => {
     expect((await b.next(isState)).state).toEqual({ count: 10 });
     expect(await result("counter/shared/rpc/increment", tokenA, 1)).toBe(2);
     expect((await a.next(isState)).state).toEqual({ count: 2 });
-    // The broadcast of the other account's change has been sent by now; this one's own answer would come after it.
+    // A broadcast of the other account's change would arrive before the answer to this call.
     expect((await b.call("read")).result.count).toBe(10);
     expect(b.received.filter(isState)).toEqual([]);
     for (const client of [a, b]) client.close();
   });
 
-  it("is refused when it names another account, by parameter or header, known or not", async () => {
+  it("a token that names another account is refused, by parameter or header, whether or not the account exists", async () => {
     for (const account of ["a", "default", "no-such-account", ""]) {
       expect((await call(`counter/shared/rpc/read?account=${account}`, tokenB)).status).toBe(403);
       const response = await fetch(`${server.url}/agents/counter/shared/rpc/read`, {
@@ -75,14 +78,14 @@ describe("a token", () => {
     expect((await call("counter/shared/rpc/read?account=b", tokenB)).body.result.count).toBe(10);
   });
 
-  it("without the permission gets nothing, though another account's has it", async () => {
+  it("a token without the permission is refused, even if another account's token has it", async () => {
     const weak = await server.token(["tags.edit"], { account: "b" });
     expect((await call("counter/shared/rpc/read", weak)).status).toBe(403);
   });
 });
 
 describe("the root token", () => {
-  it("means default unless it names another account that exists", async () => {
+  it("the root token uses the account default unless it names another existing account", async () => {
     expect((await result("counter/shared/rpc/read?account=b", ROOT_TOKEN)).count).toBe(10);
     expect((await result("counter/shared/rpc/read", ROOT_TOKEN)).count).toBe(100);
     const unknown = await call("counter/shared/rpc/read?account=nobody", ROOT_TOKEN);
@@ -98,7 +101,7 @@ describe("the root token", () => {
 });
 
 describe("management", () => {
-  it("shows the operator's classes in every account, and each account's own instances only", async () => {
+  it("every account sees the operator's classes and only its own instances", async () => {
     const own = async (account: string) =>
       (await server.api("GET", `/accounts/${account}/agents/counter/instances`)).body.result.map(
         ({ name }: { name: string }) => name,
@@ -121,7 +124,7 @@ describe("management", () => {
     expect((await server.api("GET", "/accounts/a/agents", undefined, tokenB)).status).toBe(403);
   });
 
-  it("reads and destroys the account's instance and leaves the others' alone", async () => {
+  it("reading and destroying affect the account's own instance only", async () => {
     await result("counter/doomed/rpc/increment", tokenA, 3);
     await result("counter/doomed/rpc/increment", tokenB, 4);
     const path = (account: string) => `/accounts/${account}/agents/counter/instances/doomed`;
@@ -132,7 +135,7 @@ describe("management", () => {
     expect((await server.api("GET", path("a"))).body.result.state).toEqual({ count: 3 });
   });
 
-  it("filters by the account's own tags, and forgets them with the instance", async () => {
+  it("filters use the account's own tags, which are removed with the instance", async () => {
     const tagged = { resource_type: "agent", resource_id: "counter/tagged", tags: { team: "blue" } };
     for (const [account, token] of Object.entries({ a: tokenA, b: tokenB })) {
       await result("counter/tagged/rpc/increment", token);
@@ -147,7 +150,7 @@ describe("management", () => {
     expect(await names("b")).toEqual(["tagged"]);
   });
 
-  it("streams the activity of the account's instance alone", async () => {
+  it("the activity stream contains the account's own instance only", async () => {
     const stop = new AbortController();
     const stream = await fetch(`${server.url}/accounts/b/agents/counter/instances/watched/events`, {
       headers: { authorization: `Bearer ${tokenB}`, accept: "text/event-stream" },
@@ -169,7 +172,7 @@ describe("management", () => {
 });
 
 describe("agents", () => {
-  it("know their account, and call instances of it", async () => {
+  it("an agent knows its account and calls instances of it", async () => {
     await result("counter/callee/rpc/increment", tokenA, 5);
     await result("counter/callee/rpc/increment", tokenB, 50);
     expect(await result("plain-agent/caller/rpc/whoseCount", tokenB, "callee")).toEqual({
@@ -186,7 +189,7 @@ describe("agents", () => {
 describe("webhooks", () => {
   const payload = { repository: { full_name: "acme/widgets" }, sender: { login: "forged by b" } };
 
-  it("of a source reach its account's instances, also as test events and replays", async () => {
+  it("a source delivers to instances of its account, also test events and replays", async () => {
     const body = JSON.stringify(payload);
     const headers = { "x-hub-signature-256": hexSignature(body, SECRET), "x-github-event": "push" };
     const genuine = { ...headers, "x-github-delivery": "of-default" };
@@ -209,7 +212,7 @@ describe("webhooks", () => {
     expect(await titles("acme-widgets", tokenB)).toHaveLength(3);
   });
 
-  it("claim names within their account: another account's entity is none of their business", async () => {
+  it("names are claimed per account: entities of another account do not conflict", async () => {
     for (const [source, repository] of [
       ["github", "x/y-z"],
       ["bsrc", "x-y/z"],
@@ -228,7 +231,7 @@ describe("webhooks", () => {
     expect(await titles("x-y-z", tokenB)).toEqual(["claim-bsrc"]);
   });
 
-  it("about changed tags go to the instance of the tags' account", async () => {
+  it("tag changes are sent to the instance of the tags' account", async () => {
     const resource = { resource_type: "ai_gateway", resource_id: "g", tags: { env: "prod" } };
     await server.api("PUT", "/accounts/b/tags", resource, tokenB);
     await expect.poll(() => titles("watcher", tokenB)).toContainEqual(expect.stringMatching(/^tags:b:/));
@@ -238,8 +241,8 @@ describe("webhooks", () => {
   });
 });
 
-describe("where access is public", () => {
-  it("strangers mean default; naming another account takes a credential for it", async () => {
+describe("with public access", () => {
+  it("callers without a token use the account default; another account needs a credential", async () => {
     const open = await startTestServer({ file: { agents: { modules: [TEST_AGENTS], access: "public" } } });
     try {
       await open.api("POST", "/accounts", { id: "b" });

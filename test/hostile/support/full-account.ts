@@ -1,4 +1,7 @@
-/** An account with one of everything that the management interface shows, so that whoever is refused is refused something that is there. */
+/**
+ * An account with one of every resource of the management API, so that refused callers are refused an existing
+ * resource.
+ */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -9,16 +12,16 @@ import { SECRET, sendGeneric } from "../../support/webhook-sender.ts";
 export const OWN = "own";
 const FIXTURES = join(import.meta.dirname, "../../fixtures");
 
-export interface FurnishedAccount {
+export interface FullAccount {
   readonly server: TestServer;
-  /** Values of path parameters, by the path's end where one name means two things. */
+  /** Values of path parameters, keyed by the end of the path if one name has two meanings. */
   readonly existing: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
 type Row = Readonly<Record<string, string>>;
 
-export async function furnishAccount(): Promise<FurnishedAccount> {
+export async function createFullAccount(): Promise<FullAccount> {
   // A receiver that never answers keeps a handler busy, so that its delivery stays late.
   const silence = createServer(() => undefined);
   await new Promise<void>((resolve) => silence.listen(0, "127.0.0.1", resolve));
@@ -39,7 +42,7 @@ export async function furnishAccount(): Promise<FurnishedAccount> {
     if (answer.status !== 200) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`);
     return (answer.body as { result: Row }).result;
   };
-  /** The first of a list, as soon as there is one. */
+  /** The first entry of a list, as soon as there is one. */
   const first = (path: string): Promise<Row> =>
     vi.waitFor(
       async () => {

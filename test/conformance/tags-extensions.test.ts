@@ -1,4 +1,4 @@
-/** Tags beyond the contract: merging, bulk writes, history, the change feed, and what other areas see. */
+/** Tag features beyond the contract: merging, bulk writes, history, the change feed, and effects on other areas. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,14 +25,14 @@ const patchCode = async (tags: unknown): Promise<number> =>
   (await patch("m", tags as object)).body.errors[0].code;
 
 describe("merging", () => {
-  it("adds and replaces keys, removes those that are null, and leaves the others", async () => {
+  it("a merge adds and replaces keys, removes null keys and keeps the others", async () => {
     await put("m", { a: "1", b: "2", c: "3" });
     const { status, body } = await patch("m", { a: "9", b: null, d: "4", nothing: null });
     expect([status, body.result.tags]).toEqual([200, { a: "9", c: "3", d: "4" }]);
     expect((await patch("fresh", { a: "1" })).body.result.tags).toEqual({ a: "1" });
   });
 
-  it("keeps to the same rules as setting", async () => {
+  it("a merge has the same limits as a set", async () => {
     expect(await patchCode({ a: 1 })).toBe(1002);
     expect(await patchCode([])).toBe(1002);
     expect(await patchCode({ "b d": null })).toBe(1014);
@@ -52,7 +52,7 @@ const item = (resource_id: string, tags: unknown, rest: object = {}) => ({
 });
 
 describe("bulk", () => {
-  it("carries out each item on its own and answers for each, in order", async () => {
+  it("each item of a bulk write is applied on its own, and the results are in order", async () => {
     await put("b0", { old: "1" });
     const { status, body } = await bulk({
       items: [
@@ -77,7 +77,7 @@ describe("bulk", () => {
     expect((await server.api("GET", `${PATH}?resource_type=worker&resource_id=b1`)).status).toBe(500);
   });
 
-  it("tells with dry_run what would happen, item after item, and stores nothing", async () => {
+  it("dry_run reports the result of each item and stores nothing", async () => {
     const items = [
       item("dry", { a: "1" }),
       item("dry", { b: "2" }, { operation: "patch" }),
@@ -91,7 +91,7 @@ describe("bulk", () => {
     expect((await history("dry")).result).toEqual([]);
   });
 
-  it("refuses what is no list, and more than 1,000 items", async () => {
+  it("a body that is not a list, and more than 1,000 items, are refused", async () => {
     const code = async (body: unknown) => (await bulk(body)).body.errors[0].code;
     expect(await code({})).toBe(1002);
     expect(await code("{")).toBe(1002);
@@ -108,7 +108,7 @@ describe("bulk", () => {
 });
 
 describe("history", () => {
-  it("tells who changed what and when, newest first, also after a deletion", async () => {
+  it("the history lists actor, change and time, newest first, also after a deletion", async () => {
     const token = await server.token(["tags.edit"]);
     await put("h", { a: "1" });
     now += 1000;
@@ -140,7 +140,7 @@ describe("history", () => {
     expect(JSON.stringify(result)).not.toContain(token);
   });
 
-  it("never runs backwards, also when the clock does", async () => {
+  it("times in the history never decrease, even if the clock is set back", async () => {
     await put("clock", { a: "1" });
     now -= 60_000;
     const { body } = await put("clock", { a: "2" });
@@ -149,7 +149,7 @@ describe("history", () => {
     expect(body.result.tags_updated_at).toBe(result[1].changed_at);
   });
 
-  it("comes in pages", async () => {
+  it("the history is paged", async () => {
     for (let i = 0; i < 105; i++) await put("paged", { n: String(i) });
     const first = await history("paged");
     expect(first.result).toHaveLength(100);
@@ -190,7 +190,7 @@ describe("the change feed", () => {
     await server.api("POST", "/accounts", { id: "feed" });
   });
 
-  it("reads on from a position, in order, and always gives one to come back with", async () => {
+  it("the feed continues from a position, in order, and always returns the next position", async () => {
     expect((await changes("")).body).toMatchObject({
       result: [],
       result_info: { count: 0, cursor: "0", has_more: false },
@@ -206,7 +206,7 @@ describe("the change feed", () => {
       expect((await changes(query)).status).toBe(400);
   });
 
-  it("streams changes as they happen, resumes after the last event, and ends when the server stops", async () => {
+  it("the feed streams changes, resumes after the last event, and ends when the server stops", async () => {
     const own = await startTestServer();
     const url = `${own.url}${PATH}/changes?after=newest`;
     const open = async (headers: Record<string, string> = {}) => {
@@ -232,7 +232,7 @@ describe("the change feed", () => {
     expect(own.logs.filter((line) => line["msg"] === "request failed")).toEqual([]);
   });
 
-  it("tells a reader who comes too late, with 410 and code 1018", async () => {
+  it("a position that is too old is answered 410 with code 1018", async () => {
     let time = Date.parse("2026-11-15T00:00:00Z");
     const clock = { now: () => time };
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-test-"));
@@ -243,7 +243,7 @@ describe("the change feed", () => {
     time += 2 * 24 * 60 * 60 * 1000;
     await write(before, "2");
     await before.stop();
-    // What is too old goes in the background, from the start on.
+    // Old changes are removed in the background after the start.
     const own = await startTestServer({ clock, dataDir, file: { tags: { historyDays: 1 } } });
     await vi.waitFor(async () => {
       const late = await own.api("GET", `${PATH}/changes?after=0`);
@@ -256,8 +256,8 @@ describe("the change feed", () => {
   });
 });
 
-describe("tied in", () => {
-  it("deletes the tags of a token with the token, and says so in the history", async () => {
+describe("effects on other areas", () => {
+  it("deleting a token deletes its tags, and the history records it", async () => {
     const { body } = await server.api("POST", "/accounts/default/tokens", {
       name: "t",
       permissions: ["tags.read"],
@@ -274,7 +274,7 @@ describe("tied in", () => {
     expect(changes.result[0]).toMatchObject({ action: "resource_deleted", actor: "system", after: null });
   });
 
-  it("documents its routes", async () => {
+  it("the routes are documented in OpenAPI", async () => {
     const { body } = await server.api("GET", "/openapi.json");
     expect(
       Object.keys(body.paths)

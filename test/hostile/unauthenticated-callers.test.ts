@@ -1,4 +1,4 @@
-/** Requests that are refused leave no instance behind, whoever sends them; and strangers create no more than a rate allows. */
+/** Refused requests create no instance, and callers without a token create instances at a limited rate. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient } from "../support/agents.ts";
@@ -6,7 +6,7 @@ import { RawSocket } from "../support/raw-socket.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 import { hexSignature, post, SECRET } from "../support/webhook-sender.ts";
 
-const MODULES = [join(import.meta.dirname, "../fixtures/door-agents.ts")];
+const MODULES = [join(import.meta.dirname, "../fixtures/admission-agents.ts")];
 const environment = { WEBHOOK_SECRET: SECRET, BOUNCER_PASSWORD: "friend" };
 
 let closed: TestServer;
@@ -35,7 +35,7 @@ async function instances(server: TestServer): Promise<string[]> {
   return lists.flat();
 }
 
-/** Sends a request by hand: `fetch` would not. */
+/** Sends a raw request that `fetch` would refuse to send. */
 async function raw(server: TestServer, lines: string): Promise<string> {
   const socket = new RawSocket(server.url);
   socket.write(`${lines}\r\nauthorization: Bearer ${ROOT_TOKEN}\r\nconnection: close\r\n\r\n`);
@@ -56,7 +56,7 @@ const REFUSED: readonly (readonly [string, string, string, RequestInit, number, 
     4001,
   ],
   [
-    "a signed body that is no JSON",
+    "a signed body that is not JSON",
     "webhook-agent/s5",
     "POST",
     { body: "{", headers: { "x-signature": hexSignature("{"), "content-type": "application/json" } },
@@ -67,15 +67,15 @@ const REFUSED: readonly (readonly [string, string, string, RequestInit, number, 
   ["a method that does not exist", "exact/s7/rpc/nothing", "POST", { body: "[]" }, 404, 3004],
   ["a method that streams", "exact/s8/rpc/streamRows", "POST", { body: "[]" }, 400, 7002],
   ["a call by GET", "exact/s9/rpc/rows", "GET", {}, 405, 7001],
-  ["arguments that are no JSON", "exact/s10/rpc/rows", "POST", { body: "{" }, 400, 7002],
-  ["what the class's own hook fails on", "bouncer/silent", "GET", {}, 500, 1000],
+  ["arguments that are not JSON", "exact/s10/rpc/rows", "POST", { body: "{" }, 400, 7002],
+  ["a request on which the class's own hook throws", "bouncer/silent", "GET", {}, 500, 1000],
 ];
 
 describe.each([
   ["with a token that may edit", () => closed, ROOT_TOKEN],
-  ["where access is public", () => open, null],
+  ["with public access", () => open, null],
 ])("a refused request %s", (_where, server, token) => {
-  it.each(REFUSED)("(%s) creates nothing", async (_title, path, method, init, status, code) => {
+  it.each(REFUSED)("(%s) creates no instance", async (_title, path, method, init, status, code) => {
     const headers = new Headers(init.headers);
     if (token !== null) headers.set("authorization", `Bearer ${token}`);
     const before = await instances(server());
@@ -86,14 +86,14 @@ describe.each([
     expect(await instances(server())).toEqual(before);
   });
 
-  it("by the class's own hook gets that hook's answer and creates nothing", async () => {
+  it("a request refused by the class's own hook gets the hook's response and creates no instance", async () => {
     const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
     const answer = await fetch(`${server().url}/agents/bouncer/door`, { headers });
     expect([answer.status, await answer.text()]).toEqual([403, "not you"]);
     expect(await instances(server())).not.toContain("bouncer/door");
   });
 
-  it("with a malformed Host or the method TRACE gets 4xx and creates nothing", async () => {
+  it("a malformed Host or the method TRACE gets 4xx and creates no instance", async () => {
     const before = await instances(server());
     for (const host of ["a b", "[::1", "user@host", "x/y", "a:99999", "%zz"]) {
       expect(await raw(server(), `GET /agents/bouncer/h HTTP/1.1\r\nhost: ${host}`)).toMatch(
@@ -107,8 +107,8 @@ describe.each([
   });
 });
 
-describe("a caller who may only read", () => {
-  it("finds no instance that is not there, and makes none", async () => {
+describe("a caller with read permission only", () => {
+  it("a missing instance is not found and not created", async () => {
     const reader = await closed.token(["agents.read"]);
     const before = await instances(closed);
     for (const method of ["GET", "HEAD"]) {
@@ -125,7 +125,7 @@ describe("a caller who may only read", () => {
     expect(await instances(closed)).toEqual(before);
   });
 
-  it("may wait for one by WebSocket, greeted like any other, and sees its first event", async () => {
+  it("a WebSocket may wait for a missing instance, is greeted normally, and receives its first event", async () => {
     const reader = await closed.token(["agents.read"]);
     const before = await instances(closed);
     const url = `${closed.url}/agents/webhook-agent/expected`;
@@ -142,7 +142,7 @@ describe("a caller who may only read", () => {
       expect(await one?.next()).toMatchObject({ type: "cf_agent_state_error", error: readonly });
       expect(await one?.next()).toEqual(initial);
     }
-    // Somebody who left is not looked for.
+    // A disconnected client is skipped.
     two?.close();
     expect(await instances(closed)).toEqual(before);
 
@@ -155,7 +155,7 @@ describe("a caller who may only read", () => {
     one?.close();
   });
 
-  it("sees nothing before the first event where the class has no initial state", async () => {
+  it("a class without initial state sends nothing before the first event", async () => {
     const reader = await closed.token(["agents.read"]);
     const socket = await new RawClient(`${closed.url}/agents/exact/expected`, { token: reader }).opened();
     expect(await socket.next()).toEqual({ type: "cf_agent_identity", agent: "exact", name: "expected" });
@@ -164,7 +164,7 @@ describe("a caller who may only read", () => {
     socket.close();
   });
 
-  it("finds one that is there, in memory or asleep", async () => {
+  it("an existing instance is found, in memory or idle", async () => {
     const reader = await closed.token(["agents.read"]);
     const welcome = () =>
       fetch(`${closed.url}/agents/bouncer/there`, {
@@ -182,8 +182,8 @@ describe("a caller who may only read", () => {
   });
 });
 
-describe("where access is public", () => {
-  it("strangers create what they name at a rate, holders of a token and signed events without one", async () => {
+describe("with public access", () => {
+  it("callers without a token create instances at a limited rate; tokens and signed events are not limited", async () => {
     const call = (name: string, token: string | null) =>
       open.api("POST", `/agents/exact/${name}/rpc/rows`, [], token);
     const first = await Promise.all(["p1", "p2", "p3"].map((name) => call(name, null)));
@@ -195,7 +195,7 @@ describe("where access is public", () => {
     expect(get.status).toBe(503);
     const socket = await new RawClient(`${open.url}/agents/exact/p4`, { token: null }).opened();
     expect(await socket.closed()).toBe(1013);
-    // What is there stays open to everybody.
+    // Existing instances stay open to every caller.
     expect((await call("p1", null)).status).toBe(200);
     expect(await instances(open)).not.toContain("exact/p4");
     expect((await call("p4", ROOT_TOKEN)).status).toBe(200);

@@ -1,4 +1,4 @@
-/** Requests that are refused before an area sees them: each gets the usual answer, and nothing that a browser could take for a page. */
+/** Requests refused before an area sees them get the usual response, with no content that a browser would render. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -23,7 +23,7 @@ const PATHS = [
 const UPGRADE = "connection: upgrade\nupgrade: websocket";
 const KEY = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==";
 
-/** All answers on a connection that is written to once and that the server closes. */
+/** All responses on a connection that is written once and closed by the server. */
 async function answersTo(text: string, methods: readonly string[]): Promise<readonly ReadResponse[]> {
   const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
   let received = "";
@@ -48,7 +48,7 @@ function expectEnvelope({ headers, body }: ReadResponse, code: number): void {
   expect(headers.get("connection")).toBe("close");
 }
 
-it.each(PATHS)("an expectation that is not met is refused like everything else: %s", async (path) => {
+it.each(PATHS)("an unknown expectation is refused with the usual response: %s", async (path) => {
   for (const value of ["nonsense", "200-ok", '""']) {
     const answer = await refusal(`POST ${path} HTTP/1.1\nHost: x\nExpect: ${value}\ncontent-length: 2\n\n{}`);
     expect(answer.status).toBe(417);
@@ -56,7 +56,7 @@ it.each(PATHS)("an expectation that is not met is refused like everything else: 
   }
 });
 
-it.each(PATHS)("a request without a host is refused like everything else: %s", async (path) => {
+it.each(PATHS)("a request without a host is refused with the usual response: %s", async (path) => {
   expectEnvelope(await refusal(`GET ${path} HTTP/1.1\nAccept: *\n\n`), 7005);
 });
 
@@ -65,12 +65,12 @@ it("HTTP/1.0 needs no host", async () => {
 });
 
 describe("a request line without a version", () => {
-  it.each(["GET", "PRI", "POST"])("is refused: %s", async (method) => {
+  it.each(["GET", "PRI", "POST"])("a request line without a version is refused: %s", async (method) => {
     expectEnvelope(await refusal(`${method} /healthz\nHost: x\n\n`), 7005);
   });
 
   it.each(["PRI /x\nHost: x\n\n", "PRI /x\n\n", "PRI /x HTTP/1.1\nHost: x\n\n", "PRI * HTTP/2.0\n\nSM\n\n"])(
-    "or the preface of HTTP/2 takes no earlier answer along: %j",
+    "a request line without a version, or the HTTP/2 preface, discards no earlier response: %j",
     async (last) => {
       const first = (id: string) =>
         `GET /accounts HTTP/1.1\nHost: x\nx-request-id: ${id}\nauthorization: Bearer ${ROOT_TOKEN}\n\n`;
@@ -81,7 +81,7 @@ describe("a request line without a version", () => {
   );
 });
 
-describe("an upgrade that is no handshake", () => {
+describe("an invalid upgrade handshake", () => {
   const credential = `authorization: Bearer ${ROOT_TOKEN}`;
   it.each([
     ["without a key", `GET`, `${UPGRADE}\nsec-websocket-version: 13`, 400, 7005],
@@ -97,7 +97,7 @@ describe("an upgrade that is no handshake", () => {
       7005,
     ],
   ])(
-    "%s is refused like everything else, with a token or without",
+    "%s is refused with the usual response, with and without a token",
     async (_title, method, head, status, code) => {
       for (const more of ["", `\n${credential}`]) {
         const answer = await refusal(`${method} /agents/counter/x HTTP/1.1\nHost: x\n${head}${more}\n\n`);
@@ -108,7 +108,7 @@ describe("an upgrade that is no handshake", () => {
     },
   );
 
-  it("names the versions there are to a peer of another one", async () => {
+  it("an unsupported WebSocket version is answered with the supported ones", async () => {
     const answer = await refusal(
       `GET /agents/counter/x HTTP/1.1\nHost: x\n${UPGRADE}\n${KEY}\nsec-websocket-version: 7\n\n`,
     );

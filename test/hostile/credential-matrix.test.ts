@@ -1,6 +1,6 @@
 /**
- * The doors that the description of the management interface does not list, each against every kind of credential: agents over HTTP, calls
- * and WebSockets, a gateway with authentication, metrics and description of a server that others can reach, and the dashboard's sessions.
+ * The routes that OpenAPI does not list, each with every kind of credential: agents over HTTP, calls and WebSockets,
+ * a gateway with authentication, metrics and description of a reachable server, and the dashboard's sessions.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PERMISSIONS } from "@signalbox/protocol";
@@ -16,7 +16,7 @@ let tokens: Readonly<Record<string, string | null>>;
 
 beforeAll(async () => {
   server = await startTestServer({
-    // The listener's own address is of no matter here; this makes it one that others can reach.
+    // The listener's address does not matter here; this setting makes the server count as reachable from other hosts.
     host: "0.0.0.0",
     clock: { now: () => now },
     file: { agents: { modules: [TEST_AGENTS] } },
@@ -28,12 +28,12 @@ beforeAll(async () => {
   const bindable = ALL.filter((name) => name.startsWith("gateway.") || name === "tokens.edit");
   const revoked = await server.api("POST", "/accounts/own/tokens", { name: "revoked", permissions: ALL });
   tokens = {
-    nobody: null,
+    anonymous: null,
     unknown: `sbx_${"x".repeat(46)}`,
     expired: await server.token(ALL, { account: "own", expires_at: new Date(now + HOUR).toISOString() }),
     revoked: revoked.body.result.token,
     everything: await server.token(ALL, { account: "own" }),
-    "everything elsewhere": await server.token(ALL, { account: "other" }),
+    "all permissions in another account": await server.token(ALL, { account: "other" }),
     bound: await server.token(bindable, { account: "own", gateway_id: "mine" }),
     "bound to another": await server.token(bindable, { account: "own", gateway_id: "theirs" }),
     ...Object.fromEntries(
@@ -48,9 +48,9 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** What each credential gets; `others` are all that are not named. */
+/** The expected result per credential; `others` are all credentials that are not named. */
 async function expectStatuses(
-  ask: (token: string | null) => Promise<number>,
+  request: (token: string | null) => Promise<number>,
   expected: Readonly<Record<string, number>> & { readonly others: number },
 ): Promise<void> {
   const wanted: Record<string, number> = {};
@@ -58,7 +58,7 @@ async function expectStatuses(
   for (const [name, token] of Object.entries(tokens)) {
     const isNoCredential = token === null || ["unknown", "expired", "revoked"].includes(name);
     wanted[name] = expected[name] ?? (isNoCredential ? 401 : expected.others);
-    given[name] = await ask(token);
+    given[name] = await request(token);
   }
   expect(given).toEqual(wanted);
 }
@@ -78,29 +78,29 @@ const bearer = (token: string | null): Record<string, string> =>
 
 describe("agents", () => {
   const path = "/agents/counter/x";
-  // The instances of the root token are those of `default`, others have their own account's.
-  const seen = { everything: 200, "everything elsewhere": 200, "agents.edit": 200, root: 200 };
+  // Instances of the root token belong to `default`; other tokens reach their own account.
+  const seen = { everything: 200, "all permissions in another account": 200, "agents.edit": 200, root: 200 };
 
-  it("are called by those who may edit", () =>
+  it("agents can be called with agents.edit", () =>
     expectStatuses((token) => statusOf("POST", `${path}/rpc/read`, bearer(token), "[]"), {
       ...seen,
       others: 403,
     }));
 
-  it("are called by nobody else when the token stands in the address", () =>
+  it("a token in the URL gives no wider access to calls", () =>
     expectStatuses(
       (token) => statusOf("POST", `${path}/rpc/read${token === null ? "" : `?token=${token}`}`, {}, "[]"),
       { ...seen, others: 403 },
     ));
 
-  it("are of no other account, whoever names it", () =>
+  it("instances of another account cannot be called by naming the account", () =>
     expectStatuses(
       (token) =>
         statusOf("POST", `${path}/rpc/read`, { ...bearer(token), "signalbox-account": "other" }, "[]"),
-      { root: 200, "everything elsewhere": 200, others: 403 },
+      { root: 200, "all permissions in another account": 200, others: 403 },
     ));
 
-  it("are connected to by those who may read or edit", () =>
+  it("WebSockets can be opened with agents.read or agents.edit", () =>
     expectStatuses(
       async (token) => {
         const query = token === null ? "" : `?token=${token}`;
@@ -108,7 +108,7 @@ describe("agents", () => {
         const client = new RawClient(address, { token: null });
         try {
           await expect.poll(() => client.received.length > 0 || client.closeCode !== undefined).toBe(true);
-          // Close codes of refusals are the statuses, from 4000 on.
+          // Close codes of refusals are 4000 plus the status.
           return client.received.length > 0 ? 200 : (client.closeCode ?? 0) - 4000;
         } finally {
           client.close();
@@ -126,7 +126,7 @@ describe("a gateway with authentication", () => {
       token === null ? {} : { "gw-aig-authorization": `Bearer ${token}` },
     );
 
-  it("is called with gateway.run of its account, bound to it or to none", () =>
+  it("a call needs gateway.run of the account, unbound or bound to this gateway", () =>
     expectStatuses(call("own/mine"), {
       everything: 200,
       bound: 200,
@@ -135,7 +135,7 @@ describe("a gateway with authentication", () => {
       others: 401,
     }));
 
-  it("is not called with a token of another gateway", () =>
+  it("a token of another gateway is refused", () =>
     expectStatuses(call("own/theirs"), {
       everything: 200,
       "bound to another": 200,
@@ -144,22 +144,26 @@ describe("a gateway with authentication", () => {
       others: 401,
     }));
 
-  it("is not called from another account, even by its name", () =>
-    expectStatuses(call("other/mine"), { "everything elsewhere": 200, root: 200, others: 401 }));
+  it("a token of another account is refused, even if it names this account", () =>
+    expectStatuses(call("other/mine"), {
+      "all permissions in another account": 200,
+      root: 200,
+      others: 401,
+    }));
 });
 
-describe("a server that others can reach", () => {
-  it("shows its figures to the operator alone", () =>
+describe("a server reachable from other hosts", () => {
+  it("metrics are shown to the operator only", () =>
     expectStatuses((token) => statusOf("GET", "/metrics", bearer(token)), { root: 200, others: 403 }));
 
-  it("describes its interface to whoever has a token", () =>
+  it("the description is shown with any token", () =>
     expectStatuses((token) => statusOf("GET", "/openapi.json", bearer(token)), { others: 200 }));
 });
 
 describe("the dashboard", () => {
   const own = () => server.url.replace("0.0.0.0", "127.0.0.1");
 
-  it("opens a session for every token that counts, and for no other", () =>
+  it("every valid token opens a session, and no other credential does", () =>
     expectStatuses(
       (token) =>
         statusOf(
@@ -171,10 +175,10 @@ describe("the dashboard", () => {
       { others: 200 },
     ));
 
-  it("shows first commands to whoever has a token", () =>
+  it("the first commands are shown with any token", () =>
     expectStatuses((token) => statusOf("GET", "/dashboard/first-commands", bearer(token)), { others: 200 }));
 
-  it("does nothing for a page of another origin, or for none", async () => {
+  it("a request with another Origin or none changes nothing", async () => {
     const body = JSON.stringify({ token: ROOT_TOKEN });
     for (const origin of ["http://evil.example", "null", `${own()}1`]) {
       expect(await statusOf("POST", "/dashboard/session", { origin }, body)).toBe(403);

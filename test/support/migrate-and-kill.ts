@@ -1,4 +1,6 @@
-/** Run as a process of its own: brings a database up to date and is killed after some of the statements. `file-or-url statements` */
+/**
+ * A process that migrates a database and is killed after a number of statements. Arguments: `file-or-url statements`
+ */
 import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
 import type { Database, Queryable } from "../../packages/signalbox/src/database/database.ts";
 import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";

@@ -1,4 +1,4 @@
-/** A data folder of an earlier version: entities that own their names keep them, and with them their instances. */
+/** A data folder of an earlier version: entities keep their names and their instances. */
 import { cp, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,10 +11,10 @@ import { startTestServer } from "../support/test-server.ts";
 import { SECRET, sendGithub } from "../support/webhook-sender.ts";
 
 const MIGRATIONS = join(import.meta.dirname, "../../packages/signalbox/src/database/migrations");
-/** The newest schema of the version before names were claimed by account. */
+/** The newest schema of the version before names were claimed per account. */
 const LAST_OLD = 9;
 
-it("claims of before stay, whoever comes first now", async () => {
+it("name claims of an earlier version stay, whichever entity sends first", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-old-"));
   const oldMigrations = join(dataDir, "old-migrations");
   await mkdir(oldMigrations);

@@ -1,4 +1,4 @@
-/** A provider that speaks HTTP badly: what is not surely one response becomes a 502, what is odd is put right before a client sees it. */
+/** A provider with invalid HTTP: ambiguous responses become a 502, unusual ones are normalized. */
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
@@ -9,7 +9,7 @@ const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 let provider: Server;
 let server: TestServer;
-/** What each read on a connection is answered with. */
+/** The response to each read on a connection. */
 let answer: (socket: Socket, connection: number, read: number) => void;
 let reads: string[] = [];
 const sockets = new Set<Socket>();
@@ -44,10 +44,10 @@ const head = `GET ${callPath("openai/x")} HTTP/1.1\r\nhost: x\r\nconnection: clo
 
 it.each([
   ["a 204 that announces a body", "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\n", "204 No Content"],
-  ["a 204 that sends one", "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello", "204 No Content"],
+  ["a 204 that sends a body", "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello", "204 No Content"],
   ["a 304 with a length", "HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\n", "304 Not Modified"],
   ["a 103 with a length first", `HTTP/1.1 103 Early Hints\r\ncontent-length: 5\r\n\r\n${OK}`, "200 OK"],
-])("%s is relayed as what it is", async (_, wire, status) => {
+])("%s is relayed correctly", async (_, wire, status) => {
   answer = (socket) => void socket.write(wire);
   const text = await rawExchange(server, head, /\r\n\r\n(ok)?$/);
   expect(text).toMatch(new RegExp(`^HTTP/1\\.1 ${status}\r\n`));
@@ -55,21 +55,21 @@ it.each([
 });
 
 it.each([
-  ["its length twice", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok"],
+  ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok"],
   [
-    "a length and chunks",
+    "a length and chunked encoding",
     "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
   ],
   ["a NUL in a header", "HTTP/1.1 200 OK\r\nx: a\0b\r\ncontent-length: 2\r\n\r\nok"],
-  ["a header name with a blank", "HTTP/1.1 200 OK\r\nx y: a\r\ncontent-length: 2\r\n\r\nok"],
-])("an answer with %s is a 502 whose status line says so", async (_, wire) => {
+  ["a header name with a space", "HTTP/1.1 200 OK\r\nx y: a\r\ncontent-length: 2\r\n\r\nok"],
+])("a response with %s is a 502 with the reason phrase of a 502", async (_, wire) => {
   answer = (socket) => void socket.write(wire);
   const text = await rawExchange(server, head, /\}$/);
   expect(text).toMatch(/^HTTP\/1\.1 502 Bad Gateway\r\n/);
   expect(text).toContain('"internalCode":2005');
 });
 
-it("a POST under which a kept connection dies is not sent twice: the caller gets a 502 and decides", async () => {
+it("a POST on a kept connection that dies is not repeated: the caller gets a 502", async () => {
   answer = (socket) => void socket.write(OK);
   await post(server, "openai/x", { body: "first" });
   answer = (socket, _, read) => void (read > 0 ? socket.resetAndDestroy() : socket.write(OK));
@@ -82,8 +82,8 @@ it("a POST under which a kept connection dies is not sent twice: the caller gets
 
 it.each([
   ["an idempotency key", { "idempotency-key": "k1" }],
-  ["attempts that the caller asked for", { "gw-aig-max-attempts": "2", "gw-aig-retry-delay": "0" }],
-])("with %s it is sent again", async (_, headers) => {
+  ["configured attempts", { "gw-aig-max-attempts": "2", "gw-aig-retry-delay": "0" }],
+])("with %s the request is repeated", async (_, headers) => {
   answer = (socket) => void socket.write(OK);
   await post(server, "openai/x", { body: "first" });
   answer = (socket, __, read) => void (read > 0 ? socket.resetAndDestroy() : socket.write(OK));

@@ -1,4 +1,4 @@
-/** What providers and agents answer is never a page of this origin, and never speaks for it. */
+/** Responses of providers and agents are never rendered as pages of this origin and cannot act for it. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ProviderPeer, sendEvents, sendJson, startProvider } from "../peers/provider.ts";
@@ -28,7 +28,7 @@ afterAll(async () => {
   await provider.close();
 });
 
-it("gives every answer of the gateway and of agents the headers that make a page inert", async () => {
+it("every response of the gateway and of agents has the headers that prevent rendering", async () => {
   provider.answer = async (request, response) => {
     if (request.url.includes("stream")) await sendEvents(response, ["data: 1\n\n", "data: 2\n\n"]);
     else if (request.url.includes("nothing")) response.writeHead(204).end();
@@ -67,7 +67,7 @@ it("gives every answer of the gateway and of agents the headers that make a page
   }
 });
 
-it("makes refused upgrades below the gateway inert, too", async () => {
+it("refused upgrades below the gateway have these headers, too", async () => {
   const text = await rawExchange(
     server,
     "GET /v1/default/default/openai/x HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
@@ -110,7 +110,7 @@ const SPEAKING: Readonly<Record<string, string>> = {
   "gw-aig-log-id": "forged",
 };
 
-it("drops from a provider's answer whatever speaks for this origin, and replaces its policies by ours", async () => {
+it("provider headers that act for this origin are dropped, and security policies are replaced", async () => {
   provider.answer = (_, response) =>
     sendJson(
       response,
@@ -129,7 +129,7 @@ it("drops from a provider's answer whatever speaks for this origin, and replaces
   expect(left).toEqual([]);
 });
 
-it("keeps what a client of the provider's interface reads", async () => {
+it("headers that clients of the provider's API read are kept", async () => {
   const kept = {
     "x-request-id": "req_of_the_provider",
     "x-ratelimit-remaining-tokens": "7",
@@ -146,7 +146,7 @@ it("keeps what a client of the provider's interface reads", async () => {
   expect((await post(server, "openai/x")).headers).toMatchObject(kept);
 });
 
-it("keeps an agent from setting the dashboard's session and from speaking for the origin", async () => {
+it("an agent cannot set the dashboard's session cookie or act for the origin", async () => {
   const { headers } = await send(server, "GET", "/agents/page-agent/a/headers", { headers: AS_ROOT });
   expect(headers).toMatchObject({ ...INERT, "access-control-allow-origin": "https://app.example" });
   expect(headers["set-cookie"]).toEqual(["mine=1; Path=/agents"]);
