@@ -63,3 +63,12 @@ it.each([
 it("refuses a file that it cannot parse", () => {
   expect(() => findLooseEnds("sample.ts", "const = ;")).toThrow("cannot be parsed");
 });
+
+it.each(["const a = Buffer.alloc(1);", "const a = new SharedArrayBuffer(1);", "socket._httpMessage;"])(
+  "finds low-level code outside the engines: %s",
+  (text) => {
+    expect(problems(text)).toEqual([expect.stringContaining("belongs below engines/")]);
+    expect(findLooseEnds("packages/signalbox/src/engines/relay/sample.ts", text)).toEqual([]);
+    expect(findLooseEnds("packages/signalbox/src/database/sample.ts", text)).toEqual([]);
+  },
+);

@@ -1,11 +1,12 @@
 /**
- * Finds code that could end the process or hide a failure (docs/decisions/0090):
+ * Finds code that could end the process or hide a failure (docs/decisions/0090), and low-level code outside the engines (0101):
  *
  * 1. Promises that a timer does not handle: `setInterval(() => void flush())`. Their rejection is unhandled. For a single timer, a comment may
  *    say why the promise cannot reject; repeated work uses `repeat()`.
  * 2. Failures that are ignored without a reason: an empty `catch`, or `.catch(() => undefined)`, without a comment.
  * 3. Sockets, servers, streams, child processes, workers and WebSockets in a file without an `error` listener: an `error` event without a
  *    listener is an uncaught exception.
+ * 4. Raw memory (`Buffer.alloc`, `SharedArrayBuffer`) and Node's names with an underscore, outside `engines/` and `database/`.
  *
  * The check reads syntax, not types: it does not find emitters that are created under other names, or listeners in another file.
  */
@@ -44,6 +45,10 @@ const LISTENING = /\.(on|once|addListener)\(\s*["'`]error["'`]/;
 /** These turn an `error` event into a rejection. */
 const AWAITED = /\bonce\(\s*\w+,|\bpipeline\(/;
 
+/** Where low-level code belongs. Agents may not use these either, but their classes are not part of the service. */
+const LOW_LEVEL = /packages\/signalbox\/src\/(engines|database)\//;
+const RAW_MEMORY = /^alloc(Unsafe(Slow)?)?$/;
+
 export function findLooseEnds(path: string, text: string): LooseEnd[] {
   const { program, comments, errors } = parseSync(path, text);
   if (errors.length > 0) throw new Error(`${path} cannot be parsed: ${errors[0]?.message}`);
@@ -75,6 +80,10 @@ export function findLooseEnds(path: string, text: string): LooseEnd[] {
       const name = nameOf(node["callee"] as Node);
       if (makers.has(name) && !hasListener) report(node, `new ${name} has no listener for "error"`);
     }
+    if (!LOW_LEVEL.test(path)) {
+      const name = lowLevelName(node);
+      if (name !== null) report(node, `${name} belongs below engines/ or database/`);
+    }
     if (node.type === "CatchClause") {
       const body = node["body"] as Node & { body: readonly Node[] };
       if (body.body.length === 0 && !comments.some(({ start, end }) => start > body.start && end < body.end))
@@ -103,6 +112,16 @@ function importedMakers(program: Node): Set<string> {
     }
   }
   return names;
+}
+
+/** The name of raw memory, or of a private field of Node, that the node uses; null for all others. */
+function lowLevelName(node: Node): string | null {
+  if (node.type === "Identifier" && node["name"] === "SharedArrayBuffer") return "SharedArrayBuffer";
+  if (node.type !== "MemberExpression" || node["computed"] === true) return null;
+  const property = (node["property"] as { name?: string }).name ?? "";
+  const object = (node["object"] as { name?: string }).name ?? "";
+  if (object === "Buffer" && RAW_MEMORY.test(property)) return `Buffer.${property}`;
+  return /^_[a-z]/.test(property) ? property : null;
 }
 
 /** `() => void f()`, `async () => …`, and `() => f().then(…)` without a catch. */
