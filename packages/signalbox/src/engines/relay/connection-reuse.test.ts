@@ -3,10 +3,8 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, expect, it } from "vitest";
-import { toOrigin } from "./origin.ts";
-import { NO_BODY, type RequestBody } from "./request-body.ts";
 import { UpstreamClient } from "./upstream-client.ts";
-import type { UpstreamFailure } from "./upstream-failure.ts";
+import { NO_BODY, type RequestBody, toOrigin, type UpstreamFailure } from "./upstream.ts";
 
 const closers: (() => unknown)[] = [];
 afterEach(async () => {
@@ -55,8 +53,8 @@ function send(
   {
     method = "POST",
     body = BODY,
-    headerLines = "",
-  }: { method?: string; body?: RequestBody; headerLines?: string },
+    headers = [],
+  }: { method?: string; body?: RequestBody; headers?: readonly string[] },
 ): Promise<Result> {
   return new Promise((resolve) => {
     const result: Result = { status: 0, failure: null };
@@ -65,7 +63,7 @@ function send(
         origin: toOrigin(new URL(`http://127.0.0.1:${port}`), true),
         method,
         target: "/x",
-        headerLines,
+        headers,
         body,
       },
       {
@@ -113,7 +111,7 @@ it.each([
   ["GET", { method: "GET", body: NO_BODY }],
   ["PUT", { method: "PUT" }],
   ["DELETE", { method: "DELETE", body: NO_BODY }],
-  ["POST with an idempotency key", { headerLines: "a: b\r\nIdempotency-Key: k\r\n" }],
+  ["POST with an idempotency key", { headers: ["a", "b", "Idempotency-Key", "k"] }],
 ])("sends a %s again on a new connection: twice does no harm", async (_, request) => {
   const { port, seen } = await listenAndDie();
   const upstream = client();

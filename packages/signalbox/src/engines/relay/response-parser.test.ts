@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { type ResponseHead, ResponseParser } from "./response-parser.ts";
+import { ResponseParser } from "./response-parser.ts";
+import type { ResponseHead } from "./upstream.ts";
 
 interface Parsed {
   readonly heads: ResponseHead[];

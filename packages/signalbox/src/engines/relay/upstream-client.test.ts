@@ -2,11 +2,14 @@ import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { afterEach, expect, it } from "vitest";
-import { toOrigin } from "./origin.ts";
-import { NO_BODY, type RequestBody } from "./request-body.ts";
-import type { UpstreamExchange } from "./upstream-call.ts";
 import { UpstreamClient } from "./upstream-client.ts";
-import type { UpstreamFailure } from "./upstream-failure.ts";
+import {
+  NO_BODY,
+  type RequestBody,
+  toOrigin,
+  type UpstreamExchange,
+  type UpstreamFailure,
+} from "./upstream.ts";
 
 const closers: (() => void)[] = [];
 afterEach(() => {
@@ -62,7 +65,7 @@ function send(
         origin: toOrigin(new URL(`http://127.0.0.1:${port}`), true),
         method: body.kind === "none" ? "GET" : "POST",
         target: "/x",
-        headerLines: "",
+        headers: [],
         body,
       },
       {
@@ -210,7 +213,7 @@ it("refuses addresses that are not public where only public ones are allowed", a
           origin: toOrigin(new URL(`http://${host}:${port}`), false),
           method: "GET",
           target: "/",
-          headerLines: "",
+          headers: [],
           body: NO_BODY,
         },
         { onHead: () => undefined, onBody: () => undefined, onReadEnd: () => undefined, onFailure: resolve },

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { readUsage } from "./read-usage.ts";
-import { readTailUsage } from "./tail-usage.ts";
+import { readTailUsage, readUsage } from "./read-usage.ts";
 
 const usage = fc.oneof(
   fc.record({ prompt_tokens: fc.nat(), completion_tokens: fc.nat() }),
