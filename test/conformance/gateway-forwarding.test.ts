@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { BUILT_IN_PROVIDERS } from "../../packages/signalbox/src/gateway/providers/built-in.ts";
-import { createProvider } from "../../packages/signalbox/src/gateway/providers/create-provider.ts";
+import { createProvider } from "../../packages/signalbox/src/gateway/providers/provider.ts";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, CHAT, post, send } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";

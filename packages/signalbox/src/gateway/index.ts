@@ -1,4 +1,4 @@
-/** The gateway area: composes the data plane, its settings and its management routes. */
+/** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
@@ -13,7 +13,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
 import { BodyBudget } from "./call/body-budget.ts";
 import { CallRunner } from "./call/call-runner.ts";
-import { GatewayDoor } from "./call/gateway-door.ts";
+import { GatewayDoor } from "./door/gateway-door.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { usageRoute } from "./log-api/usage-route.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
@@ -28,14 +28,14 @@ import { Gateways } from "./settings/gateways.ts";
 import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
-import { createUsageTap, UpstreamClient } from "../engines/relay/index.ts";
+import { UpstreamClient } from "../engines/relay/index.ts";
 import { PriceTable } from "./limits/price-table.ts";
 
 export interface GatewayParts {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Never steps back; for rate limits. */
+  /** Monotonic; for rate limits. */
   readonly steadyClock: Clock;
   readonly sealing: Sealing;
   readonly database: Database;
@@ -53,7 +53,7 @@ const DEFAULT_ACCOUNT = "default";
 
 export interface GatewayArea extends AreaModule {
   exists(accountId: string, gatewayId: string): boolean;
-  /** Gateways that anyone who reaches the listener may use. */
+  /** Gateways that require no token: every client that reaches the listener may use them. */
   withoutAuthentication(): readonly GatewayRef[];
 }
 
@@ -76,7 +76,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     onUnreadable: ({ accountId, slug }) =>
       parts.logger.error(
         { accountId, provider: CUSTOM_PREFIX + slug },
-        `the stored headers of ${CUSTOM_PREFIX}${slug} cannot be read: start with the SIGNALBOX_ENCRYPTION_KEY (or the data folder's encryption-key file) they were stored with, or set the headers anew`,
+        `cannot decrypt the stored headers of ${CUSTOM_PREFIX}${slug}: start with the SIGNALBOX_ENCRYPTION_KEY (or the encryption-key file in the data folder) that they were stored with, or set the headers again`,
       ),
   });
   const providers = new ProviderDirectory(config.file.providers, (accountId, slug) =>
@@ -89,7 +89,6 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     grants: keys.providerKeys,
     customOrigin: (accountId, slug) => customProviders.originOf(accountId, slug.slice(CUSTOM_PREFIX.length)),
   });
-  const prices = new PriceTable(keys.prices, clock);
   const client = new UpstreamClient({
     connectTimeoutMs: keys.connectTimeoutMs,
     firstByteTimeoutMs: keys.firstByteTimeoutMs,
@@ -102,23 +101,14 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const spendLimits = new SpendLimits({
     database: parts.database,
     clock,
-    onError: (error) => parts.logger.error({ err: error }, "spend cannot be written, trying again"),
+    onError: (error) => parts.logger.error({ err: error }, "cannot write spend; retrying in a second"),
   });
   const runner = new CallRunner({
     client,
-    sink: {
-      record(call) {
-        // A call that outlives its gateway leaves no row: a later gateway of that name would show it.
-        if (gateways.find(call.accountId, call.gatewayId) !== undefined) callLog.record(call);
-      },
-      get hasRoom() {
-        return callLog.hasRoom;
-      },
-      whenRoom: () => callLog.whenRoom(),
-    },
+    callLog,
+    gateways,
     metrics,
-    createTap: createUsageTap,
-    costOf: (provider, model, usage) => prices.costOf(provider, model, usage),
+    prices: new PriceTable(keys.prices, clock),
     budget,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
@@ -141,7 +131,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     authenticator: parts.authenticator,
     metrics,
     bodyLimits: {
-      // A larger body is streamed rather than wait for room that it alone would fill.
+      // A body that would take more than a quarter of the memory for bodies is streamed instead.
       replayBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
       maxBytes: keys.maxBodyBytes,
       budget,
@@ -177,7 +167,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       await deletions.finishAll((gateway, error) =>
         parts.logger.error(
           { err: error, gateway },
-          "a deleted gateway cannot be removed whole, trying again later",
+          "cannot remove all data of a deleted gateway; retrying at the next start",
         ),
       );
       await customProviders.load();

@@ -6,7 +6,7 @@
  */
 import { speaksForOrigin } from "../../http/foreign-answer.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import { gatewayHeaderName } from "./call-options.ts";
+import { gatewayHeaderName } from "../plan/call-options.ts";
 
 export interface ResponseMarks {
   readonly logId: string | null;

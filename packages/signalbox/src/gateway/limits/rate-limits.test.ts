@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { FixedWindowLimiter, SlidingWindowLimiter } from "./rate-limiter.ts";
+import { FixedWindowLimiter, SlidingWindowLimiter } from "./rate-limits.ts";
 
 const gaps = fc.array(fc.nat({ max: 400 }), { minLength: 1, maxLength: 200 });
 
