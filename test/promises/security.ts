@@ -174,9 +174,9 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/relay/connection-reuse.test.ts › notices before it writes that an idle connection was closed in the meantime (%s), and uses a new one",
   ],
   "Custom providers and outgoing webhooks cannot reach private addresses": [
-    "packages/signalbox/src/engines/ip-address/public-host.test.ts › judges addresses of %s as not public",
-    "packages/signalbox/src/engines/ip-address/public-host.test.ts › judges an IPv4 address the same however it is written",
-    "packages/signalbox/src/engines/ip-address/public-host.test.ts › refuses a name that resolves to %s %s",
+    "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies addresses of %s as private",
+    "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies an IPv4 address the same in IPv4 and in IPv6 notation",
+    "packages/signalbox/src/engines/ip-address/ip-address.test.ts › refuses a name that resolves to %s %s",
     "packages/signalbox/src/engines/relay/upstream-client.test.ts › refuses addresses that are not public where only public ones are allowed",
     "test/conformance/gateway-forwarding.test.ts › takes only https and public addresses unless the operator allows others",
     "test/conformance/webhook-outgoing.test.ts › to private addresses are refused unless the operator allows them",
