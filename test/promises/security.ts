@@ -170,8 +170,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "A POST is not sent twice by itself": [
     "test/hostile/gateway-provider-answers.test.ts › a POST under which a kept connection dies is not sent twice: the caller gets a 502 and decides",
     "test/hostile/gateway-provider-answers.test.ts › with %s it is sent again",
-    "packages/signalbox/src/engines/relay/connection-reuse.test.ts › sends a %s once when the server dies under it, for it may have done the work",
-    "packages/signalbox/src/engines/relay/connection-reuse.test.ts › notices before it writes that an idle connection was closed in the meantime (%s), and uses a new one",
+    "packages/signalbox/src/engines/relay/connection-reuse.test.ts › sends a %s once when the server closes the connection, because the server may have executed it",
+    "packages/signalbox/src/engines/relay/connection-reuse.test.ts › detects before writing that the server closed an idle connection (%s), and opens a new one",
   ],
   "Custom providers and outgoing webhooks cannot reach private addresses": [
     "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies addresses of %s as private",

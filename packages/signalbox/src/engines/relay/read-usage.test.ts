@@ -36,7 +36,7 @@ const { body } = fc.letrec((tie) => ({
   ),
 }));
 
-it("says nothing or what parsing the whole body says", () => {
+it("returns null or the result of parsing the whole body", () => {
   let found = 0;
   fc.assert(
     fc.property(body, fc.constantFrom(undefined, 1, "\t"), (value, space) => {

@@ -16,7 +16,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-/** A server that hands over each connection and what arrives on it as text. */
+/** A server that passes each connection to the test. */
 async function listen(onConnection: (socket: Socket, index: number) => void): Promise<number> {
   let count = 0;
   const sockets = new Set<Socket>();
@@ -99,7 +99,7 @@ it("sends one request after another over one connection", async () => {
   expect(connections).toBe(1);
 });
 
-it("does not send a request again when a fresh connection breaks off", async () => {
+it("does not send a request again when a new connection is closed before the response", async () => {
   let requests = 0;
   const port = await listen((socket) =>
     socket.on("data", () => {
@@ -112,7 +112,7 @@ it("does not send a request again when a fresh connection breaks off", async () 
   expect(requests).toBe(1);
 });
 
-it("does not send a request again once a byte of the response came", async () => {
+it("does not send a request again after a byte of the response arrived", async () => {
   let requests = 0;
   const port = await listen((socket) =>
     socket.on("data", () => {
@@ -127,7 +127,7 @@ it("does not send a request again once a byte of the response came", async () =>
   expect(requests).toBe(2);
 });
 
-it("does not use a connection again after bytes nobody asked for", async () => {
+it("does not reuse a connection after unexpected bytes", async () => {
   let connections = 0;
   const port = await listen((socket) => {
     connections += 1;
@@ -139,7 +139,7 @@ it("does not use a connection again after bytes nobody asked for", async () => {
   expect(connections).toBe(2);
 });
 
-it("reports a port where nobody listens as unreachable", async () => {
+it("reports a closed port as unreachable", async () => {
   const port = await listen(() => undefined);
   for (const close of closers.splice(0)) close();
   expect((await send(client(), port)).failure?.kind).toBe("unreachable");
@@ -172,7 +172,7 @@ it("closes the connection when a call is aborted", async () => {
   await closed;
 });
 
-it("streams a body of unknown length in chunks and one of known length as it is", async () => {
+it("streams a body of unknown length in chunks, and one of known length without", async () => {
   const port = await listen((socket) => {
     let text = "";
     socket.on("data", (data) => {
