@@ -1,8 +1,2 @@
 /** Which IP addresses are private, and connections that reach public ones only; see README.md. */
-export {
-  createPublicLookup,
-  isIpAddress,
-  isLoopbackAddress,
-  isPrivateAddress,
-  isPrivateHost,
-} from "./ip-address.ts";
+export { createPublicLookup, isIpAddress, isLoopbackAddress, isPrivateHost } from "./ip-address.ts";

@@ -36,23 +36,21 @@ export function inspectBody(bytes: Buffer, mustBeJson: boolean): BodyFacts {
     if (mustBeJson) throw malformed("The body must be a JSON object");
     return NO_FACTS;
   }
-  const fields = value as Record<string, unknown>;
-  return toFacts((name) => fields[name]);
+  return toFacts(value as Record<string, unknown>);
 }
 
 /** Reads the beginning of a JSON object. */
 export function inspectStart(bytes: Buffer): BodyFacts {
-  const members = readMembers(bytes, WANTED);
-  return toFacts((name) => members.get(name));
+  return toFacts(Object.fromEntries(readMembers(bytes, WANTED)));
 }
 
 export function malformed(message: string): SignalboxError {
   return new SignalboxError("gateway_malformed_request", { message });
 }
 
-function toFacts(read: (name: string) => unknown): BodyFacts {
-  const model = read("model");
-  const limit = read("max_completion_tokens") ?? read("max_output_tokens") ?? read("max_tokens");
+function toFacts(fields: Readonly<Record<string, unknown>>): BodyFacts {
+  const { model, max_completion_tokens, max_output_tokens, max_tokens } = fields;
+  const limit = max_completion_tokens ?? max_output_tokens ?? max_tokens;
   return {
     model: typeof model === "string" ? model : null,
     maxOutputTokens: typeof limit === "number" && limit >= 0 ? limit : null,

@@ -67,18 +67,18 @@ export interface StepRequest {
   readonly options: CallOptions;
 }
 
-const TYPE_BY_PATH: readonly (readonly [RegExp, RequestType])[] = [
-  [/(^|\/)chat\/completions$/, "chat"],
-  [/(^|\/)completions$/, "completions"],
-  [/(^|\/)responses$/, "responses"],
-  [/(^|\/)messages$/, "messages"],
-  [/(^|\/)embeddings$/, "embeddings"],
-  [/:(stream)?generateContent$/i, "generate_content"],
-  [/:(batch)?embedContents?$/i, "embeddings"],
-  [/(^|\/)images\//, "images"],
-  [/(^|\/)audio\//, "audio"],
-  [/(^|\/)moderations$/, "moderations"],
-  [/(^|\/)models(\/[^/:]+)?$/, "models"],
+const TYPE_BY_PATH: readonly { readonly path: RegExp; readonly type: RequestType }[] = [
+  { path: /(^|\/)chat\/completions$/, type: "chat" },
+  { path: /(^|\/)completions$/, type: "completions" },
+  { path: /(^|\/)responses$/, type: "responses" },
+  { path: /(^|\/)messages$/, type: "messages" },
+  { path: /(^|\/)embeddings$/, type: "embeddings" },
+  { path: /:(stream)?generateContent$/i, type: "generate_content" },
+  { path: /:(batch)?embedContents?$/i, type: "embeddings" },
+  { path: /(^|\/)images\//, type: "images" },
+  { path: /(^|\/)audio\//, type: "audio" },
+  { path: /(^|\/)moderations$/, type: "moderations" },
+  { path: /(^|\/)models(\/[^/:]+)?$/, type: "models" },
 ];
 
 /** Types whose JSON bodies the gateway understands well enough to refuse a malformed one. */
@@ -90,6 +90,7 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
   "embeddings",
 ]);
 
+const NO_HEADERS: readonly string[] = [];
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const DEFAULT_RETRY_DELAY_MS = 100;
 
@@ -117,15 +118,20 @@ export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
 
 function requestTypeOf(method: string, path: string): RequestType {
   if (method !== "POST") return path.endsWith("models") ? "models" : "";
-  return TYPE_BY_PATH.find(([pattern]) => pattern.test(path))?.[1] ?? "";
+  return TYPE_BY_PATH.find((known) => known.path.test(path))?.type ?? "";
 }
 
 function upstreamHeaders(keys: ProviderKeys, wanted: StepRequest): string[] {
-  // Usage is read from the response as it passes, so the response must not be compressed.
-  const headers = [...wanted.forwarded.headers, "accept-encoding", "identity"];
-  if (wanted.traceparent !== null) headers.push("traceparent", wanted.traceparent);
-  headers.push(...credentialOf(keys, wanted), ...wanted.provider.extraHeaders);
-  return headers;
+  const { forwarded, provider, traceparent } = wanted;
+  return [
+    ...forwarded.headers,
+    // Usage is read from the response as it passes, so the response must not be compressed.
+    "accept-encoding",
+    "identity",
+    ...(traceparent === null ? NO_HEADERS : ["traceparent", traceparent]),
+    ...credentialOf(keys, wanted),
+    ...provider.extraHeaders,
+  ];
 }
 
 /** The caller's own credential, or a stored key when the caller sent none or names a stored key. */
