@@ -157,7 +157,7 @@ async function listenElsewhere(how: "end" | "resetAndDestroy") {
     closeUnseen() {
       Atomics.store(shared, 0, 1);
       Atomics.wait(shared, 1, 0);
-      // Idle for long enough to be looked at once more, and for the packet to arrive.
+      // Idle for long enough that the connection is checked, and that the packet has arrived.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
     },
   };

@@ -76,7 +76,7 @@ export class ResponseParser {
     return this.#state === "done" && this.#canReuse;
   }
 
-  /** How long the server says it keeps an idle connection. */
+  /** How long the server keeps an idle connection, as it announces; null when it does not announce it. */
   get keepAliveMs(): number | null {
     return this.#keepAliveMs;
   }

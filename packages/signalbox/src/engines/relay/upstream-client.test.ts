@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { PassThrough } from "node:stream";
+import fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { UpstreamClient } from "./upstream-client.ts";
 import {
@@ -57,6 +58,7 @@ function send(
   port: number,
   body: RequestBody = NO_BODY,
   onExchange: (exchange: UpstreamExchange) => void = () => undefined,
+  headers: readonly string[] = [],
 ): Promise<Result> {
   return new Promise((resolve) => {
     const result: Result = { status: 0, body: "", failure: null };
@@ -65,7 +67,7 @@ function send(
         origin: toOrigin(new URL(`http://127.0.0.1:${port}`), true),
         method: body.kind === "none" ? "GET" : "POST",
         target: "/x",
-        headers: [],
+        headers,
         body,
       },
       {
@@ -137,6 +139,42 @@ it("does not reuse a connection after unexpected bytes", async () => {
   await send(upstream, port);
   expect((await send(upstream, port)).body).toBe("ok");
   expect(connections).toBe(2);
+});
+
+/** Responses to a request that names its number; the last two are damaged. */
+const FRAMINGS: readonly ((body: string) => string)[] = [
+  (body) => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  (body) =>
+    `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+  (body) => `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  (body) => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length - 1}\r\n\r\n${body}`,
+  (body) => `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n${body}\r\n0\r\n\r\n`,
+];
+
+it("never gives a request the response of another, also after damaged responses", async () => {
+  let script: readonly { readonly framing: number; readonly cut: number }[] = [];
+  const port = await listen((socket) => {
+    socket.setNoDelay(true).on("data", (data) => {
+      const i = Number(/^n: (\d+)/m.exec(data.toString())?.[1]);
+      const { framing = 0, cut = 0 } = script[i] ?? {};
+      const wire = FRAMINGS[framing]?.(`body-of-${i}`) ?? "";
+      socket.write(wire.slice(0, cut % wire.length));
+      setImmediate(() => socket.write(wire.slice(cut % wire.length)));
+    });
+  });
+  const upstream = client();
+  const step = fc.record({ framing: fc.nat({ max: FRAMINGS.length - 1 }), cut: fc.nat({ max: 200 }) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 8 }), async (steps) => {
+      script = steps;
+      for (const [i, { framing }] of steps.entries()) {
+        const { body, failure } = await send(upstream, port, NO_BODY, undefined, ["n", String(i)]);
+        if (framing < 3) expect({ body, failure }).toEqual({ body: `body-of-${i}`, failure: null });
+        else expect(`body-of-${i}`.startsWith(body)).toBe(true);
+      }
+    }),
+    { numRuns: 25 },
+  );
 });
 
 it("reports a closed port as unreachable", async () => {

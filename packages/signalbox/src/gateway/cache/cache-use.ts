@@ -68,7 +68,7 @@ export function variesBeyondKey({ rawHeaders }: ResponseHead): boolean {
     if (rawHeaders[i]?.toLowerCase() !== "vary") continue;
     for (const part of (rawHeaders[i + 1] ?? "").split(",")) {
       const name = part.trim().toLowerCase();
-      // Every call asks the provider for `identity`, whatever its client asked for.
+      // Every call goes upstream with `accept-encoding: identity`, whatever its client sent.
       if (name === "*" || (isNeutral(name) && name !== "accept-encoding")) return true;
     }
   }

@@ -68,7 +68,7 @@ type Verdict = "pass" | "drop" | "inspect";
 const verdicts = new Map<string, Verdict>();
 const MAX_VERDICTS = 1000;
 
-/** Returns a flat list for `writeHead`. The provider's `x-request-id` is kept, because its support asks for it. */
+/** Returns a flat list for `writeHead`. The provider's `x-request-id` is kept: its support needs it to find the call. */
 export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): string[] {
   const headers: string[] = [];
   const { rawHeaders, status } = head;

@@ -22,7 +22,7 @@ interface HeaderRule {
 }
 
 const DROPPED: ReadonlySet<string> = new Set([
-  // Framing, connection and cookies. `accept-encoding` and `traceparent` are written anew.
+  // Framing, connection and cookies. `accept-encoding` and `traceparent` are replaced.
   "accept-encoding",
   "connection",
   "content-length",
