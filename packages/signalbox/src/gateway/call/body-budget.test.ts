@@ -66,10 +66,3 @@ it("has no timer when no body has arrived for a while", () => {
   vi.advanceTimersByTime(1000);
   expect(vi.getTimerCount()).toBe(0);
 });
-
-it("gives at most half of the memory to kept responses", () => {
-  const budget = new BodyBudget(1000, 10_000);
-  expect(budget.takeSpare(500)).toBe(true);
-  expect(budget.takeSpare(1)).toBe(false);
-  expect(budget.take(500)).toBe(true);
-});
