@@ -129,6 +129,13 @@ module.exports = {
       },
     },
     {
+      name: "only-the-command-line-is-a-client",
+      comment: "The service does not call its own management interface.",
+      severity: "error",
+      from: { path: SRC, pathNot: [area("cli"), "\\.test\\.ts$"] },
+      to: { path: "^packages/client/" },
+    },
+    {
       name: "only-the-hook-knows-react",
       comment: "react is an optional peer: without it the rest must work.",
       severity: "error",

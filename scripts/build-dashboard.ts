@@ -1,13 +1,13 @@
 /**
- * `npm run build:dashboard`: builds packages/dashboard into its dist folder, a few seconds. `npm ci` runs it with `--if-possible`, which
- * forgives an installation without development tools: the service then says on its dashboard page what is missing.
- * With `--if-stale` nothing happens when dist is newer than every source.
+ * `npm run build:dashboard`: builds packages/dashboard into its dist folder. It takes a few seconds.
+ * `--if-possible` (used by `npm ci`): does not fail if the development tools are not installed; the dashboard page then names the missing build.
+ * `--if-stale`: builds only if a source is newer than dist.
  */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const FOLDER = join(import.meta.dirname, "../packages/dashboard");
-/** What goes into the build: the dashboard and the packages it imports. */
+/** The sources of the build: the dashboard and the packages it imports. */
 const SOURCES = [
   "dashboard/src",
   "dashboard/index.html",

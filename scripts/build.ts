@@ -1,8 +1,8 @@
 /**
- * `npm run build`: makes the packages as they are published, each in its `dist/` with a package.json of its own.
+ * `npm run build`: builds the published packages, each in its `dist/` with its own package.json.
  *
- * In the repository `exports` name the TypeScript sources, so that nothing has to be built to run them. Node does not strip types below
- * node_modules, so what is published is JavaScript; the layout stays the same, only the endings change.
+ * In the repository, `exports` names the TypeScript sources, so they run without a build. Node does not strip types below node_modules, so the
+ * published files are JavaScript. The layout is the same; only the file extensions change. See docs/decisions/0001.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const PUBLISHED = ["protocol", "signalbox", "client"];
 
 for (const name of PUBLISHED) build(join(ROOT, "packages", name));
 
-// The service finds the page beside its own compiled files.
+// The service expects the dashboard beside its compiled files.
 run(process.execPath, [join(ROOT, "scripts/build-dashboard.ts"), "--if-stale"]);
 cpSync(join(ROOT, "packages/dashboard/dist"), join(ROOT, "packages/signalbox/dist/src/dashboard-app"), {
   recursive: true,

@@ -1,11 +1,11 @@
-/** `npm run check`: format, lint, types, import rules, loose ends and dead code, side by side; prints what failed and exits non-zero. */
+/** `npm run check`: runs format, lint, types, import rules, loose ends and dead code in parallel. Prints failures and then exits with 1. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
 interface Check {
   readonly name: string;
   readonly command: readonly string[];
-  /** A tool that looked at nothing succeeds too; this tells. */
+  /** Output that proves that the tool has read files; a tool that reads nothing also succeeds. */
   readonly proof?: RegExp;
 }
 
@@ -13,14 +13,14 @@ const CHECKS: readonly Check[] = [
   { name: "format", command: ["oxfmt", "--check", "."] },
   { name: "lint", command: ["oxlint", "--type-aware", "--deny-warnings"] },
   { name: "types", command: ["tsc", "-p", "."] },
-  // Runs in browsers too, so it is checked with their typings.
+  // The client also runs in browsers, so it is checked with DOM types.
   { name: "types of the client", command: ["tsc", "-p", "packages/client"] },
   { name: "types of the examples", command: ["tsc", "-p", "examples"] },
   { name: "dashboard types", command: ["tsc", "-p", "packages/dashboard"] },
   {
     name: "imports",
     command: ["depcruise", "--config", ".dependency-cruiser.cjs", "packages", "test", "bench", "scripts"],
-    // With the wrong parser it reads no module and reports success.
+    // With a wrong parser, depcruise reads no module and reports success.
     proof: /\(([1-9]\d{1,}) modules, [1-9]\d{1,} dependencies cruised\)/,
   },
   {

@@ -1,7 +1,9 @@
-/** `npm run docs`: writes the reference pages that are generated from code. A test fails when one is out of step. */
+/** `npm run docs`: writes the pages that are generated from code. A test fails when a page is out of date. */
 import { writeFileSync } from "node:fs";
+import { decisionsPage, DECISIONS_PAGE_PATH, readDecisions } from "./support/decisions-page.ts";
 import { errorsPage, ERRORS_PAGE_PATH } from "./support/errors-page.ts";
 import { promisesPage, PROMISES_PAGE_PATH } from "./support/promises-page.ts";
 
+writeFileSync(DECISIONS_PAGE_PATH, decisionsPage(readDecisions()));
 writeFileSync(ERRORS_PAGE_PATH, errorsPage());
 writeFileSync(PROMISES_PAGE_PATH, promisesPage());

@@ -1,6 +1,7 @@
 /**
- * `npm run fuzz -- <target> --minutes n [--seed s]`: tries generated inputs until the time is over. Prints the seed, so that a run can be
- * repeated. A find is written as a case below test/hostile/cases, where every later run of the tests tries it, and ends the run with 1.
+ * `npm run fuzz -- <target> --minutes n [--seed s]`: tests generated inputs until the time is over. Prints the seed, so that a run can be
+ * repeated. A failing input is written to test/hostile/cases, where every later test run repeats it, and ends this run with exit code 1.
+ * See docs/decisions/0095.
  */
 import { parseArgs } from "node:util";
 import { keepCase, readCases } from "../test/hostile/fuzz/cases.ts";
@@ -27,13 +28,13 @@ async function main(): Promise<number> {
   console.log(`${target.name}: seed ${seed}, ${minutes} min`);
   const [broken] = await attemptEach(target, readCases(target.name));
   if (broken !== undefined) {
-    console.error(`a kept case fails: ${broken}`);
+    console.error(`stored case fails: ${broken}`);
     return 1;
   }
   const end = performance.now() + minutes * 60_000;
   const { tried, find } = await fuzz(target, seed, () => performance.now() >= end);
-  console.log(`${tried} inputs tried`);
+  console.log(`${tried} inputs tested`);
   if (find === null) return 0;
-  console.error(`${find.problem}\nkept as ${keepCase(target.name, find)}`);
+  console.error(`${find.problem}\nstored as ${keepCase(target.name, find)}`);
   return 1;
 }

@@ -1,6 +1,6 @@
 /**
- * `node scripts/screenshots.ts [folder]`: makes the pictures of the README into docs/images (or the folder) from a real service with a
- * day of traffic. Needs Chromium, as the browser tests do.
+ * `node scripts/screenshots.ts [folder]`: takes the screenshots for the README from a real service with a day of sample traffic and
+ * writes them to `folder` (default: docs/images). Requires Chromium, like the browser tests.
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ let time: number | null = null;
 const environment = {
   GITHUB_WEBHOOK_SECRET: "screenshots",
   STRIPE_WEBHOOK_SECRET: "whsec_screenshots",
-  // Commands then name the variable instead of a path of this machine.
+  // With this variable, the commands on the overview contain its name instead of a local file path.
   SIGNALBOX_ROOT_TOKEN: "root-token-of-the-screenshots",
 };
 const config = await loadConfig({ port: process.env["PORT"] ?? "8787", dataDir }, environment, dataDir);
@@ -80,7 +80,8 @@ async function take({ name, path, theme = "light", isPhone = false }: Shot): Pro
   await page.goto(`${service.url}/dashboard/accounts/default${path}`);
   await page.locator("h1").waitFor();
   await page.locator(".loading").first().waitFor({ state: "detached" });
-  // Charts draw when they know their width.
+  await page.waitForLoadState("networkidle");
+  // Charts are drawn after their width has been measured.
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(resolve))");
   await page.screenshot({ path: join(folder, `${name}.png`) });
   await context.close();

@@ -12,6 +12,7 @@ import { systemClock } from "../../packages/signalbox/src/core/clock.ts";
 import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
 import { AccountNumbers } from "../../packages/signalbox/src/tags/store/account-numbers.ts";
 import { ResourceCache } from "../../packages/signalbox/src/tags/store/resource-cache.ts";
+import { resourceText } from "../../packages/signalbox/src/tags/show-resource.ts";
 import { TagReader } from "../../packages/signalbox/src/tags/store/tag-reader.ts";
 import { type Condition, jsonCondition, TagTables, textCondition } from "../rivals/tag-tables.ts";
 import { cliOf, THIS_CHECKOUT } from "../support/checkout.ts";
@@ -98,7 +99,7 @@ const signalboxAt = (checkout: string): Contender => ({
     const port = Number(new URL((JSON.parse(server.firstLine) as { url: string }).url).port);
     if (checkout !== THIS_CHECKOUT) return onlyOverHttp(server, port, data);
     const database = await SqliteDatabase.open(path, rethrow);
-    const reader = new TagReader(database, new AccountNumbers(database), new ResourceCache());
+    const reader = new TagReader(database, new AccountNumbers(database), new ResourceCache(), resourceText);
     return {
       async measure(scenario) {
         if (scenario === READ) return readOne(port, data);
@@ -154,7 +155,8 @@ async function load(path: string, data: TagData, checkout: string): Promise<void
   const writer = new TagWriter(database, systemClock, new AccountNumbers(database), {
     maxTagsPerResource: 1000,
     cache: new ResourceCache(),
-    onChanged: () => undefined,
+    // Another version may know only one of the two.
+    ...({ changes: { wake: () => undefined }, onChanged: () => undefined } as const),
   });
   await writer.load(ACCOUNT, toWrites(data));
   await database.close();

@@ -1,4 +1,4 @@
-/** One counter per name: it counts, remembers who counted, and reports once a day. */
+/** One counter per name. It counts, stores who counted, and sends a report once a day. */
 import { Agent, callable } from "signalbox";
 
 interface CounterState {
@@ -11,25 +11,25 @@ export class CounterAgent extends Agent<Record<string, string | undefined>, Coun
 
   override async onStart() {
     this.sql`CREATE TABLE IF NOT EXISTS hit (id INTEGER PRIMARY KEY, by TEXT NOT NULL, at INTEGER NOT NULL)`;
-    // Asking again at every start gives the schedule there is.
+    // If the schedule exists already, this call returns it.
     await this.schedule("0 6 * * *", "report");
   }
 
-  /** Row and state are one transaction: if the method threw, neither would be there. */
-  @callable({ description: "Counts one more." })
+  /** Row and state are written in one transaction: if the method throws, neither is stored. */
+  @callable({ description: "Increments the counter." })
   increment(by = "somebody") {
     this.sql`INSERT INTO hit (by, at) VALUES (${by}, ${Date.now()})`;
     this.setState({ count: this.state.count + 1, lastBy: by });
     return this.state.count;
   }
 
-  @callable({ description: "Who counted most." })
+  @callable({ description: "Lists who counted most." })
   leaders(limit = 3) {
     return this.sql<{ by: string; hits: number }>`
       SELECT by, count(*) AS hits FROM hit GROUP BY by ORDER BY hits DESC, by LIMIT ${limit}`;
   }
 
-  /** Work that may fail and is tried again goes through the queue. */
+  /** Called by the schedule. Failed calls are repeated. */
   async report() {
     const url = this.env["REPORT_URL"];
     if (url === undefined) return;

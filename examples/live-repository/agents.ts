@@ -1,4 +1,4 @@
-/** One instance of this agent for every repository: it keeps the repository's events and shows the newest to whoever watches. */
+/** One instance per repository. It stores the repository's events and sends the newest to all connected pages. */
 import { type AgentEnvironment, WebhookAgent, type WebhookAgentState, type WebhookEvent } from "signalbox";
 
 export interface ShownEvent {
@@ -15,13 +15,13 @@ export interface RepositoryState extends WebhookAgentState {
   readonly countByType: Readonly<Record<string, number>>;
 }
 
-/** What fits on the page; the table behind `getEvents` keeps more. */
+/** Number of events in the state; `getEvents` reads older events from the table. */
 const SHOWN = 10;
 
 export class RepositoryAgent extends WebhookAgent<AgentEnvironment, RepositoryState> {
   override initialState: RepositoryState = { lastEvent: null, eventCount: 0, recent: [], countByType: {} };
 
-  /** Runs once for each delivery, however often GitHub sends it; the new state reaches every open page. */
+  /** Called once per delivery, even if GitHub sends it several times. The new state is sent to all open pages. */
   override onEvent({ id, type, title, actor, timestamp }: WebhookEvent): void {
     const { recent, countByType } = this.state;
     this.setState({

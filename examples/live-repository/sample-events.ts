@@ -1,4 +1,4 @@
-/** Deliveries as GitHub sends them, signed, so that the page has something to show before a real repository is connected. */
+/** Sample deliveries, signed like GitHub's, for a page without a real repository. */
 import { createHmac, randomUUID } from "node:crypto";
 
 const REPOSITORIES = ["acme/widgets", "acme/rockets", "octo/hello-world"];
@@ -37,7 +37,7 @@ export function sampleEvent(): GitHubEvent {
   ]);
 }
 
-/** Posts one delivery and resolves with the answer's status. */
+/** Posts one delivery and resolves to the status of the response. */
 export async function deliver(url: string, secret: string, event: GitHubEvent): Promise<number> {
   const body = JSON.stringify(event.payload);
   const response = await fetch(`${url}/webhooks/github`, {

@@ -1,9 +1,9 @@
 /**
- * Everything in one command: Signalbox, the page, and a sender of sample events. Ctrl-C ends all three.
+ * Starts Signalbox, the page, and a sender of sample events. Ctrl-C ends all three.
  *
- *   --port <n>      of the page; default 5173, 0 picks a free one
- *   --data-dir <d>  of Signalbox; default .signalbox here
- *   --no-samples    waits for real deliveries at /webhooks/github, signed with GITHUB_WEBHOOK_SECRET
+ *   --port <n>      port of the page; default 5173, 0 selects a free port
+ *   --data-dir <d>  data folder of Signalbox; default .signalbox
+ *   --no-samples    sends no samples; deliveries to /webhooks/github are verified with GITHUB_WEBHOOK_SECRET
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -39,7 +39,7 @@ const signalbox = spawn("signalbox", ["serve", "--json", "--port", "0", "--data-
   },
 });
 const exited = once(signalbox, "exit");
-// However this process ends (Vite exits by itself on SIGTERM), Signalbox ends with it.
+// Signalbox must end with this process in all cases; Vite exits the process on SIGTERM.
 process.once("exit", () => signalbox.kill("SIGTERM"));
 const firstLine = once(createInterface(signalbox.stdout), "line") as Promise<[string]>;
 const [line] = await Promise.race([
@@ -48,7 +48,7 @@ const [line] = await Promise.race([
 ]);
 const { url } = JSON.parse(line) as { url: string };
 
-// The page may only look. Its token stays on this side: the page's server adds it to what it passes on.
+// A read-only token. The page's server adds it to forwarded requests; the page does not receive it.
 const client = new SignalboxClient({ url, token: rootToken });
 const { token } = await client.account().tokens.create({
   name: "live-repository example",

@@ -1,6 +1,6 @@
 /**
- * A tour of the client from Node: guard a gateway, call a model through it, read the call's log, tag the gateway, and watch an agent
- * receive an event. Uses the service at SIGNALBOX_URL with SIGNALBOX_TOKEN; without them, one of its own in a temporary folder.
+ * A tour of the client in Node: create a gateway with authentication, call a model, read the log of the call, tag the gateway, and observe
+ * an agent that receives an event. Uses the service at SIGNALBOX_URL with SIGNALBOX_TOKEN, or starts one in a temporary folder.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { SignalboxClient } from "@signalbox/client";
@@ -16,27 +16,27 @@ try {
 async function tour(client: SignalboxClient, url: string): Promise<void> {
   const account = client.account("default");
 
-  // 1. A gateway that lets nobody through without a token.
+  // 1. A gateway that requires a token.
   const gateway = `tour-${Date.now().toString(36)}`;
   await account.gateways.create({ id: gateway, authentication: true });
   const { token } = await account.gateways.createToken(gateway, { name: "tour" });
   console.log(
-    `gateway ${gateway}: without a token ${await ask(url, gateway)}, with one ${await ask(url, gateway, token)}`,
+    `gateway ${gateway}: without a token ${await callModel(url, gateway)}, with one ${await callModel(url, gateway, token)}`,
   );
 
-  // 2. What the gateway wrote down. Lists are async iterables; pages are fetched as they are needed.
+  // 2. The gateway's log. Lists are async iterables; pages are requested on demand.
   for await (const call of account.logs(gateway).list()) {
     console.log(
       `call ${call.model}: ${call.status_code}, ${call.tokens_in} tokens in, ${call.tokens_out} out`,
     );
   }
 
-  // 3. A label, and everything that bears it.
+  // 3. A tag, and all resources that have it.
   await account.tags.set({ resource_type: "ai_gateway", resource_id: gateway, tags: { made_by: "tour" } });
   const tagged = await account.tags.resources({ tag: ["made_by=tour"] }).all();
   console.log(`tagged: ${tagged.map(({ id }) => id).join(", ")}`);
 
-  // 4. An agent, live: its state changes here because a webhook arrived there.
+  // 4. A connection to an agent: a webhook changes its state.
   interface Watched {
     state: { eventCount: number; lastEvent: { type: string; title: string } | null };
     getEvents(limit: number): { type: string; title: string }[];
@@ -55,8 +55,8 @@ async function tour(client: SignalboxClient, url: string): Promise<void> {
   console.log("done");
 }
 
-/** Asks the built-in model; resolves with the answer's status. */
-async function ask(url: string, gateway: string, token?: string): Promise<number> {
+/** Calls the built-in model and resolves to the status of the response. */
+async function callModel(url: string, gateway: string, token?: string): Promise<number> {
   const response = await fetch(`${url}/v1/default/${gateway}/echo/chat/completions`, {
     method: "POST",
     headers: {

@@ -1,4 +1,4 @@
-/** A service to talk to: the one the environment names, or a fresh one in a temporary folder. */
+/** The service of the environment variables, or a new one in a temporary folder. */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-/** Builds the dashboard into `dist/`: hashed files, one chunk a page, each with its brotli and gzip twin for the server to send. */
+/** Builds the dashboard into `dist/`: hashed file names, one chunk per page, each file also compressed with Brotli and gzip. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
@@ -14,7 +14,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: "es2023",
     cssCodeSplit: false,
-    // The Content-Security-Policy allows no data: addresses.
+    // The Content-Security-Policy does not allow data: URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

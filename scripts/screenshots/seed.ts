@@ -1,14 +1,14 @@
-/** A day of realistic traffic: calls spread over the hours, tagged gateways, webhooks with a few refused ones, tokens. */
+/** Creates sample data: gateways with tags, calls over 24 hours, tokens, and webhook deliveries, one of them rejected. */
 export interface SeedTarget {
   readonly url: string;
   readonly rootToken: string;
-  /** Moves the service's clock. */
+  /** Sets the clock of the service. */
   readonly setTime: (time: number) => void;
 }
 
 const HOUR_MS = 3_600_000;
-/** How busy each hour of the day is. */
-const RHYTHM = [2, 1, 1, 1, 2, 3, 5, 8, 12, 15, 14, 12, 11, 14, 16, 15, 13, 10, 8, 6, 5, 4, 3, 2];
+/** Number of calls in each hour of the day. */
+const CALLS_BY_HOUR = [2, 1, 1, 1, 2, 3, 5, 8, 12, 15, 14, 12, 11, 14, 16, 15, 13, 10, 8, 6, 5, 4, 3, 2];
 
 const GATEWAYS = [
   { id: "default", tags: { team: "platform", env: "dev" }, model: "gpt-4o-mini" },
@@ -41,10 +41,10 @@ export async function seed(target: SeedTarget): Promise<void> {
   await seedTokens(api);
   for (let hour = 0; hour < 24; hour++) {
     const start = now - (24 - hour) * HOUR_MS;
-    const busy = RHYTHM[new Date(start).getHours()] ?? 1;
+    const calls = CALLS_BY_HOUR[new Date(start).getHours()] ?? 1;
     await Promise.all(
-      Array.from({ length: busy }, (_, i) => {
-        target.setTime(start + ((i + 0.5) * HOUR_MS) / busy);
+      Array.from({ length: calls }, (_, i) => {
+        target.setTime(start + ((i + 0.5) * HOUR_MS) / calls);
         return call(target.url, hour * 31 + i);
       }),
     );
@@ -94,7 +94,7 @@ async function seedWebhooks(
   for (const entity of ["acme/widgets", "acme/website", "acme/widgets", "acme/api", "acme/widgets"])
     await send("github", entity);
   await send("stripe", "cus_ada");
-  // A forged one: refused, with the reason.
+  // A delivery with a forged signature, which is rejected.
   await fetch(`${url}/webhooks/github`, {
     method: "POST",
     headers: { "content-type": "application/json", "x-hub-signature-256": `sha256=${"0".repeat(64)}` },

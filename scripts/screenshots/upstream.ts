@@ -1,4 +1,4 @@
-/** A provider for the screenshots: answers like OpenAI, with usage, after the time a model takes, and fails now and then. */
+/** A provider for the screenshots: OpenAI-compatible responses with usage and realistic latency, and occasional errors. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

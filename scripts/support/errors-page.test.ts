@@ -2,6 +2,6 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { errorsPage, ERRORS_PAGE_PATH } from "./errors-page.ts";
 
-it("docs/reference/errors.md is in step with the error table (else run npm run docs)", () => {
+it("docs/reference/errors.md is up to date with the error table (otherwise: npm run docs)", () => {
   expect(readFileSync(ERRORS_PAGE_PATH, "utf8")).toBe(errorsPage());
 });

@@ -8,14 +8,14 @@ const INTRODUCTION = `# Errors
 
 This page is generated from the error table in \`packages/protocol/src/error-table.ts\` by \`npm run docs\`.
 
-A failure of the management interface, the webhook intake or an agent's HTTP door looks like this; \`code\` is the number below and
-every response carries \`x-request-id\`:
+The management interface, the webhook intake and the HTTP interface of agents report an error as follows. \`code\` is the number in the tables below, and
+every response has the header \`x-request-id\`:
 
 \`\`\`json
 { "success": false, "errors": [{ "code": 10000, "message": "Authentication error" }], "messages": [], "result": null }
 \`\`\`
 
-A failure of the gateway itself (not of the provider behind it) has the header \`gw-aig-error-origin: gateway\` and this body:
+An error of the gateway itself (not of the provider) has the header \`gw-aig-error-origin: gateway\` and this body:
 
 \`\`\`json
 {
@@ -25,8 +25,8 @@ A failure of the gateway itself (not of the provider behind it) has the header \
 }
 \`\`\`
 
-*Retry* says whether the same request may succeed later unchanged. *Close code* is what a WebSocket is closed with over the error;
-1008 and 4000–4999 are final, the others invite a reconnect. A message may be more precise than the one listed.
+*Retry* says whether the same request may succeed later. *Close code* is the code with which a WebSocket is closed because of the error;
+after 1008 and 4000–4999 a client should not reconnect, after other codes it may. A message may be more specific than the one listed.
 `;
 
 const AREAS: readonly (readonly [ErrorArea, string])[] = [

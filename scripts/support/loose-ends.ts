@@ -1,13 +1,13 @@
 /**
- * Finds in a file what could one day end the process, or fail without anybody hearing of it:
+ * Finds code that could end the process or hide a failure (docs/decisions/0090):
  *
- * 1. promises let go in a timer: `setInterval(() => void flush())`. A rejection of them is nobody's. For a single one, a comment may say why it
- *    cannot reject; what repeats uses `repeat()`.
- * 2. failures that are swallowed without a reason: an empty `catch`, or `.catch(() => undefined)`, without a comment beside it.
- * 3. sockets, servers, streams, child processes, workers and WebSockets that are made where nobody listens for `error`: an `error` event without a
- *    listener is an exception that nobody catches.
+ * 1. Promises that a timer does not handle: `setInterval(() => void flush())`. Their rejection is unhandled. For a single timer, a comment may
+ *    say why the promise cannot reject; repeated work uses `repeat()`.
+ * 2. Failures that are ignored without a reason: an empty `catch`, or `.catch(() => undefined)`, without a comment.
+ * 3. Sockets, servers, streams, child processes, workers and WebSockets in a file without an `error` listener: an `error` event without a
+ *    listener is an uncaught exception.
  *
- * It reads syntax only, so it knows names and not types: what is made by other names, or listened to in another file, is not seen.
+ * The check reads syntax, not types: it does not find emitters that are created under other names, or listeners in another file.
  */
 import { parseSync } from "vite";
 
@@ -19,7 +19,7 @@ export interface LooseEnd {
 type Node = { readonly type: string; readonly start: number; readonly end: number } & Record<string, unknown>;
 
 const TIMERS: ReadonlySet<string> = new Set(["setInterval", "setTimeout", "setImmediate"]);
-/** Functions that make something with an `error` event. */
+/** Functions that create an object with an `error` event. */
 const MAKERS: ReadonlySet<string> = new Set([
   "connect",
   "createConnection",
@@ -38,10 +38,10 @@ const CLASSES: ReadonlySet<string> = new Set([
   "Pool",
   "Client",
 ]);
-/** Only what comes from these is meant: `connect` alone is also a method of many other things. */
+/** Names count only if they are imported from these modules; `connect` is also a method of many other objects. */
 const MODULES = /^(node:)?(net|tls|http|https|fs|child_process|worker_threads)$|^ws$|^pg$|core\/node-http/;
 const LISTENING = /\.(on|once|addListener)\(\s*["'`]error["'`]/;
-/** These hear of it as a rejection. */
+/** These turn an `error` event into a rejection. */
 const AWAITED = /\bonce\(\s*\w+,|\bpipeline\(/;
 
 export function findLooseEnds(path: string, text: string): LooseEnd[] {
@@ -51,29 +51,29 @@ export function findLooseEnds(path: string, text: string): LooseEnd[] {
   const report = (node: Node, problem: string) =>
     found.push({ line: text.slice(0, node.start).split("\n").length, problem });
   const hasComment = (node: Node, from = node.start) => {
-    // On the line before, or anywhere inside.
+    // On the line before the node, or inside it.
     const lineStart = text.lastIndexOf("\n", from - 1);
     const above = text.lastIndexOf("\n", lineStart - 1);
     return comments.some(({ start, end }) => end > above && start < node.end);
   };
   const makers = importedMakers(program as unknown as Node);
-  const hears = LISTENING.test(text) || AWAITED.test(text);
+  const hasListener = LISTENING.test(text) || AWAITED.test(text);
 
   walk(program as unknown as Node, (node) => {
     if (isCall(node)) {
       const name = nameOf(node["callee"] as Node);
       const [first] = node["arguments"] as Node[];
       const isExplained = name !== "setInterval" && hasComment(node);
-      if (TIMERS.has(name) && first !== undefined && letsGo(first) && !isExplained)
-        report(node, `${name} lets a promise go; use repeat(), or catch its failure`);
+      if (TIMERS.has(name) && first !== undefined && ignoresPromise(first) && !isExplained)
+        report(node, `${name} ignores a promise; use repeat(), or handle its rejection`);
       if (name === "catch" && first !== undefined && isEmptyFunction(first) && !hasComment(node, first.start))
-        report(first, "a failure is swallowed without a comment that says why");
-      if (makers.has(name) && !hears)
-        report(node, `${name} makes something whose "error" event nobody hears`);
+        report(first, "a failure is ignored without a comment that says why");
+      if (makers.has(name) && !hasListener)
+        report(node, `${name} creates an emitter without a listener for "error"`);
     }
     if (node.type === "NewExpression") {
       const name = nameOf(node["callee"] as Node);
-      if (makers.has(name) && !hears) report(node, `new ${name} has an "error" event that nobody hears`);
+      if (makers.has(name) && !hasListener) report(node, `new ${name} has no listener for "error"`);
     }
     if (node.type === "CatchClause") {
       const body = node["body"] as Node & { body: readonly Node[] };
@@ -84,7 +84,7 @@ export function findLooseEnds(path: string, text: string): LooseEnd[] {
   return found;
 }
 
-/** Names under which the file has what makes emitters, methods of imported namespaces included. */
+/** Local names of functions and classes that create emitters, including methods of imported namespaces. */
 function importedMakers(program: Node): Set<string> {
   const names = new Set<string>();
   for (const statement of program["body"] as Node[]) {
@@ -97,7 +97,7 @@ function importedMakers(program: Node): Set<string> {
       else {
         const imported = (specifier["imported"] as { name: string }).name;
         if (MAKERS.has(imported) || CLASSES.has(imported)) names.add(local);
-        // Its method is what makes one.
+        // Its method creates the socket.
         if (imported === "WebSocketServer") names.add("handleUpgrade");
       }
     }
@@ -106,7 +106,7 @@ function importedMakers(program: Node): Set<string> {
 }
 
 /** `() => void f()`, `async () => …`, and `() => f().then(…)` without a catch. */
-function letsGo(callback: Node): boolean {
+function ignoresPromise(callback: Node): boolean {
   if (callback.type !== "ArrowFunctionExpression" && callback.type !== "FunctionExpression") return false;
   if (callback["async"] === true) return true;
   const body = callback["body"] as Node;

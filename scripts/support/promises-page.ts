@@ -1,4 +1,4 @@
-/** `docs/promises.md`: which tests stand behind which promise. */
+/** `docs/promises.md`: the tests of each promise. */
 import { join } from "node:path";
 import { parseEntry, PROMISING_PAGES, REPOSITORY } from "../../test/promises/promises.ts";
 
@@ -6,8 +6,8 @@ export const PROMISES_PAGE_PATH = join(REPOSITORY, "docs/promises.md");
 
 const INTRODUCTION = `# Promises and their tests
 
-This page is generated from the lists in \`test/promises\` by \`npm run docs\`. A test fails when a promise of these pages has no entry, an entry has no
-promise, or a test that is named here does not exist. \`%s\` and \`$name\` stand for the cases of one test.
+This page is generated from the lists in \`test/promises\` by \`npm run docs\`. A test fails if a promise has no entry, an entry has no promise, or a test named
+here does not exist. \`%s\` and \`$name\` are placeholders for the cases of one test.
 `;
 
 export function promisesPage(): string {

@@ -1,4 +1,4 @@
-/** Agents and webhooks in the dashboard: from a test event to live state in two browsers, over a restart, and every tab of an instance. */
+/** The agent and webhook pages of the dashboard: test events, deliveries, live state, and every tab of an instance. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,17 +35,17 @@ const sendEvent = async (to: TestServer, entity: string) => {
 const eventCount = async (page: Page) =>
   Number(/"eventCount": (\d+)/.exec((await page.getByTestId("live-state").textContent()) ?? "")?.[1]);
 
-it("sends a test event from a source's page and finds the delivery and its instance", async () => {
+it("sends a test event from the page of a source and links to the instance that processed it", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open("/webhooks");
   await page.getByRole("link", { name: "github" }).click();
-  await page.getByRole("region", { name: "Address of the source" }).waitFor();
-  expect(await page.getByRole("region", { name: "Address of the source" }).textContent()).toBe(
+  await page.getByRole("region", { name: "Endpoint URL" }).waitFor();
+  expect(await page.getByRole("region", { name: "Endpoint URL" }).textContent()).toBe(
     `${server.url}/webhooks/github`,
   );
   await page.getByLabel("Entity").fill("acme/first");
   await page.getByRole("button", { name: "Send test event" }).click();
-  await page.getByTestId("test-answer").filter({ hasText: "Answered 200" }).waitFor();
+  await page.getByTestId("test-response").filter({ hasText: "Response: 200" }).waitFor();
   await page.getByRole("link", { name: "acme-first" }).click();
   await page.getByRole("heading", { level: 1, name: "acme-first" }).waitFor();
   await page.getByTestId("live-state").waitFor();
@@ -53,17 +53,17 @@ it("sends a test event from a source's page and finds the delivery and its insta
   await close();
 });
 
-it("says what to set for a source without a secret", async () => {
+it("names the variable to set for a source without a secret", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open("/webhooks/sources/stripe");
   await page
-    .getByText("Without a secret there is nothing to sign with: set STRIPE_WEBHOOK_SECRET first.")
+    .getByText("Test events require a secret. Set STRIPE_WEBHOOK_SECRET and restart the service.")
     .waitFor();
   expect(await page.getByRole("button", { name: "Send test event" }).isDisabled()).toBe(true);
   await close();
 });
 
-it("lists refused deliveries with the reason, and hands an accepted one over again", async () => {
+it("lists rejected deliveries with the reason, and replays an accepted delivery", async () => {
   await sendEvent(server, "acme/replayed");
   await fetch(`${server.url}/webhooks/github`, {
     method: "POST",
@@ -72,17 +72,17 @@ it("lists refused deliveries with the reason, and hands an accepted one over aga
   });
   const { page, open, close } = await openDashboard(browser, server);
   await open("/webhooks/deliveries");
-  await page.getByRole("row", { name: /rejected the signature is wrong/ }).waitFor();
-  await page.getByLabel("Outcome").selectOption("accepted");
+  await page.getByRole("row", { name: /rejected the signature does not match/ }).waitFor();
+  await page.getByLabel("Status").selectOption("accepted");
   const row = page.getByRole("row", { name: /acme-replayed/ });
   await row.getByRole("link").first().click();
   await page.getByRole("region", { name: "Body" }).filter({ hasText: "acme/replayed" }).first().waitFor();
-  await page.getByRole("button", { name: "Hand to the agent again" }).click();
-  await page.getByText("Handled once more.").waitFor();
+  await page.getByRole("button", { name: "Replay" }).click();
+  await page.getByText("Replayed: processed by the agent.").waitFor();
   await close();
 });
 
-it("shows the same live state in two browsers at once, as it changes", async () => {
+it("updates the state in two browsers when it changes", async () => {
   await sendEvent(server, "acme/live");
   const first = await openDashboard(browser, server);
   const second = await openDashboard(browser, server);
@@ -96,18 +96,18 @@ it("shows the same live state in two browsers at once, as it changes", async () 
   await sendEvent(server, "acme/live");
   for (const { page } of [first, second]) {
     await expect.poll(() => eventCount(page)).toBe(3);
-    await page.getByText("2 changes since you opened this").waitFor();
+    await page.getByText("2 changes since you opened this page").waitFor();
   }
   await first.close();
   await second.close();
 });
 
-it("goes on with the live state after a restart of the server, still logged in", async () => {
+it("reconnects after a restart of the server and stays logged in", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-restart-"));
   const before = await startTestServer({ ...OPTIONS, dataDir });
   await sendEvent(before, "acme/restarted");
   const { page, open, close } = await openDashboard(browser, before, {
-    // While nobody listens, the browser reports each attempt; that is not the page's error.
+    // While the server is down, the browser logs every failed connection attempt.
     expectedProblems:
       /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|WebSocket connection to/,
   });
@@ -124,7 +124,7 @@ it("goes on with the live state after a restart of the server, still logged in",
   await rm(dataDir, { recursive: true, force: true });
 });
 
-it("finds instances by a part of their name", async () => {
+it("finds instances by a part of the name", async () => {
   await sendEvent(server, "acme/needle");
   const { page, open, close } = await openDashboard(browser, server);
   await open("/agents");
@@ -135,11 +135,11 @@ it("finds instances by a part of their name", async () => {
     .poll(() => page.getByRole("region", { name: "Instances" }).locator("tbody tr").count())
     .toBe(1);
   await page.getByLabel("Search").fill("haystack");
-  await page.getByText("No instance matches").waitFor();
+  await page.getByText("No matching instances").waitFor();
   await close();
 });
 
-it("shows and calls the instance of the account that is chosen", async () => {
+it("shows and calls the instance of the selected account", async () => {
   await server.api("POST", "/accounts", { id: "b" });
   for (const query of ["", "?account=b"])
     await server.api("POST", `/agents/worker/of-two/rpc/done${query}`, []);
@@ -161,15 +161,15 @@ it("shows and calls the instance of the account that is chosen", async () => {
   await close();
 });
 
-it("calls methods in the console, and shows queue, dead letters with replay, schedules, connections, events and SQL", async () => {
-  // An instance is made by whoever connects first; here a plain call through the console of another page would do the same.
+it("calls methods in the console, replays dead letters, and shows the queue, schedules, connections, events and SQL rows", async () => {
+  // The first connection creates the instance.
   const { WebSocket } = await import("ws");
   const socket = new WebSocket(
     `${server.url.replace("http", "ws")}/agents/worker/bench?token=root-token-of-the-test-server`,
   );
   await new Promise((resolve) => socket.once("message", resolve));
 
-  // The refused DELETE at the end is answered 400, which the browser writes to its console.
+  // The rejected DELETE at the end returns 400, which the browser logs to its console.
   const { page, open, close } = await openDashboard(browser, server, { expectedProblems: /status of 400/ });
   await open("/agents/worker/bench/console");
   await page.getByText("live", { exact: true }).waitFor();
@@ -188,7 +188,7 @@ it("calls methods in the console, and shows queue, dead letters with replay, sch
 
   await page.getByRole("link", { name: "Connections" }).click();
   await page
-    .getByRole("row", { name: /watch and change/ })
+    .getByRole("row", { name: /read and write/ })
     .first()
     .waitFor();
   socket.close();
@@ -198,21 +198,14 @@ it("calls methods in the console, and shows queue, dead letters with replay, sch
 
   await page.getByRole("link", { name: /Dead letters \(1\)/ }).click();
   await page.getByRole("row", { name: /cannot do fail-always/ }).waitFor();
-  const letters = async () =>
+  const deadLetters = async () =>
     (await server.api("GET", "/accounts/default/agents/worker/instances/bench/dead-letters")).body.result as {
       id: string;
     }[];
-  const [first] = await letters();
+  const [first] = await deadLetters();
   await page.getByRole("button", { name: "Replay", exact: true }).click();
-  // It fails again and comes back as a new dead letter.
-  await expect.poll(async () => (await letters()).map(({ id }) => id === first?.id)).toEqual([false]);
-  await expect
-    .poll(
-      async () =>
-        (await server.api("GET", "/accounts/default/agents/worker/instances/bench/dead-letters")).body.result
-          .length as number,
-    )
-    .toBe(1);
+  // The replayed work fails again and becomes a new dead letter.
+  await expect.poll(async () => (await deadLetters()).map(({ id }) => id === first?.id)).toEqual([false]);
   await page.reload();
   await page.getByRole("button", { name: "Discard" }).click();
   await page.getByText("No dead letters").waitFor();
@@ -233,14 +226,17 @@ it("calls methods in the console, and shows queue, dead letters with replay, sch
   await close();
 });
 
-it("destroys an instance after asking", async () => {
-  await sendEvent(server, "acme/doomed");
+it("destroys an instance after confirmation", async () => {
+  await sendEvent(server, "acme/destroyed");
   const { page, open, close } = await openDashboard(browser, server, { expectedProblems: /WebSocket|404/ });
-  await open("/agents/webhook-agent/acme-doomed/queue");
-  await page.getByRole("button", { name: "Destroy" }).click();
+  await open("/agents/webhook-agent/acme-destroyed/queue");
+  await page.getByRole("button", { name: "Destroy instance" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Destroy" }).click();
   await page.getByRole("heading", { level: 1, name: "webhook-agent" }).waitFor();
-  const { status } = await server.api("GET", "/accounts/default/agents/webhook-agent/instances/acme-doomed");
+  const { status } = await server.api(
+    "GET",
+    "/accounts/default/agents/webhook-agent/instances/acme-destroyed",
+  );
   expect(status).toBe(404);
   await close();
 });

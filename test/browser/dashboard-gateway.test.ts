@@ -1,4 +1,4 @@
-/** The gateway pages, and the setup order of the contract (section 3.1) clicked through and proven with a real client. */
+/** The gateway pages, including the setup steps of section 3.1 of the contract, tested with a real client. */
 import OpenAI from "openai";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -27,26 +27,26 @@ function client(gateway: string, token?: string): OpenAI {
   });
 }
 
-const ask = (openai: OpenAI, content = "Hello") =>
+const complete = (openai: OpenAI, content = "Hello") =>
   openai.chat.completions.create({ model: "echo", messages: [{ role: "user", content }] });
 
-it("walks the setup order: a client without the token is accepted before and refused after", async () => {
+it("turns on authentication: a client without the token is accepted before and rejected after", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open("/gateways");
   await page.getByRole("button", { name: "Create gateway" }).click();
   await page.getByRole("dialog").getByLabel("Name").fill("shop");
   await page.getByRole("dialog").getByRole("button", { name: "Create gateway" }).click();
 
-  // (1) The gateway's settings.
+  // (1) Open the gateway settings.
   await page.getByRole("heading", { level: 1, name: "shop" }).waitFor();
   await page.getByText("Unauthenticated").first().waitFor();
-  await ask(client("shop"));
+  await complete(client("shop"));
 
-  // (2) A token with the Run permission, shown once.
+  // (2) Create a token with the Run permission. It is shown once.
   await page.getByRole("button", { name: "Create authentication token" }).click();
   const token = (await page.getByTestId("new-token").textContent()) ?? "";
 
-  // (3) Clients send it: the snippets have it filled in.
+  // (3) Configure the clients: the client code contains the token.
   const code = page.getByRole("region", { name: "Client code" });
   expect(await code.textContent()).toContain(`gw-aig-authorization: Bearer ${token}`);
   expect(await code.textContent()).toContain(`${server.url}/v1/default/shop/echo/chat/completions`);
@@ -55,27 +55,27 @@ it("walks the setup order: a client without the token is accepted before and ref
     expect(await code.textContent()).toContain(token);
   }
 
-  // (4) The switch.
+  // (4) Turn on authentication.
   const toggle = page.getByRole("switch", { name: "Authenticated Gateway" });
   await toggle.click();
-  await page.getByText("On: a call without a valid gateway token is refused").waitFor();
+  await page.getByText("On: calls without a valid gateway token are rejected").waitFor();
   await page.getByText("Authenticated", { exact: true }).waitFor();
 
-  await expect(ask(client("shop"))).rejects.toMatchObject({ status: 401 });
-  const answer = await ask(client("shop", token), "Still here");
+  await expect(complete(client("shop"))).rejects.toMatchObject({ status: 401 });
+  const answer = await complete(client("shop", token), "Still here");
   expect(answer.choices[0]?.message.content).toContain("Still here");
 
-  // And back.
+  // Turn authentication off again.
   await toggle.click();
-  await page.getByText("Off: anyone who reaches this address").waitFor();
-  await ask(client("shop"));
+  await page.getByText("Off: anyone who can reach the gateway URL").waitFor();
+  await complete(client("shop"));
   await page.reload();
   await settled(page);
   expect(await page.content()).not.toContain(token);
   await close();
 });
 
-it("shows a call in the log as it happens, and its streamed answer assembled", async () => {
+it("shows a new call in the log without a reload, with the assembled text of its streamed response", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open("/gateways/default/logs");
   await page.getByText("No calls yet").waitFor();
@@ -84,7 +84,6 @@ it("shows a call in the log as it happens, and its streamed answer assembled", a
     { headers: { "gw-aig-metadata": '{"user":"ada"}' } },
   );
   for await (const chunk of stream) void chunk;
-  // No reload: the table is live.
   const row = page.getByRole("row", { name: /echo/ });
   await row.waitFor();
   await row.getByRole("link").click();
@@ -93,15 +92,15 @@ it("shows a call in the log as it happens, and its streamed answer assembled", a
   await response.getByText("One two three").waitFor();
   await response.getByText(/Assembled from \d+ events/).waitFor();
   await page.getByRole("region", { name: "Request", exact: true }).getByText("One two three").waitFor();
-  const facts = page.getByRole("region", { name: "Figures" });
-  expect(await facts.textContent()).toMatch(/Tokens in\d+.*Duration.*Metadata: userada/);
+  const details = page.getByRole("region", { name: "Details" });
+  expect(await details.textContent()).toMatch(/Input tokens\d+.*Duration.*Metadata: userada/);
   await response.getByRole("tab", { name: "Raw" }).click();
   expect(await response.getByRole("region").textContent()).toContain("chat.completion.chunk");
   await close();
 });
 
 it("filters and searches the log", async () => {
-  await ask(client("default"), "plain");
+  await complete(client("default"), "plain");
   await fetch(`${server.url}/v1/default/default/echo/chat/completions`, { method: "POST", body: "not json" });
   const { page, open, close } = await openDashboard(browser, server);
   await open("/gateways/default/logs");
@@ -112,15 +111,15 @@ it("filters and searches the log", async () => {
   await page.getByLabel("Search metadata").fill("");
   await expect.poll(() => rows.count()).toBe(total);
   await page.getByLabel("Model").fill("no-such-model");
-  await page.getByText("No call matches").waitFor();
+  await page.getByText("No matching calls").waitFor();
   await page.getByLabel("Model").fill("ech");
-  await page.getByLabel("Outcome").selectOption("success");
+  await page.getByLabel("Status").selectOption("success");
   await expect.poll(() => rows.count()).toBeGreaterThan(0);
   expect(new URL(page.url()).searchParams.get("outcome")).toBe("success");
   await close();
 });
 
-it("draws usage over time by provider and model, and sums it up by tag", async () => {
+it("shows usage over time by provider and model, and usage by tag", async () => {
   await server.api("PUT", "/accounts/default/tags", {
     resource_type: "ai_gateway",
     resource_id: "default",
@@ -128,27 +127,27 @@ it("draws usage over time by provider and model, and sums it up by tag", async (
   });
   const { page, open, close } = await openDashboard(browser, server);
   await open("/gateways/default/analytics");
-  for (const title of ["Calls", "Errors", "Tokens", "Cost", "Latency, 95th percentile"])
+  for (const title of ["Calls", "Errors", "Tokens", "Cost", "p95 latency"])
     await page.getByRole("img", { name: title, exact: true }).waitFor();
   const calls = page.locator("figure").filter({ has: page.getByRole("heading", { name: "Calls" }) });
   expect(await calls.locator("rect.series-1").count()).toBeGreaterThan(0);
-  await calls.getByText("Figures").click();
+  await calls.getByText("Data", { exact: true }).click();
   expect(await calls.locator("tbody td").last().textContent()).toMatch(/^\d+$/);
-  await page.getByLabel("Split by").selectOption("model");
+  await page.getByLabel("Group by").selectOption("model");
   await expect.poll(() => new URL(page.url()).searchParams.get("by")).toBe("model");
 
   await open("/usage");
-  const byTag = page.getByRole("region", { name: "Usage by tag" });
+  const byTag = page.getByRole("region", { name: "Usage by tag", exact: true });
   expect(await byTag.getByRole("row", { name: /platform/ }).textContent()).toMatch(/platform\d/);
   await close();
 });
 
-it("saves the behaviour of a gateway and deletes one", async () => {
+it("saves the settings of a gateway and deletes a gateway", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "temporary" });
   await open("/gateways/temporary");
   await page.getByLabel("Rate limit (calls)").fill("3");
-  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("button", { name: "Save changes" }).click();
   await expect
     .poll(
       async () => (await server.api("GET", "/accounts/default/ai-gateway/gateways/temporary")).body.result,

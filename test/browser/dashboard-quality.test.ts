@@ -1,4 +1,4 @@
-/** What holds for every page: usable with a keyboard and a screen reader, in light and dark, on a phone, and quiet. */
+/** Requirements for every page: accessibility in both themes, phone layout, keyboard operation, slow responses and errors. */
 import { join } from "node:path";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
@@ -70,9 +70,9 @@ const PAGES: readonly (() => string)[] = [
   () => "/no-such-page",
 ];
 
-const PICTURES = join(import.meta.dirname, "../../test-results/dashboard");
+const SCREENSHOTS = join(import.meta.dirname, "../../test-results/dashboard");
 
-function pictureName(path: string): string {
+function screenshotName(path: string): string {
   return path === "" ? "overview" : path.slice(1).replaceAll("/", "-");
 }
 
@@ -82,10 +82,10 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-/** Everything axe calls serious or critical, as readable lines. */
+/** Returns the serious and critical violations that axe finds, one line each. */
 async function seriousViolations(page: Page, options: object = {}): Promise<string[]> {
   if (!(await page.evaluate<boolean>("'axe' in globalThis"))) {
-    // Through the debugger: the page's own policy rightly refuses a foreign script tag.
+    // Evaluated through the debugger, because the Content-Security-Policy of the page blocks a script tag.
     await page.evaluate(axe.source);
   }
   const violations = await page.evaluate<Violation[]>(
@@ -96,24 +96,24 @@ async function seriousViolations(page: Page, options: object = {}): Promise<stri
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
 }
 
-describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
-  it("axe finds nothing serious on any page", async () => {
+describe.each(["light", "dark"] as const)("in the %s theme", (colorScheme) => {
+  it("axe finds no serious violation on any page", async () => {
     const { page, open, close } = await openDashboard(browser, server, { colorScheme });
     const found: Record<string, string[]> = {};
     for (const path of PAGES) {
       await open(path());
-      // Colours are all that differs.
+      // The themes differ only in colors.
       const rules = colorScheme === "dark" ? { runOnly: ["color-contrast"] } : {};
       const violations = await seriousViolations(page, rules);
       if (violations.length > 0) found[path()] = violations;
-      // For people who want to look; the folder is not kept.
-      await page.screenshot({ path: join(PICTURES, colorScheme, `${pictureName(path())}.png`) });
+      // For manual inspection; the folder is ignored by git.
+      await page.screenshot({ path: join(SCREENSHOTS, colorScheme, `${screenshotName(path())}.png`) });
     }
     expect(found).toEqual({});
     await close();
   }, 180_000);
 
-  it("axe finds nothing serious in dialogs and on the login page", async () => {
+  it("axe finds no serious violation in dialogs and on the login page", async () => {
     const { page, open, close } = await openDashboard(browser, server, { colorScheme });
     await open("/tokens");
     await page.getByRole("button", { name: "Create token" }).click();
@@ -122,7 +122,7 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
     await page.getByRole("button", { name: "Edit tags" }).click();
     await page.getByRole("combobox", { name: "Value" }).first().fill("prod");
     await page.getByRole("button", { name: "Preview" }).click();
-    await page.getByText("What will change").waitFor();
+    await page.getByText("Preview of changes").waitFor();
     expect(await seriousViolations(page)).toEqual([]);
     await close();
     const login = await openPage(browser, { colorScheme });
@@ -133,7 +133,7 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
   });
 });
 
-it("fits a phone: no page is wider than the screen, and the menu opens and closes", async () => {
+it("fits a phone screen: no page scrolls horizontally, and the menu opens and closes", async () => {
   const { page, open, close } = await openDashboard(browser, server, {
     viewport: { width: 375, height: 800 },
     hasTouch: true,
@@ -152,7 +152,7 @@ it("fits a phone: no page is wider than the screen, and the menu opens and close
   await close();
 }, 180_000);
 
-it("can be used with the keyboard alone: skip link, dialog with Escape, focus back where it was", async () => {
+it("supports the keyboard: skip link, Escape closes a dialog, the focus returns to the button", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open("/tokens");
   await page.keyboard.press("Tab");
@@ -169,7 +169,7 @@ it("can be used with the keyboard alone: skip link, dialog with Escape, focus ba
   await close();
 });
 
-it("shows the frame and what it has while slow figures are still on their way", async () => {
+it("shows the gateways while the usage request is still pending", async () => {
   const { page, close } = await openDashboard(browser, server);
   let release: () => void = () => undefined;
   const held = new Promise<void>((resolve) => (release = resolve));
@@ -177,13 +177,14 @@ it("shows the frame and what it has while slow figures are still on their way", 
     await held;
     await route.continue();
   });
-  await page.getByRole("link", { name: "Gateways" }).click();
+  const navigation = page.getByRole("navigation", { name: "Main" });
+  await navigation.getByRole("link", { name: "Gateways" }).click();
   await page.getByRole("region", { name: "Gateways" }).getByRole("link", { name: "default" }).waitFor();
   release();
   await close();
 });
 
-it("says what to do when the server fails, and recovers on request", async () => {
+it("shows an error when the server fails, and recovers with Try again", async () => {
   const { page, close } = await openDashboard(browser, server, { expectedProblems: /status of 500/ });
   let isBroken = true;
   await page.route("**/accounts/default/tokens", async (route) => {

@@ -1,4 +1,4 @@
-/** The first minute: the link from the terminal, the three cards, logging in with a token, and logging out. */
+/** Login by link and by token, the overview page, logout, and the theme. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { Browser } from "playwright-core";
@@ -19,7 +19,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-it("opens the overview from the login link and keeps no credential in the address or in any storage", async () => {
+it("opens the overview from a login link and stores no credential in the URL or in web storage", async () => {
   const { page, close } = await openDashboard(browser, server);
   expect(new URL(page.url()).pathname).toBe("/dashboard/accounts/default");
   expect(page.url()).not.toContain("code");
@@ -30,17 +30,17 @@ it("opens the overview from the login link and keeps no credential in the addres
   await close();
 });
 
-it("shows three cards whose first commands work as pasted", async () => {
+it("shows three cards whose commands succeed when they are run", async () => {
   const { page, close } = await openDashboard(browser, server, {
     permissions: ["clipboard-read", "clipboard-write"],
   });
   const cards = page.locator(".card");
   expect(await cards.getByRole("heading").allTextContents()).toEqual([
-    "Gateway",
+    "Gateways",
     "Agents and webhooks",
     "Tags",
   ]);
-  for (const title of ["Gateway", "Agents and webhooks", "Tags"]) {
+  for (const title of ["Gateways", "Agents and webhooks", "Tags"]) {
     const card = cards.filter({ has: page.getByRole("heading", { name: title, exact: true }) });
     const blocks = await card.locator(".code-block").all();
     expect(blocks.length).toBeGreaterThan(0);
@@ -62,23 +62,23 @@ it("shows three cards whose first commands work as pasted", async () => {
   await close();
 });
 
-it("says that a used link is used, and lets a pasted token in", async () => {
+it("reports that a login link has been used, and accepts a token instead", async () => {
   const link = server.service.createLoginLink();
   await fetch(link, { redirect: "manual" });
   const { page, problems, close } = await openPage(browser);
   await page.goto(link);
-  await page.getByText("was used before or has expired").waitFor();
+  await page.getByText("has expired or has already been used").waitFor();
   await page.getByLabel("Token").fill(await server.token(["tags.read"]));
   await page.getByRole("button", { name: "Log in" }).click();
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   const navigation = page.getByRole("navigation", { name: "Main" });
-  // Only what the token may see.
+  // Only the pages that the token has permissions for.
   expect(await navigation.getByRole("link").allTextContents()).toEqual(["Overview", "Tags"]);
   expect(problems).toEqual([]);
   await close();
 });
 
-it("refuses a wrong token with a reason", async () => {
+it("rejects an invalid token with a reason", async () => {
   const { page, close } = await openPage(browser);
   await page.goto(`${server.url}/dashboard/`);
   await page.getByLabel("Token").fill("sbx_not-a-token");
@@ -87,7 +87,7 @@ it("refuses a wrong token with a reason", async () => {
   await close();
 });
 
-it("logs out here, in other tabs and on the server", async () => {
+it("ends the session in the current tab, in other tabs and on the server", async () => {
   const { page, close } = await openDashboard(browser, server);
   const other = await page.context().newPage();
   await other.goto(`${server.url}/dashboard/`);
@@ -105,23 +105,23 @@ it("logs out here, in other tabs and on the server", async () => {
   await close();
 });
 
-it("asks for a login when the session ends under an open page", async () => {
-  const made = await server.api("POST", "/accounts/default/tokens", {
+it("shows the login page when the session ends while a page is open", async () => {
+  const created = await server.api("POST", "/accounts/default/tokens", {
     name: "short-lived",
     permissions: ["tokens.edit"],
   });
   const { page, close } = await openPage(browser);
   await page.goto(`${server.url}/dashboard/`);
-  await page.getByLabel("Token").fill(made.body.result.token as string);
+  await page.getByLabel("Token").fill(created.body.result.token as string);
   await page.getByRole("button", { name: "Log in" }).click();
   await page.getByRole("heading", { name: "Overview" }).waitFor();
-  await server.api("DELETE", `/accounts/default/tokens/${made.body.result.id as string}`);
+  await server.api("DELETE", `/accounts/default/tokens/${created.body.result.id as string}`);
   await page.getByRole("link", { name: "Tokens" }).click();
   await page.getByRole("heading", { name: "Log in" }).waitFor();
   await close();
 });
 
-it("remembers the chosen theme over reloads", async () => {
+it("keeps the selected theme after a reload", async () => {
   const { page, close } = await openDashboard(browser, server, { colorScheme: "light" });
   const background = () => page.evaluate<string>("getComputedStyle(document.body).backgroundColor");
   const light = await background();

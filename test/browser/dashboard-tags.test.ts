@@ -25,7 +25,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-it("finds resources by a filter that completes keys and values while it is typed", async () => {
+it("filters resources by tag and suggests keys and values", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open("/tags");
   const rows = page.getByRole("region", { name: "Resources" }).locator("tbody tr");
@@ -50,20 +50,20 @@ it("finds resources by a filter that completes keys and values while it is typed
   await close();
 });
 
-it("edits many resources after a preview that changes nothing", async () => {
+it("edits several resources after a preview that changes nothing", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open(`/tags?filters=${encodeURIComponent('["env=prod"]')}`);
-  await page.getByLabel(/Select all 2 shown/).check();
-  await page.getByRole("button", { name: "Edit tags of 2" }).click();
+  await page.getByLabel(/Select all 2/).check();
+  await page.getByRole("button", { name: "Edit tags (2)" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("combobox", { name: "Key" }).fill("owner");
   await dialog.getByRole("combobox", { name: "Value" }).fill("ada");
-  await dialog.getByRole("button", { name: "Add another key" }).click();
+  await dialog.getByRole("button", { name: "Add tag" }).click();
   const second = dialog.getByRole("group", { name: "Tag 2" });
   await second.getByRole("combobox", { name: "Key" }).fill("team");
   await second.getByLabel("Remove").check();
   await dialog.getByRole("button", { name: "Preview" }).click();
-  await dialog.getByText("What will change").waitFor();
+  await dialog.getByText("Preview of changes").waitFor();
   expect(await dialog.locator(".tag-added").count()).toBe(2);
   expect(await dialog.locator(".tag-removed").count()).toBe(2);
   expect(await tagsOf("cache")).toEqual({ env: "prod", team: "platform" });
@@ -75,11 +75,11 @@ it("edits many resources after a preview that changes nothing", async () => {
   await close();
 });
 
-it("tags a new resource and shows its history, and does not overwrite what somebody else changed", async () => {
+it("tags a new resource, shows its history, and does not overwrite a concurrent change", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open("/tags");
   await page.getByRole("button", { name: "Tag a resource" }).click();
-  await page.getByRole("dialog").getByLabel("Id", { exact: true }).fill("default");
+  await page.getByRole("dialog").getByLabel("ID", { exact: true }).fill("default");
   await page.getByRole("dialog").getByRole("button", { name: "Continue" }).click();
   await page.getByRole("heading", { level: 1, name: "default" }).waitFor();
   await page.getByRole("button", { name: "Edit tags" }).click();
@@ -99,24 +99,24 @@ it("tags a new resource and shows its history, and does not overwrite what someb
     tags: { env: "prod" },
   });
   await dialog.getByRole("button", { name: "Preview" }).click();
-  await dialog.getByRole("alert").filter({ hasText: "1 of 1 cannot be changed" }).waitFor();
+  await dialog.getByRole("alert").filter({ hasText: "1 of 1 resources cannot be changed" }).waitFor();
   expect(await dialog.getByRole("button", { name: "Apply" }).isDisabled()).toBe(true);
   await close();
 });
 
-it("lists keys and values with counts that lead to their resources, and changes as they happen", async () => {
+it("lists keys and values with links to their resources, and shows new changes without a reload", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open("/tags/keys");
   const env = page.locator(".key-list > li").filter({ has: page.getByRole("heading", { name: "env" }) });
-  expect(await env.textContent()).toMatch(/on \d/);
+  expect(await env.textContent()).toMatch(/\d resources?/);
   await env.getByRole("link", { name: "dev" }).click();
   await page.getByRole("link", { name: "drafts" }).waitFor();
 
   await open("/tags/changes");
   const rows = page.getByRole("region", { name: "Changes" }).locator("tbody tr");
   const before = await rows.count();
-  await tag("late", { env: "test" });
+  await tag("added-later", { env: "test" });
   await expect.poll(() => rows.count()).toBe(before + 1);
-  expect(await rows.first().textContent()).toContain("late");
+  expect(await rows.first().textContent()).toContain("added-later");
   await close();
 });

@@ -1,4 +1,4 @@
-/** A page that a provider or an agent serves, opened by somebody who is logged in to the dashboard, can do nothing. */
+/** A page that a provider or an agent serves cannot run scripts, even if the user is logged in to the dashboard. */
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -51,8 +51,8 @@ it.each([
   await page.goto(server.service.createLoginLink());
   await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   const cookies = await page.context().cookies();
-  const answer = await page.goto(server.url + path);
-  expect(answer?.status()).toBe(200);
+  const response = await page.goto(server.url + path);
+  expect(response?.status()).toBe(200);
   await page.getByText("hello").waitFor();
   await expect.poll(() => problems.join("\n")).toContain("Blocked script execution");
   expect(await page.title()).toBe("quiet");
@@ -61,7 +61,7 @@ it.each([
   await close();
 });
 
-it("a picture of a provider runs no script when it is opened", async () => {
+it("an SVG image from a provider runs no script", async () => {
   const { page, problems, close } = await openPage(browser);
   await page.goto(`${server.url}/v1/default/default/pages/picture`);
   await expect.poll(() => problems.join("\n")).toContain("Blocked script execution");

@@ -32,7 +32,7 @@ const open = async (name: string, token = ROOT_TOKEN, url = server.url) => {
 };
 
 describe("useAgent", () => {
-  it("shows the state, calls methods, sets the state, and follows what others change", async () => {
+  it("shows the state, calls methods, sets the state, and receives changes by other clients", async () => {
     const [one, two] = await Promise.all([open("hook"), open("hook")]);
     for (const { page } of [one, two]) await page.waitForSelector("#state:text-is('{\"count\":0}')");
     await one.page.click("#call");
@@ -42,15 +42,15 @@ describe("useAgent", () => {
     await one.page.waitForSelector("#state:text-is('{\"count\":50}')");
     await server.api("POST", "/agents/counter/hook/rpc/increment", [1]);
     for (const { page } of [one, two]) await page.waitForSelector("#state:text-is('{\"count\":51}')");
-    // Strict Mode opens a socket, drops it and opens another; Chromium reports the dropped one.
-    const real = [...one.problems, ...two.problems].filter(
+    // Strict Mode opens a socket, closes it and opens another; Chromium reports the closed one.
+    const unexpected = [...one.problems, ...two.problems].filter(
       (problem) => !problem.includes("WebSocket is closed before"),
     );
-    expect(real).toEqual([]);
+    expect(unexpected).toEqual([]);
     await Promise.all([one.close(), two.close()]);
   });
 
-  it("learns who it is connected to, streams results, and sees the message of an error", async () => {
+  it("receives its identity, streamed results, and the message of an error", async () => {
     const { page, problems, close } = await open("streams");
     await page.waitForSelector("#identity:text-is('counter/streams')");
     await page.click("#stream");
@@ -61,7 +61,7 @@ describe("useAgent", () => {
     await close();
   });
 
-  it("that may only read is refused a new state and gets the real one back", async () => {
+  it("reverts a state change that the server rejects as read-only", async () => {
     const { page, close } = await open("read-only", await server.token(["agents.read"]));
     await page.waitForSelector("#state:text-is('{\"count\":0}')");
     await page.click("#set");
@@ -70,7 +70,7 @@ describe("useAgent", () => {
     await close();
   });
 
-  it("comes back after the server was killed and started again, with the state and working calls", async () => {
+  it("reconnects after the server was killed and restarted, with the same state", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-hook-"));
     const args = ["--data-dir", dataDir, "--agents", TEST_AGENTS];
     const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
@@ -81,7 +81,7 @@ describe("useAgent", () => {
     await page.waitForSelector("#result:text-is('2')");
     await first.end("SIGKILL");
     const second = await startServerProcess(["--port", new URL(first.url).port, ...args], { env });
-    // A call made while the socket is down is sent when it is up again.
+    // A call made while disconnected is sent after the reconnect.
     await page.click("#call");
     await page.waitForSelector("#result:text-is('4')");
     await page.waitForSelector("#state:text-is('{\"count\":4}')");

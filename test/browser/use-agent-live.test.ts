@@ -1,4 +1,4 @@
-/** The hook in real browsers against a real service: two of them at once, and a service that is killed and returns. */
+/** `useAgent` in two browsers against a real service that is killed and restarted. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ afterAll(async () => {
 const shows = (page: Page, selector: string, text: string) =>
   page.locator(selector, { hasText: new RegExp(`^${text}$`) }).waitFor();
 
-it("two browsers show one instance's state live, also after the service was killed and started again", async () => {
+it("two browsers show the same state of an instance, before and after the service is killed and restarted", async () => {
   const watched = await Promise.all([openPage(browser), openPage(browser)]);
   const query = new URLSearchParams({ server: server.url, token: ROOT_TOKEN, name: "shared" });
   const pages = watched.map(({ page }) => page);

@@ -1,4 +1,4 @@
-/** The hook in a real browser, in React's Strict Mode, against a server that counts sockets. */
+/** `useAgent` in a real browser, in React's Strict Mode, against a server that counts sockets. */
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -47,7 +47,7 @@ const logOf = (page: Page) => page.evaluate<string[]>("globalThis.log");
 const openSockets = () => server.sockets.filter((socket) => socket.isOpen);
 
 describe("useAgent in Strict Mode", () => {
-  it("opens one socket, shows the state and makes no noise on the console", async () => {
+  it("opens one socket, shows the state and logs nothing to the console", async () => {
     const page = await visit();
     await textOf("#count", "0");
     expect(server.sockets).toHaveLength(1);
@@ -55,7 +55,7 @@ describe("useAgent in Strict Mode", () => {
     expect(watched.problems).toEqual([]);
   });
 
-  it("keeps its socket over renders and calls the newest callbacks", async () => {
+  it("keeps its socket across renders and calls the latest callbacks", async () => {
     const page = await visit();
     for (let round = 1; round <= 3; round++) {
       await page.click("#again");
@@ -67,21 +67,21 @@ describe("useAgent in Strict Mode", () => {
     expect(server.sockets).toHaveLength(1);
   });
 
-  it("calls methods and changes state, and takes a refused change back on the screen", async () => {
+  it("calls methods, changes the state, and reverts a rejected change", async () => {
     server.onFrame = (socket, frame) =>
       frame.type === "rpc"
         ? socket.send({ type: "rpc", id: frame.id, success: true, done: true, result: 42 })
         : socket.send({ type: "cf_agent_state_error", error: "Connection is readonly" });
     const page = await visit();
     await page.click("#add");
-    await textOf("#answer", "42");
+    await textOf("#result", "42");
     await page.click("#set");
-    await eventually(async () => expect(await logOf(page)).toContain("refused: Connection is readonly"));
+    await eventually(async () => expect(await logOf(page)).toContain("rejected: Connection is readonly"));
     await textOf("#count", "0");
     expect(await logOf(page)).toContain("round 0: client 100");
   });
 
-  it("moves to another instance with one new socket and leaves the old one", async () => {
+  it("switches to another instance with one new socket and closes the old one", async () => {
     const page = await visit();
     server.onConnect = (socket) => greet(socket, { count: 22 });
     await page.click("#other");
@@ -93,7 +93,7 @@ describe("useAgent in Strict Mode", () => {
     ]);
   });
 
-  it("leaves the wire while disabled and returns when enabled", async () => {
+  it("disconnects while disabled and reconnects when enabled", async () => {
     const page = await visit();
     await page.click("#enabled");
     await textOf("#status", "closed");
@@ -103,7 +103,7 @@ describe("useAgent in Strict Mode", () => {
     expect(server.sockets).toHaveLength(2);
   });
 
-  it("leaks no socket over mounting and unmounting", async () => {
+  it("leaks no socket when it is mounted and unmounted repeatedly", async () => {
     const page = await visit();
     for (let round = 0; round < 3; round++) {
       await page.click("#mounted");
@@ -115,7 +115,7 @@ describe("useAgent in Strict Mode", () => {
     expect(server.sockets).toHaveLength(4);
   });
 
-  it("comes back by itself after a restart of the server and shows the new state", async () => {
+  it("reconnects after a restart of the server and shows the new state", async () => {
     await visit();
     await server.stop();
     await textOf("#status", "waiting");
@@ -126,7 +126,7 @@ describe("useAgent in Strict Mode", () => {
     expect(server.sockets).toHaveLength(1);
   });
 
-  it("does not wait out its pause when the machine is online again", async () => {
+  it("reconnects immediately when the machine is online again", async () => {
     const page = await visit({ delay: "3600000" });
     server.sockets[0]?.cut();
     await textOf("#status", "waiting");
@@ -135,14 +135,14 @@ describe("useAgent in Strict Mode", () => {
     expect(server.sockets).toHaveLength(2);
   });
 
-  it("stays away after a final close code", async () => {
+  it("does not reconnect after a permanent close code", async () => {
     await visit();
     server.sockets[0]?.close(4401, "Authentication error");
     await textOf("#status", "closed");
     expect(server.sockets).toHaveLength(1);
   });
 
-  it("carries the token in the query, since a browser cannot set headers on a WebSocket", async () => {
+  it("sends the token in the query, because a browser cannot set headers on a WebSocket", async () => {
     await visit({ token: "sesame" });
     expect(new URL(server.sockets[0]?.request.url ?? "", server.url).searchParams.get("token")).toBe(
       "sesame",

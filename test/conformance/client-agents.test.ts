@@ -189,6 +189,21 @@ describe("operators", () => {
     await expect(instance.discardDeadLetter("none")).rejects.toMatchObject({ status: 404 });
   });
 
+  it("call a method over HTTP and follow the events of the instance", async () => {
+    const client = new SignalboxClient({ url: server.url, token: ROOT_TOKEN });
+    const instance = client.account().agents.instance("Counter", "followed");
+    expect(await client.callAgent({ agent: "Counter", name: "followed" }, "increment", [2])).toBe(2);
+    const events = instance.follow();
+    // The stream begins at an unknown time after `next`, so calls continue until it yields.
+    const first = events.next();
+    let isDone = false;
+    void first.then(() => (isDone = true));
+    while (!isDone) await client.callAgent({ agent: "Counter", name: "followed" }, "increment", [1]);
+    expect((await first).value).toMatchObject({ agent: "counter", name: "followed" });
+    await events.return();
+    await expect(client.callAgent({ agent: "Counter" }, "nothing")).rejects.toMatchObject({ code: 3004 });
+  });
+
   it("destroy an instance, whose connections end for good", async () => {
     const connection = counter("doomed");
     await connection.ready();

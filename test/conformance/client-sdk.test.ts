@@ -158,6 +158,16 @@ describe("webhooks", () => {
   });
 });
 
+it("creates a login link for the dashboard", async () => {
+  const { url, expires_at } = await client.createLoginLink();
+  const response = await fetch(url, { redirect: "manual" });
+  expect([response.status, response.headers.get("set-cookie")]).toEqual([
+    303,
+    expect.stringContaining("signalbox_session_"),
+  ]);
+  expect(Date.parse(expires_at)).toBeGreaterThan(Date.now());
+});
+
 describe("anything else", () => {
   it("is reachable by path", async () => {
     const { result } = await client.request<{ id: string }>("GET", "/accounts/default");

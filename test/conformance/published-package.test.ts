@@ -1,4 +1,4 @@
-/** What `npm run build` makes is what users install: it must run as JavaScript below node_modules, without this repository. */
+/** The output of `npm run build` is what users install. It must run as JavaScript below node_modules, without this repository. */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { spawn } from "node:child_process";
@@ -38,7 +38,7 @@ function installInto(modules: string): void {
   }
 }
 
-it("serves, with a configuration file that uses the package's own types", async () => {
+it("serves, with a configuration file that uses the package's own types, and its commands reach the server", async () => {
   writeFileSync(join(project, "package.json"), '{"type":"module"}');
   writeFileSync(
     join(project, "signalbox.config.ts"),
@@ -56,6 +56,12 @@ it("serves, with a configuration file that uses the package's own types", async 
   const { url } = JSON.parse(line) as { url: string };
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   expect(await (await fetch(`${url}/dashboard/`)).text()).toContain("<title>Signalbox</title>");
+  const list = spawnSync(
+    process.execPath,
+    [join(project, "node_modules/signalbox/bin/signalbox.js"), "account", "list"],
+    { cwd: project, encoding: "utf8" },
+  );
+  expect([list.stderr, list.stdout]).toEqual(["", expect.stringMatching(/^ID +NAME +CREATED\ndefault /)]);
   const exit = once(child, "exit");
   child.kill("SIGTERM");
   expect((await exit)[0]).toBe(0);

@@ -217,7 +217,7 @@ describe("bad configuration ends with exit code 2 and one line that names the se
       { cwd: ROOT, encoding: "utf8" },
     );
     expect(npm.status).toBe(2);
-    expect(npm.stderr).toContain("signalbox: --env-file: expected a readable file, found none at nofile\n");
+    expect(npm.stderr).toContain("signalbox: --env-file: cannot read nofile\n");
   });
 
   it("a configuration file that cannot be loaded", async () => {

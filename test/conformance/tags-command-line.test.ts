@@ -54,7 +54,7 @@ it("finds resources, counts them, and lists keys and values", async () => {
   );
   expect(await json("find", "env=PROD", "--ignore-case", "--count")).toEqual({ count: 2 });
   expect(await json("find", "--type", "queue", "--type", "worker", "--count")).toEqual({ count: 2 });
-  expect((await tags("find", "nothing")).stdout).toBe("nothing matches\n");
+  expect((await tags("find", "nothing")).stdout).toBe("no matching resources\n");
   expect(await json("keys", "--prefix", "e")).toEqual([{ key: "env", count: 1 }]);
   expect(await json("values", "team", "--type", "worker")).toEqual([{ value: "core", count: 1 }]);
   expect((await tags("values", "team", "--type", "queue")).stdout).toBe("no values\n");

@@ -59,7 +59,7 @@ it("waits at its start for a server that is not there yet, and says so in one li
   let output = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (log += text));
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
-  await expect.poll(() => log).toContain("PostgreSQL cannot be reached yet");
+  await expect.poll(() => log).toContain("cannot connect to PostgreSQL");
   expect([output, log.trim().split("\n").length]).toEqual(["", 1]);
   await postgres.start();
   await expect.poll(() => output).toContain('"url"');

@@ -14,7 +14,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/agents-waking.test.ts › all of it is done, each once, though nobody asks",
     "test/conformance/agents-on-postgres.test.ts › keep former instances and names in the account default, and wake all that are due",
   ],
-  "Logs of a killed process are left in the data folder": [
+  "WAL files of a killed process are left in the data folder": [
     "packages/signalbox/src/engines/instance-store/log-files.test.ts › are not used, and gone after a while",
     "packages/signalbox/src/engines/instance-store/log-files.test.ts › hold up no start, and a log that is in use by then is not taken away",
   ],
@@ -24,11 +24,11 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-hooks.test.ts › sends clients away with a code that invites them back, and finishes turns that run",
     "test/faults/call-log.test.ts › loses no stored call when the server is told to stop right after the last response",
   ],
-  "An agent's code throws where no turn catches it": [
+  "Agent code throws outside a turn": [
     "test/faults/uncaught-errors.test.ts › goes on serving everybody after an agent's errors of every kind, and counts them",
     "test/faults/uncaught-errors.test.ts › writes few lines about a flood",
   ],
-  "The server's own code lets an exception escape": [
+  "The server's own code throws an uncaught exception": [
     "test/faults/uncaught-errors.test.ts › stops in order, and not with success, when its own code was interrupted",
   ],
   "The log cannot be written": [
@@ -101,10 +101,10 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-departures.test.ts › all run onClose when it has one, however few instances fit in memory",
     "packages/signalbox/src/agents/connections/departures.test.ts › closed connections wait a minute for an instance that can be opened, then they are counted and logged",
   ],
-  "The server stops while instances sleep": [
+  "The server stops while instances are idle": [
     "test/conformance/agents-departures.test.ts › says how many onClose it could not run",
   ],
-  "An agent refuses an event": [
+  "An agent rejects an event": [
     "test/conformance/webhook-refusals.test.ts › refuses an event with RejectEvent: 400 with the message, nothing is written, and it can come again",
     "test/conformance/webhook-refusals.test.ts › refuses an event with a response of its own, which the sender gets",
     "test/conformance/webhook-refusals.test.ts › what an agent refused is in the inspector as that, and not among its events",
@@ -116,14 +116,14 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/agents-waking.test.ts › work of a class that is not loaded waits, and is done when the class is back",
     "test/conformance/agents-calls.test.ts › to an unknown agent, or without an instance, are 404",
   ],
-  "A method that work names was removed": [
+  "A method that queued work refers to was removed": [
     "test/conformance/agents-modules.test.ts › work for a method that the class no longer has becomes a dead letter",
   ],
-  "Storage fails under a subscription to tags": [
+  "Storage fails during a tag subscription": [
     "packages/signalbox/src/agents/subscriptions/tag-subscriptions.test.ts › go on after errors of storage, wherever they happen, and report them",
     "packages/signalbox/src/agents/subscriptions/tag-subscriptions.test.ts › deliver again what they could not write down, for the ledger to recognise",
   ],
-  "A provider breaks off in the middle": [
+  "A provider closes the connection during a response": [
     "test/conformance/gateway-streaming.test.ts › ends the client's response detectably when the provider breaks off",
   ],
   "A provider cannot be reached, or sends something that is not HTTP": [
@@ -134,7 +134,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/gateway-streaming.test.ts › times a provider out that never answers with 504 and code 2004",
     "test/conformance/gateway-retries.test.ts › goes on to the next step when one %s",
   ],
-  "A provider closes a kept connection under a POST": [
+  "A provider closes a reused connection during a POST": [
     "test/hostile/gateway-provider-answers.test.ts › a POST under which a kept connection dies is not sent twice: the caller gets a 502 and decides",
     "test/hostile/gateway-provider-answers.test.ts › with %s it is sent again",
   ],
@@ -143,7 +143,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/gateway-memory.test.ts › lets small calls in when the budget is full of bodies that stand still",
     "test/hostile/gateway-memory.test.ts › cuts bodies that do not progress with 408 and takes their memory back",
   ],
-  "The process is killed with calls that are not stored": [
+  "The process is killed before calls are logged": [
     "test/faults/call-log.test.ts › keeps what was written when the process is killed, and of the rest whole rows or nothing",
     "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › writes rows by itself after the flush interval, without anyone asking",
   ],
@@ -154,7 +154,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/call-log-size.test.ts › removes the oldest bodies and keeps rows and figures, over a restart",
     "packages/signalbox/src/engines/call-log/size-limit.test.ts › takes the oldest rows when no body is left, and keeps the figures",
   ],
-  "Spend sums cannot be written": [
+  "Spend totals cannot be written": [
     "packages/signalbox/src/gateway/limits/spend-limits.test.ts › keeps amounts that it could not write, and writes them later with those settled since",
     "packages/signalbox/src/gateway/limits/spend-limits.test.ts › reports a failed periodic write, without an unhandled rejection",
   ],
@@ -163,10 +163,10 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/gateway/settings/gateway-deletions.test.ts › finishes an interrupted deletion at the next start, before the name can be used",
     "packages/signalbox/src/gateway/settings/gateway-deletions.test.ts › does not create a gateway while data of the deleted one is left",
   ],
-  "The encryption key is another one": [
+  "The encryption key does not match": [
     "test/hostile/provider-secret-headers.test.ts › names the provider whose headers another key has sealed, refuses calls to it, and serves the rest",
   ],
-  "An instance is slow": [
+  "An instance handles webhooks slowly": [
     "test/conformance/webhook-late.test.ts › six deliveries behind a slow handler are answered 202 while it still runs, and each is handled once",
     "test/conformance/webhook-late.test.ts › others are not held up by it, and quick ones are answered as ever",
     "packages/signalbox/src/webhooks/intake-in-time.test.ts › whose delivery cannot be stored in time is answered 503 when its time is up, and what was stored is taken back",
@@ -182,10 +182,10 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/webhook-agent.test.ts › that fails (%s) answers 500 without a word about why, and counts nothing",
     "test/conformance/webhook-agent.test.ts › that failed runs again on the provider's retry, and then once",
   ],
-  "Too many deliveries come at once": [
+  "Too many deliveries arrive at once": [
     "test/conformance/webhook-overload.test.ts › answers 503 with Retry-After while too much is at work, and takes deliveries again afterwards",
   ],
-  "A delivery comes twice": [
+  "A delivery arrives twice": [
     "test/conformance/webhook-agent.test.ts › 50 concurrent copies of one delivery run once",
     "test/conformance/webhook-agent.test.ts › has everything again after a restart, and recognises what it had before",
   ],
@@ -201,15 +201,15 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "Two writers change one resource": [
     "test/conformance/tags-writing.test.ts › let exactly one of many concurrent writers through, and readers see whole sets only",
   ],
-  "A reader of the change feed comes too late": [
+  "A reader of the change feed is too far behind": [
     "test/conformance/tags-beyond.test.ts › tells a reader who comes too late, with 410 and code 1018",
   ],
   "Another program holds a write lock": [
     "test/faults/locked-database.test.ts › keeps answering, lets writers wait and turns them away in words, and goes on when the lock is gone",
     "test/faults/locked-database.test.ts › lets a writer through that waited for a lock of a moment",
   ],
-  "The last uses of tokens cannot be stored": [
-    "packages/signalbox/src/accounts/token-index.test.ts › hands uses out again that could not be stored, less those of later or of removed tokens",
+  "The last-use times of tokens cannot be stored": [
+    "packages/signalbox/src/accounts/token-index.test.ts › returns uses that could not be stored, except those of tokens used again or removed",
   ],
   "The removal of a token cannot be stored": [
     "packages/signalbox/src/accounts/tokens.test.ts › a token whose removal cannot be stored is refused at once, and removed for good by the next attempt (%s)",
@@ -221,7 +221,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "The connection breaks while a write commits": [
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › finds out what became of a commit whose connection broke",
   ],
-  "PostgreSQL stays away after such a break": [
+  "PostgreSQL stays unavailable after such a failure": [
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none",
   ],
   "PostgreSQL hangs": [
@@ -229,15 +229,15 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/postgres-hangs.test.ts › ends with 1 when a write took place whose outcome it had called unknown, and has the write when it is back",
     "packages/signalbox/src/database/postgres/postgres-limits.test.ts › lets nobody wait for a server that hangs, and goes on when it does",
   ],
-  "PostgreSQL is not there at the start": [
+  "PostgreSQL is unavailable at start": [
     "test/faults/postgres-hangs.test.ts › waits at its start for a server that is not there yet, and says so in one line",
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › says in one line that the server cannot be reached, after it has waited for it",
   ],
-  "PostgreSQL has no connection or no room left": [
+  "PostgreSQL has no free connection or disk space": [
     "packages/signalbox/src/database/postgres/postgres-limits.test.ts › says that the server has no connection left, and goes on when it has",
     "packages/signalbox/src/database/postgres/postgres-limits.test.ts › says that the server's disk is full, and goes on when it has room",
   ],
-  "Another process took the database over": [
+  "Another process took over the database": [
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › writes nothing more, and says so, once another process has had the database",
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › does not come back to a database that another process took while its session was lost",
   ],
@@ -247,10 +247,10 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/full-journal.test.ts › answers senders in time whose deliveries wait for room, and keeps each of them once when there is room",
     "test/faults/full-disk.test.ts › shows everything there is on a full disk, instances that sleep included, and computes next to nothing",
   ],
-  "A new instance does not fit": [
+  "A new instance does not fit on the disk": [
     "test/faults/full-disk.test.ts › makes a new instance whole or not at all, however little room is left",
   ],
-  "There is room again": [
+  "Disk space is available again": [
     "test/faults/full-disk.test.ts › refuses writes in words, answers calls, says what is wrong, and goes on by itself when there is room",
   ],
   "The process is killed on a full disk": [
@@ -270,14 +270,14 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/core/ulid.test.ts › follows a clock that ran a day ahead and was set right, with ids that are still distinct and in order",
     "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › knows what came before the clock was set back into the period before, awake or not",
   ],
-  "The clock was set back while tags change": [
+  "The clock is set back while tags change": [
     "test/conformance/tags-beyond.test.ts › never runs backwards, also when the clock does",
   ],
   "A client reads too slowly": [
     "test/conformance/agents-hooks.test.ts › is dropped at the limit; the others get everything",
     "test/conformance/gateway-streaming.test.ts › stops reading from the provider when the client does not read, and cuts a client that never does",
   ],
-  "A client disappears without a close": [
+  "A client disappears without closing its connection": [
     "test/conformance/agents-live.test.ts › that no longer answer pings are cut, and those that do stay",
   ],
   "Two sockets use one connection id": [
@@ -287,10 +287,10 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/listener.test.ts › is answered with 400 in the envelope and the connection is closed",
     "test/hostile/fuzzing.test.ts › finds nothing in a short run",
   ],
-  "A caller of the gateway leaves": [
+  "A caller of the gateway disconnects": [
     "test/conformance/gateway-streaming.test.ts › cancels the upstream call when the client goes away, in the middle of a stream and before it",
   ],
-  "The server restarts under `@signalbox/client`": [
+  "The server restarts while `@signalbox/client` is connected": [
     "test/conformance/client-agents.test.ts › is found again on its address, with the state it had acknowledged and without a call run twice",
   ],
 };

@@ -1,4 +1,4 @@
-/** The documents that make promises, and the lists of tests behind them. */
+/** The pages that make promises, and the tests of each promise. */
 import { join } from "node:path";
 import { FAILURE_MODES } from "./failure-modes.ts";
 import { SECURITY } from "./security.ts";
@@ -6,7 +6,7 @@ import { SECURITY } from "./security.ts";
 export const REPOSITORY = join(import.meta.dirname, "../..");
 
 export interface PromisingPage {
-  /** From the repository's root. */
+  /** Relative to the root of the repository. */
   readonly path: string;
   readonly tests: Readonly<Record<string, readonly string[]>>;
 }
@@ -16,7 +16,7 @@ export const PROMISING_PAGES: readonly PromisingPage[] = [
   { path: "docs/failure-modes.md", tests: FAILURE_MODES },
 ];
 
-/** A promise is a bullet or a table row that begins in bold; its name is the bold text without a full stop. */
+/** A promise is a list item or table row that begins with bold text; its name is that text without the full stop. */
 export function promisesOf(markdown: string): string[] {
   return [...markdown.matchAll(/^(?:- |\| )\*\*(.+?)\.?\*\*/gm)].map(([, name = ""]) => name);
 }

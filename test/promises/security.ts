@@ -15,14 +15,14 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/gateway-authentication.test.ts › logs no credential",
     "test/conformance/gateway-cache-and-limits.test.ts › appear nowhere but upstream",
   ],
-  "A credential ends what it opened": [
+  "Connections are closed when their credential ends": [
     "test/hostile/ended-credentials.test.ts › loses its open WebSockets with 4401, which is final, and only its own",
     "test/hostile/ended-credentials.test.ts › loses its event streams, which end as a whole and tell nothing that happened afterwards",
     "test/hostile/ended-credentials.test.ts › has nothing done that its socket had sent but that had not begun",
     "test/hostile/ended-credentials.test.ts › loses sockets and streams within a second, also when the clock jumps",
     "test/hostile/ended-credentials.test.ts › loses its sockets and streams when it is logged out, and other sessions keep theirs",
   ],
-  "A token hands out no more than it holds": [
+  "A token cannot grant more than it has": [
     "test/hostile/token-bounds.test.ts › ends no later than the token itself, and no end is the latest of all",
     "test/hostile/token-bounds.test.ts › holds no permission the token lacks, by the gateway's own path either",
     "test/hostile/token-bounds.test.ts › is bound to the same gateway, which has to be named",
@@ -55,7 +55,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/account-walls.test.ts › of a source reach its account's instances, also as test events and replays",
     "test/hostile/account-walls.test.ts › about changed tags go to the instance of the tags' account",
   ],
-  "Tags, gateways, providers and stored calls are their account's own": [
+  "Tags, gateways, providers and stored calls belong to one account": [
     "test/conformance/tags-writing.test.ts › never shows one account's tags in another",
     "test/conformance/tags-strictness.test.ts › and ids of other accounts' resources are told from ids that do not exist by no answer",
     "test/conformance/gateway-forwarding.test.ts › keeps one account's providers from another",
@@ -70,11 +70,11 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/exposure.test.ts › %s: the url can be opened, and each open gateway is warned of",
     "test/conformance/exposure.test.ts › a gateway with authentication is not warned of, public agents are",
   ],
-  "`/metrics` and `/openapi.json` need a token where other machines reach them": [
+  "`/metrics` and `/openapi.json` need a token on addresses that other machines can reach": [
     "test/conformance/exposure.test.ts › metrics need the root token or gateway.read of the operator's account, the description any token",
     "test/conformance/exposure.test.ts › --metrics-public opens the metrics and nothing else, and the start says what is open",
   ],
-  "The administration can have an address of its own": [
+  "The administration can have its own address": [
     "test/conformance/exposure.test.ts › each address serves its part, and both say that they are healthy",
     "test/conformance/exposure.test.ts › sessions count on the administration's address, agents included, and not where traffic goes",
   ],
@@ -96,24 +96,24 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/hosts-and-upgrades.test.ts › and a host that is none of ours is repeated nowhere",
     "test/hostile/hosts-and-upgrades.test.ts › to anything but a WebSocket is ignored, and the request is answered as any other",
   ],
-  "A client that does not read its answers is cut off": [
+  "A client that does not read its responses is disconnected": [
     "test/hostile/pipelining.test.ts › end the connection of a client that does not read the answers (%s), and nobody else's",
     "test/hostile/pipelining.test.ts › are answered one after the other, as many as may be under way",
   ],
-  "What the listener refuses looks like every other refusal": [
+  "Refusals by the listener have the standard form": [
     "test/hostile/refusals-of-the-listener.test.ts › an expectation that is not met is refused like everything else: %s",
     "test/hostile/refusals-of-the-listener.test.ts › a request without a host is refused like everything else: %s",
     "test/hostile/refusals-of-the-listener.test.ts › is refused: %s",
     "test/hostile/refusals-of-the-listener.test.ts › names the versions there are to a peer of another one",
   ],
-  "A refused WebSocket can send anything": [
+  "A refused WebSocket cannot do harm": [
     "test/hostile/websocket-bytes.test.ts › may send %s: the process lives and the socket is cut",
     "test/hostile/websocket-bytes.test.ts › may send %s together with its handshake",
     "test/hostile/websocket-bytes.test.ts › is cut although it neither says goodbye nor reads, and although it never stops talking",
     "test/hostile/websocket-bytes.test.ts › costs its neighbours nothing: of many that say nothing, the oldest are cut first",
     "test/hostile/websocket-bytes.test.ts › may send %s: it is cut, the others live",
   ],
-  "Paths are split before they are decoded, once": [
+  "Paths are split before they are decoded, and decoded once": [
     "test/conformance/listener.test.ts › treat dot segments and encoded slashes as plain names",
     "test/conformance/listener.test.ts › that do not decode to UTF-8 or hold a NUL are refused with 400",
   ],
@@ -130,18 +130,18 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/strangers-at-the-doors.test.ts › may wait for one by WebSocket, greeted like any other, and sees its first event",
     "test/hostile/strangers-at-the-doors.test.ts › strangers create what they name at a rate, holders of a token and signed events without one",
   ],
-  "Agents' SQL cannot take a name of the runtime's": [
+  "Agents' SQL cannot use names of the runtime": [
     "packages/signalbox/src/engines/instance-store/statement-guard.test.ts › are not reached by renaming a temporary table either",
     "test/hostile/fuzzing.test.ts › finds nothing in a short run",
   ],
-  "Operators' SQL is bounded": [
+  "Operators' SQL is limited": [
     "packages/signalbox/src/agents/management/sql-console.test.ts › run two at a time; eight wait without a copy, and one more is refused with a time to come back",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when its process grows too large, and says so",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when it takes too long",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › stops at its limits of rows and bytes, and cannot make a value that is larger",
     "test/hostile/sql-console.test.ts › a result of many bytes is cut, and says so",
   ],
-  "The command line prints text from strangers without control characters": [
+  "The command line removes control characters from foreign text": [
     "test/hostile/terminal-output.test.ts › tables, single entries and stored bodies are shown without control characters and on their own lines",
     "test/hostile/terminal-output.test.ts › --json stays exact",
   ],
@@ -156,18 +156,18 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "Headers about the caller are not forwarded": [
     "test/hostile/gateway-forwarding.test.ts › %s does not reach the provider",
   ],
-  "A provider key belongs to the accounts the operator names": [
+  "A provider key belongs to the accounts that the operator names": [
     "test/hostile/provider-key-grants.test.ts › gives a variable to the accounts that the operator names, and to nobody else",
     "test/hostile/provider-key-grants.test.ts › keeps a variable without an entry for the account default",
     "test/hostile/provider-key-grants.test.ts › sends the key of a custom provider to the origin that the operator named, and nowhere else",
   ],
-  "Cached answers are shared only between equal requests": [
+  "Cached responses are shared only between equal requests": [
     "test/hostile/gateway-cache-scopes.test.ts › callers that differ in %s do not share an answer",
     "test/hostile/gateway-cache-scopes.test.ts › callers that differ in the query do not share an answer",
     "test/hostile/gateway-cache-scopes.test.ts › calls with different stored keys do not share an answer",
     "test/hostile/gateway-cache-scopes.test.ts › calls that differ only in who sent them and for which trace share one",
   ],
-  "A POST is not sent twice by itself": [
+  "A POST is not sent twice automatically": [
     "test/hostile/gateway-provider-answers.test.ts › a POST under which a kept connection dies is not sent twice: the caller gets a 502 and decides",
     "test/hostile/gateway-provider-answers.test.ts › with %s it is sent again",
     "packages/signalbox/src/engines/relay/connection-reuse.test.ts › sends a %s once when the server closes the connection, because the server may have executed it",
@@ -181,13 +181,13 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/gateway-forwarding.test.ts › takes only https and public addresses unless the operator allows others",
     "test/conformance/webhook-outgoing.test.ts › to private addresses are refused unless the operator allows them",
   ],
-  "Internal errors say nothing": [
+  "Internal errors reveal nothing": [
     "test/conformance/agents-calls.test.ts › that make the agent throw are answered 500 without detail",
     "test/conformance/agents-calls.test.ts › carry an error's message but not its stack",
     "test/conformance/webhook-agent.test.ts › that fails (%s) answers 500 without a word about why, and counts nothing",
     "test/conformance/listener.test.ts › carry x-request-id, and repeat the caller's when it is harmless",
   ],
-  "Answers of providers and agents are no pages of the dashboard": [
+  "Responses of providers and agents cannot act as pages of the dashboard": [
     "test/browser/foreign-pages.test.ts › a page of %s runs no script in the origin of a logged-in dashboard",
     "test/hostile/foreign-answers.test.ts › gives every answer of the gateway and of agents the headers that make a page inert",
     "test/hostile/foreign-answers.test.ts › drops from a provider's answer whatever speaks for this origin, and replaces its policies by ours",
@@ -201,7 +201,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/telemetry/uncaught-errors.test.ts › logs neither what an error carries along nor more than some of a long text",
     "packages/signalbox/src/telemetry/uncaught-errors.test.ts › logs a flood as a few lines and a count, and counts all of it",
   ],
-  "Nothing happens before the signature holds": [
+  "Nothing happens before the signature is verified": [
     "test/conformance/webhook-intake.test.ts › creates no instance, grows no file, and learns nothing, however often they try",
     "test/conformance/webhook-intake.test.ts › that is %s is 401, the same for an entity that exists and one that does not",
   ],
@@ -209,11 +209,11 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/webhooks/entity-claims.test.ts › no two entities share an instance, whatever they are called and in whatever order and company they come",
     "test/conformance/webhook-entities.test.ts › a repository and an organisation whose names read alike have an instance each",
   ],
-  "A delivery is for the entity its sender names": [
+  "A delivery is for the entity that its sender names": [
     "test/conformance/webhook-entities.test.ts › must be the one that the signed body of /webhooks/%s means",
     "test/conformance/webhook-entities.test.ts › is 400 and creates nothing: %s",
   ],
-  "Schemes that sign a time refuse old deliveries": [
+  "Schemes with a signed time refuse old deliveries": [
     "packages/signalbox/src/webhooks/schemes/schemes.test.ts › holds its replay window on both sides",
     "test/hostile/webhook-replays.test.ts › cannot be sent under another id, at another time, to another entity, or late",
   ],
@@ -221,7 +221,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/webhook-secret.test.ts › on the embedded database one is made, kept over restarts, and readable by its owner only",
     "test/conformance/webhook-secret.test.ts › on PostgreSQL it must be set: without it every delivery is 401, and the log says what to set",
   ],
-  "Secret headers of custom providers are sealed": [
+  "Secret headers of custom providers are encrypted": [
     "test/hostile/provider-secret-headers.test.ts › stores them sealed: the database alone gives nothing away, and a copied row does not open",
     "test/hostile/provider-secret-headers.test.ts › takes stored values away when the address changes, and says so",
     "test/hostile/provider-secret-headers.test.ts › seals what an older version stored in plain text, at the next start",

@@ -11,8 +11,8 @@ import type { Readable } from "node:stream";
 const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
 /** Halves the time of a start, and a fault test has a hundred of them. */
 const COMPILE_CACHE = join(tmpdir(), "signalbox-test-compile-cache");
-/** `signalbox serve` replaces its process once to set this, and the new one would wait for another word. */
-const SETTLED = { MALLOC_ARENA_MAX: "2" };
+/** A restarted process would wait for a second message. */
+const NO_REEXEC = { SIGNALBOX_NO_REEXEC: "1" };
 const WAIT_FOR_THE_WORD = new URL("standby-preload.ts", import.meta.url).href;
 
 export interface StandbyOptions {
@@ -38,7 +38,7 @@ export class StandbyServer {
       ["--import", WAIT_FOR_THE_WORD, CLI, "serve", "--json", "--port", "0", ...args],
       {
         stdio: ["ignore", "pipe", "pipe", "ipc"],
-        env: { ...process.env, ...SETTLED, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
+        env: { ...process.env, ...NO_REEXEC, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
       },
     );
     this.#exit = once(this.#child, "exit");

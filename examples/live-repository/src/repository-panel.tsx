@@ -1,7 +1,7 @@
 import { useAgent } from "@signalbox/client/react";
 import type { RepositoryAgent } from "../agents.ts";
 
-/** One repository, one instance, one connection. No `url` and no token: the page's own server passes `/agents` on to Signalbox. */
+/** One repository: one instance, one connection. No `url` and no token, because the page's server forwards `/agents` to Signalbox. */
 export function RepositoryPanel({ repository }: { repository: string }) {
   const { state, status, error } = useAgent<RepositoryAgent>({
     agent: "RepositoryAgent",
@@ -32,12 +32,12 @@ export function RepositoryPanel({ repository }: { repository: string }) {
           </li>
         ))}
       </ol>
-      {state?.recent.length === 0 && <p>Nothing yet. The next push, issue or comment shows up here.</p>}
+      {state?.recent.length === 0 && <p>No events yet. The next push, issue or comment appears here.</p>}
     </section>
   );
 }
 
-/** Signalbox names a repository's instance by its full name, lower-cased, with `-` for `/`. */
+/** The instance name of a repository: its full name in lower case, with `-` for `/`. */
 function instanceName(repository: string): string {
   return repository.toLowerCase().replace("/", "-");
 }

@@ -16,11 +16,20 @@ export type * from "./management/accounts.ts";
 export type * from "./management/agents.ts";
 export { SignalboxApiError } from "./management/api-error.ts";
 export type * from "./management/gateways.ts";
-export type { List, Page } from "./management/list.ts";
+export { List, type Page } from "./management/list.ts";
+export { InvalidNameError, pathOf, type Query, withQuery } from "./management/path.ts";
 export type * from "./management/logs.ts";
 export type * from "./management/tags.ts";
 export type * from "./management/tokens.ts";
-export type { RequestOptions, TransportOptions } from "./management/transport.ts";
+export {
+  type ApiResponse,
+  type ApiRequest,
+  type Method,
+  type RequestOptions,
+  type ResultInfo,
+  Transport,
+  type TransportOptions,
+} from "./management/transport.ts";
 export type { Usage, UsageQuery } from "./management/usage.ts";
 export type * from "./management/webhooks.ts";
-export { type AccountClient, SignalboxClient } from "./signalbox-client.ts";
+export { type AccountClient, type AgentTarget, type LoginLink, SignalboxClient } from "./signalbox-client.ts";

@@ -1,16 +1,18 @@
-/** The client: everything of one service, below one address and one token. */
+/** The client of one service, with one address and one token. */
+import { kebabCase } from "@signalbox/protocol";
 import { AgentConnection, type AgentConnectionOptions } from "./agent/agent-connection.ts";
 import { AccountsApi } from "./management/accounts.ts";
 import { AgentsApi } from "./management/agents.ts";
+import { errorName } from "./management/error-name.ts";
 import { GatewaysApi } from "./management/gateways.ts";
 import { LogsApi } from "./management/logs.ts";
+import { pathOf } from "./management/path.ts";
 import { TagsApi } from "./management/tags.ts";
 import { TokensApi } from "./management/tokens.ts";
 import {
-  type ApiAnswer,
+  type ApiResponse,
   type ApiRequest,
   type Method,
-  pathOf,
   type RequestOptions,
   Transport,
   type TransportOptions,
@@ -23,19 +25,24 @@ export class SignalboxClient {
   readonly #transport: Transport;
   readonly #options: TransportOptions;
 
-  /** Opens nothing; throws a TypeError when no address is given outside a browser. */
+  /** Opens no connection. Throws a TypeError if `url` is missing outside a browser. */
   constructor(options: TransportOptions = {}) {
     this.#options = options;
-    this.#transport = new Transport(options);
+    this.#transport = new Transport(options, errorName);
     this.accounts = new AccountsApi(this.#transport);
   }
 
-  /** What belongs to one account. */
+  /** Address of the service, without a trailing slash. */
+  get url(): string {
+    return this.#transport.url;
+  }
+
+  /** The resources of one account. */
   account(id = "default"): AccountClient {
     return new AccountClient(this.#transport, id);
   }
 
-  /** A connection to one instance with this client's address and token; `open()` starts it. */
+  /** Creates a connection to one instance with this client's address and token. `open()` connects. */
   agent<Agent = unknown>(options: AgentConnectionOptions): AgentConnection<Agent> {
     const { token } = this.#options;
     return new AgentConnection<Agent>({
@@ -45,14 +52,49 @@ export class SignalboxClient {
     });
   }
 
-  /** Any path of the management interface, for what has no method here. */
+  /**
+   * Calls a method of an instance over HTTP, without a connection. Default account: the token's; for the root token, `default`. Streaming
+   * methods need a connection.
+   */
+  async callAgent<Result = unknown>(
+    { agent, name = "default", account }: AgentTarget,
+    method: string,
+    args: readonly unknown[] = [],
+    options: RequestOptions = {},
+  ): Promise<Result> {
+    const path = pathOf`/agents/${kebabCase(agent)}/${name}/rpc/${method}`;
+    return this.#transport.result<Result>("POST", path, { query: { account }, body: args, ...options });
+  }
+
+  /** Creates a link that logs a browser into the dashboard once. Requires the root token. */
+  async createLoginLink(options: RequestOptions = {}): Promise<LoginLink> {
+    const { path, expires_at } = await this.#transport.result<{ path: string; expires_at: string }>(
+      "POST",
+      "/login-links",
+      options,
+    );
+    return { url: this.url + path, expires_at };
+  }
+
+  /** Requests any path of the management interface. `pathOf` encodes names in the path. */
   request<Result = unknown>(
     method: Method,
     path: `/${string}`,
     request: ApiRequest = {},
-  ): Promise<ApiAnswer<Result>> {
+  ): Promise<ApiResponse<Result>> {
     return this.#transport.request<Result>(method, path, request);
   }
+}
+
+export interface AgentTarget {
+  readonly agent: string;
+  readonly name?: string;
+  readonly account?: string | undefined;
+}
+
+export interface LoginLink {
+  readonly url: string;
+  readonly expires_at: string;
 }
 
 export class AccountClient {
@@ -76,12 +118,12 @@ export class AccountClient {
     this.tags = new TagsApi(transport, this.#path);
   }
 
-  /** The calls that one gateway has stored. */
+  /** The stored calls of one gateway. */
   logs(gatewayId: string): LogsApi {
     return new LogsApi(this.#transport, this.#path, gatewayId);
   }
 
-  /** Calls, tokens, cost and durations over time. */
+  /** Reads calls, tokens, cost and durations. */
   usage(query: UsageQuery = {}, options: RequestOptions = {}): Promise<Usage[]> {
     return readUsage(this.#transport, this.#path, query, options);
   }

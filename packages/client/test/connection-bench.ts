@@ -1,4 +1,4 @@
-/** What the tests of a connection share: a scripted server, connections that are closed afterwards, and answers. */
+/** Shared by the tests of a connection: a scripted server, connections that are closed after each test, and responses. */
 import type { ClientFrame, RpcRequestFrame } from "@signalbox/protocol";
 import { afterEach, beforeEach, expect } from "vitest";
 import { AgentConnection, type AgentConnectionOptions } from "../src/agent/agent-connection.ts";
@@ -13,14 +13,14 @@ export interface Counter {
 }
 
 export interface ConnectionBench {
-  /** Fresh for every test. */
+  /** New for every test. */
   server: FrameServer;
   connect(options?: Partial<AgentConnectionOptions>): AgentConnection<Counter>;
-  /** Frames of this type that arrived on any connection, in order. */
+  /** Frames of this type received on all connections, in order. */
   received(type: string): ClientFrame[];
 }
 
-/** To be called once at the top of a test file. */
+/** Must be called once at the top of a test file. */
 export function useConnectionBench(): ConnectionBench {
   const connections: AgentConnection<Counter>[] = [];
   const bench = {
@@ -51,12 +51,12 @@ export function useConnectionBench(): ConnectionBench {
 export const statusIs = (connection: AgentConnection<Counter>, status: string) =>
   eventually(() => expect(connection.status).toBe(status));
 
-export function answer(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
+export function respond(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
   const { id } = frame as RpcRequestFrame;
   socket.send({ type: "rpc", id, success: true, done: true, result });
 }
 
-export function piece(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
+export function chunk(socket: FrameSocket, frame: ClientFrame, result: unknown): void {
   const { id } = frame as RpcRequestFrame;
   socket.send({ type: "rpc", id, success: true, done: false, result });
 }

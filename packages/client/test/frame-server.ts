@@ -1,4 +1,4 @@
-/** A small WebSocket server that does what a test tells it, for behaviours that are the client's alone: coming back, waiting, settling. */
+/** A scripted WebSocket server for tests of the client's own behaviour: reconnection, waiting, settling. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,23 +7,23 @@ import { type WebSocket, WebSocketServer } from "ws";
 
 export interface FrameSocket {
   readonly request: IncomingMessage;
-  /** What arrived, parsed, in order. */
+  /** Received frames, parsed, in order. */
   readonly received: ClientFrame[];
   send(...frames: ServerFrame[]): void;
   sendText(text: string): void;
   close(code: number, reason?: string): void;
   /** Cuts the connection without a closing handshake. */
   cut(): void;
-  /** Reads nothing more from the network. */
+  /** Stops reading from the network. */
   pause(): void;
   readonly isOpen: boolean;
 }
 
 export interface FrameServer {
   readonly url: string;
-  /** Every connection so far, oldest first. */
+  /** All connections, oldest first. */
   readonly sockets: FrameSocket[];
-  /** Runs for each new connection; default: identity and state. */
+  /** Called for each new connection. Default: sends identity and state. */
   onConnect: (socket: FrameSocket) => void;
   onFrame: (socket: FrameSocket, frame: ClientFrame) => void;
   stop(): Promise<void>;

@@ -1,4 +1,4 @@
-/** The gate: who is logged in decides between the login page and the account's pages. */
+/** The root component: shows the login page without a session, and the account's pages with one. */
 import { useCallback, useEffect, useState } from "react";
 import { ErrorNotice } from "./components/error-notice.tsx";
 import { SESSION_LOST } from "./http/api.ts";
@@ -9,22 +9,22 @@ import { onOtherTabLogout, readSession, type Session } from "./session/session.t
 import { Shell } from "./shell/shell.tsx";
 
 export function App() {
-  const first = useResource("session", readSession);
+  const initial = useResource("session", readSession);
   const [changed, setChanged] = useState<Session | null | undefined>(undefined);
-  const session = changed === undefined ? first.value : changed;
+  const session = changed === undefined ? initial.value : changed;
   const { segments } = usePageLocation();
-  const forget = useCallback(() => setChanged(null), []);
+  const clearSession = useCallback(() => setChanged(null), []);
 
   useEffect(() => {
-    addEventListener(SESSION_LOST, forget);
-    const stop = onOtherTabLogout(forget);
+    addEventListener(SESSION_LOST, clearSession);
+    const unsubscribe = onOtherTabLogout(clearSession);
     return () => {
-      removeEventListener(SESSION_LOST, forget);
-      stop();
+      removeEventListener(SESSION_LOST, clearSession);
+      unsubscribe();
     };
-  }, [forget]);
+  }, [clearSession]);
 
-  // The account is part of the address, so that every page can be linked to.
+  // The account is part of the URL, so every page can be linked to.
   const accountId = segments[0] === "accounts" ? segments[1] : undefined;
   const fallback = session?.accounts[0]?.id;
   useEffect(() => {
@@ -33,13 +33,13 @@ export function App() {
   }, [session, accountId, fallback]);
 
   if (session === undefined) {
-    return first.error === null ? null : (
-      <main className="lonely">
-        <ErrorNotice error={first.error} onRetry={first.reload} />
+    return initial.error === null ? null : (
+      <main className="standalone">
+        <ErrorNotice error={initial.error} onRetry={initial.reload} />
       </main>
     );
   }
   if (session === null) return <LoginPage onLogin={setChanged} />;
   if (accountId === undefined) return null;
-  return <Shell session={session} accountId={accountId} page={segments.slice(2)} onLogout={forget} />;
+  return <Shell session={session} accountId={accountId} page={segments.slice(2)} onLogout={clearSession} />;
 }

@@ -7,7 +7,7 @@ import { applyTheme, readTheme } from "./theme.ts";
 applyTheme(readTheme());
 
 const root = document.getElementById("root");
-if (root === null) throw new Error("the page has no root element");
+if (root === null) throw new Error('index.html has no element with the id "root"');
 createRoot(root).render(
   <StrictMode>
     <App />

@@ -1,14 +1,14 @@
-/** Light or dark: the system's choice until the reader makes one, which this browser then keeps. */
+/** The color theme. It follows the operating system unless the user selects one, which is stored in this browser. */
 export type Theme = "system" | "light" | "dark";
 
 const KEY = "signalbox-theme";
 
 export function readTheme(): Theme {
   try {
-    const kept = localStorage.getItem(KEY);
-    return kept === "light" || kept === "dark" ? kept : "system";
+    const stored = localStorage.getItem(KEY);
+    return stored === "light" || stored === "dark" ? stored : "system";
   } catch {
-    // Storage can be forbidden; the system's choice is a fine answer then.
+    // The browser may block storage.
     return "system";
   }
 }
@@ -18,12 +18,12 @@ export function applyTheme(theme: Theme): void {
   else document.documentElement.dataset["theme"] = theme;
 }
 
-export function keepTheme(theme: Theme): void {
+export function saveTheme(theme: Theme): void {
   applyTheme(theme);
   try {
     if (theme === "system") localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, theme);
   } catch {
-    // Applied for this page only.
+    // The browser may block storage; the theme then lasts until the page is reloaded.
   }
 }

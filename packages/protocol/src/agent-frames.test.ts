@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { kebabCase, parseClientFrame } from "./agent-frames.ts";
 
 describe("parseClientFrame", () => {
-  it("reads every call and every state as they were written", () => {
+  it("parses every call and every state", () => {
     assert(
       property(string(), string(), array(jsonValue()), (id, method, args) => {
         const text = JSON.stringify({ type: "rpc", id, method, args });
@@ -18,7 +18,7 @@ describe("parseClientFrame", () => {
     );
   });
 
-  it("never throws, and takes nothing else for a frame", () => {
+  it("never throws, and returns null for any other text", () => {
     const notFrames = oneof(
       string(),
       jsonValue().map((value) => JSON.stringify(value)),
@@ -59,12 +59,12 @@ describe("kebabCase", () => {
     ["already-kebab", "already-kebab"],
     ["Webhook-Agent", "webhook--agent"],
     ["snake_case", "snake-case"],
-  ])("turns %s into %s", (name, kebab) => {
+  ])("converts %s to %s", (name, kebab) => {
     expect(kebabCase(name)).toBe(kebab);
   });
 });
 
-it("takes a frame with blanks before it, as JSON does", () => {
+it("allows whitespace before a frame, as JSON does", () => {
   const call = { type: "rpc", id: "1", method: "read", args: [] };
   expect(parseClientFrame(` \r\n\t${JSON.stringify(call)}`)).toEqual(call);
   expect(parseClientFrame(`\u00a0${JSON.stringify(call)}`)).toBeNull();

@@ -1,7 +1,6 @@
 /**
- * The frames of a live connection to an agent's instance: the default WebSocket protocol of the public `agents` package, so that its
- * clients work unmodified. All frames are JSON text. Whatever a client sends that is none of its two frames is a message for the
- * agent's own code.
+ * The frames of a connection to an instance: the default WebSocket protocol of the public `agents` package, whose clients work
+ * unmodified. All frames are JSON text. Text from a client that is not one of its two frames is a message for the agent.
  */
 
 /** Client → server: call a method. */
@@ -12,7 +11,7 @@ export interface RpcRequestFrame {
   readonly args: readonly unknown[];
 }
 
-/** Client → server: replace the state. Server → client: the state as it is now. */
+/** Client → server: replace the state. Server → client: the current state. */
 export interface StateFrame {
   readonly type: "cf_agent_state";
   readonly state: unknown;
@@ -20,7 +19,7 @@ export interface StateFrame {
 
 export type ClientFrame = RpcRequestFrame | StateFrame;
 
-/** First frame of every connection. `stateFollows` lets a client wait for the state before it calls itself ready. */
+/** First frame of every connection. `stateFollows`: a state frame is next, and a client should wait for it before it is ready. */
 export interface IdentityFrame {
   readonly type: "cf_agent_identity";
   readonly name: string;
@@ -45,12 +44,12 @@ export type RpcResponseFrame =
 
 export type ServerFrame = IdentityFrame | StateFrame | StateErrorFrame | RpcResponseFrame;
 
-/** Blanks that JSON allows before an object. */
+/** Whitespace that JSON allows before an object. */
 const INDENTED_OBJECT = /^[ \t\r\n]+\{/;
 
-/** The client frame in a text, or null when the text is something else. */
+/** Parses a client frame. Null if the text is not a client frame. */
 export function parseClientFrame(text: string): ClientFrame | null {
-  // Most of what is not a frame is not even an object; that is cheaper to see than to parse.
+  // Most other messages are not objects; this check is cheaper than parsing.
   if (text.charCodeAt(0) !== 0x7b && !INDENTED_OBJECT.test(text)) return null;
   let value: unknown;
   try {
@@ -75,7 +74,7 @@ function isState(value: unknown): value is StateFrame {
   return (value as Partial<StateFrame>).type === "cf_agent_state" && Object.hasOwn(value as object, "state");
 }
 
-/** An agent's name in URLs: `-` before each capital, lower-cased; a name all in capitals is just lower-cased; `_` becomes `-`. */
+/** The name of an agent in URLs: `-` before each capital, then lower case; a name in capitals only is converted to lower case; `_` becomes `-`. */
 export function kebabCase(name: string): string {
   if (name === name.toUpperCase() && name !== name.toLowerCase()) {
     return name.toLowerCase().replaceAll("_", "-");

@@ -3,12 +3,12 @@ import { ERROR_TABLE, type ErrorEntry } from "./error-table.ts";
 
 const entries: [string, ErrorEntry][] = Object.entries(ERROR_TABLE);
 
-it("gives every error a number of its own", () => {
+it("has a unique code for every error", () => {
   const codes = entries.map(([, entry]) => entry.code);
   expect(new Set(codes).size).toBe(codes.length);
 });
 
-it("closes WebSockets with codes that applications may use", () => {
+it("has close codes that applications may use", () => {
   for (const [name, { closeCode }] of entries) {
     if (closeCode === undefined) continue;
     expect(

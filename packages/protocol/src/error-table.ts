@@ -1,22 +1,21 @@
 /**
- * Every error a client can meet, in one place: the number it sees, the HTTP status, the text, and whether trying again can help.
- * Code picks an entry by name; nothing else in the project states a status or a code. `docs/reference/errors.md` is generated
- * from this table, and a test keeps the two in step.
+ * All errors that a client can receive: code, HTTP status, message, and whether a retry can succeed. Code refers to an entry by name and
+ * states no status or code itself. `docs/reference/errors.md` is generated from this table; a test compares the two.
  */
 
-/** Which dialect's documentation lists the entry. The same entry may still be rendered by another dialect. */
+/** The part of the documentation that lists the entry. Every part of the service may use it. */
 export type ErrorArea = "management" | "gateway" | "webhooks" | "agents" | "tags";
 
 export interface ErrorEntry {
   readonly area: ErrorArea;
-  /** Number in `errors[].code`; unique over the table. */
+  /** Number in `errors[].code`; unique in the table. */
   readonly code: number;
   readonly status: number;
-  /** Default text; a throw site may give a more precise one. */
+  /** Default message; the code that throws the error may give a more specific one. */
   readonly message: string;
-  /** True when the same request may succeed later without a change. */
+  /** True if the same request can succeed later. */
   readonly retryable: boolean;
-  /** Code a WebSocket is closed with when this error ends a connection; 1008 and 4xxx tell clients not to come back. */
+  /** Close code of a WebSocket that this error ends. Clients do not reconnect after 1008 and 4000–4999. */
   readonly closeCode?: number;
 }
 
@@ -43,7 +42,7 @@ function entry(
 }
 
 export const ERROR_TABLE = {
-  // The listener and the management interface.
+  // Listener and management interface.
   internal: management(1000, 500, "Internal error", true, 1011),
   unauthenticated: management(10000, 401, "Authentication error", false, 4401),
   forbidden: management(10003, 403, "Permission denied", false, 4403),
@@ -54,8 +53,8 @@ export const ERROR_TABLE = {
   conflict: management(7004, 409, "Already exists"),
   malformed_http: management(7005, 400, "Malformed HTTP request", false, 1008),
   headers_too_large: management(7006, 431, "Request headers too large"),
-  request_timeout: management(7007, 408, "Request took too long to arrive", true),
-  overloaded: management(7008, 503, "Too busy, try again", true, 1013),
+  request_timeout: management(7007, 408, "The request was not received in time", true),
+  overloaded: management(7008, 503, "Overloaded, try again later", true, 1013),
   stopping: management(7009, 503, "The server is stopping", true, 1012),
   body_too_large: management(7010, 413, "Request body too large", false, 1009),
   unsupported_media_type: management(7011, 415, "Content-Type must be application/json"),
@@ -64,13 +63,13 @@ export const ERROR_TABLE = {
   write_outcome_unknown: management(
     7014,
     503,
-    "The database was lost while it committed; read back whether the change took place",
+    "The database connection was lost during the commit; read the resource to find out whether it changed",
     false,
     1011,
   ),
-  expectation_failed: management(7015, 417, "The only expectation that is met is 100-continue"),
+  expectation_failed: management(7015, 417, "Unsupported expectation; only 100-continue is supported"),
 
-  // The gateway's data plane.
+  // Gateway calls.
   gateway_not_found: gateway(2001, 400, "Gateway not found"),
   gateway_malformed_request: gateway(2002, 400, "Malformed request"),
   gateway_rate_limited: gateway(2003, 429, "Rate limited", true),
@@ -86,9 +85,17 @@ export const ERROR_TABLE = {
   webhook_invalid_signature: webhooks(4001, 401, "Invalid signature"),
   webhook_invalid_payload: webhooks(4002, 400, "Invalid payload"),
   webhook_missing_entity: webhooks(4003, 400, "Missing entity"),
-  webhook_entity_mismatch: webhooks(4004, 400, "The entity in the URL is not the one in the payload"),
+  webhook_entity_mismatch: webhooks(
+    4004,
+    400,
+    "The entity in the URL does not match the entity in the payload",
+  ),
   webhook_unknown_source: webhooks(4005, 404, "Unknown webhook source"),
-  webhook_unsupported_media_type: webhooks(4006, 415, "Content-Type must be JSON or a form the source sends"),
+  webhook_unsupported_media_type: webhooks(
+    4006,
+    415,
+    "Content-Type must be JSON or the form type of the source",
+  ),
   webhook_rejected: webhooks(4010, 400, "The agent rejected the event"),
 
   // Agents.
@@ -99,8 +106,8 @@ export const ERROR_TABLE = {
   agent_method_not_callable: agents(3005, 403, "Method is not callable"),
   agent_readonly: agents(3006, 403, "Connection is readonly"),
   agent_failed: agents(3007, 500, "The agent failed"),
-  agent_turn_timeout: agents(3008, 504, "The turn took too long", true),
-  agent_call_cycle: agents(3009, 409, "The call would wait for itself"),
+  agent_turn_timeout: agents(3008, 504, "The turn timed out", true),
+  agent_call_cycle: agents(3009, 409, "The call would deadlock: it waits for its own caller"),
   agent_destroyed: agents(3010, 410, "The instance was destroyed", true, 4410),
   agent_sql: agents(3011, 400, "The SQL statement failed"),
 
@@ -122,7 +129,7 @@ export const ERROR_TABLE = {
   tags_invalid_delete_payload: tags(1015, "Invalid delete payload"),
   tags_etag_mismatch: tags(1016, "etag does not match", 412),
   tags_too_many_tags: tags(1017, "too many tags on one resource"),
-  tags_changes_expired: tags(1018, "changes after this position are no longer kept", 410),
+  tags_changes_expired: tags(1018, "changes after this position have been deleted", 410),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorName = keyof typeof ERROR_TABLE;

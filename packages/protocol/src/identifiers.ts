@@ -1,4 +1,4 @@
-/** Accounts and gateways are named by people, appear in URLs and file-like listings, and so keep to a plain alphabet. */
+/** Ids of accounts and gateways. Users choose them, and they appear in URLs. */
 const IDENTIFIER = /^[A-Za-z0-9_-]{1,64}$/;
 
 export function isIdentifier(text: string): boolean {

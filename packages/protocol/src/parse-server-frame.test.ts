@@ -10,7 +10,7 @@ describe("parseServerFrame", () => {
     { type: "rpc", id: "1", success: true, done: true },
     { type: "rpc", id: "1", success: true, done: false, result: [1] },
     { type: "rpc", id: "1", success: false, error: "Method x does not exist" },
-  ])("reads $type", (frame) => {
+  ])("parses $type", (frame) => {
     expect(parseServerFrame(JSON.stringify(frame))).toEqual(frame);
   });
 
@@ -26,17 +26,17 @@ describe("parseServerFrame", () => {
     '{"type":"rpc","id":"1","success":true}',
     '{"type":"rpc","id":"1","success":false}',
     '{"type":"rpc","id":"1","method":"getEvents","args":[]}',
-  ])("leaves %s to the agent's own code", (text) => {
+  ])("treats %s as a message of the agent", (text) => {
     expect(parseServerFrame(text)).toBeNull();
   });
 
-  it("never throws, whatever arrives", () => {
+  it("never throws", () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void parseServerFrame(text)));
   });
 });
 
 describe("isFinalCloseCode", () => {
-  it("holds for 1008 and the application's range only", () => {
+  it("is true for 1008 and the application range only", () => {
     expect([1008, 4000, 4401, 4999].every(isFinalCloseCode)).toBe(true);
     expect([1000, 1001, 1005, 1006, 1011, 1012, 1013, 3999, 5000].some(isFinalCloseCode)).toBe(false);
   });

@@ -1,7 +1,7 @@
-/** The client's side of reading frames: strict about shape, silent about what is not ours (an agent's own messages look like anything). */
+/** Parses the frames of a server. Other text is a message of the agent, which can have any shape. */
 import type { ServerFrame } from "./agent-frames.ts";
 
-/** The server frame in a text, or null when the text is a message of the agent's own code. */
+/** Parses a server frame. Null if the text is a message of the agent. */
 export function parseServerFrame(text: string): ServerFrame | null {
   if (text.charCodeAt(0) !== 0x7b) return null;
   let value: unknown;
@@ -33,7 +33,7 @@ function isRpcOutcome(frame: Record<string, unknown>): boolean {
   return frame["success"] === true ? typeof frame["done"] === "boolean" : typeof frame["error"] === "string";
 }
 
-/** WebSocket close codes after which coming back is pointless: policy violation, and the application's own range. */
+/** WebSocket close codes after which a client must not reconnect: policy violation and the application range. */
 export function isFinalCloseCode(code: number): boolean {
   return code === 1008 || (code >= 4000 && code <= 4999);
 }

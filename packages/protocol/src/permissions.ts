@@ -1,4 +1,4 @@
-/** What a token may do inside its account. The root token may do everything in every account. */
+/** The permissions of a token in its account. The root token has all permissions in all accounts. */
 export const PERMISSIONS = [
   "gateway.run",
   "gateway.read",

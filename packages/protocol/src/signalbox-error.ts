@@ -1,20 +1,20 @@
 import { ERROR_TABLE, type ErrorEntry, type ErrorName } from "./error-table.ts";
 
 export interface ErrorDetails {
-  /** Replaces the table's text; must be safe to show to any client. */
+  /** Replaces the message of the table; must contain nothing that a client may not see. */
   readonly message?: string;
-  /** What really happened, for the log only. */
+  /** The underlying error, for the log only. */
   readonly cause?: unknown;
   /** Extra response headers, lower-case names (`retry-after`, `allow`, …). */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Status that overrides the table's, where a setting decides it (`tags.missing`). */
+  /** Overrides the status of the table, for a configured status (`tags.missing`). */
   readonly status?: number;
 }
 
-/** Registered, so that an agent's own copy of this package throws errors that the service knows. */
+/** A registered symbol, so that the service recognizes errors from another copy of this package. */
 const BRAND = Symbol.for("signalbox.error");
 
-/** The one error class of the project: whoever throws it picks a name from the table, and renderers do the rest. */
+/** The error class of the project. It names an entry of the error table; renderers turn it into a response. */
 export class SignalboxError extends Error {
   static override [Symbol.hasInstance](value: unknown): boolean {
     return typeof value === "object" && value !== null && BRAND in value;

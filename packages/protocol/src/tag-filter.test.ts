@@ -21,7 +21,7 @@ function outcomeOf(text: string): unknown {
 }
 
 describe("the filter language", () => {
-  it("reads back every filter that it writes", () => {
+  it("parses every filter that it formats", () => {
     fc.assert(
       fc.property(filter, (filter) => {
         expect(parseTagFilter(formatTagFilter(filter))).toEqual(filter);
@@ -29,7 +29,7 @@ describe("the filter language", () => {
     );
   });
 
-  it("answers any text with a filter or with one of its own errors", () => {
+  it("parses any text or throws one of its errors", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 40 }), (text) => {
         expect(["parsed", 1007, 1011, 1012, 1013, 1014]).toContain(outcomeOf(text));
@@ -46,11 +46,11 @@ describe("the filter language", () => {
     ["a==b", { kind: "in", key: "a", values: ["=b"] }],
     [String.raw`a=\,\\\x,\\`, { kind: "in", key: "a", values: [String.raw`,\\x`, "\\"] }],
     ["!a", { kind: "lacks", key: "a" }],
-  ])("reads %s", (text, expected) => {
+  ])("parses %s", (text, expected) => {
     expect(parseTagFilter(text)).toEqual(expected);
   });
 
-  it("gives a negative filter the complement of the positive one", () => {
+  it("evaluates a negative filter to the complement of the positive one", () => {
     const tags = fc
       .array(fc.tuple(fc.constantFrom("a", "A", "b"), fc.constantFrom("x", "X", "")))
       .map((entries) => new Map(entries));

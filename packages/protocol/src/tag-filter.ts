@@ -1,12 +1,12 @@
 /**
- * The filter language of the `tag` parameter: its parser, its printer, and the plain meaning of a filter over one resource's tags.
+ * The filter language of the `tag` parameter: parser, formatter, and evaluation against the tags of one resource.
  *
  *   key            has the key                    !key            lacks the key
  *   key=a          has the key with this value    key!=a          does not have the key with this value (also: lacks the key)
  *   key=a,b        … with one of these values     key!=a,b        … with none of these values
  *
- * The key is what stands before the first `=` or `!=`. In values `\,` is a comma and `\\` a backslash; a backslash before anything
- * else is itself. `key=` is the empty value. The text has been URL-decoded once already.
+ * The key ends at the first `=` or `!=`. In values `\,` is a comma and `\\` a backslash; a backslash before any other character is
+ * literal. `key=` is the empty value. The input is already URL-decoded.
  */
 import { SignalboxError } from "./signalbox-error.ts";
 import { checkTagKey, checkTagValue, foldCase, TAG_LIMITS, type Tags } from "./tag-rules.ts";
@@ -17,13 +17,13 @@ export type TagFilter =
   | { readonly kind: "in"; readonly key: string; readonly values: readonly string[] }
   | { readonly kind: "not_in"; readonly key: string; readonly values: readonly string[] };
 
-/** All filters of a request: 1010 for too many, then each filter's own errors in turn. */
+/** Parses all filters of a request. Throws 1010 for too many filters, then the first error of a filter. */
 export function parseTagFilters(texts: readonly string[]): TagFilter[] {
   if (texts.length > TAG_LIMITS.filters) throw new SignalboxError("tags_too_many_filters");
   return texts.map(parseTagFilter);
 }
 
-/** One filter; throws 1007, 1011, 1014, 1013 or 1012, in this order when several apply. */
+/** Parses one filter. Throws 1007, 1011, 1014, 1013 or 1012, checked in this order. */
 export function parseTagFilter(text: string): TagFilter {
   const isNegated = text.startsWith("!");
   const rest = isNegated ? text.slice(1) : text;
@@ -43,7 +43,7 @@ export function parseTagFilter(text: string): TagFilter {
   return { kind: isExclusion ? "not_in" : "in", key, values };
 }
 
-/** The text that parses to the filter. */
+/** Formats a filter so that `parseTagFilter` returns it. */
 export function formatTagFilter(filter: TagFilter): string {
   switch (filter.kind) {
     case "has":
@@ -57,7 +57,7 @@ export function formatTagFilter(filter: TagFilter): string {
   }
 }
 
-/** True when the tags satisfy every filter: the meaning that any index must reproduce. */
+/** True if the tags satisfy all filters. The reference implementation for every index. */
 export function matchesTags(filters: readonly TagFilter[], tags: Tags, isCaseInsensitive = false): boolean {
   return filters.every((filter) =>
     isCaseInsensitive ? matchesFolded(filter, tags) : matchesExactly(filter, tags),
@@ -78,7 +78,7 @@ function matchesExactly(filter: TagFilter, tags: Tags): boolean {
   }
 }
 
-/** A resource may carry several keys that differ only in case; a positive filter needs one of them, a negative one forbids all. */
+/** A resource can have keys that differ only in case. A positive filter requires one matching key, a negative filter excludes all. */
 function matchesFolded(filter: TagFilter, tags: Tags): boolean {
   const key = foldCase(filter.key);
   const found = [...tags].filter(([name]) => foldCase(name) === key).map(([, value]) => foldCase(value));

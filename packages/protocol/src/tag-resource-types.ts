@@ -1,19 +1,19 @@
 /**
- * What can be tagged: Signalbox's own resources, and the types of the public resource tagging interface, so that clients written for
- * that one find theirs. An installation may add more.
+ * The resource types that can be tagged: Signalbox's resources, and the types of the public resource tagging interface, for its clients.
+ * The configuration can add more.
  */
 export interface TagResourceType {
   readonly name: string;
-  /** `zone`: also reachable below `/zones/{zone_id}`, where it belongs to that zone. */
+  /** `zone`: also available below `/zones/{zone_id}`, as a resource of that zone. */
   readonly scope: "account" | "zone";
-  /** Field that names the resource's parent and is part of its identity, e.g. the worker of a worker's version. */
+  /** Field with the id of the parent, which is part of the resource's identity, e.g. the worker of a worker version. */
   readonly parent?: "worker_id" | "access_application_id";
 }
 
 const account = (name: string): TagResourceType => ({ name, scope: "account" });
 const zone = (name: string): TagResourceType => ({ name, scope: "zone" });
 
-/** Signalbox's own: tags of these disappear with the resource. An `agent` is one instance, its id is `{agent}/{instance}`. */
+/** Resources of Signalbox. Their tags are deleted with the resource. An `agent` is one instance with the id `{agent}/{instance}`. */
 const OWN = ["account", "ai_gateway", "agent", "webhook_source", "api_token"].map(account);
 
 const OF_ACCOUNTS = [

@@ -1,8 +1,8 @@
 /**
- * What a tag may be: the rules a server enforces and a browser can check before it asks.
+ * The rules for tags. The server enforces them; a browser can check them before a request.
  *
- * Characters are Unicode code points, nothing is normalised, and case matters. A key is made of Unicode letters and decimal digits,
- * `_`, `.` and `-`; `__proto__` and `constructor` are ordinary keys, so sets of tags are maps here and never plain objects.
+ * Characters are Unicode code points, without normalization, and case-sensitive. A key consists of Unicode letters, decimal digits, `_`, `.`
+ * and `-`. `__proto__` and `constructor` are valid keys, so tags are maps and never plain objects.
  */
 import { SignalboxError } from "./signalbox-error.ts";
 
@@ -23,12 +23,12 @@ export const TAG_LIMITS = {
   page: 100,
 } as const;
 
-/** A resource's tags; iteration order is that of the canonical form once it has been through `canonicalTags`. */
+/** The tags of a resource. */
 export type Tags = ReadonlyMap<string, string>;
 
 const KEY = /^[\p{L}\p{Nd}_.-]+$/u;
 
-/** Throws 1011, then 1014; an empty key is an invalid one. */
+/** Throws 1011, then 1014. An empty key is invalid. */
 export function checkTagKey(key: string): void {
   if (isLongerThan(key, TAG_LIMITS.keyLength)) throw new SignalboxError("tags_key_too_long");
   if (!KEY.test(key)) throw new SignalboxError("tags_invalid_key");
@@ -39,7 +39,7 @@ export function checkTagValue(value: string): void {
   if (isLongerThan(value, TAG_LIMITS.valueLength)) throw new SignalboxError("tags_value_too_long");
 }
 
-/** Every key's length, then every key's characters, then every value: the order the contract gives for writes. */
+/** Checks the length of all keys, then the characters of all keys, then all values: the order of errors that the contract requires. */
 export function checkTags(keys: Iterable<string>, values: Iterable<string>): void {
   let hasInvalidKey = false;
   for (const key of keys) {
@@ -50,7 +50,7 @@ export function checkTags(keys: Iterable<string>, values: Iterable<string>): voi
   for (const value of values) checkTagValue(value);
 }
 
-/** Counts code points only when the number of UTF-16 units leaves it open. */
+/** Counts code points only if the number of UTF-16 units does not decide. */
 export function isLongerThan(text: string, codePoints: number): boolean {
   if (text.length <= codePoints) return false;
   if (text.length > codePoints * 2) return true;
@@ -60,20 +60,20 @@ export function isLongerThan(text: string, codePoints: number): boolean {
 }
 
 /**
- * The one text of a set of tags (RFC 8785): members in order of UTF-16 code units, no space. Two equal sets have equal texts, which
- * is what the etag hashes and what clients that compare byte for byte rely on.
+ * The canonical JSON of tags (RFC 8785): members sorted by UTF-16 code units, no whitespace. Equal tags have equal text, which the etag
+ * hashes and clients may compare byte for byte.
  */
 export function canonicalTags(tags: Tags): string {
   const keys = [...tags.keys()].sort();
   return `{${keys.map((key) => `${JSON.stringify(key)}:${JSON.stringify(tags.get(key))}`).join(",")}}`;
 }
 
-/** Reads what `canonicalTags` wrote. */
+/** Parses the output of `canonicalTags`. */
 export function parseCanonicalTags(text: string): Map<string, string> {
   return new Map(Object.entries(JSON.parse(text) as Record<string, string>));
 }
 
-/** How texts are compared when case does not count: by their lower-case form, as Unicode defines it without regard to a language. */
+/** The form for case-insensitive comparison: lower case, independent of the locale. */
 export function foldCase(text: string): string {
   return text.toLowerCase();
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { generateToken, isTokenShaped, tokenSuffix } from "./token-format.ts";
 
-it("makes tokens of the documented shape, all different", () => {
+it("generates unique tokens of the documented format", () => {
   const tokens = new Set(Array.from({ length: 1000 }, generateToken));
   expect(tokens.size).toBe(1000);
   for (const token of tokens) {
@@ -11,7 +11,7 @@ it("makes tokens of the documented shape, all different", () => {
   }
 });
 
-it("notices every single mistyped character", () => {
+it("detects every single mistyped character", () => {
   const token = generateToken();
   for (let i = 0; i < token.length; i++) {
     const replacement = token[i] === "a" ? "b" : "a";
@@ -19,7 +19,7 @@ it("notices every single mistyped character", () => {
   }
 });
 
-it("takes no other text for a token", () => {
+it("rejects other text", () => {
   fc.assert(fc.property(fc.string(), (text) => !isTokenShaped(text)));
   for (const text of [
     "",
@@ -32,6 +32,6 @@ it("takes no other text for a token", () => {
   }
 });
 
-it("shows only the last four characters", () => {
+it("returns the last four characters", () => {
   expect(tokenSuffix("sbx_0123456789")).toBe("6789");
 });

@@ -1,8 +1,8 @@
 /**
- * The shape of a token: `sbx_`, 40 random base62 characters, and a 6-character checksum of them.
+ * The format of a token: `sbx_`, 40 random base62 characters, and their checksum in 6 characters.
  *
- * The fixed prefix and the checksum let leak scanners find tokens without false alarms, and let the service turn away a
- * mistyped one without looking it up. The checksum protects against typing errors only; the randomness is the secret.
+ * With prefix and checksum, secret scanners detect tokens without false positives, and the service rejects a mistyped token without a
+ * look-up. The checksum detects typing errors only; it is not a secret.
  */
 
 const PREFIX = "sbx_";
@@ -16,13 +16,13 @@ export function generateToken(): string {
   return PREFIX + random + checksum(random);
 }
 
-/** True for text that this format could have produced; says nothing about whether the token exists. */
+/** True if the text has the format of a token. The token need not exist. */
 export function isTokenShaped(text: string): boolean {
   const match = TOKEN.exec(text);
   return match !== null && checksum(match[1] ?? "") === match[2];
 }
 
-/** The part of a token that listings show, enough to tell two apart and far too little to guess the rest. */
+/** The last four characters, which lists show to distinguish tokens. */
 export function tokenSuffix(token: string): string {
   return token.slice(-4);
 }
@@ -31,7 +31,7 @@ function randomBase62(length: number): string {
   let text = "";
   while (text.length < length) {
     for (const byte of crypto.getRandomValues(new Uint8Array(length))) {
-      // 248 is the largest multiple of 62 below 256: dropping the rest keeps every character equally likely.
+      // 248 is the largest multiple of 62 below 256. Larger bytes are skipped, so that all characters are equally likely.
       if (byte < 248 && text.length < length) text += BASE62.charAt(byte % 62);
     }
   }
@@ -48,7 +48,7 @@ function checksum(text: string): string {
   return digits;
 }
 
-/** CRC-32 (IEEE 802.3) of ASCII text; by hand because this package may not depend on node:zlib, by table because every request pays. */
+/** CRC-32 (IEEE 802.3) of ASCII text. Written here because browsers have no node:zlib; with a table because every request computes it. */
 function crc32(text: string): number {
   let crc = 0xffffffff;
   for (let i = 0; i < text.length; i++)

@@ -1,35 +1,16 @@
 /**
- * The composition root: the only file that builds everything, and the one that knows the order of starting and stopping.
+ * The composition root: builds the service, and defines the order of start and stop.
  *
- * Start: data folder → database and schema → accounts and tokens → areas → listener.
- * Stop:  listener drains → areas drain → running requests end or the grace period passes → areas stop → database → data folder.
+ * Start: storage → accounts and tokens → areas → listeners.
+ * Stop:  listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
-import { randomBytes } from "node:crypto";
-import type { IncomingMessage } from "node:http";
-import type { Registry } from "prom-client";
-import {
-  Accounts,
-  accountRoutes,
-  Authenticator,
-  FailureThrottle,
-  openRootToken,
-  openSealing,
-  openSecretFile,
-  ownOrigin,
-  type RootToken,
-  Sessions,
-  Tokens,
-} from "./accounts/index.ts";
-import { createAgentsArea } from "./agents/index.ts";
+import { accountRoutes, FailureThrottle, openSealing, type RootToken } from "./accounts/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
-import { closeAll, type Closer } from "./close-all.ts";
 import type { Config } from "./config/index.ts";
+import { ResourceEvents } from "./contracts/resource-events.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
-import { DEFAULT_ACCOUNT } from "./core/default-account.ts";
-import type { Sealing } from "./core/sealing.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
-import { exposureWarnings, requireOperator } from "./exposure.ts";
-import { createGatewayArea, type GatewayArea } from "./gateway/index.ts";
+import type { HttpRequest } from "./engines/http-server/index.ts";
 import {
   buildOpenApi,
   createHealth,
@@ -38,346 +19,240 @@ import {
   type Front,
   openFront,
 } from "./http/index.ts";
-import { OutgoingWebhooks } from "./outgoing/index.ts";
-import { migrate } from "./database/migrate.ts";
-import { type CallLog, SqliteCallLog } from "./engines/call-log/index.ts";
-import type { Database } from "./database/database.ts";
-import { InstanceFiles, type InstanceStore } from "./engines/instance-store/index.ts";
-import { ResourceEvents } from "./contracts/resource-events.ts";
-import { DataFolder } from "./database/sqlite/data-folder.ts";
-import { SqliteDatabase } from "./database/sqlite/sqlite-database.ts";
-import { createTagsArea } from "./tags/index.ts";
+import { type Areas, createAreas } from "./service/areas.ts";
+import { closeAll, type Closer } from "./service/close-all.ts";
+import { exposureWarnings, requireOperator } from "./service/exposure.ts";
+import { type Identity, openIdentity } from "./service/identity.ts";
+import { firstCommandsOf, originsFor, ownOrigins } from "./service/origins.ts";
+import { openStorage, type Storage, withWebhookSecret } from "./service/storage.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { StorageHealth } from "./telemetry/storage-health.ts";
 import type { UncaughtErrors } from "./telemetry/uncaught-errors.ts";
 import { VERSION } from "./version.ts";
-import { createWebhooksArea, WebhookAgent } from "./webhooks/index.ts";
 
 export interface ServiceOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock?: Clock;
-  /** A clock that is never set. Default: the process's own; tests that give a `clock` move both with it. */
+  /** A clock that is never set back. Default: `clock` if given, else the process's own. */
   readonly steadyClock?: Clock;
   /**
-   * Makes a secret for generic webhooks, in the data folder, when the environment gives none and the database is the embedded one; so that the
-   * first webhook of a newcomer works. Default: such webhooks are refused.
+   * Generates a secret for generic webhooks when the environment has none and the database is SQLite, so that a first webhook works. Default:
+   * such webhooks are refused.
    */
   readonly makesWebhookSecret?: boolean;
-  /** Counted in the metrics; only `serve` watches for them, since they are the whole process's. */
+  /** Counted in the metrics. Only `serve` installs it, because it applies to the whole process. */
   readonly uncaughtErrors?: UncaughtErrors;
   /** Ends the process when storage can no longer be trusted; tests replace it. */
   readonly onFatal: (error: Error) => void;
 }
 
-/** What areas are built from. */
-export interface AreaParts {
-  readonly config: Config;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly steadyClock: Clock;
-  readonly sealing: Sealing;
-  readonly database: Database;
-  readonly dataFolder: DataFolder;
-  readonly accounts: Accounts;
-  readonly tokens: Tokens;
-  readonly authenticator: Authenticator;
-  readonly resourceEvents: ResourceEvents;
-  readonly callLog: CallLog;
-  readonly instanceStore: InstanceStore;
-  readonly registry: Registry;
-  readonly onFatal: (error: Error) => void;
-}
-
 export interface Service {
-  /** Where traffic goes. */
+  /** Address of the traffic. */
   readonly url: string;
-  /** Where the dashboard and the management interface are; the same as `url` unless they have an address of their own. */
+  /** Address of the dashboard and the management interface; the same as `url` unless configured otherwise. */
   readonly adminUrl: string;
-  /** What an operator should know about how open the service is; empty when only this machine reaches it. */
+  /** What is open to other machines; empty when only this machine can reach the service. */
   readonly warnings: readonly string[];
   readonly rootToken: RootToken;
-  /** Commands that work as pasted; the token is named by a shell expression, so that it is not on the screen at each start. */
+  /** Commands that work as pasted. */
   readonly firstCommands: readonly FirstCommand[];
-  /** A link that logs one browser into the dashboard as root, once, within ten minutes. */
+  /** A link that logs one browser in as root, once, within ten minutes. */
   createLoginLink(): string;
-  /** Graceful; calling it twice is the same as once. */
+  /** Stops gracefully; a second call returns the same promise. */
   stop(): Promise<void>;
 }
 
-/** Wrong tokens a minute and address before they are answered 429: management clients that hold an old token repeat it. */
+/** Wrong tokens from one address in a minute before the answer is 429: clients with an old token repeat it. */
 const MAX_WRONG_TOKENS = 300;
-/** Wrong tokens and codes a minute and address at the dashboard's login: people type and paste. */
+/** The same for the login of the dashboard, where people type and paste. */
 const MAX_WRONG_LOGINS = 20;
 
-/** Scheme, host and port of the two things that may have different ones. */
-interface Origins {
-  readonly traffic: string;
-  readonly administration: string;
-}
-
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { logger } = options;
-  const clock = options.clock ?? systemClock;
   const closers: Closer[] = [];
   try {
-    const dataFolder = DataFolder.open(options.config.dataDir);
-    closers.push({ close: () => dataFolder.close() });
-    const database = await openDatabase(options, dataFolder);
-    closers.push({ close: () => database.close() });
-    await migrate(database);
-    // Not before: a process that is refused because another one owns the database must leave nothing behind.
-    const config =
-      options.makesWebhookSecret === true ? withWebhookSecret(options.config, dataFolder) : options.config;
-
-    const resourceEvents = new ResourceEvents();
-    const accounts = new Accounts(database, clock);
-    await accounts.load();
-    if (accounts.find(DEFAULT_ACCOUNT) === undefined) await accounts.create({ id: DEFAULT_ACCOUNT });
-    const tokens = new Tokens(database, clock, resourceEvents, (accountId, gatewayId) =>
-      gateway.exists(accountId, gatewayId),
-    );
-    await tokens.load();
-    tokens.start((error) => logger.error({ err: error }, "last uses of tokens could not be stored"));
-    closers.push({ close: () => tokens.stop() });
-    const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
-    const sessions = new Sessions(database, clock, tokens, rootToken.secret);
-    await sessions.load();
-    const { allowedHosts } = config.file.dashboard;
-    const authenticator = new Authenticator({
-      rootToken: rootToken.secret,
-      tokens,
-      sessions,
-      allowedHosts,
-      acceptsSessions: (request) => config.admin === null || request.socket.localPort === front?.adminPort,
-    });
-    const wrongTokens = new FailureThrottle(MAX_WRONG_TOKENS);
-
-    const rootTokenExpression =
-      config.rootToken === undefined ? `$(cat '${dataFolder.file("root-token")}')` : "$SIGNALBOX_ROOT_TOKEN";
-    // An area without a door of its own is used through the management interface.
-    const firstCommands = ({ traffic, administration }: Origins, tokenExpression: string) =>
-      areas.flatMap(({ card = "agents", mounts: doors, firstCommands: of }) =>
-        (of?.(doors.length > 0 ? traffic : administration, tokenExpression) ?? []).map((command) => ({
-          card,
-          ...command,
-        })),
-      );
-    let front: Front | undefined;
-    const publicUrl = config.file.listener.publicUrl?.replace(/\/+$/, "");
-    /** The configured address, else those the request's sender sees, unless the Host is none of ours. */
-    const originsFor = (request: IncomingMessage): Origins => {
-      const { url = "", adminUrl = "" } = front ?? {};
-      const administration = ownOrigin(request, allowedHosts) ?? adminUrl;
-      if (url !== adminUrl) return { traffic: publicUrl ?? url, administration };
-      return { traffic: publicUrl ?? administration, administration: publicUrl ?? administration };
-    };
-
-    const callLog = await openCallLog(config, dataFolder, clock, options);
-    closers.push({ close: () => callLog.close() });
-    const instanceStore = openInstanceStore(config, dataFolder, options);
-    closers.push({ close: () => instanceStore.close(), canStall: true });
-
-    const registry = createRegistry();
-    options.uncaughtErrors?.register(registry);
-    const health = new StorageHealth(registry, { database, "call log": callLog, agents: instanceStore });
-    const { gateway, agents, webhooks, areas } = createAreas({
-      ...options,
-      config,
-      clock,
-      steadyClock: options.steadyClock ?? options.clock ?? steadyClock,
-      sealing: openSealing(config.encryptionKeys, dataFolder.file("encryption-key")),
-      database,
-      dataFolder,
-      accounts,
-      tokens,
-      authenticator,
-      resourceEvents,
-      callLog,
-      instanceStore,
-      registry,
-    });
-    const dashboard = createDashboardArea({
-      sessions,
-      authenticator,
-      accounts,
-      allowedHosts,
-      version: VERSION,
-      failures: new FailureThrottle(MAX_WRONG_LOGINS),
-      trafficUrl: () => (front === undefined || front.url === front.adminUrl ? null : front.url),
-      firstCommands: (request, tokenExpression) => firstCommands(originsFor(request), tokenExpression),
-      rootTokenExpression,
-    });
-    areas.push(dashboard);
-    for (const area of areas) {
-      await area.start?.();
-      closers.push({ close: () => area.stop?.(), canStall: area.waitsForInstances === true });
-    }
-
-    let isStopping = false;
-    const routes = [...accountRoutes(accounts, tokens), ...areas.flatMap((area) => area.routes)];
-    const problems = () => (isStopping ? ["stopping"] : health.problems());
-    const mounts = (chosen: readonly AreaModule[]) => chosen.flatMap((area) => area.mounts);
-    front = await openFront({
-      traffic: mounts([gateway, webhooks]),
-      shared: agents.mounts,
-      health: createHealth(problems),
-      administration: [
-        createOperations({
-          registry,
-          problems,
-          openApi: () => buildOpenApi(routes, VERSION),
-          authorise: (request, what) => {
-            if (front?.isAdminExposed === false || (what === "metrics" && config.isMetricsPublic)) return;
-            requireOperator(authenticator.fromRequest(request), what);
-          },
-        }),
-        createManagement({
-          routes,
-          authenticate: (request) => authenticator.fromRequest(request),
-          watch: (principal, onEnd) => authenticator.watch(principal, onEnd),
-          onWrongCredential: (request) => wrongTokens.record(request.socket.remoteAddress),
-          trafficOrigin: (request) => originsFor(request).traffic,
-          accountExists: (id) => accounts.find(id) !== undefined,
-          maxBodyBytes: config.file.listener.maxBodyBytes,
-        }),
-        ...dashboard.mounts,
-      ],
-      address: { host: config.host, port: config.port },
-      adminAddress: config.admin,
-      limits: config.file.listener,
-      metrics: createHttpMetrics(registry),
-      logger,
-    });
-    const openedFront = front;
-    const { url, adminUrl } = openedFront;
-    dataFolder.announce({ url, pid: process.pid, ...(adminUrl === url ? {} : { adminUrl }) });
-    const warnings = front.isExposed ? exposureWarnings(config, gateway) : [];
-    for (const warning of warnings) logger.warn(warning);
-    if (config.webhookSecretFile !== undefined) {
-      logger.info(
-        { file: config.webhookSecretFile },
-        `${WEBHOOK_SECRET} is not set: generic webhooks are verified with the secret in this file`,
-      );
-    }
-
-    let stopped: Promise<void> | undefined;
-    return {
-      url,
-      adminUrl,
-      warnings,
-      rootToken,
-      firstCommands: firstCommands(
-        {
-          traffic: publicUrl ?? url,
-          administration: url === adminUrl ? (publicUrl ?? adminUrl) : adminUrl,
-        },
-        rootTokenExpression,
-      ),
-      createLoginLink: () => adminUrl + loginPath(sessions.createLoginCode().code),
-      stop() {
-        stopped ??= (async () => {
-          isStopping = true;
-          openedFront.drain();
-          await Promise.all(areas.map(async (area) => area.drain?.()));
-          await openedFront.close(config.file.listener.gracePeriodMs);
-          await closeAll(closers, instanceStore);
-        })();
-        return stopped;
-      },
-    };
+    return await new Start(options, closers).run();
   } catch (error) {
-    // Why it could not start is what the operator needs to know; what then failed to close goes to the log.
+    // The reason for the failed start is what the operator needs; failures to close are only logged.
     await closeAll(closers, null).catch((err: unknown) =>
-      logger.error({ err }, "closing after a failed start"),
+      options.logger.error({ err }, "could not close everything after a failed start"),
     );
     throw error;
   }
 }
 
-const WEBHOOK_SECRET = "WEBHOOK_SECRET";
+/** One start, step by step. The listeners are opened last, while parts that are built before need to know them: hence the field. */
+class Start {
+  readonly #options: ServiceOptions;
+  readonly #closers: Closer[];
+  readonly #clock: Clock;
+  readonly #registry = createRegistry();
+  #config: Config;
+  #areas: Areas | undefined;
+  #front: Front | undefined;
+  #isStopping = false;
 
-/**
- * The settings with a secret for generic webhooks: the environment's, else one that is made once and kept in the data folder. Not on
- * PostgreSQL, where the data folder is not the whole of the service: what is made on one machine would not be known on the next.
- */
-function withWebhookSecret(config: Config, dataFolder: DataFolder): Config {
-  if (config.environment[WEBHOOK_SECRET] || config.databaseUrl !== undefined) return config;
-  const file = dataFolder.file("webhook-secret");
-  const { text } = openSecretFile(file, () => randomBytes(32).toString("hex"));
-  return {
-    ...config,
-    environment: { ...config.environment, [WEBHOOK_SECRET]: text },
-    webhookSecretFile: file,
-  };
-}
-
-async function openDatabase(
-  { config, logger, onFatal }: ServiceOptions,
-  dataFolder: DataFolder,
-): Promise<Database> {
-  if (config.databaseUrl === undefined) {
-    return SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
+  constructor(options: ServiceOptions, closers: Closer[]) {
+    this.#options = options;
+    this.#config = options.config;
+    this.#closers = closers;
+    this.#clock = options.clock ?? systemClock;
   }
-  // Loaded only here: most installations never need the driver.
-  const { PostgresDatabase } = await import("./database/postgres/postgres-database.ts");
-  return PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
-    onWait: (error) =>
-      logger.warn({ err: error }, "PostgreSQL cannot be reached yet: trying again for half a minute"),
-  });
-}
 
-function openCallLog(
-  config: Config,
-  dataFolder: DataFolder,
-  clock: Clock,
-  { logger, onFatal }: ServiceOptions,
-): Promise<CallLog> {
-  return SqliteCallLog.open({
-    ...config.file.gateway.logs,
-    folder: dataFolder.file("logs"),
-    clock,
-    onError: (error) => logger.error({ err: error }, "call log"),
-    onRecovery: (droppedCalls) => logger.warn({ droppedCalls }, "calls are written to the log again"),
-    onTrimmed: () =>
-      logger.warn(
-        "stored calls have reached gateway.logs.maxTotalBytes: the oldest bodies are being removed",
+  async run(): Promise<Service> {
+    const { logger } = this.#options;
+    const storage = await openStorage(this.#options, this.#clock, this.#closers);
+    // Only now: a process that is refused because another one owns the database must not create files.
+    if (this.#options.makesWebhookSecret === true) {
+      this.#config = withWebhookSecret(this.#config, storage.dataFolder, logger);
+    }
+    const resourceEvents = new ResourceEvents();
+    const identity = await this.#openIdentity(storage, resourceEvents);
+    const areas = this.#createAreas(storage, identity, resourceEvents);
+    this.#areas = areas;
+    const dashboard = this.#createDashboard(identity, storage);
+    const all = [...areas.all, dashboard];
+    for (const area of all) {
+      await area.start?.();
+      this.#closers.push({ close: () => area.stop?.(), canStall: area.waitsForInstances === true });
+    }
+    const front = await this.#openFront(storage, identity, areas, dashboard);
+    this.#front = front;
+    const { url, adminUrl } = front;
+    storage.dataFolder.announce({ url, pid: process.pid, ...(adminUrl === url ? {} : { adminUrl }) });
+    const warnings = front.isExposed ? exposureWarnings(this.#config, areas.gateway) : [];
+    for (const warning of warnings) logger.warn(warning);
+    let stopped: Promise<void> | undefined;
+    return {
+      url,
+      adminUrl,
+      warnings,
+      rootToken: identity.rootToken,
+      firstCommands: firstCommandsOf(
+        areas.all,
+        ownOrigins(front, this.#config),
+        this.#rootTokenExpression(storage),
       ),
-    onFatal,
-  });
-}
+      createLoginLink: () => adminUrl + loginPath(identity.sessions.createLoginCode().code),
+      stop: () => (stopped ??= this.#stop(front, all, storage)),
+    };
+  }
 
-function openInstanceStore(
-  config: Config,
-  dataFolder: DataFolder,
-  { logger, onFatal }: ServiceOptions,
-): InstanceStore {
-  return new InstanceFiles(dataFolder.file("agents"), {
-    segmentBytes: config.file.agents.journalFileBytes,
-    onFailure: onFatal,
-    onStall: (error) => logger.error({ err: error }, "the disk is full: agents wait until there is room"),
-  });
-}
+  #openIdentity(storage: Storage, resourceEvents: ResourceEvents): Promise<Identity> {
+    const options = {
+      config: this.#config,
+      logger: this.#options.logger,
+      clock: this.#clock,
+      resourceEvents,
+      gatewayExists: (accountId: string, gatewayId: string) =>
+        this.#areas?.gateway.exists(accountId, gatewayId) === true,
+      acceptsSessions: (request: HttpRequest) =>
+        this.#config.admin === null || request.socket.localPort === this.#front?.adminPort,
+    };
+    return openIdentity(storage, options, this.#closers);
+  }
 
-interface Areas {
-  readonly gateway: GatewayArea;
-  readonly agents: AreaModule;
-  readonly webhooks: AreaModule;
-  /** All of them, in the order of their start. */
-  readonly areas: AreaModule[];
-}
+  #createAreas(storage: Storage, identity: Identity, resourceEvents: ResourceEvents): Areas {
+    const { clock, logger, onFatal } = this.#options;
+    this.#options.uncaughtErrors?.register(this.#registry);
+    return createAreas({
+      ...storage,
+      ...identity,
+      config: this.#config,
+      logger,
+      clock: this.#clock,
+      steadyClock: this.#options.steadyClock ?? clock ?? steadyClock,
+      sealing: openSealing(this.#config.encryptionKeys, storage.dataFolder.file("encryption-key")),
+      resourceEvents,
+      registry: this.#registry,
+      onFatal,
+    });
+  }
 
-function createAreas(parts: AreaParts): Areas {
-  const tags = createTagsArea(parts);
-  const agents = createAgentsArea({
-    ...parts,
-    outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
-    builtInAgents: [WebhookAgent],
-    tags: tags.lookup,
-    tagFeed: tags.feed,
-  });
-  const webhooks = createWebhooksArea({ ...parts, agents: agents.door, tags: tags.lookup });
-  const gateway = createGatewayArea({ ...parts, tags: tags.lookup });
-  return { gateway, agents, webhooks, areas: [gateway, agents, webhooks, tags] };
+  #createDashboard(identity: Identity, storage: Storage): AreaModule {
+    const rootTokenExpression = this.#rootTokenExpression(storage);
+    return createDashboardArea({
+      ...identity,
+      allowedHosts: this.#config.file.dashboard.allowedHosts,
+      version: VERSION,
+      failures: new FailureThrottle(MAX_WRONG_LOGINS),
+      trafficUrl: () =>
+        this.#front === undefined || this.#front.url === this.#front.adminUrl ? null : this.#front.url,
+      firstCommands: (request, tokenExpression) =>
+        firstCommandsOf(
+          this.#areas?.all ?? [],
+          originsFor(request, this.#front, this.#config),
+          tokenExpression,
+        ),
+      rootTokenExpression,
+    });
+  }
+
+  #openFront(
+    storage: Storage,
+    { accounts, tokens, authenticator }: Identity,
+    { all, gateway, webhooks, agents }: Areas,
+    dashboard: AreaModule,
+  ): Promise<Front> {
+    const config = this.#config;
+    const { listener } = config.file;
+    const routes = [
+      ...accountRoutes(accounts, tokens),
+      ...[...all, dashboard].flatMap((area) => area.routes),
+    ];
+    const health = new StorageHealth(this.#registry, {
+      database: storage.database,
+      "call log": storage.callLog,
+      agents: storage.instanceStore,
+    });
+    const problems = () => (this.#isStopping ? ["stopping"] : health.problems());
+    const wrongTokens = new FailureThrottle(MAX_WRONG_TOKENS);
+    return openFront({
+      traffic: [...gateway.mounts, ...webhooks.mounts],
+      shared: agents.mounts,
+      health: createHealth(problems),
+      administration: [
+        createOperations({
+          registry: this.#registry,
+          problems,
+          openApi: () => buildOpenApi(routes, VERSION),
+          authorise: (request, what) => {
+            if (this.#front?.isAdminExposed === false || (what === "metrics" && config.isMetricsPublic))
+              return;
+            requireOperator(authenticator.fromRequest(request), what);
+          },
+        }),
+        createManagement({
+          routes,
+          authenticator,
+          accounts,
+          onWrongCredential: (request) => wrongTokens.record(request.socket.remoteAddress),
+          trafficOrigin: (request) => originsFor(request, this.#front, config).traffic,
+          maxBodyBytes: listener.maxBodyBytes,
+        }),
+        ...dashboard.mounts,
+      ],
+      address: { host: config.host, port: config.port },
+      adminAddress: config.admin,
+      limits: listener,
+      metrics: createHttpMetrics(this.#registry),
+      logger: this.#options.logger,
+    });
+  }
+
+  /** A shell expression for the root token, so that the token itself is not printed at each start. */
+  #rootTokenExpression({ dataFolder }: Storage): string {
+    return this.#config.rootToken === undefined
+      ? `$(cat '${dataFolder.file("root-token")}')`
+      : "$SIGNALBOX_ROOT_TOKEN";
+  }
+
+  async #stop(front: Front, areas: readonly AreaModule[], { instanceStore }: Storage): Promise<void> {
+    this.#isStopping = true;
+    front.drain();
+    await Promise.all(areas.map(async (area) => area.drain?.()));
+    await front.close(this.#config.file.listener.gracePeriodMs);
+    await closeAll(this.#closers, instanceStore);
+  }
 }

@@ -1,4 +1,4 @@
-/** The public package's hook as an application uses it; host, name and token come from the page's address. */
+/** Uses the hook of the public package as an application does. The host, name and token are query parameters of the page. */
 import { useAgent } from "agents/react";
 import { createElement as h, StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";

@@ -1,4 +1,4 @@
-/** A page built by Vite into a temporary folder and served on a free loopback port. */
+/** Builds a page with Vite into a temporary folder and serves it on a free loopback port. */
 import { createReadStream } from "node:fs";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -20,7 +20,7 @@ export interface BuiltPage {
   close(): Promise<void>;
 }
 
-/** Builds the page whose `index.html` stands in `root`. A development build of React is kept, so that Strict Mode does its double run. */
+/** Builds the page in `root`. Uses the development build of React, because only that build runs Strict Mode effects twice. */
 export async function buildPage(root: string): Promise<BuiltPage> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-page-"));
   await build({

@@ -1,13 +1,13 @@
-/** Where the browser of the tests is. A missing browser is a failure with a remedy, never a reason to skip. */
+/** Finds the browser for the tests. If it is missing, the tests fail with instructions; they are never skipped. */
 import { existsSync } from "node:fs";
 
 const DEBIAN_CHROMIUM = "/usr/bin/chromium";
 
-/** `CHROMIUM_PATH` wins, so that a machine with another browser (macOS, a CI image) can name it. */
+/** `CHROMIUM_PATH` takes precedence, for machines with another browser (macOS, a CI image). */
 export function findChromium(environment: NodeJS.ProcessEnv = process.env): string | null {
   const path = environment["CHROMIUM_PATH"] ?? DEBIAN_CHROMIUM;
   return existsSync(path) ? path : null;
 }
 
 export const CHROMIUM_IS_MISSING =
-  "Browser tests need Chromium: install it (on Debian and Ubuntu: apt-get install chromium) or set CHROMIUM_PATH to its executable.";
+  "Browser tests require Chromium. Install it (Debian and Ubuntu: apt-get install chromium) or set CHROMIUM_PATH to its executable.";

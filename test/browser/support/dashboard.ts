@@ -1,4 +1,4 @@
-/** The dashboard in a real browser, logged in through a login link, with everything that must not happen remembered. */
+/** Opens the dashboard in a real browser, logged in through a login link, and records errors and requests to other hosts. */
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { expect } from "vitest";
 import type { TestServer } from "../../support/test-server.ts";
@@ -8,12 +8,12 @@ export interface Dashboard {
   readonly page: Page;
   /** Opens a page of the account `default`, e.g. `/tags`. */
   open(path: string): Promise<void>;
-  /** No error in the console, no request to another host; then closes. */
+  /** Asserts that there was no console error and no request to another host, then closes the page. */
   close(): Promise<void>;
 }
 
 export interface DashboardOptions extends BrowserContextOptions {
-  /** Console messages that a test provokes on purpose. */
+  /** Console messages that the test causes intentionally. */
   readonly expectedProblems?: RegExp;
 }
 
@@ -23,9 +23,9 @@ export async function openDashboard(
   { expectedProblems, ...options }: DashboardOptions = {},
 ): Promise<Dashboard> {
   const { page, problems, close } = await openPage(browser, options);
-  const strangers: string[] = [];
+  const otherHosts: string[] = [];
   page.on("request", (request) => {
-    if (new URL(request.url()).host !== new URL(server.url).host) strangers.push(request.url());
+    if (new URL(request.url()).host !== new URL(server.url).host) otherHosts.push(request.url());
   });
   await page.goto(server.service.createLoginLink());
   await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
@@ -38,13 +38,13 @@ export async function openDashboard(
     },
     async close() {
       expect(problems.filter((problem) => expectedProblems?.test(problem) !== true)).toEqual([]);
-      expect(strangers).toEqual([]);
+      expect(otherHosts).toEqual([]);
       await close();
     },
   };
 }
 
-/** Resolves when nothing on the page says that it is loading. */
+/** Resolves when no part of the page is loading. */
 export async function settled(page: Page): Promise<void> {
   await page.locator(".loading").first().waitFor({ state: "detached" });
 }

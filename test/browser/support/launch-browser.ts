@@ -1,8 +1,8 @@
-/** A real Chromium for tests, and pages that remember what went wrong in them. */
+/** Starts Chromium for tests and opens pages that record their errors. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { CHROMIUM_IS_MISSING, findChromium } from "./chromium-path.ts";
 
-/** Every test machine is offline: what Chromium does on its own account would only fail and cost time. */
+/** Test machines are offline, so Chromium's background requests would only fail and cost time. */
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -27,7 +27,7 @@ export interface WatchedPage {
   close(): Promise<void>;
 }
 
-/** A page in a context of its own (own cookies and storage). */
+/** Opens a page in a new context, with separate cookies and storage. */
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
   const context = await browser.newContext(options);
   const page = await context.newPage();

@@ -2,13 +2,13 @@ import { describe, expect, it } from "vitest";
 import { findChromium } from "./chromium-path.ts";
 import { launchBrowser, openPage } from "./launch-browser.ts";
 
-describe("the browser of the tests", () => {
-  it("is the one CHROMIUM_PATH names, and none when that file is missing", () => {
+describe("the test browser", () => {
+  it("is the executable in CHROMIUM_PATH, or null if the file does not exist", () => {
     expect(findChromium({ CHROMIUM_PATH: process.execPath })).toBe(process.execPath);
     expect(findChromium({ CHROMIUM_PATH: "/nowhere/chromium" })).toBeNull();
   });
 
-  it("starts, shows a page and remembers what went wrong in it", async () => {
+  it("opens a page and records its errors", async () => {
     const browser = await launchBrowser();
     const { page, problems } = await openPage(browser);
     await page.setContent("<h1>hello</h1><script>console.error('oh no'); throw new Error('broken')</script>");

@@ -1,4 +1,4 @@
-/** A page with one `useAgent`, and buttons for everything a test wants to happen to it. The server's address is in the query. */
+/** A page with one `useAgent` hook and buttons for the tests. The server URL is a query parameter. */
 import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { useAgent } from "@signalbox/client/react";
@@ -20,18 +20,18 @@ function Panel({ name, isEnabled, round }: { name: string; isEnabled: boolean; r
     enabled: isEnabled,
     backoff: { baseDelayMs: Number(query.get("delay") ?? 20), maxDelayMs: Number(query.get("delay") ?? 100) },
     ...(query.has("token") ? { token: query.get("token") ?? "" } : {}),
-    // A new function each time: it must be the newest one that hears, without a reconnect.
+    // A new function on each render: the hook must call the latest one without reconnecting.
     onStateUpdate: (state, source) => log.push(`round ${round}: ${source} ${state.count}`),
-    onStateError: (message) => log.push(`refused: ${message}`),
+    onStateError: (message) => log.push(`rejected: ${message}`),
     onStatus: (status) => log.push(status),
   });
-  const [answer, setAnswer] = useState("");
+  const [result, setResult] = useState("");
   return (
     <section>
       <p id="status">{agent.status}</p>
       <p id="count">{agent.state?.count ?? "unknown"}</p>
-      <p id="answer">{answer}</p>
-      <button id="add" onClick={() => void agent.stub.increment(1).then((sum) => setAnswer(String(sum)))}>
+      <p id="result">{result}</p>
+      <button id="add" onClick={() => void agent.stub.increment(1).then((sum) => setResult(String(sum)))}>
         add
       </button>
       <button id="set" onClick={() => agent.setState({ count: 100 })}>

@@ -1,31 +1,32 @@
-/** Where an instance lives: `{url}/agents/{kebab-class}/{name}`, in the account of the token or the one that is named. */
+/** The address of an instance: `{url}/agents/{kebab-class}/{name}`, in the given account or the account of the token. */
 import { kebabCase } from "@signalbox/protocol";
 
 export interface AgentAddress {
-  /** Address of the service; default: the page's own origin. */
+  /** Address of the service. Default: the page's origin. */
   readonly url?: string | URL;
   /** Agent class, `RepositoryAgent` or `repository-agent`. */
   readonly agent: string;
   /** Instance; default `default`. */
   readonly name?: string;
-  /** Account of the instance. Default: the token's own; for the root token, and where access is public, `default`. */
+  /** Account of the instance. Default: the token's account; with the root token or without a token, `default`. */
   readonly account?: string;
-  /** Further query parameters, for the agent's own code to read. */
+  /** Additional query parameters for the agent. */
   readonly query?: Readonly<Record<string, string>>;
 }
 
-/** Throws a TypeError that says which part cannot be. */
+/** Throws a TypeError that names the invalid part. */
 export function checkAddress({ url, agent, name, account }: AgentAddress): void {
   if (agent === "") throw new TypeError("agent must not be empty");
   if (account === "") throw new TypeError("account must not be empty");
-  // A URL parser removes dot segments even when they are percent-encoded: such an instance cannot be addressed.
-  if (name === "" || name === "." || name === "..") throw new TypeError(`"${name}" is not an instance name`);
+  // URL parsers remove dot segments, percent-encoded ones too.
+  if (name === "" || name === "." || name === "..")
+    throw new TypeError(`"${name}" is not a valid instance name`);
   if (url !== undefined && !/^https?:$/.test(new URL(url).protocol)) {
     throw new TypeError(`url must be http or https, not ${new URL(url).protocol}`);
   }
 }
 
-/** The HTTP address of an instance; throws a TypeError when no URL is given outside a browser. */
+/** The HTTP address of an instance. Throws a TypeError if `url` is missing outside a browser. */
 export function agentUrl(address: AgentAddress): URL {
   checkAddress(address);
   const { url, agent, name = "default", account, query = {} } = address;
@@ -39,7 +40,7 @@ export function agentUrl(address: AgentAddress): URL {
   return result;
 }
 
-/** The same instance over WebSocket; the id stays the same over reconnects, so that the server can tell a return from a newcomer. */
+/** The WebSocket address. The id does not change on reconnect, so that the server recognizes the client. */
 export function agentSocketUrl(address: AgentAddress, connectionId: string): URL {
   const url = agentUrl(address);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
@@ -47,7 +48,7 @@ export function agentSocketUrl(address: AgentAddress, connectionId: string): URL
   return url;
 }
 
-/** `crypto.randomUUID` is missing on pages served over plain http from another machine; random bytes are not. */
+/** `crypto.randomUUID` exists in secure contexts only; `crypto.getRandomValues` exists in all. */
 export function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
     byte.toString(16).padStart(2, "0"),

@@ -1,19 +1,19 @@
 import type { ClientFrame, RpcRequestFrame } from "@signalbox/protocol";
 import { describe, expect, it } from "vitest";
 import { eventually } from "../../test/eventually.ts";
-import { answer, piece, useConnectionBench } from "../../test/connection-bench.ts";
+import { respond, chunk, useConnectionBench } from "../../test/connection-bench.ts";
 import type { FrameSocket } from "../../test/frame-server.ts";
 import { AgentError } from "./agent-error.ts";
 
 const bench = useConnectionBench();
 
 function sendLetters(socket: FrameSocket, frame: ClientFrame): void {
-  for (const letter of ["a", "b"]) piece(socket, frame, letter);
-  answer(socket, frame, 2);
+  for (const letter of ["a", "b"]) chunk(socket, frame, letter);
+  respond(socket, frame, 2);
 }
 
 describe("state", () => {
-  it("shows a change at once and sends it", async () => {
+  it("shows an update at once and sends it", async () => {
     const connection = bench.connect();
     await connection.open().ready();
     const seen: unknown[] = [];
@@ -26,7 +26,7 @@ describe("state", () => {
     );
   });
 
-  it("takes a refused change back", async () => {
+  it("reverts a rejected update", async () => {
     bench.server.onFrame = (socket) =>
       socket.send({ type: "cf_agent_state_error", error: "Connection is readonly" });
     const connection = bench.connect();
@@ -38,7 +38,7 @@ describe("state", () => {
     expect(connection.state).toEqual({ count: 0 });
   });
 
-  it("keeps the later of two changes when the server refused the earlier one", async () => {
+  it("keeps the later of two updates if the server rejects the earlier one", async () => {
     bench.server.onFrame = (socket, frame) => {
       if (frame.type !== "cf_agent_state" || (frame.state as { count: number }).count !== -1) return;
       socket.send(
@@ -56,7 +56,7 @@ describe("state", () => {
     await eventually(() => expect(connection.state).toEqual({ count: 2 }));
   });
 
-  it("sends a change made offline after the server told its state, and still shows the change", async () => {
+  it("sends an offline update after receiving the server's state, and keeps showing the update", async () => {
     const connection = bench.connect();
     connection.setState({ count: 1 });
     connection.setState({ count: 2 });
@@ -68,13 +68,13 @@ describe("state", () => {
     );
   });
 
-  it("refuses undefined, which JSON cannot say", () => {
+  it("refuses undefined, which JSON cannot represent", () => {
     expect(() => bench.connect().setState(undefined as never)).toThrow(TypeError);
   });
 });
 
 describe("calls", () => {
-  it("answers by id, in any order", async () => {
+  it("matches responses by id, in any order", async () => {
     const frames: { id: string; args: readonly unknown[] }[] = [];
     bench.server.onFrame = (socket, frame) => {
       if (frame.type !== "rpc") return;
@@ -97,7 +97,7 @@ describe("calls", () => {
     await expect(failure).rejects.toMatchObject({ reason: "call_failed" });
   });
 
-  it("fails after its time, and a late answer harms nobody", async () => {
+  it("fails after its timeout and ignores a late response", async () => {
     const connection = bench.connect({ callTimeoutMs: 20 });
     await connection.open().ready();
     await expect(connection.call("slow", [])).rejects.toMatchObject({ reason: "timeout" });
@@ -108,11 +108,11 @@ describe("calls", () => {
       success: true,
       done: true,
     });
-    bench.server.onFrame = (socket, frame) => answer(socket, frame, 1);
+    bench.server.onFrame = (socket, frame) => respond(socket, frame, 1);
     expect(await connection.call("add", [1], { timeoutMs: 0 })).toBe(1);
   });
 
-  it("stops waiting when aborted; what had not been sent is never sent", async () => {
+  it("rejects when aborted; an unsent call is never sent", async () => {
     const connection = bench.connect();
     const controller = new AbortController();
     const call = connection.call("add", [1], { signal: controller.signal });
@@ -127,7 +127,7 @@ describe("calls", () => {
     expect(bench.received("rpc")).toEqual([]);
   });
 
-  it("fails what was sent on a lost connection and sends what was not, each exactly once", async () => {
+  it("fails calls that were sent on a lost connection, and sends unsent calls exactly once", async () => {
     const connection = bench.connect({ backoff: { baseDelayMs: 50, maxDelayMs: 50 } });
     await connection.open().ready();
     const sent = connection.call("add", [1]);
@@ -136,7 +136,7 @@ describe("calls", () => {
     bench.server.sockets[0]?.cut();
     await expect(sent).rejects.toMatchObject({ reason: "closed" });
     const waiting = connection.call("add", [2]);
-    bench.server.onFrame = (socket, frame) => answer(socket, frame, 2);
+    bench.server.onFrame = (socket, frame) => respond(socket, frame, 2);
     expect(await waiting).toBe(2);
     expect(bench.received("rpc").map((frame) => (frame as RpcRequestFrame).args)).toEqual([[1], [2]]);
   });
@@ -153,7 +153,7 @@ describe("calls", () => {
     await expect(never).rejects.toMatchObject({ reason: "final" });
   });
 
-  it("rejects arguments that JSON cannot carry and leaves nothing behind", async () => {
+  it("rejects arguments that JSON cannot represent, without a pending call", async () => {
     const connection = bench.connect();
     await expect(connection.call("add", [1n as unknown as number])).rejects.toThrow(TypeError);
   });
@@ -167,35 +167,35 @@ describe("calls", () => {
 });
 
 describe("streams", () => {
-  it("yields the pieces in order and ends with the method's result", async () => {
+  it("yields the chunks in order and ends with the method's result", async () => {
     bench.server.onFrame = (socket, frame) => sendLetters(socket, frame);
     const stream = bench.connect().open().stream<string, number>("letters", ["b"]);
-    const pieces: string[] = [];
-    for await (const piece of stream) pieces.push(piece);
-    expect(pieces).toEqual(["a", "b"]);
+    const chunks: string[] = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    expect(chunks).toEqual(["a", "b"]);
     expect(await stream.result).toBe(2);
     expect(bench.received("rpc")).toEqual([{ type: "rpc", id: "1", method: "letters", args: ["b"] }]);
   });
 
-  it("fails in the loop when the connection is lost midway, after the pieces that arrived", async () => {
+  it("fails in the loop if the connection is lost, after the received chunks", async () => {
     bench.server.onFrame = (socket, frame) => {
-      piece(socket, frame, "a");
+      chunk(socket, frame, "a");
       socket.close(1011);
     };
-    const pieces: string[] = [];
+    const chunks: string[] = [];
     const reading = (async () => {
-      for await (const piece of bench.connect().open().stream<string>("letters", ["z"])) pieces.push(piece);
+      for await (const chunk of bench.connect().open().stream<string>("letters", ["z"])) chunks.push(chunk);
     })();
     await expect(reading).rejects.toMatchObject({ reason: "closed", closeCode: 1011 });
-    expect(pieces).toEqual(["a"]);
+    expect(chunks).toEqual(["a"]);
   });
 
-  it("can be left early and by signal", async () => {
-    bench.server.onFrame = (socket, frame) => piece(socket, frame, "a");
+  it("can be stopped early and by signal", async () => {
+    bench.server.onFrame = (socket, frame) => chunk(socket, frame, "a");
     const connection = bench.connect().open();
     const left = connection.stream<string>("letters", ["z"]);
-    for await (const piece of left) {
-      expect(piece).toBe("a");
+    for await (const chunk of left) {
+      expect(chunk).toBe("a");
       break;
     }
     await expect(left.result).rejects.toThrow("left before its end");
@@ -206,9 +206,9 @@ describe("streams", () => {
     await expect(stream.next()).rejects.toThrow("stop");
   });
 
-  it("fails clearly when the reader falls hopelessly behind", async () => {
+  it("fails if the reader is too slow", async () => {
     bench.server.onFrame = (socket, frame) => {
-      for (let n = 0; n <= 10_000; n++) piece(socket, frame, n);
+      for (let n = 0; n <= 10_000; n++) chunk(socket, frame, n);
     };
     const stream = bench.connect().open().stream("letters", ["z"]);
     await expect(stream.result).rejects.toMatchObject({ reason: "buffer_full" });

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { eventually } from "../../test/eventually.ts";
-import { answer, statusIs, useConnectionBench } from "../../test/connection-bench.ts";
+import { respond, statusIs, useConnectionBench } from "../../test/connection-bench.ts";
 import { greet, startFrameServer } from "../../test/frame-server.ts";
 import { AgentConnection } from "./agent-connection.ts";
 import { AgentError } from "./agent-error.ts";
@@ -9,7 +9,7 @@ import { AgentError } from "./agent-error.ts";
 const bench = useConnectionBench();
 
 describe("connecting", () => {
-  it("opens nothing before open(), and one socket however often open() is called", async () => {
+  it("opens no socket before open(), and one socket for repeated open() calls", async () => {
     const connection = bench.connect();
     expect(connection.status).toBe("idle");
     await connection.open().open().ready();
@@ -32,7 +32,7 @@ describe("connecting", () => {
     expect(connection.httpUrl.href).toBe(`${bench.server.url}/agents/git-hub-agent/a%20b%2Fc%3F?view=full`);
   });
 
-  it("sends the token in a header on Node, and asks a function for it before every attempt", async () => {
+  it("sends the token in a header on Node, and calls a token function before every attempt", async () => {
     let number = 0;
     const connection = bench.connect({ token: async () => `token-${++number}` });
     await connection.open().ready();
@@ -45,7 +45,7 @@ describe("connecting", () => {
     expect(bench.server.sockets[0]?.request.url).not.toContain("token");
   });
 
-  it("waits and tries again when the token cannot be had", async () => {
+  it("waits and tries again if the token function fails", async () => {
     let number = 0;
     const connection = bench.connect({
       token: () => {
@@ -62,17 +62,17 @@ describe("connecting", () => {
     expect(errors).toEqual(["no token yet", "no token yet"]);
   });
 
-  it.each(["", ".", ".."])("refuses the instance name %j, which no URL can carry", (name) => {
+  it.each(["", ".", ".."])("refuses the instance name %j, which a URL cannot contain", (name) => {
     expect(() => bench.connect({ name })).toThrow(TypeError);
   });
 
-  it("refuses an address that is not http, and a missing one outside a browser", () => {
+  it("refuses an address that is not http, and a missing address outside a browser", () => {
     expect(() => bench.connect({ url: "ftp://example.test" })).toThrow("http or https");
     expect(() => new AgentConnection({ agent: "Counter" }).open()).toThrow("url is required");
   });
 
-  it("gives an attempt up that does not open in time, and tries again", async () => {
-    // Takes the connection and never says a word.
+  it("ends an attempt that does not open in time, and tries again", async () => {
+    // Accepts the connection and never responds.
     const attempts: Socket[] = [];
     const mute = createServer((socket) => void attempts.push(socket));
     await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
@@ -86,9 +86,9 @@ describe("connecting", () => {
     await new Promise((resolve) => mute.close(resolve));
   });
 
-  it("is usable after a pause when the server never introduces itself", async () => {
+  it("is usable after a delay if the server sends no identity", async () => {
     bench.server.onConnect = () => {};
-    bench.server.onFrame = (socket, frame) => answer(socket, frame, 7);
+    bench.server.onFrame = (socket, frame) => respond(socket, frame, 7);
     expect(await bench.connect().open().call("add", [7])).toBe(7);
   });
 
@@ -100,12 +100,12 @@ describe("connecting", () => {
   });
 });
 
-describe("coming back", () => {
-  it("returns after a cut with the same id, takes the new state and answers new calls", async () => {
+describe("reconnection", () => {
+  it("reconnects with the same id, receives the new state and handles new calls", async () => {
     const connection = bench.connect();
     await connection.open().ready();
     bench.server.onConnect = (socket) => greet(socket, { count: 5 });
-    bench.server.onFrame = (socket, frame) => answer(socket, frame, 6);
+    bench.server.onFrame = (socket, frame) => respond(socket, frame, 6);
     bench.server.sockets[0]?.cut();
     await eventually(() => expect(connection.state).toEqual({ count: 5 }));
     expect(await connection.stub.add(1)).toBe(6);
@@ -115,7 +115,7 @@ describe("coming back", () => {
     expect(ids).toEqual([connection.id, connection.id]);
   });
 
-  it.each([1000, 1001, 1011, 1012, 3000])("comes back after close code %i", async (code) => {
+  it.each([1000, 1001, 1011, 1012, 3000])("reconnects after close code %i", async (code) => {
     const connection = bench.connect();
     await connection.open().ready();
     bench.server.sockets[0]?.close(code);
@@ -123,23 +123,26 @@ describe("coming back", () => {
     await connection.ready();
   });
 
-  it.each([1008, 4000, 4401, 4999])("stays away after close code %i and says why", async (code) => {
-    const connection = bench.connect();
-    await connection.open().ready();
-    bench.server.sockets[0]?.close(code, "go away");
-    await statusIs(connection, "closed");
-    expect(connection.snapshot.error).toMatchObject({ reason: "final", closeCode: code });
-    expect(connection.snapshot.error?.message).toContain("go away");
-    await expect(connection.ready()).rejects.toThrow(`${code}`);
-    await expect(connection.call("add", [1])).rejects.toThrow(`${code}`);
-    expect(() => connection.setState({ count: 1 })).toThrow(`${code}`);
-    expect(() => connection.send("x")).toThrow(`${code}`);
-    expect(bench.server.sockets).toHaveLength(1);
-    await connection.open().ready();
-    expect(bench.server.sockets).toHaveLength(2);
-  });
+  it.each([1008, 4000, 4401, 4999])(
+    "does not reconnect after close code %i and reports the reason",
+    async (code) => {
+      const connection = bench.connect();
+      await connection.open().ready();
+      bench.server.sockets[0]?.close(code, "go away");
+      await statusIs(connection, "closed");
+      expect(connection.snapshot.error).toMatchObject({ reason: "final", closeCode: code });
+      expect(connection.snapshot.error?.message).toContain("go away");
+      await expect(connection.ready()).rejects.toThrow(`${code}`);
+      await expect(connection.call("add", [1])).rejects.toThrow(`${code}`);
+      expect(() => connection.setState({ count: 1 })).toThrow(`${code}`);
+      expect(() => connection.send("x")).toThrow(`${code}`);
+      expect(bench.server.sockets).toHaveLength(1);
+      await connection.open().ready();
+      expect(bench.server.sockets).toHaveLength(2);
+    },
+  );
 
-  it("finds a server that was down for a while on the same port", async () => {
+  it("reconnects to a server that was down for a while", async () => {
     const connection = bench.connect();
     await connection.open().ready();
     await bench.server.stop();
@@ -149,7 +152,7 @@ describe("coming back", () => {
     expect(bench.server.sockets).toHaveLength(1);
   });
 
-  it("ends a pause early when asked", async () => {
+  it("ends a delay early on request", async () => {
     const connection = bench.connect({ backoff: { baseDelayMs: 3_600_000, maxDelayMs: 3_600_000 } });
     await connection.open().ready();
     bench.server.sockets[0]?.cut();
@@ -159,7 +162,7 @@ describe("coming back", () => {
     expect(bench.server.sockets).toHaveLength(2);
   });
 
-  it("opens no further socket after close(), whatever it was doing", async () => {
+  it("opens no further socket after close(), in any state", async () => {
     const beforeToken = bench.connect({
       token: () => new Promise((resolve) => setTimeout(resolve, 20, "late")),
     });
@@ -173,13 +176,13 @@ describe("coming back", () => {
     await statusIs(waiting, "waiting");
     waiting.close();
     expect([beforeToken.status, connecting.status, waiting.status]).toEqual(["closed", "closed", "closed"]);
-    // A full round trip of another client: what was going to arrive has arrived.
+    // After a round trip of another client, an earlier attempt would have arrived.
     await bench.connect().open().ready();
     expect(bench.server.sockets.filter((socket) => socket.isOpen)).toHaveLength(1);
     expect(bench.server.sockets.length).toBeLessThanOrEqual(count + 2);
   });
 
-  it("leaves everything as it is when close() gets a code that cannot be sent", async () => {
+  it("changes nothing if close() gets an invalid code", async () => {
     const connection = bench.connect();
     await connection.open().ready();
     expect(() => connection.close(1001)).toThrow("code");
@@ -187,13 +190,13 @@ describe("coming back", () => {
   });
 });
 
-describe("what waits while offline", () => {
-  it("is bounded in number: over the bound calls reject, and setState and send throw and change nothing", async () => {
+describe("the queue while offline", () => {
+  it("is limited in number: above the limit calls reject, and setState and send throw and change nothing", async () => {
     const connection = bench.connect({ outbox: { maxMessages: 2 } });
     connection.setState({ count: 1 });
     connection.send('{"type":"marker"}');
     await expect(connection.call("add", [1])).rejects.toMatchObject({ reason: "buffer_full" });
-    expect(() => connection.send("x")).toThrow("more than 2 messages");
+    expect(() => connection.send("x")).toThrow("limit of 2 waiting messages");
     expect(() => connection.setState({ count: 2 })).toThrow(AgentError);
     expect(connection.state).toEqual({ count: 1 });
     await connection.open().ready();
@@ -201,7 +204,7 @@ describe("what waits while offline", () => {
     expect(bench.server.sockets[0]?.received.map(({ type }) => type)).toEqual(["cf_agent_state", "marker"]);
   });
 
-  it("is bounded in size, and has room again after an abort", async () => {
+  it("is limited in size, and accepts entries again after an abort", async () => {
     const connection = bench.connect({ outbox: { maxCharacters: 200 } });
     const controller = new AbortController();
     const big = connection.call("add", ["x".repeat(120) as never], { signal: controller.signal });
@@ -214,31 +217,31 @@ describe("what waits while offline", () => {
   });
 });
 
-describe("a network that is slower than this side", () => {
-  it("makes further sending fail clearly instead of filling the memory", async () => {
+describe("a network that is slower than the client", () => {
+  it("makes further sends fail instead of using more memory", async () => {
     const connection = bench.connect();
     await connection.open().ready();
     bench.server.sockets[0]?.pause();
     const fill = () => {
       for (let n = 0; n < 500; n++) connection.send("x".repeat(1_000_000));
     };
-    expect(fill).toThrow("the network has not taken");
+    expect(fill).toThrow("bytes are waiting");
     await expect(connection.call("add", [1], { timeoutMs: 50 })).rejects.toBeInstanceOf(AgentError);
   });
 });
 
 describe("listeners", () => {
-  it("hear the agent's own messages as text and can be removed", async () => {
+  it("receive the agent's messages as text and can be removed", async () => {
     const connection = bench.connect();
-    const heard: string[] = [];
-    const stop = connection.on("message", (text) => heard.push(text));
+    const received: string[] = [];
+    const stop = connection.on("message", (text) => received.push(text));
     await connection.open().ready();
     bench.server.sockets[0]?.sendText('{"type":"chat","text":"hi"}');
-    await eventually(() => expect(heard).toEqual(['{"type":"chat","text":"hi"}']));
+    await eventually(() => expect(received).toEqual(['{"type":"chat","text":"hi"}']));
     stop();
     bench.server.sockets[0]?.sendText("again");
     bench.server.sockets[0]?.send({ type: "cf_agent_state", state: { count: 9 } });
     await eventually(() => expect(connection.state).toEqual({ count: 9 }));
-    expect(heard).toHaveLength(1);
+    expect(received).toHaveLength(1);
   });
 });

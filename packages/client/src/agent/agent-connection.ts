@@ -1,11 +1,11 @@
 /**
- * A live connection to one instance: its state, its methods, its messages. Composes the link (coming back), the handshake, the outbox
- * (what waits), the pending calls and the state mirror; holds no protocol or timer of its own.
+ * A connection to one instance: its state, methods and messages. Composes the link (reconnection), the handshake, the outbox, the
+ * pending calls and the state mirror; contains no protocol code and no timers.
  *
- * 1. Nothing is sent before the handshake is done; until then everything waits in the bounded outbox, in order.
- * 2. Nothing is sent twice: what was handed to a socket is gone from the outbox.
- * 3. After `close` (or a final close code) nothing is pending: every call has settled and the outbox is empty.
- * 4. `snapshot` is replaced, never changed; it is the same object as long as nothing changed.
+ * 1. No frame is sent before the handshake completes; until then frames wait in order in the bounded outbox.
+ * 2. No frame is sent twice: a frame that is passed to a socket is removed from the outbox.
+ * 3. After `close` or a final close code, every call has settled and the outbox is empty.
+ * 4. `snapshot` is immutable; every change replaces it.
  */
 import { type IdentityFrame, parseServerFrame, type ServerFrame } from "@signalbox/protocol";
 import { type AgentAddress, agentSocketUrl, agentUrl, checkAddress, randomId } from "./agent-address.ts";
@@ -22,57 +22,57 @@ import { openSocket, type OpenSocket } from "./socket.ts";
 import { StateMirror } from "./state-mirror.ts";
 import { createStub } from "./stub.ts";
 
-/** `idle`: not started. `connecting`: on the way. `open`: in use. `waiting`: a pause before the next attempt. `closed`: for good. */
+/** `idle`: not started. `connecting`: an attempt is in progress. `open`: connected. `waiting`: a delay before the next attempt. `closed`: no further attempts. */
 export type ConnectionStatus = "idle" | "connecting" | "open" | "waiting" | "closed";
 
 export interface AgentConnectionOptions extends AgentAddress {
-  /** A token with `agents.read` or `agents.edit`; a function is asked before every attempt, so that it can renew the token. */
+  /** A token with `agents.read` or `agents.edit`. A function is called before every attempt and can return a new token. */
   readonly token?: string | (() => string | undefined | Promise<string | undefined>);
-  /** For `call`. Default 30,000; 0 means no limit. */
+  /** Time limit of `call`. Default 30,000; 0: no limit. */
   readonly callTimeoutMs?: number;
   /** Default 10,000. */
   readonly connectTimeoutMs?: number;
   readonly backoff?: Partial<BackoffPolicy>;
-  /** What may wait while there is no connection. */
+  /** Limit of the frames that wait while there is no connection. */
   readonly outbox?: Partial<OutboxBound>;
-  /** Replaces the runtime's WebSocket, e.g. to go through a proxy. */
+  /** Replaces the runtime's WebSocket, e.g. to use a proxy. */
   readonly openSocket?: OpenSocket;
 }
 
 export interface ConnectionSnapshot<State> {
   readonly status: ConnectionStatus;
-  /** Undefined until the server told it. */
+  /** Undefined until the server has sent the state. */
   readonly state: State | undefined;
-  /** Who answered: the agent's and the instance's name as the server knows them. */
+  /** The names of agent and instance, as sent by the server. */
   readonly identity: { readonly agent: string; readonly name: string } | null;
-  /** Why the connection is waiting or closed. */
+  /** The reason for `waiting` or `closed`. */
   readonly error: Error | null;
 }
 
-// A type, not an interface: only a type's members satisfy the emitter's bound.
+// A type, because an interface does not satisfy the emitter's index signature.
 export type ConnectionEvents<State> = {
-  /** The state changed: told by the server, changed by this side, or taken back after a refusal (then `server`). */
+  /** The state changed. Source `server`: received from the server or reverted after a rejection; `client`: changed by this client. */
   state: (state: State, source: "server" | "client") => void;
-  /** The server refused a state update; the state was already taken back. */
+  /** The server rejected a state update; the state is already reverted. */
   stateError: (message: string) => void;
   status: (status: ConnectionStatus) => void;
-  /** A text of the agent's own code. */
+  /** A message of the agent. */
   message: (text: string) => void;
-  /** Anything in the snapshot changed. */
+  /** The snapshot changed. */
   change: () => void;
 };
 
-/** Shorter-lived connections count as failed attempts: a server that accepts and drops at once must not be hammered. */
+/** A connection that ends earlier counts as a failed attempt, so that the delay grows if a server accepts and closes at once. */
 const STABLE_AFTER_MS = 5000;
 
-/** A browser says when the machine is online again; Node has no such event. */
+/** Browsers dispatch `online`; Node has no such event. */
 const page = globalThis as {
   addEventListener?: (type: "online", listener: () => void) => void;
   removeEventListener?: (type: "online", listener: () => void) => void;
 };
 
 export class AgentConnection<Agent = unknown> implements Disposable {
-  /** Chosen by this side, the same over reconnects. */
+  /** Chosen by the client; does not change on reconnect. */
   readonly id = randomId();
   /** The agent's methods as functions: `connection.stub.getEvents(20)`. */
   readonly stub: AgentStub<Agent>;
@@ -91,7 +91,7 @@ export class AgentConnection<Agent = unknown> implements Disposable {
     error: null,
   };
 
-  /** Opens nothing yet; throws a TypeError for an address that cannot be. */
+  /** Opens no socket. Throws a TypeError for an invalid address. */
   constructor(options: AgentConnectionOptions) {
     checkAddress(options);
     this.#options = options;
@@ -135,48 +135,48 @@ export class AgentConnection<Agent = unknown> implements Disposable {
     return this.#snapshot.state;
   }
 
-  /** The instance's HTTP address, for requests to its `onRequest`. */
+  /** The HTTP address of the instance, for requests to its `onRequest`. */
   get httpUrl(): URL {
     return agentUrl(this.#options);
   }
 
-  /** Starts connecting; does nothing when already started. Also starts anew after `close` and after a final close code. */
+  /** Connects, also after `close` or a final close code. Has no effect if already started. */
   open(): this {
-    // A page rendered on a server knows its origin only in the browser, so a missing one is an error here, not earlier.
+    // Checked here and not in the constructor: server-side rendering constructs connections without a page origin.
     agentUrl(this.#options);
     if (!this.#link.isStarted) page.addEventListener?.("online", this.#hurry);
     this.#link.start();
     return this;
   }
 
-  /** Closes for good: pending calls fail, what waits is dropped. */
+  /** Closes without reconnecting. Pending calls fail; waiting frames are discarded. */
   close(code = 1000, reason = ""): void {
     if (this.#link.isStarted) this.#link.stop(code, reason);
     else if (this.status === "idle")
-      this.#end(new AgentError("final", "the connection was closed by this side", code));
+      this.#end(new AgentError("final", "the connection was closed by the client", code));
   }
 
   [Symbol.dispose](): void {
     this.close();
   }
 
-  /** Ends a pause between attempts early. */
+  /** Starts the next attempt now if the connection is waiting. */
   reconnectNow(): void {
     this.#hurry();
   }
 
-  /** Resolves when the connection is open and the state is known; rejects when it is closed for good or the signal aborts. */
+  /** Resolves when the connection is open and the state is known. Rejects when the status becomes `closed` or the signal aborts. */
   async ready(signal?: AbortSignal): Promise<this> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const look = () => {
+    const check = () => {
       if (this.status === "open") resolve();
       else if (this.status === "closed") reject(this.#snapshot.error ?? new Error("closed"));
     };
     const onAbort = () => reject(signal?.reason);
-    const stopListening = this.#emitter.on("status", look);
+    const stopListening = this.#emitter.on("status", check);
     signal?.addEventListener("abort", onAbort, { once: true });
-    look();
+    check();
     try {
       await promise;
     } finally {
@@ -193,9 +193,9 @@ export class AgentConnection<Agent = unknown> implements Disposable {
     return this.#emitter.on(name, listener);
   }
 
-  /** Replaces the state, here at once; taken back when the server refuses. Throws when it cannot be sent or kept. */
+  /** Replaces the state locally and sends it; reverted if the server rejects it. Throws if the update can be neither sent nor queued. */
   setState(state: StateOf<Agent>): void {
-    if (state === undefined) throw new TypeError("the state must not be undefined; null is possible");
+    if (state === undefined) throw new TypeError("the state must not be undefined; null is allowed");
     const text = JSON.stringify({ type: "cf_agent_state", state });
     let isSent = false;
     this.#carry({
@@ -210,7 +210,7 @@ export class AgentConnection<Agent = unknown> implements Disposable {
     this.#showState("client");
   }
 
-  /** Calls a method that answers once. Never sent twice: when it fails with reason `closed` or `timeout`, it may have run. */
+  /** Calls a method with one result. The request is never sent twice; after reason `closed` or `timeout` the method may have run. */
   call<Name extends MethodName<Agent>>(
     method: Name,
     args: ArgumentsOf<Agent, Name>,
@@ -219,23 +219,23 @@ export class AgentConnection<Agent = unknown> implements Disposable {
     return this.#call(method, args as readonly unknown[], options) as Promise<ResultOf<Agent, Name>>;
   }
 
-  /** Calls a method that answers piece by piece. No time limit unless one is given. */
-  stream<Piece = unknown, Result = unknown, Name extends StreamName<Agent> = StreamName<Agent>>(
+  /** Calls a streaming method. No time limit by default. */
+  stream<Chunk = unknown, Result = unknown, Name extends StreamName<Agent> = StreamName<Agent>>(
     method: Name,
     args: ArgumentsOf<Agent, Name>,
     options: CallOptions = {},
-  ): CallStream<Piece, Result> {
+  ): CallStream<Chunk, Result> {
     let forget: (() => void) | undefined;
-    const stream = new CallStream<Piece, Result>(() => forget?.());
+    const stream = new CallStream<Chunk, Result>(() => forget?.());
     forget = this.#calls.start(method, args as readonly unknown[], options, {
-      push: (piece) => stream.push(piece as Piece),
+      push: (chunk) => stream.push(chunk as Chunk),
       finish: (result) => stream.finish(result as Result),
       fail: (error) => stream.fail(error),
     });
     return stream;
   }
 
-  /** Sends a text to the agent's `onMessage`. Throws when it cannot be sent or kept. */
+  /** Sends a message to the agent's `onMessage`. Throws if the message can be neither sent nor queued. */
   send(text: string): void {
     this.#carry({ kind: "message", text });
   }
@@ -247,21 +247,21 @@ export class AgentConnection<Agent = unknown> implements Disposable {
     return promise;
   }
 
-  /** Sends now, or keeps for later; throws when neither is possible. */
+  /** Sends or queues an entry. Throws if neither is possible. */
   #carry(entry: OutboxEntry): void {
     if (this.status === "closed")
       throw this.#snapshot.error ?? new AgentError("final", "the connection is closed");
     const maxCharacters = this.#options.outbox?.maxCharacters ?? DEFAULT_OUTBOX_BOUND.maxCharacters;
     const { backlog } = this.#link;
     if (backlog > 0 && backlog + entry.text.length > maxCharacters) {
-      throw new AgentError("buffer_full", `the network has not taken the last ${backlog} bytes yet`);
+      throw new AgentError("buffer_full", `${backlog} bytes are waiting in the socket's buffer`);
     }
     if (this.status === "open" && this.#link.send(entry.text)) entry.onSent?.();
     else this.#outbox.add(entry);
   }
 
   #ready(): void {
-    // Before anyone is told: what waited goes out ahead of what listeners send now.
+    // Before listeners run: waiting frames precede frames that listeners send.
     this.#flush();
     this.#update({ status: "open", error: null });
   }
@@ -285,14 +285,14 @@ export class AgentConnection<Agent = unknown> implements Disposable {
       case "cf_agent_identity":
         return this.#identify(frame);
       case "cf_agent_state":
-        this.#mirror.tell(frame.state as StateOf<Agent>);
+        this.#mirror.receive(frame.state as StateOf<Agent>);
         return this.#showState("server");
       case "cf_agent_state_error":
         this.#mirror.refuse();
         this.#showState("server");
         return this.#emitter.emit("stateError", frame.error);
       case "rpc":
-        return this.#calls.answer(frame);
+        return this.#calls.receive(frame);
       default:
         frame satisfies never;
     }

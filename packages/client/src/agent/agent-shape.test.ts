@@ -3,7 +3,7 @@ import type { AgentConnection } from "./agent-connection.ts";
 import type { AgentStub, ArgumentsOf, MethodName, ResultOf, StateOf, StreamName } from "./agent-shape.ts";
 
 interface Stream {
-  send(piece: string): void;
+  send(chunk: string): void;
   end(last?: number): void;
 }
 
@@ -12,12 +12,12 @@ declare class Sample {
   readonly name: string;
   add(by: number, note?: string): Promise<number>;
   ping(): void;
-  // oxlint-disable-next-line typescript/no-explicit-any -- agents written in a hurry have it
+  // oxlint-disable-next-line typescript/no-explicit-any -- agents may use it
   loose(value: any): void;
   letters(stream: Stream, until: string): Promise<void>;
 }
 
-it("draws state, methods, arguments and results from an agent class", () => {
+it("derives state, methods, arguments and results from an agent class", () => {
   expectTypeOf<StateOf<Sample>>().toEqualTypeOf<{ count: number }>();
   expectTypeOf<MethodName<Sample>>().toEqualTypeOf<"add" | "ping" | "loose">();
   expectTypeOf<StreamName<Sample>>().toEqualTypeOf<"letters">();
@@ -28,7 +28,7 @@ it("draws state, methods, arguments and results from an agent class", () => {
   expectTypeOf<AgentConnection<Sample>["state"]>().toEqualTypeOf<{ count: number } | undefined>();
 });
 
-it("knows nothing of an agent without a type, and allows everything", () => {
+it("allows every name and argument if the agent has no type", () => {
   expectTypeOf<StateOf<unknown>>().toBeUnknown();
   expectTypeOf<MethodName<unknown>>().toEqualTypeOf<string>();
   expectTypeOf<ArgumentsOf<unknown, "anything">>().toEqualTypeOf<unknown[]>();

@@ -1,16 +1,16 @@
 /**
- * Types drawn from an agent class, so that `AgentConnection<RepositoryAgent>` knows its state and methods. Only types cross over: a
- * page that imports the class with `import type` loads no server code. Without a type argument everything is `unknown`.
+ * State and methods of an agent class as types, for `AgentConnection<RepositoryAgent>`. A page imports the class with `import type` and
+ * loads no server code. Without a type argument, state and results are `unknown`.
  */
 
-// oxlint-disable-next-line typescript/no-explicit-any -- any function at all
+// oxlint-disable-next-line typescript/no-explicit-any -- matches every function
 type AnyFunction = (...args: any[]) => unknown;
 
-/** What a streaming method gets as its first argument; the caller does not pass it. */
+/** The first parameter of a streaming method, which the caller does not pass. */
 interface StreamArgument {
-  // oxlint-disable-next-line typescript/no-explicit-any -- whatever the agent sends
+  // oxlint-disable-next-line typescript/no-explicit-any -- the agent's type
   send(...args: any[]): unknown;
-  // oxlint-disable-next-line typescript/no-explicit-any -- whatever the agent ends with
+  // oxlint-disable-next-line typescript/no-explicit-any -- the agent's type
   end(...args: any[]): unknown;
 }
 
@@ -19,7 +19,7 @@ type IsUntyped<Agent> = unknown extends Agent ? true : false;
 export type StateOf<Agent> =
   IsUntyped<Agent> extends true ? unknown : Agent extends { state: infer State } ? State : unknown;
 
-/** Names of methods that answer once. */
+/** Names of methods with one result. */
 export type MethodName<Agent> =
   IsUntyped<Agent> extends true
     ? string
@@ -31,7 +31,7 @@ export type MethodName<Agent> =
           : never;
       }[keyof Agent & string];
 
-/** Names of methods that answer piece by piece. */
+/** Names of streaming methods. */
 export type StreamName<Agent> =
   IsUntyped<Agent> extends true
     ? string
@@ -70,7 +70,7 @@ export type ResultOf<Agent, Name> = Name extends keyof Agent
     : never
   : unknown;
 
-/** The agent's methods as local functions that return promises. */
+/** The agent's methods as functions that return promises. */
 export type AgentStub<Agent> =
   IsUntyped<Agent> extends true
     ? Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>

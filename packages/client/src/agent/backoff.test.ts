@@ -7,7 +7,7 @@ describe("fullJitterDelay", () => {
     expect(bounds).toEqual([250, 500, 1000, 8000, 10_000, 10_000]);
   });
 
-  it("spreads over the whole range below the bound", () => {
+  it("is distributed over the whole range below the bound", () => {
     expect(fullJitterDelay(3, DEFAULT_BACKOFF, () => 0)).toBe(0);
     expect(fullJitterDelay(3, DEFAULT_BACKOFF, () => 0.5)).toBe(500);
   });

@@ -1,14 +1,14 @@
 /**
- * The results of a streaming method: `for await` reads the pieces, `result` is the value the method ended with.
- * The protocol has no way to slow the server down, so what waits to be read is bounded.
+ * The results of a streaming method: `for await` reads the chunks, `result` is the final value.
+ * The protocol has no flow control, so the number of unread chunks is limited.
  */
 import { AgentError } from "./agent-error.ts";
 
-/** A reader this far behind will not catch up; holding more would only move the failure to the page's memory. */
+/** Maximum number of unread chunks. A reader this far behind does not catch up. */
 const MAX_WAITING = 10_000;
 
-type Waiter<Piece, Result> = {
-  resolve(step: IteratorResult<Piece, Result>): void;
+type Waiter<Chunk, Result> = {
+  resolve(step: IteratorResult<Chunk, Result>): void;
   reject(error: unknown): void;
 };
 
@@ -16,37 +16,35 @@ type End<Result> =
   | { readonly kind: "done"; readonly result: Result }
   | { readonly kind: "failed"; readonly error: unknown };
 
-export class CallStream<Piece, Result = unknown> implements AsyncIterableIterator<Piece, Result> {
-  /** The method's last value; rejects when the stream fails or is left early. */
+export class CallStream<Chunk, Result = unknown> implements AsyncIterableIterator<Chunk, Result> {
+  /** The final value. Rejects if the stream fails or the reader stops early. */
   readonly result: Promise<Result>;
-  readonly #waiting: Piece[] = [];
-  readonly #waiters: Waiter<Piece, Result>[] = [];
+  readonly #waiting: Chunk[] = [];
+  readonly #waiters: Waiter<Chunk, Result>[] = [];
   readonly #settle: { resolve(result: Result): void; reject(error: unknown): void };
   readonly #onLeave: () => void;
   #end: End<Result> | null = null;
 
-  /** `onLeave` runs when the reader stops before the end. */
+  /** `onLeave` is called if the reader stops before the end. */
   constructor(onLeave: () => void) {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    // Whoever only iterates sees the failure there; it must not count as unhandled here.
+    // Iteration reports the failure, too; without this handler `result` would be an unhandled rejection.
     promise.catch(() => {});
     this.result = promise;
     this.#settle = { resolve, reject };
     this.#onLeave = onLeave;
   }
 
-  push(piece: Piece): void {
+  push(chunk: Chunk): void {
     if (this.#end !== null) return;
     const waiter = this.#waiters.shift();
     if (waiter !== undefined) {
-      waiter.resolve({ done: false, value: piece });
+      waiter.resolve({ done: false, value: chunk });
     } else if (this.#waiting.length < MAX_WAITING) {
-      this.#waiting.push(piece);
+      this.#waiting.push(chunk);
     } else {
       this.#onLeave();
-      this.fail(
-        new AgentError("buffer_full", `more than ${MAX_WAITING} results of the stream wait to be read`),
-      );
+      this.fail(new AgentError("buffer_full", `more than ${MAX_WAITING} results of the stream are unread`));
     }
   }
 
@@ -64,18 +62,18 @@ export class CallStream<Piece, Result = unknown> implements AsyncIterableIterato
     for (const waiter of this.#waiters.splice(0)) waiter.reject(error);
   }
 
-  next(): Promise<IteratorResult<Piece, Result>> {
-    // A piece may itself be undefined: JSON drops such a result.
+  next(): Promise<IteratorResult<Chunk, Result>> {
+    // A chunk may be undefined: JSON omits such a result.
     if (this.#waiting.length > 0) {
-      return Promise.resolve({ done: false, value: this.#waiting.shift() as Piece });
+      return Promise.resolve({ done: false, value: this.#waiting.shift() as Chunk });
     }
     if (this.#end?.kind === "failed") return Promise.reject(this.#end.error);
     if (this.#end?.kind === "done") return Promise.resolve({ done: true, value: this.#end.result });
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
   }
 
-  /** Leaving the loop early: later results are ignored. The method itself runs on; the protocol cannot stop it. */
-  return(): Promise<IteratorResult<Piece, Result>> {
+  /** The reader leaves the loop: later chunks are ignored. The method continues, because the protocol has no cancellation. */
+  return(): Promise<IteratorResult<Chunk, Result>> {
     this.#waiting.length = 0;
     if (this.#end === null) {
       this.#onLeave();

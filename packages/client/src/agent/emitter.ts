@@ -1,14 +1,14 @@
-/** Listeners by event name. A listener that throws harms neither the connection nor the other listeners; its error is reported as uncaught. */
+/** Listeners by event name. An error thrown by a listener is reported as uncaught and does not affect other listeners or the connection. */
 
 type Listener = (...args: never[]) => void;
 
 export class Emitter<Events extends { [Name in keyof Events]: Listener }> {
-  /** Lists are replaced, not changed: whoever is added or removed while an event runs counts from the next one on. */
+  /** Lists are replaced, not modified: a listener added or removed during an event takes effect with the next event. */
   readonly #listeners = new Map<keyof Events, readonly Listener[]>();
 
-  /** Returns the function that removes the listener again. */
+  /** Returns a function that removes the listener. */
   on<Name extends keyof Events>(name: Name, listener: Events[Name]): () => void {
-    // The wrapper keeps two registrations of one function apart.
+    // The wrapper distinguishes two registrations of one function.
     const entry: Listener = (...args) => listener(...args);
     this.#listeners.set(name, [...this.#of(name), entry]);
     return () => {

@@ -1,10 +1,10 @@
 /**
- * The beginning of a connection: identity first, then the state when identity announces it. Until then nothing is sent, because a
- * state update sent earlier would cross the server's first state on the wire, and this side would show the older one.
+ * The start of a connection: the identity frame, then the state frame if the identity announces one. The client sends no frame before:
+ * a state update could otherwise cross the server's first state frame, and the client would show the older state.
  */
 import type { ServerFrame } from "@signalbox/protocol";
 
-/** A server that never introduces itself (an agent may turn that off) is used anyway after this pause. */
+/** An agent can disable the identity frame. After this time the connection is used without one. */
 const GRACE_MS = 1000;
 
 export class Handshake {
@@ -22,7 +22,7 @@ export class Handshake {
     return this.#isDone;
   }
 
-  /** To be told of every frame after it was applied. */
+  /** Must be called with every frame after the frame is applied. */
   see(frame: ServerFrame): void {
     if (frame.type === "cf_agent_identity") {
       this.#isIdentified = true;

@@ -1,37 +1,37 @@
 /**
- * One WebSocket that comes back: opens, notices the end, waits, opens again. Knows nothing of frames.
+ * A WebSocket that reconnects: opens, detects the end, waits, opens again. Does not interpret frames.
  *
  *   idle ──start──► preparing ──► connecting ──► up ──► waiting ──► preparing …
  *     ▲                 └────────────┴──────────┴─────────┴── stop, or a final close code ──► idle
  *
- * 1. At most one socket is live; events of any other one are ignored.
- * 2. A timer lives on the state that owns it and is cleared when that state is left.
+ * 1. At most one socket is live; events of other sockets are ignored.
+ * 2. A timer belongs to a state and is cleared when the link leaves the state.
  * 3. `onDown` is called exactly once for each `onUp`; `onEnd` exactly once for each `start`.
- * 4. Close codes 1008 and 4000–4999 end the link; every other end leads to `waiting`.
+ * 4. Close codes 1008 and 4000–4999 end the link; every other close leads to `waiting`.
  */
 import { isFinalCloseCode } from "@signalbox/protocol";
 import { AgentError } from "./agent-error.ts";
 import { type BackoffPolicy, fullJitterDelay } from "./backoff.ts";
 import type { Socket } from "./socket.ts";
 
-/** `WebSocket.OPEN`, named here because not every runtime's typings have it. */
+/** `WebSocket.OPEN`, which is missing in some typings. */
 const OPEN = 1;
 
 export interface LinkOptions {
   readonly backoff: BackoffPolicy;
-  /** An attempt that has not opened by then is given up. */
+  /** Time limit of an attempt. */
   readonly connectTimeoutMs: number;
-  /** A connection that held this long makes the next outage start with the shortest delay again. */
+  /** A connection that lasts this long resets the delay to its minimum. */
   readonly stableAfterMs: number;
 }
 
 export interface LinkEvents {
-  /** Opens a socket; runs before every attempt, so that a token can be renewed. */
+  /** Opens a socket. Called for every attempt, so that the token can be renewed. */
   open(): Promise<Socket>;
   onUp(): void;
   onText(text: string): void;
   onDown(error: AgentError): void;
-  /** The link waits before the next attempt, because of `error`. */
+  /** The link waits before the next attempt; `error` is the reason. */
   onWaiting(error: unknown): void;
   onConnecting(): void;
   onEnd(error: AgentError): void;
@@ -61,38 +61,38 @@ export class Link {
     return this.#state.kind !== "idle";
   }
 
-  /** Does nothing when already started. */
+  /** Has no effect if already started. */
   start(): void {
     if (this.isStarted) return;
     this.#attempt = 0;
     this.#connect();
   }
 
-  /** Closes for good, until `start`. */
+  /** Closes without reconnecting, until `start`. */
   stop(code: number, reason: string): void {
     if (!this.isStarted) return;
-    // First, because a code or reason that cannot be sent throws here, and then nothing has changed.
+    // First, because an invalid code or reason throws here, and the state must then be unchanged.
     if (this.#state.kind === "connecting" || this.#state.kind === "up")
       this.#state.socket.close(code, reason);
     const previous = this.#leave({ kind: "idle" });
-    const error = new AgentError("final", "the connection was closed by this side", code);
+    const error = new AgentError("final", "the connection was closed by the client", code);
     if (previous.kind === "up") this.#events.onDown(error);
     this.#events.onEnd(error);
   }
 
-  /** Ends a pause early, e.g. because the machine is online again. */
+  /** Starts the next attempt now if the link is waiting, e.g. because the machine is online again. */
   hurry(): void {
     if (this.#state.kind === "waiting") this.#connect();
   }
 
-  /** False when the text cannot go out now; it was then not sent. */
+  /** Returns false if the text was not sent. */
   send(text: string): boolean {
     if (this.#state.kind !== "up" || this.#state.socket.readyState !== OPEN) return false;
     this.#state.socket.send(text);
     return true;
   }
 
-  /** Characters or bytes handed to the socket that the network has not taken yet. */
+  /** Bytes in the socket's send buffer. */
   get backlog(): number {
     return this.#state.kind === "up" ? this.#state.socket.bufferedAmount : 0;
   }
@@ -104,7 +104,7 @@ export class Link {
     this.#events.onConnecting();
     this.#events.open().then(
       (socket) => {
-        // Stopped meanwhile, perhaps even started anew: this socket belongs to nobody.
+        // The link was stopped, and possibly restarted, during the attempt; this socket is obsolete.
         if (this.#state === preparing) this.#watch(socket);
         else socket.close();
       },
@@ -130,7 +130,7 @@ export class Link {
     socket.addEventListener("message", ({ data }) => {
       if (isLive() && typeof data === "string") this.#events.onText(data);
     });
-    // Says nothing that `close` does not say; without a listener some runtimes treat it as uncaught.
+    // `close` reports the same; without a listener some runtimes treat the error as uncaught.
     socket.addEventListener("error", () => {});
     socket.addEventListener("close", ({ code, reason }) => {
       if (isLive()) this.#closed(code, reason);

@@ -1,16 +1,16 @@
 /**
- * What waits to be sent while there is no connection. In order, bounded in number and size; nothing is dropped silently.
+ * The queue of frames while there is no connection: ordered, limited in number and size. No frame is discarded silently.
  *
- * 1. An entry leaves exactly once: taken for sending, withdrawn by its owner, or cleared at the end.
- * 2. Over the bound, `add` throws and the outbox is unchanged.
- * 3. A state update that directly follows another replaces it: each carries the whole state, so only the last one matters.
+ * 1. An entry is removed exactly once: taken for sending, withdrawn by its owner, or cleared at the end.
+ * 2. Above a limit, `add` throws and the outbox is unchanged.
+ * 3. A state update replaces a state update directly before it, because each contains the whole state.
  */
 import { AgentError } from "./agent-error.ts";
 
 export interface OutboxBound {
   /** Default 256. */
   readonly maxMessages: number;
-  /** In characters of JSON text. Default 1,048,576. */
+  /** Characters of JSON text. Default 1,048,576. */
   readonly maxCharacters: number;
 }
 
@@ -19,7 +19,7 @@ export const DEFAULT_OUTBOX_BOUND: OutboxBound = { maxMessages: 256, maxCharacte
 export interface OutboxEntry {
   readonly kind: "call" | "state" | "message";
   readonly text: string;
-  /** Runs when the text is handed to a socket. */
+  /** Called when the text is passed to a socket. */
   readonly onSent?: () => void;
 }
 
@@ -44,7 +44,7 @@ export class Outbox {
     if (messages > this.#bound.maxMessages || characters > this.#bound.maxCharacters) {
       throw new AgentError(
         "buffer_full",
-        `not connected, and more than ${this.#bound.maxMessages} messages or ${this.#bound.maxCharacters} characters would wait to be sent`,
+        `not connected, and the limit of ${this.#bound.maxMessages} waiting messages or ${this.#bound.maxCharacters} characters is reached`,
       );
     }
     if (replaced !== undefined) this.#entries.pop();
@@ -52,20 +52,20 @@ export class Outbox {
     this.#characters = characters;
   }
 
-  /** The oldest entry, which is no longer in the outbox. */
+  /** Removes and returns the oldest entry. */
   take(): OutboxEntry | undefined {
     const entry = this.#entries.shift();
     this.#characters -= entry?.text.length ?? 0;
     return entry;
   }
 
-  /** Undoes `take` for an entry that could not be sent after all. */
+  /** Undoes `take` for an entry that could not be sent. */
   putBack(entry: OutboxEntry): void {
     this.#entries.unshift(entry);
     this.#characters += entry.text.length;
   }
 
-  /** Removes an entry that is no longer wanted; false when it was not (or no longer) here. */
+  /** Removes an entry. Returns false if it is not in the outbox. */
   withdraw(entry: OutboxEntry): boolean {
     const index = this.#entries.indexOf(entry);
     if (index === -1) return false;

@@ -1,29 +1,29 @@
 /**
- * Calls that have no answer yet.
+ * Calls without a response.
  *
- * 1. Every call settles exactly once: answer, error, timeout, abort, or the end of the connection it was sent on.
- * 2. A call that was sent is never sent again: when its connection ends, it fails with reason `closed`, because it may have run.
- * 3. A call that still waits in the outbox survives a reconnect; timeout and abort take it out of the outbox.
+ * 1. Every call settles exactly once: response, error, timeout, abort, or the end of the connection it was sent on.
+ * 2. A call is never sent twice. When its connection ends, it fails with reason `closed`, because the method may have run.
+ * 3. A call in the outbox survives a reconnect; timeout and abort remove it from the outbox.
  */
 import type { RpcRequestFrame, RpcResponseFrame } from "@signalbox/protocol";
 import { AgentError } from "./agent-error.ts";
 import type { OutboxEntry } from "./outbox.ts";
 
 export interface CallOptions {
-  /** Milliseconds from the call to its last answer, waiting for a connection included; 0 means no limit. */
+  /** Milliseconds from the call to its final response, including the wait for a connection; 0: no limit. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
-/** Who gets the answer. */
+/** Receives the outcome of a call. */
 export interface CallReceiver {
-  push(piece: unknown): void;
+  push(chunk: unknown): void;
   finish(result: unknown): void;
   fail(error: unknown): void;
 }
 
 export interface CallCarrier {
-  /** Sends or keeps the entry; throws when it can do neither. */
+  /** Sends or queues the entry. Throws if neither is possible. */
   carry(entry: OutboxEntry): void;
   withdraw(entry: OutboxEntry): void;
 }
@@ -31,7 +31,7 @@ export interface CallCarrier {
 interface PendingCall {
   readonly receiver: CallReceiver;
   isSent: boolean;
-  /** Stops timer and abort listener. */
+  /** Removes timer and abort listener. */
   release(): void;
 }
 
@@ -48,7 +48,7 @@ export class PendingCalls {
     return this.#calls.size;
   }
 
-  /** Starts a call; returns the function that forgets it. A call that cannot start fails through its receiver. */
+  /** Starts a call and returns a function that drops it. A call that cannot start fails through its receiver. */
   start(method: string, args: readonly unknown[], options: CallOptions, receiver: CallReceiver): () => void {
     try {
       options.signal?.throwIfAborted();
@@ -75,7 +75,7 @@ export class PendingCalls {
     };
     const onAbort = () => forget()?.receiver.fail(signal?.reason);
     const onTimeout = () =>
-      forget()?.receiver.fail(new AgentError("timeout", `${method} was not answered within ${timeoutMs} ms`));
+      forget()?.receiver.fail(new AgentError("timeout", `${method} timed out after ${timeoutMs} ms`));
     const timer = timeoutMs > 0 ? setTimeout(onTimeout, timeoutMs) : undefined;
     signal?.addEventListener("abort", onAbort, { once: true });
     const call: PendingCall = {
@@ -86,7 +86,7 @@ export class PendingCalls {
         signal?.removeEventListener("abort", onAbort);
       },
     };
-    // Registered before it is carried, so that an answer finds it; taken back when it cannot be carried.
+    // Registered before sending, so that a response finds the call; removed if sending fails.
     this.#calls.set(id, call);
     try {
       this.#carrier.carry(entry);
@@ -97,13 +97,13 @@ export class PendingCalls {
     return () => void forget();
   }
 
-  answer(frame: RpcResponseFrame): void {
+  receive(frame: RpcResponseFrame): void {
     if (!frame.success) this.#settle(frame.id)?.receiver.fail(new AgentError("call_failed", frame.error));
     else if (frame.done) this.#settle(frame.id)?.receiver.finish(frame.result);
     else this.#calls.get(frame.id)?.receiver.push(frame.result);
   }
 
-  /** The connection ended: calls that went out on it cannot be answered any more. */
+  /** The connection ended: calls that were sent on it fail. */
   failSent(error: AgentError): void {
     for (const [id, call] of this.#calls) {
       if (call.isSent) this.#settle(id)?.receiver.fail(error);

@@ -1,6 +1,6 @@
-/** The one thing the two runtimes do differently: how a WebSocket carries the token. */
+/** Opens a WebSocket with the token, which browsers and Node send differently. */
 
-/** The part of the standard WebSocket that is used, so that no runtime's own typings are needed. */
+/** The used part of the standard WebSocket, independent of the runtime's typings. */
 export interface Socket {
   readonly readyState: number;
   readonly bufferedAmount: number;
@@ -17,14 +17,14 @@ export interface Socket {
 export type OpenSocket = (url: URL, token: string | undefined) => Socket;
 
 /**
- * Opens with the runtime's own WebSocket (Node ≥ 22 has one). A browser cannot set headers on it, so there the token travels in the
- * query; on Node it goes into a header, where access logs do not show it.
+ * Uses the runtime's WebSocket (Node 22 or newer). A browser cannot set headers, so the token is a query parameter there; on Node it is
+ * sent in a header, which access logs do not record.
  */
 export const openSocket: OpenSocket = (url, token) => {
   if (token === undefined) return new WebSocket(url.href);
   if (isNode()) {
     const options = { headers: { authorization: `Bearer ${token}` } };
-    // Node's WebSocket takes an options object where the standard has sub-protocols.
+    // Node's WebSocket accepts an options object in place of the sub-protocols.
     return new WebSocket(url.href, options as unknown as string[]);
   }
   const withToken = new URL(url);
@@ -34,6 +34,6 @@ export const openSocket: OpenSocket = (url, token) => {
 
 function isNode(): boolean {
   const { process } = globalThis as { process?: { versions?: { node?: string } } };
-  // A page inside Electron has both; there the browser's WebSocket is the global one.
+  // Electron pages have both; their global WebSocket is the browser's.
   return process?.versions?.node !== undefined && !("document" in globalThis);
 }

@@ -3,14 +3,14 @@ import { describe, expect, it } from "vitest";
 import { StateMirror } from "./state-mirror.ts";
 
 describe("StateMirror", () => {
-  it("agrees with the server after any series of accepted and refused updates, once all verdicts are in", () => {
-    // A server that refuses negative numbers and tells its state after each refusal; verdicts arrive after any number of sends.
+  it("equals the server's state after any sequence of accepted and rejected updates, once all are decided", () => {
+    // A server that rejects negative numbers and sends its state after each rejection; its frames arrive after any number of sends.
     const update = fc.record({ value: fc.integer({ min: -3, max: 3 }), verdictsNow: fc.nat({ max: 4 }) });
     fc.assert(
       fc.property(fc.array(update, { maxLength: 20 }), (updates) => {
         const mirror = new StateMirror<{ n: number; at: number }>();
         let truth = { n: 0, at: -1 };
-        mirror.tell(truth);
+        mirror.receive(truth);
         const onTheWay: { n: number; at: number }[] = [];
         const decide = (count: number) => {
           for (const next of onTheWay.splice(0, count)) {
@@ -18,7 +18,7 @@ describe("StateMirror", () => {
               truth = next;
             } else {
               mirror.refuse();
-              mirror.tell({ ...truth });
+              mirror.receive({ ...truth });
             }
           }
         };
@@ -33,28 +33,28 @@ describe("StateMirror", () => {
     );
   });
 
-  it("takes back the newest update when a refusal comes without an explanation", () => {
+  it("reverts the newest update if no state follows the rejection", () => {
     const mirror = new StateMirror<string>();
-    mirror.tell("base");
+    mirror.receive("base");
     mirror.sent("a");
     mirror.sent("b");
     mirror.refuse();
     expect(mirror.current).toBe("a");
   });
 
-  it("shows null as a state like any other", () => {
+  it("treats null as a state", () => {
     const mirror = new StateMirror<string | null>();
-    mirror.tell("base");
+    mirror.receive("base");
     mirror.sent(null);
     expect(mirror.current).toBeNull();
   });
 
-  it("forgets what was sent on a lost connection when the next one tells the truth, but not what still waits", () => {
+  it("drops updates sent on a lost connection when the next one sends the state, but keeps unsent updates", () => {
     const mirror = new StateMirror<string>();
     mirror.sent("sent");
     mirror.keep("waiting");
     mirror.disconnect(true);
-    mirror.tell("truth");
+    mirror.receive("truth");
     expect(mirror.current).toBe("waiting");
     mirror.sent("waiting");
     mirror.refuse();

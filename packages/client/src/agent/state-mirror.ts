@@ -1,37 +1,37 @@
 /**
- * The client's copy of the instance's state: shown at once when this side changes it, corrected when the server refuses.
+ * The client's copy of the instance's state. Local updates apply at once and are reverted if the server rejects them.
  *
- * The wire protocol acknowledges no accepted update (the server tells everyone but the sender), and a refusal does not name the
- * update it refuses. What can be known is the order: the server handles updates one after the other, and a Signalbox server sends the
- * state as it stands right after a refusal.
+ * The wire protocol does not acknowledge accepted updates (the server sends the state to all clients but the sender), and a rejection does
+ * not identify the update. Only the order is known: the server handles updates sequentially, and a Signalbox server sends its state
+ * directly after a rejection.
  *
- * 1. `current` is the newest update of this side that was not refused, else the newest state the server told.
- * 2. A state from the server ends all doubt: it is the truth, except for updates that still wait to be sent.
- * 3. A refusal takes back the newest sent update; the state that follows a refusal then says exactly which one it was.
+ * 1. `current` is the newest local update that was not rejected, otherwise the newest state from the server.
+ * 2. A state from the server is authoritative, except for updates that are not sent yet.
+ * 3. A rejection reverts the newest sent update; the state frame that follows identifies the rejected update.
  */
 
-/** Nobody waits for the verdict over this many updates at once; older ones count as accepted. */
+/** Maximum number of undecided updates; older updates count as accepted. */
 const MAX_UNDECIDED = 32;
 
 export class StateMirror<State> {
   #confirmed: State | undefined;
-  /** Sent and not refused so far, oldest first. */
+  /** Updates that were sent and not rejected, oldest first. */
   #undecided: State[] = [];
-  /** Set while only offline: the newest update that still waits to be sent. */
+  /** The newest update that is not sent yet; set only while offline. */
   #unsent: { readonly state: State } | null = null;
-  /** What was undecided before the last refusal; the next frame from the server explains it. */
+  /** The undecided updates before the last rejection; the next state frame decides them. */
   #beforeRefusal: State[] | null = null;
 
   get current(): State | undefined {
     return this.#unsent === null ? this.#newestSent() : this.#unsent.state;
   }
 
-  /** This side changed the state while there is no connection. */
+  /** A local update while there is no connection. */
   keep(state: State): void {
     this.#unsent = { state };
   }
 
-  /** An update of this side went out, perhaps one that was kept. */
+  /** A local update was sent, possibly from the outbox. */
   sent(state: State): void {
     if (this.#unsent?.state === state) this.#unsent = null;
     this.#beforeRefusal?.push(state);
@@ -39,22 +39,22 @@ export class StateMirror<State> {
     if (this.#undecided.length > MAX_UNDECIDED) this.#confirmed = this.#undecided.shift();
   }
 
-  /** The server told the state. */
-  tell(state: State): void {
+  /** The server sent the state. */
+  receive(state: State): void {
     const before = this.#beforeRefusal;
     this.#beforeRefusal = null;
     this.#confirmed = state;
-    // After a refusal: what was accepted before it is in `state`; the first one behind it was refused; the rest is still undecided.
+    // After a rejection, `state` is the last accepted update; the update after it was rejected; later updates are undecided.
     this.#undecided = before === null ? [] : before.slice(indexOfEqual(before, state) + 2);
   }
 
-  /** The server refused an update of this side. */
+  /** The server rejected a local update. */
   refuse(): void {
     this.#beforeRefusal = this.#undecided;
     this.#undecided = this.#undecided.slice(0, -1);
   }
 
-  /** The connection is gone: the next one begins with the truth. `hasUnsent` tells whether an update still waits. */
+  /** The connection ended; the next connection starts with the server's state. `hasUnsent`: an update is still in the outbox. */
   disconnect(hasUnsent: boolean): void {
     this.#confirmed = this.#newestSent();
     this.#undecided = [];
@@ -67,7 +67,7 @@ export class StateMirror<State> {
   }
 }
 
-/** The last position of an equal state, −1 when there is none. Both came through JSON on the server, so JSON decides. */
+/** The last index of an equal state, or −1. States are compared as JSON, because the server receives and sends JSON. */
 function indexOfEqual<State>(states: readonly State[], state: State): number {
   const text = JSON.stringify(state);
   return states.findLastIndex((candidate) => JSON.stringify(candidate) === text);

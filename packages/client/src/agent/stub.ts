@@ -1,6 +1,6 @@
 import type { AgentStub } from "./agent-shape.ts";
 
-/** Turns property access into calls. Symbols and `then` stay undefined, so that a stub can be awaited, printed and compared. */
+/** Maps property access to calls. Symbols and `then` are undefined, so that a stub can be awaited and printed. */
 export function createStub<Agent>(
   call: (method: string, args: unknown[]) => Promise<unknown>,
 ): AgentStub<Agent> {
@@ -8,7 +8,7 @@ export function createStub<Agent>(
   return new Proxy(Object.create(null) as object, {
     get(_target, name) {
       if (typeof name === "symbol" || name === "then" || name === "toJSON") return undefined;
-      // The same function each time: React compares what it is given.
+      // Always the same function, because React compares values by identity.
       let method = methods.get(name);
       if (method === undefined) methods.set(name, (method = (...args) => call(name, args)));
       return method;

@@ -1,5 +1,6 @@
 import { List } from "./list.ts";
-import { pathOf, type RequestOptions, type Transport } from "./transport.ts";
+import { pathOf } from "./path.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface Account {
   readonly id: string;
@@ -14,12 +15,15 @@ export class AccountsApi {
     this.#transport = transport;
   }
 
-  /** The root token only. */
-  async create(account: { id?: string; name?: string } = {}, options: RequestOptions = {}): Promise<Account> {
+  /** Requires the root token. */
+  async create(
+    account: { id?: string | undefined; name?: string | undefined } = {},
+    options: RequestOptions = {},
+  ): Promise<Account> {
     return this.#transport.result<Account>("POST", "/accounts", { body: account, ...options });
   }
 
-  /** The accounts that the token can see. */
+  /** Lists the accounts that the token has access to. */
   list(options: RequestOptions = {}): List<Account> {
     return new List(this.#transport, "/accounts", {}, options);
   }

@@ -1,10 +1,12 @@
 import { kebabCase } from "@signalbox/protocol";
+import { readEventStream } from "./event-stream.ts";
 import { List } from "./list.ts";
-import { pathOf, type RequestOptions, type Transport } from "./transport.ts";
+import { pathOf } from "./path.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
 
-/** An agent class that the service has loaded. */
+/** An agent class loaded by the service. */
 export interface AgentClass {
-  /** Kebab-case, as in addresses. */
+  /** Kebab-case, as in URLs. */
   readonly name: string;
   readonly class_name: string;
   readonly is_built_in: boolean;
@@ -43,7 +45,7 @@ export interface QueueItem {
   readonly last_error: string | null;
 }
 
-/** Work that used up its attempts. */
+/** A queue item or scheduled call that failed in all of its attempts. */
 export interface DeadLetter {
   readonly id: string;
   readonly item_id: string;
@@ -73,7 +75,7 @@ export interface LiveConnection {
   readonly uri: string;
 }
 
-/** Something that an instance did. */
+/** An event in the life of an instance. */
 export interface Activity {
   readonly type: string;
   readonly agent: string;
@@ -82,9 +84,14 @@ export interface Activity {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
+/** The number of activities that the service dropped because the reader was too slow. */
+export interface MissedActivities {
+  readonly missed: number;
+}
+
 export interface SqlResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
-  /** More rows fit than are returned. */
+  /** True if the result has more rows than are returned. */
   readonly truncated: boolean;
 }
 
@@ -101,10 +108,14 @@ export class AgentsApi {
     return new List(this.#transport, this.#path, {}, options);
   }
 
-  /** By name; `search` is part of the name, `tag` filters as in the tagging interface. */
+  /** Lists instances by name. `search` matches a substring of the name; `tag` takes filters of the tagging interface. */
   instances(
     agent: string,
-    query: { search?: string; tag?: readonly string[]; limit?: number } = {},
+    query: {
+      search?: string | undefined;
+      tag?: readonly string[] | undefined;
+      limit?: number | undefined;
+    } = {},
     options: RequestOptions = {},
   ): List<Instance> {
     return new List(this.#transport, this.#path + pathOf`/${kebabCase(agent)}/instances`, query, options);
@@ -115,7 +126,7 @@ export class AgentsApi {
   }
 }
 
-/** One instance as operators see it. To talk to it, open a connection with `client.agent`. */
+/** Management of one instance. To call its methods, open a connection with `client.agent`. */
 export class InstanceApi {
   readonly #transport: Transport;
   readonly #path: string;
@@ -129,21 +140,21 @@ export class InstanceApi {
     return this.#transport.result<InstanceDetail>("GET", this.#path, options);
   }
 
-  /** Removes the instance and everything it stored. */
-  async destroy(options: RequestOptions = {}): Promise<void> {
-    await this.#transport.request("DELETE", this.#path, options);
+  /** Deletes the instance and everything it stored. */
+  async destroy(options: RequestOptions = {}): Promise<Pick<Instance, "agent" | "name">> {
+    return this.#transport.result<Pick<Instance, "agent" | "name">>("DELETE", this.#path, options);
   }
 
-  /** What waits, first in first. */
-  queue(query: { limit?: number } = {}, options: RequestOptions = {}): List<QueueItem> {
+  /** Lists the waiting queue items, oldest first. */
+  queue(query: { limit?: number | undefined } = {}, options: RequestOptions = {}): List<QueueItem> {
     return new List(this.#transport, `${this.#path}/queue`, query, options);
   }
 
-  deadLetters(query: { limit?: number } = {}, options: RequestOptions = {}): List<DeadLetter> {
+  deadLetters(query: { limit?: number | undefined } = {}, options: RequestOptions = {}): List<DeadLetter> {
     return new List(this.#transport, `${this.#path}/dead-letters`, query, options);
   }
 
-  /** Puts dead letters back in the queue, all of them unless some are named; resolves to their number. */
+  /** Returns the dead letters with these ids, by default all, to the queue. Resolves to their number. */
   async replayDeadLetters(ids?: readonly string[], options: RequestOptions = {}): Promise<number> {
     const request = { body: ids === undefined ? {} : { ids }, ...options };
     const path = `${this.#path}/dead-letters/replay`;
@@ -162,12 +173,25 @@ export class InstanceApi {
     return new List(this.#transport, `${this.#path}/connections`, {}, options);
   }
 
-  /** What it did lately, newest first. */
+  /** Lists the latest events, newest first. */
   events(options: RequestOptions = {}): List<Activity> {
     return new List(this.#transport, `${this.#path}/events`, {}, options);
   }
 
-  /** Runs one reading statement on a copy of the instance's database. */
+  /** Yields events as they occur, until the service closes the stream or the signal aborts. Has no timeout by default. */
+  async *follow(options: RequestOptions = {}): AsyncGenerator<Activity | MissedActivities, void, undefined> {
+    const response = await this.#transport.raw("GET", `${this.#path}/events`, {
+      timeoutMs: 0,
+      ...options,
+      headers: { accept: "text/event-stream" },
+    });
+    if (response.body === null) return;
+    for await (const { type, data } of readEventStream(response.body)) {
+      yield type === "missed" ? { missed: Number(data) } : (JSON.parse(data) as Activity);
+    }
+  }
+
+  /** Runs one read-only statement on a copy of the instance's database. */
   async sql(text: string, options: RequestOptions = {}): Promise<SqlResult> {
     return this.#transport.result<SqlResult>("POST", `${this.#path}/sql`, {
       body: { sql: text },

@@ -1,6 +1,7 @@
 import { List } from "./list.ts";
 import type { CreatedToken } from "./tokens.ts";
-import { pathOf, type RequestOptions, type Transport } from "./transport.ts";
+import { pathOf } from "./path.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface SpendRule {
   readonly id?: string;
@@ -22,9 +23,9 @@ interface SpendFilter {
 }
 
 export interface GatewaySettings {
-  /** Every call needs a token. */
+  /** True: every call requires a token. */
   readonly authentication: boolean;
-  /** Seconds; null or 0 switches the cache off. */
+  /** Seconds; null or 0 disables the cache. */
   readonly cache_ttl: number | null;
   readonly cache_invalidate_on_update: boolean;
   readonly collect_logs: boolean;
@@ -57,9 +58,13 @@ export class GatewaysApi {
     this.#path = `${accountPath}/ai-gateway/gateways`;
   }
 
-  /** `search` is part of the id; `tag` filters as in the tagging interface. */
+  /** `search` matches a substring of the id; `tag` takes filters of the tagging interface. */
   list(
-    query: { search?: string; tag?: readonly string[]; per_page?: number } = {},
+    query: {
+      search?: string | undefined;
+      tag?: readonly string[] | undefined;
+      per_page?: number | undefined;
+    } = {},
     options: RequestOptions = {},
   ): List<Gateway> {
     return new List(this.#transport, this.#path, query, options);
@@ -77,7 +82,7 @@ export class GatewaysApi {
     return this.#transport.result<Gateway>("GET", this.#path + pathOf`/${id}`, options);
   }
 
-  /** Settings that are absent stay as they are. */
+  /** Absent settings are not changed. */
   async update(
     id: string,
     changes: Partial<GatewaySettings>,
@@ -87,22 +92,22 @@ export class GatewaysApi {
     return this.#transport.result<Gateway>("PUT", this.#path + pathOf`/${id}`, request);
   }
 
-  /** With its logs, stored keys and tags; tokens bound to it are revoked. */
+  /** Deletes the gateway with its logs, stored keys and tags, and revokes the tokens bound to it. */
   async delete(id: string, options: RequestOptions = {}): Promise<Gateway> {
     return this.#transport.result<Gateway>("DELETE", this.#path + pathOf`/${id}`, options);
   }
 
-  /** A token with Run permission for this gateway only. */
+  /** Creates a token with the `gateway.run` permission for this gateway. */
   async createToken(
     id: string,
-    token: { name?: string; expires_at?: string } = {},
+    token: { name?: string | undefined; expires_at?: string | undefined } = {},
     options: RequestOptions = {},
   ): Promise<CreatedToken> {
     const path = this.#path + pathOf`/${id}/tokens`;
     return this.#transport.result<CreatedToken>("POST", path, { body: token, ...options });
   }
 
-  /** The base URL to give a provider's client. */
+  /** Resolves to the base URL for a provider's client. */
   async providerUrl(id: string, provider: string, options: RequestOptions = {}): Promise<string> {
     const path = this.#path + pathOf`/${id}/url/${provider}`;
     return this.#transport.result<string>("GET", path, options);

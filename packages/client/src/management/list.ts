@@ -1,13 +1,14 @@
 /**
- * A list of the management interface: `for await` reads every item, asking for the next page only when the one before is used up.
- * Lists with a cursor and lists with page numbers read alike.
+ * A list of the management interface. `for await` iterates over all items and requests each page when the previous one is consumed.
+ * Lists with cursors and lists with page numbers have the same interface.
  */
-import type { Query, RequestOptions, ResultInfo, Transport } from "./transport.ts";
+import type { Query } from "./path.ts";
+import type { RequestOptions, ResultInfo, Transport } from "./transport.ts";
 
 export interface Page<Item> {
   readonly items: readonly Item[];
   readonly info: ResultInfo;
-  /** Continues the list behind this page; null at its end. */
+  /** The position of the next page; null for the last page. */
   readonly next: Query | null;
 }
 
@@ -24,7 +25,7 @@ export class List<Item> implements AsyncIterable<Item> {
     this.#options = options;
   }
 
-  /** One page: the first, or the one that `next` of another page names. */
+  /** Reads one page: the first, or the one at the `next` of another page. */
   async page(position: Query = {}): Promise<Page<Item>> {
     const query = { ...this.#query, ...position };
     const { result, info } = await this.#transport.request<Item[]>("GET", this.#path, {
@@ -46,7 +47,7 @@ export class List<Item> implements AsyncIterable<Item> {
     for await (const page of this.pages()) yield* page.items;
   }
 
-  /** All items at once, at most `max` of them. */
+  /** Reads all items, at most `max`. */
   async all(max = Infinity): Promise<Item[]> {
     const items: Item[] = [];
     for await (const item of this) {
@@ -62,6 +63,6 @@ function nextPosition(info: ResultInfo, count: number): Query | null {
   if (typeof info.cursor === "string" && info.cursor !== "") return { cursor: info.cursor };
   const { page, per_page: perPage, total_count: total } = info;
   if (page === undefined || perPage === undefined || total === undefined) return null;
-  // An empty page ends the list even if the total says otherwise: items may vanish while one reads.
+  // An empty page ends the list even below the total: items may be deleted between two pages.
   return count > 0 && page * perPage < total ? { page: page + 1 } : null;
 }

@@ -1,7 +1,8 @@
 import { List } from "./list.ts";
-import { pathOf, type Query, type RequestOptions, type Transport } from "./transport.ts";
+import { pathOf, type Query } from "./path.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
 
-/** One call as its gateway's log has it. */
+/** One call of a gateway's log. */
 export interface Call {
   readonly id: string;
   readonly created_at: string;
@@ -24,10 +25,10 @@ export interface Call {
   readonly tokens_in_cached: number;
   readonly tokens_in_cache_write: number;
   readonly tokens_out_reasoning: number;
-  /** US dollars; absent when the model's price is unknown. */
+  /** US dollars; absent if the model's price is unknown. */
   readonly cost?: number;
   readonly custom_cost: boolean;
-  /** A JSON object as text; absent when the request had none. */
+  /** A JSON object as text; absent if the request had none. */
   readonly metadata?: string;
   readonly step: number;
   readonly event_id: string | null;
@@ -53,11 +54,11 @@ export interface CallFilter {
 }
 
 export interface CallSelection {
-  readonly filters?: readonly CallFilter[];
-  /** In the metadata. */
-  readonly search?: string;
-  readonly order_by?: string;
-  readonly order_by_direction?: "asc" | "desc";
+  readonly filters?: readonly CallFilter[] | undefined;
+  /** Substring of the metadata. */
+  readonly search?: string | undefined;
+  readonly order_by?: string | undefined;
+  readonly order_by_direction?: "asc" | "desc" | undefined;
 }
 
 export interface CallPatch {
@@ -75,8 +76,11 @@ export class LogsApi {
     this.#path = accountPath + pathOf`/ai-gateway/gateways/${gatewayId}/logs`;
   }
 
-  /** Newest first unless ordered otherwise. */
-  list(selection: CallSelection & { per_page?: number } = {}, options: RequestOptions = {}): List<Call> {
+  /** Lists calls, newest first by default. */
+  list(
+    selection: CallSelection & { per_page?: number | undefined } = {},
+    options: RequestOptions = {},
+  ): List<Call> {
     return new List(this.#transport, this.#path, toQuery(selection), options);
   }
 
@@ -84,13 +88,13 @@ export class LogsApi {
     return this.#transport.result<CallDetail>("GET", this.#path + pathOf`/${id}`, options);
   }
 
-  /** Feedback, score and metadata; null takes one away. */
+  /** Changes feedback, score and metadata; null removes a value. */
   async edit(id: string, patch: CallPatch, options: RequestOptions = {}): Promise<Call> {
     const request = { body: patch, ...options };
     return this.#transport.result<Call>("PATCH", this.#path + pathOf`/${id}`, request);
   }
 
-  /** Deletes what matches, all without filters; resolves to the number of deleted calls. */
+  /** Deletes the matching calls, all calls if there are no filters. Resolves to the number of deleted calls. */
   async delete(
     selection: CallSelection & { limit?: number } = {},
     options: RequestOptions = {},
@@ -99,12 +103,12 @@ export class LogsApi {
     return (await this.#transport.result<{ deleted: number }>("DELETE", this.#path, request)).deleted;
   }
 
-  /** The request body as it was sent. */
+  /** Resolves to a response with the stored request body. */
   async request(id: string, options: RequestOptions = {}): Promise<Response> {
     return this.#transport.raw("GET", this.#path + pathOf`/${id}/request`, options);
   }
 
-  /** The response body as it was received; a streamed one is the stream's text. */
+  /** Resolves to a response with the stored response body; for a streamed call, the text of the stream. */
   async response(id: string, options: RequestOptions = {}): Promise<Response> {
     return this.#transport.raw("GET", this.#path + pathOf`/${id}/response`, options);
   }

@@ -1,5 +1,6 @@
 import { List } from "./list.ts";
-import { pathOf, type RequestOptions, type Transport } from "./transport.ts";
+import { pathOf } from "./path.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
 
 export type Tags = Readonly<Record<string, string>>;
 
@@ -18,18 +19,18 @@ export interface ResourceName {
 }
 
 export interface ResourceQuery {
-  /** `key`, `key=value`, `key=v1,v2`, `!key`, `key!=value`; all of them must match. */
-  readonly tag?: readonly string[];
-  readonly type?: readonly string[];
-  readonly id?: readonly string[];
-  /** Part of the name. */
-  readonly name?: string;
-  readonly case_insensitive?: boolean;
+  /** `key`, `key=value`, `key=v1,v2`, `!key`, `key!=value`; all filters must match. */
+  readonly tag?: readonly string[] | undefined;
+  readonly type?: readonly string[] | undefined;
+  readonly id?: readonly string[] | undefined;
+  /** Substring of the name. */
+  readonly name?: string | undefined;
+  readonly case_insensitive?: boolean | undefined;
 }
 
-/** What of a change is conditional: `etag` refuses with 412 when the resource changed meanwhile. */
 export interface ConditionalOptions extends RequestOptions {
-  readonly etag?: string;
+  /** Sent as `If-Match`: the write fails with 412 if the resource has another etag. `*` matches every resource that has tags. */
+  readonly etag?: string | undefined;
 }
 
 export interface TagChange extends Pick<TaggedResource, "type" | "id" | "name"> {
@@ -44,7 +45,7 @@ export interface TagChange extends Pick<TaggedResource, "type" | "id" | "name"> 
 export interface BulkItem extends ResourceName {
   readonly operation?: "set" | "patch" | "delete";
   readonly tags?: Readonly<Record<string, string | null>>;
-  readonly name?: string;
+  readonly name?: string | undefined;
   readonly if_match?: string;
 }
 
@@ -63,21 +64,21 @@ export class TagsApi {
     this.#path = `${accountPath}/tags`;
   }
 
-  /** Fails with code 1004 for a resource that was never tagged, unless the service is set to answer an empty set. */
+  /** Fails with code 1004 if the resource was never tagged, unless `tags.missing` of the service is 200. */
   async get(resource: ResourceName, options: RequestOptions = {}): Promise<TaggedResource> {
     const request = { query: { ...resource }, ...options };
     return this.#transport.result<TaggedResource>("GET", this.#path, request);
   }
 
-  /** Replaces the whole set. */
+  /** Replaces all tags. */
   async set(
-    resource: ResourceName & { readonly tags: Tags; readonly name?: string },
+    resource: ResourceName & { readonly tags: Tags; readonly name?: string | undefined },
     options: ConditionalOptions = {},
   ): Promise<TaggedResource> {
     return this.#write("PUT", resource, options);
   }
 
-  /** Merges; null removes a key. */
+  /** Merges tags; null removes a key. */
   async patch(
     resource: ResourceName & { readonly tags: Readonly<Record<string, string | null>> },
     options: ConditionalOptions = {},
@@ -85,7 +86,7 @@ export class TagsApi {
     return this.#write("PATCH", resource, options);
   }
 
-  /** Deleting what has no tags is fine. */
+  /** Succeeds if the resource has no tags. */
   async delete(resource: ResourceName, options: ConditionalOptions = {}): Promise<void> {
     await this.#write("DELETE", resource, options);
   }
@@ -94,21 +95,25 @@ export class TagsApi {
     return new List(this.#transport, `${this.#path}/resources`, { ...query }, options);
   }
 
-  /** How many resources match, exactly. */
+  /** Resolves to the exact number of matching resources. */
   async countResources(query: ResourceQuery = {}, options: RequestOptions = {}): Promise<number> {
     const request = { query: { ...query, total: "exact" }, ...options };
     const { info } = await this.#transport.request("GET", `${this.#path}/resources`, request);
     return info.total_count ?? 0;
   }
 
-  /** Keys in use, with the number of resources that have each. */
-  keys(query: { prefix?: string } = {}, options: RequestOptions = {}): List<{ key: string; count: number }> {
+  /** Lists the keys in use with the number of resources that have each key. */
+  keys(
+    query: { prefix?: string | undefined } = {},
+    options: RequestOptions = {},
+  ): List<{ key: string; count: number }> {
     return new List(this.#transport, `${this.#path}/keys`, { ...query, counts: true }, options);
   }
 
+  /** Lists the values of a key with the number of resources that have each value. */
   values(
     key: string,
-    query: { prefix?: string; type?: string } = {},
+    query: { prefix?: string | undefined; type?: string | undefined } = {},
     options: RequestOptions = {},
   ): List<{ value: string; count: number }> {
     return new List(
@@ -119,7 +124,7 @@ export class TagsApi {
     );
   }
 
-  /** Up to 1,000 changes, each carried out or refused on its own; `dryRun` only tells what would happen. */
+  /** Applies up to 1,000 changes independently. With `dryRun`, resolves to the results without writing. */
   async bulk(
     items: readonly BulkItem[],
     { dryRun = false, ...options }: RequestOptions & { readonly dryRun?: boolean } = {},
@@ -128,7 +133,7 @@ export class TagsApi {
     return this.#transport.result<BulkResult[]>("POST", `${this.#path}/bulk`, request);
   }
 
-  /** The changes of one resource, newest first. */
+  /** Lists the changes of one resource, newest first. */
   history(resource: ResourceName, options: RequestOptions = {}): List<TagChange> {
     return new List(this.#transport, `${this.#path}/history`, { ...resource }, options);
   }
@@ -138,7 +143,7 @@ export class TagsApi {
     body: ResourceName,
     { etag, ...options }: ConditionalOptions,
   ): Promise<TaggedResource> {
-    const headers = etag === undefined ? {} : { "if-match": `"${etag.replaceAll('"', "")}"` };
+    const headers = etag === undefined ? {} : { "if-match": /[*"]/.test(etag) ? etag : `"${etag}"` };
     return this.#transport.result<TaggedResource>(method, this.#path, { body, headers, ...options });
   }
 }

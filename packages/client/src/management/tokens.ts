@@ -1,12 +1,13 @@
 import type { Permission } from "@signalbox/protocol";
 import { List } from "./list.ts";
-import { pathOf, type RequestOptions, type Transport } from "./transport.ts";
+import { pathOf } from "./path.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface Token {
   readonly id: string;
   readonly name: string;
   readonly permissions: readonly Permission[];
-  /** The gateway it is bound to, if any. */
+  /** The gateway that the token is bound to. */
   readonly gateway_id: string | null;
   readonly created_at: string;
   readonly expires_at: string | null;
@@ -14,7 +15,7 @@ export interface Token {
   readonly last_four: string;
 }
 
-/** `token` is its text; the service shows it in this one answer only. */
+/** `token` is the secret text. The service returns it in this response only. */
 export interface CreatedToken extends Token {
   readonly token: string;
 }
@@ -22,8 +23,8 @@ export interface CreatedToken extends Token {
 export interface NewToken {
   readonly name: string;
   readonly permissions: readonly Permission[];
-  readonly gateway_id?: string;
-  readonly expires_at?: string;
+  readonly gateway_id?: string | undefined;
+  readonly expires_at?: string | undefined;
 }
 
 export class TokensApi {
@@ -48,8 +49,8 @@ export class TokensApi {
     return this.#transport.result<Token>("GET", this.#path + pathOf`/${id}`, options);
   }
 
-  /** Works from the next request on. */
-  async revoke(id: string, options: RequestOptions = {}): Promise<void> {
-    await this.#transport.request("DELETE", this.#path + pathOf`/${id}`, options);
+  /** Takes effect immediately. */
+  async revoke(id: string, options: RequestOptions = {}): Promise<{ readonly id: string }> {
+    return this.#transport.result<{ id: string }>("DELETE", this.#path + pathOf`/${id}`, options);
   }
 }

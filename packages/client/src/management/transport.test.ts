@@ -2,22 +2,24 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SignalboxApiError } from "./api-error.ts";
+import { errorName } from "./error-name.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { pathOf, Transport, type TransportOptions } from "./transport.ts";
+import { pathOf } from "./path.ts";
+import { Transport, type TransportOptions } from "./transport.ts";
 
-type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+type Respond = (request: IncomingMessage, response: ServerResponse) => void;
 
 let server: Server;
 let requests: IncomingMessage[];
-let answers: Answer[];
+let responses: Respond[];
 
 beforeEach(async () => {
   requests = [];
-  answers = [];
+  responses = [];
   server = createServer((request, response) => {
     requests.push(request);
-    const answer = answers.length > 1 ? answers.shift() : answers[0];
-    request.resume().on("end", () => answer?.(request, response));
+    const respond = responses.length > 1 ? responses.shift() : responses[0];
+    request.resume().on("end", () => respond?.(request, response));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 });
@@ -28,13 +30,14 @@ afterEach(async () => {
 });
 
 function transport(options: TransportOptions = {}): Transport {
-  return new Transport({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, ...options });
+  const { port } = server.address() as AddressInfo;
+  return new Transport({ url: `http://127.0.0.1:${port}/`, ...options }, errorName);
 }
 
-const ok: Answer = (_request, response) =>
+const ok: Respond = (_request, response) =>
   response.end(JSON.stringify({ success: true, errors: [], messages: [], result: 7 }));
 
-function refuse(status: number, headers: Record<string, string> = {}, code = 7008): Answer {
+function refuse(status: number, headers: Record<string, string> = {}, code = 7008): Respond {
   return (_request, response) =>
     response.writeHead(status, { "x-request-id": "r-1", ...headers }).end(
       JSON.stringify({
@@ -47,8 +50,8 @@ function refuse(status: number, headers: Record<string, string> = {}, code = 700
 }
 
 describe("a request", () => {
-  it("carries the token in its header, and query lists as repeated parameters", async () => {
-    answers = [ok];
+  it("sends the token in a header, and query lists as repeated parameters", async () => {
+    responses = [ok];
     const sent = transport({ token: async () => "sesame" }).request("GET", "/x", {
       query: { tag: ["a", "b=c,d"], limit: 2, absent: undefined, none: null },
     });
@@ -57,13 +60,13 @@ describe("a request", () => {
     expect(requests[0]?.url).toBe("/x?tag=a&tag=b%3Dc%2Cd&limit=2");
   });
 
-  it("has no result when the answer has no content", async () => {
-    answers = [(_request, response) => response.writeHead(204).end()];
+  it("has no result if the response has no content", async () => {
+    responses = [(_request, response) => response.writeHead(204).end()];
     expect(await transport().request("DELETE", "/x")).toEqual({ result: undefined, info: {} });
   });
 
-  it("fails with the service's code, its name in the table, status and request id", async () => {
-    answers = [refuse(401, {}, 10000)];
+  it("fails with code, error name, status and request id", async () => {
+    responses = [refuse(401, {}, 10000)];
     const error = await transport({ token: "sesame" })
       .request("GET", "/x")
       .catch((reason: unknown) => reason);
@@ -72,19 +75,22 @@ describe("a request", () => {
     expect(JSON.stringify(error) + String(error)).not.toContain("sesame");
   });
 
-  it("fails clearly when something else answers, and when nobody does", async () => {
-    answers = [(_request, response) => response.writeHead(502).end("<html>Bad gateway</html>")];
+  it("fails if the response is not from Signalbox, and if there is none", async () => {
+    responses = [(_request, response) => response.writeHead(502).end("<html>Bad gateway</html>")];
     await expect(transport().request("GET", "/x")).rejects.toMatchObject({ status: 502, code: 0 });
-    answers = [(_request, response) => response.end("<html>Hello</html>")];
-    await expect(transport().request("GET", "/x")).rejects.toThrow("not Signalbox's");
-    const nobody = transport();
+    responses = [(_request, response) => response.end("<html>Hello</html>")];
+    await expect(transport().request("GET", "/x")).rejects.toThrow("not a Signalbox response");
+    const unreachable = transport();
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    await expect(nobody.request("GET", "/x")).rejects.toMatchObject({ name: "SignalboxApiError", status: 0 });
+    await expect(unreachable.request("GET", "/x")).rejects.toMatchObject({
+      name: "SignalboxApiError",
+      status: 0,
+    });
   });
 
-  it("stops when the signal aborts, and after its time", async () => {
-    answers = [() => {}];
+  it("ends when the signal aborts, and after the timeout", async () => {
+    responses = [() => {}];
     const controller = new AbortController();
     const aborted = transport().request("GET", "/x", { signal: controller.signal });
     controller.abort(new Error("enough"));
@@ -95,15 +101,15 @@ describe("a request", () => {
   });
 });
 
-describe("trying again", () => {
-  it.each(["GET", "PUT", "DELETE"] as const)("repeats %s when told to come back", async (method) => {
-    answers = [refuse(503, { "retry-after": "0" }), refuse(429, { "retry-after": "0" }), ok];
+describe("retries", () => {
+  it.each(["GET", "PUT", "DELETE"] as const)("repeats %s after Retry-After", async (method) => {
+    responses = [refuse(503, { "retry-after": "0" }), refuse(429, { "retry-after": "0" }), ok];
     expect(await transport().result(method, "/x")).toBe(7);
     expect(requests).toHaveLength(3);
   });
 
-  it.each(["POST", "PATCH"] as const)("never repeats %s: it may have taken effect", async (method) => {
-    answers = [refuse(503, { "retry-after": "0" })];
+  it.each(["POST", "PATCH"] as const)("never repeats %s, which may have taken effect", async (method) => {
+    responses = [refuse(503, { "retry-after": "0" })];
     await expect(transport().request(method, "/x", { body: {} })).rejects.toMatchObject({
       status: 503,
       retryAfterMs: 0,
@@ -112,24 +118,24 @@ describe("trying again", () => {
   });
 
   it.each([
-    ["the service did not say when", 503, {}],
-    ["the pause is too long", 503, { "retry-after": "3600" }],
-    ["the answer is another failure", 500, { "retry-after": "0" }],
-  ])("does not repeat when %s", async (_why, status, headers) => {
-    answers = [refuse(status, headers)];
+    ["there is no Retry-After", 503, {}],
+    ["Retry-After is too long", 503, { "retry-after": "3600" }],
+    ["the status is another one", 500, { "retry-after": "0" }],
+  ])("does not repeat if %s", async (_why, status, headers) => {
+    responses = [refuse(status, headers)];
     await expect(transport().request("GET", "/x")).rejects.toMatchObject({ status });
     expect(requests).toHaveLength(1);
   });
 
-  it("gives up after the given number of attempts", async () => {
-    answers = [refuse(503, { "retry-after": "0" })];
+  it("fails after the given number of attempts", async () => {
+    responses = [refuse(503, { "retry-after": "0" })];
     await expect(transport({ maxAttempts: 2 }).request("GET", "/x")).rejects.toMatchObject({ status: 503 });
     expect(requests).toHaveLength(2);
   });
 
-  it("can be aborted while it waits", async () => {
+  it("can be aborted during the delay", async () => {
     const controller = new AbortController();
-    answers = [
+    responses = [
       (request, response) => {
         refuse(503, { "retry-after": "20" })(request, response);
         response.on("finish", () => setTimeout(() => controller.abort(new Error("enough")), 10));
@@ -140,7 +146,7 @@ describe("trying again", () => {
 });
 
 describe("parseRetryAfter", () => {
-  it("reads seconds and dates, and nothing else", () => {
+  it("parses seconds and dates only", () => {
     const now = Date.parse("2026-01-01T00:00:00Z");
     expect(parseRetryAfter("2", now)).toBe(2000);
     expect(parseRetryAfter("Thu, 01 Jan 2026 00:00:05 GMT", now)).toBe(5000);
@@ -151,7 +157,7 @@ describe("parseRetryAfter", () => {
 });
 
 describe("pathOf", () => {
-  it("encodes names and refuses those that a path cannot carry", () => {
+  it("encodes names and refuses invalid ones", () => {
     expect(pathOf`/a/${"b/c d?"}`).toBe("/a/b%2Fc%20d%3F");
     for (const name of ["", ".", ".."]) expect(() => pathOf`/a/${name}`).toThrow(TypeError);
   });

@@ -1,35 +1,34 @@
 /**
- * One request to the management interface: JSON in, the envelope's contents out.
+ * Sends requests to the management interface and reads its response envelope.
  *
- * 1. Only what is safe is tried again: idempotent methods, and only when the service itself said when to come back (429 or 503 with
- *    `Retry-After`). Anything else is the caller's decision.
- * 2. The token is in the header only: never in an address, never in an error.
- * 3. Every failure but an abort or timeout is a `SignalboxApiError`.
+ * 1. A request is repeated only if its method is idempotent and the service named a delay (429 or 503 with `Retry-After`).
+ * 2. The token is sent in the `Authorization` header only. It appears in no URL and no error.
+ * 3. Every failure except an abort or a timeout is a `SignalboxApiError`.
  */
+import type { ErrorName } from "@signalbox/protocol";
 import { SignalboxApiError } from "./api-error.ts";
+import { type Query, withQuery } from "./path.ts";
 import { parseRetryAfter } from "./retry-after.ts";
 
 export interface TransportOptions {
   /** Address of the service, e.g. `http://127.0.0.1:8787`; default: the page's own origin. */
   readonly url?: string | URL;
-  /** A function is asked for every request. Absent: none is sent, and a browser's session cookie counts. */
+  /** A function is called for every request. If absent, no token is sent; a browser then sends its session cookie. */
   readonly token?: string | (() => string | undefined | Promise<string | undefined>);
-  /** For one attempt. Default 30,000; 0 means no limit. */
+  /** Time limit of one attempt, body included. Default 30,000; 0: no limit. */
   readonly timeoutMs?: number;
-  /** Attempts in all, for requests that are safe to repeat. Default 3. */
+  /** Total number of attempts for requests that are safe to repeat. Default 3. */
   readonly maxAttempts?: number;
-  /** A longer `Retry-After` is not waited for. Default 30,000. */
+  /** If `Retry-After` is longer than this, the request fails instead of waiting. Default 30,000. */
   readonly maxRetryAfterMs?: number;
   readonly fetch?: typeof fetch;
 }
 
 export interface RequestOptions {
   readonly signal?: AbortSignal;
+  /** Overrides the client's `timeoutMs`. */
+  readonly timeoutMs?: number;
 }
-
-export type QueryValue = string | number | boolean | null | undefined;
-/** A list repeats the parameter; null and undefined leave it out. */
-export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
 
 export interface ApiRequest extends RequestOptions {
   readonly query?: Query | undefined;
@@ -48,7 +47,7 @@ export interface ResultInfo {
   readonly has_more?: boolean;
 }
 
-export interface ApiAnswer<Result> {
+export interface ApiResponse<Result> {
   readonly result: Result;
   readonly info: ResultInfo;
 }
@@ -60,44 +59,55 @@ interface Envelope {
   readonly result_info?: ResultInfo;
 }
 
+type ErrorNames = (code: number) => ErrorName | undefined;
+
 const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "PUT", "DELETE"]);
 
 export class Transport {
   readonly #options: TransportOptions;
+  readonly #errorName: ErrorNames | undefined;
   readonly #base: string;
 
-  constructor(options: TransportOptions) {
+  /** `errorName` fills in `id` of errors. It is a parameter so that a browser page can leave out the error table. */
+  constructor(options: TransportOptions, errorName?: ErrorNames) {
     const base = options.url ?? (globalThis as { location?: { origin: string } }).location?.origin;
     if (base === undefined) throw new TypeError("url is required outside a browser");
     this.#options = options;
+    this.#errorName = errorName;
     this.#base = new URL(base).href.replace(/\/+$/, "");
   }
 
-  /** Address of the service, without a slash at its end. */
+  /** Address of the service, without a trailing slash. */
   get url(): string {
     return this.#base;
   }
 
-  /** The envelope's contents. */
-  async request<Result>(method: Method, path: string, request: ApiRequest = {}): Promise<ApiAnswer<Result>> {
+  /** Resolves to `result` and `result_info` of the envelope. */
+  async request<Result>(
+    method: Method,
+    path: string,
+    request: ApiRequest = {},
+  ): Promise<ApiResponse<Result>> {
     const response = await this.raw(method, path, request);
-    const envelope = response.status === 204 ? null : parseEnvelope(await response.text());
-    if (envelope === undefined) throw failure(response, method, path, undefined);
-    return { result: envelope?.result as Result, info: envelope?.result_info ?? {} };
+    if (response.status === 204) return { result: undefined as Result, info: {} };
+    const text = await this.#readText(response, request);
+    const envelope = parseEnvelope(text);
+    if (envelope?.success !== true) throw this.#failure(response, method, path, text);
+    return { result: envelope.result as Result, info: envelope.result_info ?? {} };
   }
 
-  /** The envelope's `result` alone. */
+  /** Resolves to `result` of the envelope. */
   async result<Result>(method: Method, path: string, request: ApiRequest = {}): Promise<Result> {
     return (await this.request<Result>(method, path, request)).result;
   }
 
-  /** The response as it came, for bodies that are not in the envelope; a failure throws. */
+  /** Resolves to the response itself, for bodies without an envelope. Throws if the status is not 2xx. */
   async raw(method: Method, path: string, request: ApiRequest = {}): Promise<Response> {
     const { maxAttempts = 3, maxRetryAfterMs = 30_000 } = this.#options;
     for (let attempt = 1; ; attempt++) {
       const response = await this.#attempt(method, path, request);
       if (response.ok) return response;
-      const error = failure(response, method, path, await response.text());
+      const error = this.#failure(response, method, path, await this.#readText(response, request));
       const waitMs = error.retryAfterMs;
       const isSafe = IDEMPOTENT.has(method) && (response.status === 429 || response.status === 503);
       if (!isSafe || attempt >= maxAttempts || waitMs === undefined || waitMs > maxRetryAfterMs) throw error;
@@ -106,12 +116,13 @@ export class Transport {
   }
 
   async #attempt(method: Method, path: string, request: ApiRequest): Promise<Response> {
-    const { token, timeoutMs = 30_000, fetch: send = fetch } = this.#options;
+    const { token, fetch: send = fetch } = this.#options;
+    const timeoutMs = request.timeoutMs ?? this.#options.timeoutMs ?? 30_000;
     const bearer = typeof token === "function" ? await token() : token;
     const signals = [request.signal, timeoutMs > 0 ? AbortSignal.timeout(timeoutMs) : undefined];
     const signal = AbortSignal.any(signals.filter((one) => one !== undefined));
     try {
-      return await send(this.#base + path + queryText(request.query), {
+      return await send(withQuery(this.#base + path, request.query ?? {}), {
         method,
         signal,
         headers: {
@@ -123,37 +134,45 @@ export class Transport {
         ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
       });
     } catch (error) {
-      if (signal.aborted) throw signal.reason;
-      const why =
-        error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
-      throw new SignalboxApiError({
-        status: 0,
-        code: 0,
-        message: `${method} ${this.#base}${path} failed: ${why}`,
-        cause: error,
-      });
+      throw signal.aborted ? signal.reason : this.#unreachable(error);
     }
+  }
+
+  async #readText(response: Response, { signal }: RequestOptions): Promise<string> {
+    try {
+      return await response.text();
+    } catch (error) {
+      const isTimeout = error instanceof Error && error.name === "TimeoutError";
+      throw signal?.aborted === true || isTimeout ? error : this.#unreachable(error);
+    }
+  }
+
+  #failure(response: Response, method: Method, path: string, text: string): SignalboxApiError {
+    const { status, headers } = response;
+    const [first] = parseEnvelope(text)?.errors ?? [];
+    const code = first?.code ?? 0;
+    return new SignalboxApiError({
+      status,
+      code,
+      id: this.#errorName?.(code),
+      message:
+        first?.message ?? `${method} ${path}: status ${status}, and the body is not a Signalbox response`,
+      requestId: headers.get("x-request-id") ?? undefined,
+      retryAfterMs: parseRetryAfter(headers.get("retry-after"), Date.now()) ?? undefined,
+    });
+  }
+
+  #unreachable(error: unknown): SignalboxApiError {
+    const message = `cannot reach ${this.#base}: ${reasonOf(error)}`;
+    return new SignalboxApiError({ status: 0, code: 0, message, cause: error });
   }
 }
 
-/** `/accounts/a%2Fb/…`: names go into paths encoded. A dot segment cannot be encoded, and no resource is called so. */
-export function pathOf(strings: TemplateStringsArray, ...names: readonly string[]): string {
-  return String.raw({ raw: strings }, ...names.map(encodeName));
-}
-
-function encodeName(name: string): string {
-  if (name === "" || name === "." || name === "..") throw new TypeError(`"${name}" cannot stand in a path`);
-  return encodeURIComponent(name);
-}
-
-function queryText(query: Query = {}): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    for (const one of Array.isArray(value) ? (value as readonly QueryValue[]) : [value as QueryValue]) {
-      if (one !== null && one !== undefined) parameters.append(name, String(one));
-    }
-  }
-  return parameters.size === 0 ? "" : `?${parameters.toString()}`;
+/** Node's `fetch` puts the reason of a network error in `cause`, sometimes without a message. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (cause instanceof Error && cause.message !== "") return cause.message;
+  return error instanceof Error ? error.message : String(error);
 }
 
 function parseEnvelope(text: string): Envelope | undefined {
@@ -165,24 +184,6 @@ function parseEnvelope(text: string): Envelope | undefined {
   } catch {
     return undefined;
   }
-}
-
-function failure(
-  response: Response,
-  method: Method,
-  path: string,
-  text: string | undefined,
-): SignalboxApiError {
-  const [first] = text === undefined ? [] : (parseEnvelope(text)?.errors ?? []);
-  const asked = parseRetryAfter(response.headers.get("retry-after"), Date.now());
-  return new SignalboxApiError({
-    status: response.status,
-    code: first?.code ?? 0,
-    message:
-      first?.message ?? `${method} ${path}: status ${response.status} with an answer that is not Signalbox's`,
-    requestId: response.headers.get("x-request-id") ?? undefined,
-    retryAfterMs: asked ?? undefined,
-  });
 }
 
 async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -1,7 +1,7 @@
 import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface UsageQuery {
-  /** `hour` or `day`, `provider`, `model`, `gateway`, `tag:<key>`. Default: one row in all. */
+  /** `hour` or `day`, `provider`, `model`, `gateway`, `tag:<key>`. Default: one row with the totals. */
   readonly group_by?: readonly string[];
   readonly start?: string;
   readonly end?: string;
@@ -33,7 +33,7 @@ export interface Usage {
   readonly durations: readonly { readonly le: number | null; readonly calls: number }[];
 }
 
-/** Calls, tokens, cost and durations of an account over time. */
+/** Reads calls, tokens, cost and durations of an account. */
 export async function readUsage(
   transport: Transport,
   accountPath: string,

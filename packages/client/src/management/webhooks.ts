@@ -1,15 +1,17 @@
 import { List } from "./list.ts";
-import { pathOf, type RequestOptions, type Transport } from "./transport.ts";
+import { pathOf } from "./path.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface Source {
   readonly name: string;
   readonly kind: string;
-  /** How a delivery is verified, in words. */
+  /** Description of the signature scheme. */
   readonly scheme: string;
   readonly path: string;
   readonly agent: string;
-  /** The environment variable that holds its secrets, and how many are set. */
+  /** Environment variable that holds the secrets. */
   readonly secret_variable: string;
+  /** Number of secrets in the variable. */
   readonly secrets: number;
   readonly window_seconds: number | null;
   readonly entity: readonly string[];
@@ -42,19 +44,21 @@ export interface DeliveryDetail extends Delivery {
 }
 
 export interface DeliveryQuery {
-  readonly source?: string;
-  readonly status?: DeliveryStatus;
-  readonly instance?: string;
-  readonly type?: string;
-  readonly delivery_id?: string;
-  /** Of one page; at most 100. */
-  readonly limit?: number;
+  readonly source?: string | undefined;
+  readonly status?: DeliveryStatus | undefined;
+  readonly instance?: string | undefined;
+  readonly type?: string | undefined;
+  readonly delivery_id?: string | undefined;
+  /** Lists only deliveries after this id, oldest first. */
+  readonly after?: string | undefined;
+  /** Page size, at most 100. */
+  readonly limit?: number | undefined;
 }
 
 export interface SampleDelivery {
-  readonly entity?: string;
-  readonly payload?: Readonly<Record<string, unknown>> | readonly unknown[];
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly entity?: string | undefined;
+  readonly payload?: Readonly<Record<string, unknown>> | readonly unknown[] | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 export class WebhooksApi {
@@ -74,7 +78,7 @@ export class WebhooksApi {
     return this.#transport.result<Source>("GET", this.#path + pathOf`/sources/${name}`, options);
   }
 
-  /** Signs a sample with the source's secret and takes it in as if the provider had sent it. */
+  /** Has the service sign a sample with the source's secret and process it like a delivery from the provider. */
   async sendTest(
     source: string,
     sample: SampleDelivery = {},
@@ -89,7 +93,7 @@ export class WebhooksApi {
     );
   }
 
-  /** Newest first. */
+  /** Lists deliveries, newest first. */
   deliveries(query: DeliveryQuery = {}, options: RequestOptions = {}): List<Delivery> {
     return new List(this.#transport, `${this.#path}/deliveries`, { ...query }, options);
   }
@@ -99,7 +103,7 @@ export class WebhooksApi {
     return this.#transport.result<DeliveryDetail>("GET", path, options);
   }
 
-  /** Hands a stored delivery to its agent again. */
+  /** Sends a stored delivery to its agent again. */
   async replay(id: string, options: RequestOptions = {}): Promise<{ status: string; event_id: string }> {
     const path = this.#path + pathOf`/deliveries/${id}/replay`;
     return this.#transport.result<{ status: string; event_id: string }>("POST", path, options);

@@ -1,7 +1,7 @@
-/** Callbacks of the newest render without being a reason to run an effect again. */
+/** Gives effects the callbacks of the latest render without running again. */
 import { type RefObject, useInsertionEffect, useRef } from "react";
 
-/** A ref that holds what the last committed render passed. Written before any effect runs, so that no effect sees older ones. */
+/** A ref with the callbacks of the last committed render. Written before effects run, so that no effect uses older callbacks. */
 export function useFresh<Value>(value: Value): Readonly<RefObject<Value>> {
   const ref = useRef(value);
   useInsertionEffect(() => {

@@ -1,36 +1,36 @@
 /**
- * One connection for as long as a component means the same instance.
+ * One connection as long as a component uses the same instance.
  *
- * 1. Rendering opens nothing: the connection object is made while rendering, its socket by the effect.
- * 2. The same address, however often it is rendered, is the same connection; another address is another connection.
- * 3. Strict Mode runs each effect, its cleanup and the effect again at once. The cleanup therefore only announces the end, and the
- *    second run takes that back: one socket, not two. A real unmount closes it in the next task.
+ * 1. Rendering opens no socket: rendering creates the connection object, and the effect opens the socket.
+ * 2. All renders with the same address use the same connection; another address uses another connection.
+ * 3. Strict Mode runs each effect, its cleanup and the effect again. The cleanup therefore schedules the close for the next task, and the
+ *    second run cancels it, so that only one socket opens.
  */
 import { useEffect, useState } from "react";
 import type { AgentConnection } from "../agent/agent-connection.ts";
 
-/** A connection and the announcement of its end. */
+/** A connection and its scheduled close. */
 export interface HeldConnection<Agent> {
   readonly key: string;
   readonly connection: AgentConnection<Agent>;
-  /** Announced, not yet done; undefined when nobody wants to close. */
+  /** Timer of the scheduled close; undefined if none is scheduled. */
   closing: ReturnType<typeof setTimeout> | undefined;
 }
 
-/** `key` says which instance is meant; `create` runs when it changes and must open nothing. */
+/** `key` identifies the instance. `create` is called when `key` changes and must not open a socket. */
 export function useStableConnection<Agent>(
   key: string,
   create: () => AgentConnection<Agent>,
 ): HeldConnection<Agent> {
   const [held, setHeld] = useState<HeldConnection<Agent>>(() => hold(key, create));
   if (held.key === key) return held;
-  // React renders again at once with the new one; the cleanup of the old one's effect closes it.
+  // React renders again with the new connection; the cleanup of the old effect closes the old connection.
   const next = hold(key, create);
   setHeld(next);
   return next;
 }
 
-/** Opens and closes with the component. To be used after whatever listens, so that listeners hear of the first attempt. */
+/** Opens and closes with the component. Must follow the effects that add listeners, so that they receive the first events. */
 export function useConnectionLife<Agent>(held: HeldConnection<Agent>, isEnabled: boolean): void {
   useEffect(() => {
     if (!isEnabled) return;

@@ -3,7 +3,7 @@ import { renderToString } from "react-dom/server";
 import { expect, it } from "vitest";
 import { useAgent } from "./use-agent.ts";
 
-it("renders on a server without opening anything, and without an address", () => {
+it("renders on a server without a socket and without an address", () => {
   let opened = 0;
   function Page() {
     const { status, state } = useAgent({

@@ -1,4 +1,4 @@
-/** The hook: an instance's live state and methods in a component. Wires fresh callbacks to a stable connection; holds no logic of its own. */
+/** The React hook: state and methods of an instance in a component. Connects fresh callbacks to a stable connection. */
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from "react";
 import {
   AgentConnection,
@@ -11,14 +11,14 @@ import { useFresh } from "./fresh-callbacks.ts";
 import { useConnectionLife, useStableConnection } from "./stable-connection.ts";
 
 export interface UseAgentOptions<Agent = unknown> extends AgentConnectionOptions {
-  /** False keeps (or takes) the component off the wire. Default true. */
+  /** False disconnects the component. Default true. */
   readonly enabled?: boolean;
-  /** The state changed: told by the server, or changed by this component. */
+  /** The state was changed by the server or by this component. */
   readonly onStateUpdate?: (state: StateOf<Agent>, source: "server" | "client") => void;
-  /** The server refused a state update, which was taken back. */
+  /** The server rejected a state update, which was reverted. */
   readonly onStateError?: (message: string) => void;
   readonly onStatus?: (status: ConnectionStatus) => void;
-  /** A text of the agent's own code. */
+  /** A message of the agent. */
   readonly onMessage?: (text: string) => void;
 }
 
@@ -27,17 +27,17 @@ export interface UseAgentResult<Agent = unknown> extends ConnectionSnapshot<Stat
   readonly call: AgentConnection<Agent>["call"];
   readonly stream: AgentConnection<Agent>["stream"];
   readonly send: AgentConnection<Agent>["send"];
-  /** The agent's methods as functions; the same object over renders. */
+  /** The agent's methods as functions; the same object in every render. */
   readonly stub: AgentStub<Agent>;
-  /** The same object as long as the same instance is meant. */
+  /** The same object as long as the instance is the same. */
   readonly connection: AgentConnection<Agent>;
 }
 
 const SERVER_SNAPSHOT = { status: "idle", state: undefined, identity: null, error: null } as const;
 
 /**
- * Connects a component to one instance. Reconnects when `url`, `agent`, `name`, `account`, `query` or a `token` given as text change, and on
- * nothing else: callbacks, a `token` function and the other options may be new at every render.
+ * Connects a component to one instance. Reconnects only if `url`, `agent`, `name`, `account`, `query` or a `token` string changes. Callbacks,
+ * a `token` function and the other options may be new in every render.
  */
 export function useAgent<Agent = unknown>(options: UseAgentOptions<Agent>): UseAgentResult<Agent> {
   const fresh = useFresh(options);
@@ -84,7 +84,7 @@ function currentToken({ token }: AgentConnectionOptions): string | undefined | P
   return typeof token === "function" ? token() : token;
 }
 
-/** What makes it another instance (or another visitor). */
+/** The values that identify instance and user. */
 function addressKey({ url, agent, name, account, query, token }: AgentConnectionOptions): string {
   const parameters = Object.entries(query ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
   const credential = typeof token === "string" ? token : null;

@@ -3,7 +3,7 @@ import type { ButtonHTMLAttributes } from "react";
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   readonly kind?: "primary" | "plain" | "quiet" | "danger";
   readonly size?: "normal" | "small";
-  /** What it started is still running. */
+  /** The action that the button started is still running. */
   readonly isBusy?: boolean;
 }
 

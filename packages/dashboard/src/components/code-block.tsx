@@ -1,6 +1,6 @@
 import { CopyButton } from "./copy-button.tsx";
 
-/** Code to copy, or to read: scrolls inside itself and can be reached by keyboard. */
+/** A scrollable block of code that can be focused with the keyboard. */
 export function CodeBlock({
   code,
   label,
@@ -10,7 +10,7 @@ export function CodeBlock({
   readonly code: string;
   readonly label: string;
   readonly canCopy?: boolean;
-  /** Long lines are folded and the button stands below: for commands in narrow places. */
+  /** Wraps long lines and places the copy button below the code. */
   readonly isWrapped?: boolean;
 }) {
   return (

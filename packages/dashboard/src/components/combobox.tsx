@@ -1,9 +1,9 @@
-/** A text field with suggestions, after the ARIA combobox pattern: arrows choose, Enter takes, Escape closes. */
+/** A text field with suggestions (ARIA combobox pattern): arrow keys select, Enter accepts, Escape closes. */
 import { type KeyboardEvent, useId, useState } from "react";
 
 export interface Option {
   readonly text: string;
-  /** Said beside it. */
+  /** Shown next to the text. */
   readonly note?: string;
 }
 
@@ -13,9 +13,9 @@ interface ComboboxProps {
   readonly value: string;
   readonly onChange: (value: string) => void;
   readonly options: readonly Option[];
-  /** A suggestion was taken. */
+  /** Called when a suggestion is accepted. */
   readonly onPick: (text: string) => void;
-  /** Enter was pressed without a suggestion chosen. */
+  /** Called when Enter is pressed and no suggestion is selected. */
   readonly onEnter?: () => void;
   readonly placeholder?: string;
 }
@@ -81,14 +81,14 @@ export function Combobox(props: ComboboxProps) {
         onBlur={close}
         onKeyDown={onKeyDown}
       />
-      <ul id={`${id}-list`} role="listbox" aria-label={`${label}, suggestions`} hidden={!isShown}>
+      <ul id={`${id}-list`} role="listbox" aria-label={`${label} suggestions`} hidden={!isShown}>
         {options.map(({ text, note }, i) => (
           <li
             key={text}
             id={`${id}-${i}`}
             role="option"
             aria-selected={i === active}
-            // Before blur, which would close the list first.
+            // Pointer down, not click: the blur event before a click closes the list.
             onPointerDown={(event) => {
               event.preventDefault();
               pick(text);

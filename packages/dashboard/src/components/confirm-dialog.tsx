@@ -6,15 +6,15 @@ import { ErrorNotice } from "./error-notice.tsx";
 
 interface ConfirmDialogProps {
   readonly title: string;
-  /** What will happen. */
+  /** Describes the consequences. */
   readonly children: ReactNode;
-  /** The button's verb. */
+  /** Label of the confirm button. */
   readonly verb: string;
   readonly onConfirm: () => Promise<void>;
   readonly onClose: () => void;
 }
 
-/** For what cannot be undone. Closes when it worked, stays with the reason when not. */
+/** Asks for confirmation of an action that cannot be undone. The dialog closes on success and shows the error on failure. */
 export function ConfirmDialog({ title, children, verb, onConfirm, onClose }: ConfirmDialogProps) {
   const action = useAction(async () => {
     await onConfirm();

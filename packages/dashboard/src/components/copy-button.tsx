@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { Button } from "./button.tsx";
 
-/** Copies a text; says so, also to screen readers. */
+/** Copies a text to the clipboard and announces the result to screen readers. */
 export function CopyButton({ text, label = "Copy" }: { readonly text: string; readonly label?: string }) {
   const [outcome, setOutcome] = useState<"copied" | "failed" | null>(null);
   useEffect(() => {
@@ -13,16 +13,20 @@ export function CopyButton({ text, label = "Copy" }: { readonly text: string; re
   return (
     <span className="copy">
       <Button size="small" onClick={() => void copy()}>
-        {outcome === "copied" ? "Copied" : outcome === "failed" ? "Select it by hand" : label}
+        {outcome === "copied" ? "Copied" : outcome === "failed" ? "Copy failed" : label}
       </Button>
       <span className="visually-hidden" role="status">
-        {outcome === "copied" ? "Copied to the clipboard" : ""}
+        {outcome === "copied"
+          ? "Copied to the clipboard"
+          : outcome === "failed"
+            ? "Copying failed. Select the text and copy it manually."
+            : ""}
       </span>
     </span>
   );
 }
 
-/** The clipboard is for secure contexts only; a plain-http address in a private network has to do it the old way. */
+/** The Clipboard API exists in secure contexts only; on plain HTTP the function falls back to `execCommand`. */
 async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -7,11 +7,11 @@ interface DialogProps {
   readonly isWide?: boolean;
 }
 
-/** A modal dialog while it is mounted: the browser's own, so focus, Escape and the backdrop are right. */
+/** A modal `<dialog>`, open while it is mounted. The browser handles focus, Escape and the backdrop. */
 export function Dialog({ title, onClose, children, isWide = false }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
   const titleId = useId();
-  // A layout effect: it ends before the element leaves the page, so that closing gives the focus back to where it was.
+  // A layout effect is cleaned up before the element is removed, so `close` can return the focus to the previous element.
   useLayoutEffect(() => {
     const dialog = ref.current;
     if (dialog !== null && !dialog.open) dialog.showModal();

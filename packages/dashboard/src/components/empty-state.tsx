@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** Says what would be here and how to get it here. */
+/** Shown in place of an empty list: what the list will contain and how to add the first entry. */
 export function EmptyState({ title, children }: { readonly title: string; readonly children: ReactNode }) {
   return (
     <div className="empty">

@@ -1,7 +1,7 @@
 import { Component, type ReactNode } from "react";
 import { ErrorNotice } from "./error-notice.tsx";
 
-/** Keeps the frame usable when a page breaks, or when its chunk is gone after an upgrade. */
+/** Keeps the navigation usable when a page throws, or when its chunk no longer exists after an upgrade. */
 export class ErrorBoundary extends Component<
   { readonly children: ReactNode },
   { readonly error: Error | null }

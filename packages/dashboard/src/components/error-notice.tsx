@@ -1,13 +1,13 @@
 import { ApiError } from "../http/api.ts";
 import { Button } from "./button.tsx";
 
-/** What went wrong and what to do about it. */
+/** Shows an error and what to do about it. */
 export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonly onRetry?: () => void }) {
   const advice = adviceFor(error);
   return (
     <div className="notice notice-bad" role="alert">
       <p>
-        <strong>{error.message}</strong>
+        <strong>{titleOf(error)}</strong>
         {error instanceof ApiError && error.code !== 0 && <span className="muted"> (code {error.code})</span>}
       </p>
       {advice !== null && <p>{advice}</p>}
@@ -20,16 +20,23 @@ export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonl
   );
 }
 
+function titleOf(error: Error): string {
+  return error instanceof ApiError && error.status === 0
+    ? "The server cannot be reached. It may be restarting."
+    : error.message;
+}
+
 function adviceFor(error: Error): string | null {
   if (!(error instanceof ApiError))
-    return "This is a defect of the page: reload it, and report what you did.";
-  if (error.status === 0) return "Check that the service runs, then try again.";
+    return "This is a bug in the dashboard. Reload the page; if the error persists, report it.";
+  if (error.status === 0) return "Check that the service is running, then try again.";
   if (error.status === 403)
-    return "Your token lacks the permission for this. Log in with one that has it, or with the root token.";
-  if (error.status === 404) return "It may have been deleted meanwhile.";
+    return "Your token does not have the required permission. Log in with a token that has it, or with the root token.";
+  if (error.status === 404) return "It may have been deleted.";
   if (error.status === 412)
-    return "Someone changed it since you loaded it: reload, then make your change again.";
-  if (error.status === 503) return "The service is busy or stopping. Wait a moment, then try again.";
-  if (error.status >= 500) return "The service's log has the cause under this request's id.";
+    return "It was changed by someone else after you opened it. Reload the page and make your change again.";
+  if (error.status === 503)
+    return "The service is overloaded or shutting down. Wait a moment, then try again.";
+  if (error.status >= 500) return "See the service's log for the cause.";
   return null;
 }

@@ -2,7 +2,7 @@ import { cloneElement, type ReactElement, type ReactNode, useId } from "react";
 
 interface FieldProps {
   readonly label: string;
-  /** Told after the name by screen readers, and not part of it. */
+  /** Screen readers announce the hint after the label, as the description. */
   readonly hint?: ReactNode;
   /** The input, select or textarea. */
   readonly children: ReactElement<{ id?: string; "aria-describedby"?: string }>;

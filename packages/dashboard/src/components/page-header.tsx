@@ -8,10 +8,10 @@ export interface Crumb {
 
 interface PageHeaderProps {
   readonly title: string;
-  /** The way back up, outermost first. */
+  /** Parent pages, outermost first. */
   readonly crumbs?: readonly Crumb[];
   readonly children?: ReactNode;
-  /** Buttons at the right. */
+  /** Buttons on the right. */
   readonly actions?: ReactNode;
 }
 

@@ -12,14 +12,14 @@ export function Pager({ page, perPage, total, onChange }: PagerProps) {
   const pages = Math.max(1, Math.ceil(total / perPage));
   return (
     <nav className="row spread" aria-label="Pages">
-      <span className="muted small">{number(total)} in all</span>
+      <span className="muted small">{number(total)} total</span>
       {pages > 1 && (
         <span className="row">
           <Button size="small" disabled={page <= 1} onClick={() => onChange(page - 1)}>
             Newer
           </Button>
           <span className="small">
-            {page} of {pages}
+            Page {page} of {pages}
           </span>
           <Button size="small" disabled={page >= pages} onClick={() => onChange(page + 1)}>
             Older

@@ -3,7 +3,7 @@ import type { Resource } from "../http/use-resource.ts";
 import { ErrorNotice } from "./error-notice.tsx";
 import { Loading } from "./loading.tsx";
 
-/** Shows a resource's value as soon as there is one; a later failure is told above what was last known. */
+/** Shows the value of a resource once it is loaded. If a later refresh fails, the error appears above the last value. */
 export function ResourceView<T>({
   of,
   children,

@@ -1,6 +1,6 @@
 interface SwitchProps {
   readonly isOn: boolean;
-  /** Id of the element that names it. */
+  /** ID of the label element. */
   readonly labelledBy: string;
   readonly onChange: (isOn: boolean) => void;
   readonly isDisabled?: boolean;

@@ -6,7 +6,7 @@ export interface TabLink {
   readonly isCurrent: boolean;
 }
 
-/** Sub-pages of a page: links, since each has an address. */
+/** Tabs that are links, because each one has its own URL. */
 export function TabLinks({ label, tabs }: { readonly label: string; readonly tabs: readonly TabLink[] }) {
   return (
     <nav className="tabs" aria-label={label}>

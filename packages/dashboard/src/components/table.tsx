@@ -4,7 +4,7 @@ interface Column<Row> {
   readonly title: string;
   readonly cell: (row: Row) => ReactNode;
   readonly align?: "end";
-  /** Hidden below the width of a tablet. */
+  /** Hidden on narrow screens. */
   readonly isMinor?: boolean;
 }
 
@@ -15,7 +15,7 @@ interface TableProps<Row> {
   readonly keyOf: (row: Row) => string;
 }
 
-/** A plain table that scrolls inside itself on narrow screens. */
+/** A table that scrolls horizontally on narrow screens. */
 export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a region that scrolls must be reachable by keyboard

@@ -8,7 +8,7 @@ interface TabsProps<Name extends string> {
   readonly children: ReactNode;
 }
 
-/** Views of one thing on one page: arrow keys move between them, as the ARIA pattern asks. */
+/** Tabs within a page (ARIA tabs pattern): the arrow keys move between them. */
 export function Tabs<Name extends string>({ label, tabs, current, onChange, children }: TabsProps<Name>) {
   const id = useId();
   const list = useRef<HTMLDivElement>(null);

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { shortTime } from "../format/time.ts";
 
-/** A moment as people say it ("4 min ago"), exact on hover and for machines. */
+/** A relative time ("4 min ago"). The tooltip and the `datetime` attribute contain the exact time. */
 export function Time({ at, fallback = "never" }: { readonly at: string | null; readonly fallback?: string }) {
   const now = useNow();
   if (at === null) return <span className="muted">{fallback}</span>;

@@ -12,15 +12,15 @@ it.each([
   [-3_599_000, "59 min ago"],
   [-86_400_000, "1 d ago"],
   [7_200_000, "in 2 h"],
-])("says %d ms from now as people do: %s", (distance, text) => {
+])("formats a time %d ms from now as %s", (distance, text) => {
   expect(shortTime(NOW + distance, NOW)).toBe(text);
 });
 
-it("says a moment more than a month away as a date", () => {
+it("formats a time more than a month away as a date", () => {
   expect(shortTime(NOW - 40 * 86_400_000, NOW)).toMatch(/2026/);
 });
 
-it("keeps the digits that make small amounts differ, and shortens large ones", () => {
+it("keeps significant digits of small numbers and abbreviates large ones", () => {
   expect([money(0), money(0.00031), money(0.0123), money(12.5), money(null)]).toEqual([
     "$0",
     "$0.00031",
@@ -29,13 +29,14 @@ it("keeps the digits that make small amounts differ, and shortens large ones", (
     "–",
   ]);
   expect([count(999), count(9_999), count(12_345)]).toEqual(["999", "9,999", "12.3K"]);
-  expect([duration(0.42), duration(512), duration(1_234), duration(61_000), duration(null)]).toEqual([
-    "0.4 ms",
-    "512 ms",
-    "1.23 s",
-    "1 min 1 s",
-    "–",
-  ]);
+  expect([
+    duration(0),
+    duration(0.42),
+    duration(512),
+    duration(1_234),
+    duration(61_000),
+    duration(null),
+  ]).toEqual(["0 ms", "0.4 ms", "512 ms", "1.23 s", "1 min 1 s", "–"]);
   expect([bytes(12), bytes(2048), bytes(3 * 1024 * 1024)]).toEqual(["12 B", "2.0 KiB", "3.0 MiB"]);
-  expect([share(1, 8), share(0, 0)]).toEqual(["12.5 %", "–"]);
+  expect([share(1, 8), share(0, 0)]).toEqual(["12.5%", "–"]);
 });

@@ -5,7 +5,7 @@ export function count(value: number): string {
   return Math.abs(value) < 10_000 ? plain.format(value) : compact.format(value);
 }
 
-/** US dollars; small amounts keep the digits that make them differ. */
+/** US dollars; amounts below one cent keep two significant digits. */
 export function money(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "$0";
@@ -15,7 +15,7 @@ export function money(value: number | null | undefined): string {
 
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return "–";
-  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  if (ms < 10) return `${Number(ms.toFixed(1))} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
@@ -28,5 +28,5 @@ export function bytes(value: number): string {
 }
 
 export function share(part: number, whole: number): string {
-  return whole === 0 ? "–" : `${((100 * part) / whole).toFixed(1)} %`;
+  return whole === 0 ? "–" : `${((100 * part) / whole).toFixed(1)}%`;
 }

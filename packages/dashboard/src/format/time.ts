@@ -10,7 +10,7 @@ const UNITS: readonly [limit: number, unit: number, name: string][] = [
   [30 * DAY, DAY, "d"],
 ];
 
-/** "now", "4 min ago", "in 3 d", or a date when it is more than a month away. */
+/** "now", "4 min ago", "in 3 d", or a date if the time is more than a month away. */
 export function shortTime(time: number, now: number): string {
   const distance = Math.abs(now - time);
   if (distance < 5 * SECOND) return "now";

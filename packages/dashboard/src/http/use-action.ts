@@ -1,10 +1,10 @@
-/** Something the user does to the server: one at a time, with what went wrong kept for showing. */
+/** A request that the user triggers: one at a time. The error is kept for display. */
 import { useCallback, useRef, useState } from "react";
 
 export interface Action<Args extends readonly unknown[]> {
   readonly isBusy: boolean;
   readonly error: Error | null;
-  /** Resolves true when it worked; a second call while one runs does nothing. */
+  /** Resolves to true on success. A call during another one has no effect. */
   readonly run: (...args: Args) => Promise<boolean>;
   readonly clear: () => void;
 }

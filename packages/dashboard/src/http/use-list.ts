@@ -1,6 +1,7 @@
-/** A list that comes in pages by cursor: the first page is kept fresh, further ones are appended when asked for. */
+/** A list with pages. `loadMore` appends a page; a refresh reads all loaded pages again. */
+import { List } from "@signalbox/client";
 import { useCallback, useEffect, useState } from "react";
-import { type Answer, ask } from "./api.ts";
+import { transport } from "./api.ts";
 import { type Resource, type ResourceOptions, useResource } from "./use-resource.ts";
 
 export interface ListResource<T> extends Resource<readonly T[]> {
@@ -8,7 +9,7 @@ export interface ListResource<T> extends Resource<readonly T[]> {
   readonly loadMore: () => void;
 }
 
-/** `path` with its filters; null reads nothing. */
+/** `path` includes the filters; null sends no request. */
 export function useList<T>(path: string | null, options: ResourceOptions = {}): ListResource<T> {
   const [pages, setPages] = useState(1);
   useEffect(() => setPages(1), [path]);
@@ -32,16 +33,12 @@ async function readPages<T>(
   signal: AbortSignal,
 ): Promise<{ rows: T[]; hasMore: boolean }> {
   const rows: T[] = [];
-  let cursor: string | null = null;
-  for (let i = 0; i < pages; i++) {
-    const separator = path.includes("?") ? "&" : "?";
-    const answer: Answer<T[]> = await ask<T[]>(
-      cursor === null ? path : `${path}${separator}cursor=${encodeURIComponent(cursor)}`,
-      { signal },
-    );
-    rows.push(...answer.result);
-    cursor = answer.info.cursor ?? null;
-    if (cursor === null) break;
+  let hasMore = false;
+  let count = 0;
+  for await (const page of new List<T>(transport, path, {}, { signal }).pages()) {
+    rows.push(...page.items);
+    hasMore = page.next !== null;
+    if (++count >= pages) break;
   }
-  return { rows, hasMore: cursor !== null };
+  return { rows, hasMore };
 }

@@ -1,10 +1,10 @@
 /**
- * Something read from the server and kept fresh while a component shows it.
+ * A resource of the server, refreshed while a component shows it.
  *
  * Invariants:
- * 1. Only the newest request's answer is shown; an older one is aborted.
- * 2. What was shown stays on screen while something newer loads, so a filter or a refresh never blanks the page.
- * 3. A hidden page does not poll; it refreshes when it is looked at again.
+ * 1. Only the response of the latest request is shown; earlier requests are aborted.
+ * 2. The previous value stays visible during a request, so that a filter or a refresh does not clear the page.
+ * 3. A hidden page does not poll; it refreshes when it becomes visible.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 
@@ -16,7 +16,7 @@ export interface Resource<T> {
 }
 
 export interface ResourceOptions {
-  /** Poll this often; absent: only when the key changes or `reload` is called. */
+  /** Polling interval. If absent, requests are sent only when the key changes or `reload` is called. */
   readonly refreshMs?: number;
 }
 
@@ -26,7 +26,7 @@ interface Shown<T> {
   readonly isLoading: boolean;
 }
 
-/** `key` names what is read (usually its address); null reads nothing. */
+/** `key` identifies the resource, usually by its address; null sends no request. */
 export function useResource<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,

@@ -6,7 +6,7 @@ export function NotFoundPage() {
   const { page } = useAccountPaths();
   return (
     <>
-      <PageHeader title="Page not found">There is no page at this address.</PageHeader>
+      <PageHeader title="Page not found">There is no page at this URL.</PageHeader>
       <p>
         <Link to={page()}>Go to the overview</Link>
       </p>

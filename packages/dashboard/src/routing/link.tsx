@@ -2,11 +2,11 @@ import type { AnchorHTMLAttributes, MouseEvent } from "react";
 import { hrefOf, navigate } from "./location.ts";
 
 interface LinkProps extends AnchorHTMLAttributes<HTMLAnchorElement> {
-  /** Path below the dashboard. */
+  /** Path below `/dashboard`. */
   readonly to: string;
 }
 
-/** A real link that moves without reloading; modified clicks keep the browser's meaning. */
+/** A link that navigates without reloading the page. Clicks with a modifier key keep their default action. */
 export function Link({ to, onClick, ...rest }: LinkProps) {
   const follow = (event: MouseEvent<HTMLAnchorElement>) => {
     onClick?.(event);

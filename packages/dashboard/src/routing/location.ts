@@ -1,26 +1,26 @@
-/** Where the page is: the path below `/dashboard` and the query, in step with the browser's history. */
+/** The current path below `/dashboard` and the query string, synchronized with the browser's history. */
 import { useCallback, useSyncExternalStore } from "react";
 
 const BASE = "/dashboard";
-const MOVED = "signalbox:moved";
+const NAVIGATED = "signalbox:navigated";
 
 export interface PageLocation {
-  /** Decoded segments below the base. */
+  /** Decoded path segments below `/dashboard`. */
   readonly segments: readonly string[];
   readonly query: URLSearchParams;
 }
 
-/** `to` is a path below the base, e.g. `/accounts/default/tags?tag=x`. */
+/** `to` is a path below `/dashboard`, e.g. `/accounts/default/tags?tag=x`. */
 export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
   const url = hrefOf(to);
   if (url === location.pathname + location.search) return;
   if (replace) history.replaceState(null, "", url);
   else {
     history.pushState(null, "", url);
-    // As a page load would; "back" restores the old place by itself.
+    // A new page starts at the top. For "back", the browser restores the scroll position.
     scrollTo(0, 0);
   }
-  dispatchEvent(new Event(MOVED));
+  dispatchEvent(new Event(NAVIGATED));
 }
 
 export function hrefOf(to: string): string {
@@ -38,7 +38,9 @@ export function usePageLocation(): PageLocation {
   return { segments, query: new URLSearchParams(query) };
 }
 
-/** One query parameter as state; an empty value leaves the address. Changes replace the entry, so "back" leaves the page. */
+/**
+ * One query parameter as state. The initial value is omitted from the URL. Changes replace the history entry, so "back" leaves the page.
+ */
 export function useQueryValue(name: string, initial = ""): [string, (value: string) => void] {
   const value = useSyncExternalStore(
     subscribe,
@@ -59,10 +61,10 @@ export function useQueryValue(name: string, initial = ""): [string, (value: stri
 
 function subscribe(onChange: () => void): () => void {
   addEventListener("popstate", onChange);
-  addEventListener(MOVED, onChange);
+  addEventListener(NAVIGATED, onChange);
   return () => {
     removeEventListener("popstate", onChange);
-    removeEventListener(MOVED, onChange);
+    removeEventListener(NAVIGATED, onChange);
   };
 }
 

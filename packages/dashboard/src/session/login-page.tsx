@@ -22,13 +22,14 @@ export function LoginPage({ onLogin }: { readonly onLogin: (session: Session) =>
         <h1>Log in</h1>
         {query.has("expired") && (
           <p className="notice notice-warn" role="status">
-            This login link was used before or has expired. Links work once, within ten minutes.
+            This login link has expired or has already been used. A login link works once and expires after
+            ten minutes.
           </p>
         )}
         <form onSubmit={submit} className="stack">
           <Field
             label="Token"
-            hint="The root token, or a token of your account. It is exchanged for a session cookie and not kept in this page."
+            hint="The root token or a token of your account. The browser stores a session cookie, not the token."
           >
             <input
               type="password"
@@ -48,8 +49,8 @@ export function LoginPage({ onLogin }: { readonly onLogin: (session: Session) =>
           </Button>
         </form>
         <p className="muted small">
-          On the server's machine, <code>npx signalbox login-link</code> prints a link that logs you in. The
-          root token is in the data folder's <code>root-token</code> file.
+          To log in without a token, run <code>npx signalbox login-link</code> on the server and open the link
+          it prints. The root token is in the file <code>root-token</code> in the data directory.
         </p>
       </div>
     </main>

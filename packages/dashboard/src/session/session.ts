@@ -1,4 +1,4 @@
-/** Who is logged in. The credential itself is an HttpOnly cookie: the page never sees or stores it. */
+/** The session of the logged-in user. The credential is an HttpOnly cookie, which scripts cannot read. */
 import { createContext, useContext } from "react";
 import type { Permission } from "@signalbox/protocol";
 import { ask, read } from "../http/api.ts";
@@ -10,9 +10,9 @@ export interface Session {
   readonly accounts: readonly { readonly id: string; readonly name: string }[];
   readonly expires_at: string;
   readonly version: string;
-  /** The gateway that the token is bound to, if it is. */
+  /** The only gateway that the token may use; null if it is not restricted to one. */
   readonly gateway_id: string | null;
-  /** Where calls and webhooks go, when that is not the dashboard's own address. */
+  /** Origin for gateway calls and webhooks; null if it is the origin of the dashboard. */
   readonly traffic_url: string | null;
 }
 
@@ -31,12 +31,12 @@ export async function logOut(): Promise<void> {
   tabs?.postMessage("logout");
 }
 
-/** Other tabs of this browser lose their session with this one's logout. */
+/** Notifies the other tabs of this browser of a logout. */
 const tabs = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("signalbox-session");
 
-export function onOtherTabLogout(react: () => void): () => void {
+export function onOtherTabLogout(callback: () => void): () => void {
   const listen = (event: MessageEvent) => {
-    if (event.data === "logout") react();
+    if (event.data === "logout") callback();
   };
   tabs?.addEventListener("message", listen);
   return () => tabs?.removeEventListener("message", listen);
@@ -51,21 +51,21 @@ export const ScopeContext = createContext<AccountScope | null>(null);
 
 export function useScope(): AccountScope {
   const scope = useContext(ScopeContext);
-  if (scope === null) throw new Error("used outside the account's pages");
+  if (scope === null) throw new Error("useScope must be called inside ScopeContext");
   return scope;
 }
 
-/** Scheme, host and port for calls and webhooks. */
+/** Scheme, host and port for gateway calls and webhooks. */
 export function useTrafficOrigin(): string {
   return useScope().session.traffic_url ?? location.origin;
 }
 
-/** True when the session may do this in the account it looks at. */
-export function useMay(permission: Permission): boolean {
+/** Whether the session has the permission in the current account. */
+export function useHasPermission(permission: Permission): boolean {
   return useScope().session.permissions.includes(permission);
 }
 
-/** Paths of the account: `api("tokens")` on the server, `page("tokens")` in the dashboard. */
+/** Paths below the current account: `api("tokens")` in the management API, `page("tokens")` in the dashboard. */
 export function useAccountPaths(): {
   api: (...parts: string[]) => string;
   page: (...parts: string[]) => string;

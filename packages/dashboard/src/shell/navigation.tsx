@@ -6,10 +6,10 @@ import { useAccountPaths, useScope } from "../session/session.ts";
 interface Entry {
   readonly page: string;
   readonly title: string;
-  /** Any of these lets the session see something there. */
+  /** The entry is shown if the session has any of these permissions; an empty list means always. */
   readonly needs: readonly Permission[];
   readonly icon: ReactNode;
-  /** Further pages that belong to it. */
+  /** Other pages for which the entry is shown as current. */
   readonly also?: readonly string[];
 }
 

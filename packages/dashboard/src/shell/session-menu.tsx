@@ -4,7 +4,7 @@ import { Field } from "../components/field.tsx";
 import { useAction } from "../http/use-action.ts";
 import { navigate } from "../routing/location.ts";
 import { logOut, useScope } from "../session/session.ts";
-import { keepTheme, readTheme, type Theme } from "../theme.ts";
+import { saveTheme, readTheme, type Theme } from "../theme.ts";
 
 export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
   const { session, accountId } = useScope();
@@ -36,15 +36,15 @@ export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
           onChange={(event) => {
             const next = event.target.value as Theme;
             setTheme(next);
-            keepTheme(next);
+            saveTheme(next);
           }}
         >
-          <option value="system">As the system</option>
+          <option value="system">System</option>
           <option value="light">Light</option>
           <option value="dark">Dark</option>
         </select>
       </Field>
-      <p className="muted small session-who">
+      <p className="muted small session-token">
         {session.is_root ? "Root token" : `Token “${session.token_name ?? ""}”`} · v{session.version}
       </p>
       <Button kind="quiet" onClick={() => void logout.run()} isBusy={logout.isBusy}>

@@ -1,26 +1,26 @@
-/** The frame around every page: navigation, account, theme, logout, and the page that the address names. */
+/** The layout of every page: navigation, account and theme selection, logout, and the current page. */
 import { Suspense, useEffect, useRef, useState } from "react";
 import { ErrorBoundary } from "../components/error-boundary.tsx";
 import { Loading } from "../components/loading.tsx";
 import { ScopeContext, type Session } from "../session/session.ts";
 import { Logo } from "./logo.tsx";
 import { Navigation } from "./navigation.tsx";
-import { PageOf } from "./page-of.tsx";
+import { PageRouter } from "./page-router.tsx";
 import { SessionMenu } from "./session-menu.tsx";
 
 interface ShellProps {
   readonly session: Session;
   readonly accountId: string;
-  /** Segments below the account. */
+  /** Path segments below the account. */
   readonly page: readonly string[];
   readonly onLogout: () => void;
 }
 
 export function Shell({ session, accountId, page, onLogout }: ShellProps) {
   const [isOpen, setOpen] = useState(false);
-  const address = page.join("/");
-  useEffect(() => setOpen(false), [address]);
-  useFocusOnArrival(`${accountId}/${page[0] ?? ""}`);
+  const path = page.join("/");
+  useEffect(() => setOpen(false), [path]);
+  useFocusOnNavigation(`${accountId}/${page[0] ?? ""}`);
   return (
     <ScopeContext value={{ session, accountId }}>
       <a className="skip-link" href="#content">
@@ -49,7 +49,7 @@ export function Shell({ session, accountId, page, onLogout }: ShellProps) {
         <main className="content" id="content" tabIndex={-1}>
           <ErrorBoundary key={`${accountId}/${page[0] ?? ""}`}>
             <Suspense fallback={<Loading />}>
-              <PageOf page={page} />
+              <PageRouter page={page} />
             </Suspense>
           </ErrorBoundary>
         </main>
@@ -58,8 +58,8 @@ export function Shell({ session, accountId, page, onLogout }: ShellProps) {
   );
 }
 
-/** A new page is announced and read from its beginning, as after a page load; the first one is left to the browser. */
-function useFocusOnArrival(area: string): void {
+/** Moves the focus to the content after navigation, so screen readers announce the new page. Not on the first page load. */
+function useFocusOnNavigation(area: string): void {
   const last = useRef(area);
   useEffect(() => {
     if (last.current === area) return;

@@ -1,4 +1,4 @@
-/** Accounts: the tenants. Everything else in the service belongs to one. */
+/** Accounts are the tenants. Every other object belongs to one. */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
@@ -11,10 +11,7 @@ export interface Account {
   readonly createdAt: number;
 }
 
-/**
- * Accounts are few and asked for on every management request, so they are kept in memory; the database is the truth and is
- * written first.
- */
+/** All accounts, in memory: they are few, and every management request needs one. The database is written first. */
 export class Accounts {
   readonly #database: Database;
   readonly #clock: Clock;

@@ -1,8 +1,8 @@
 /**
- * Turns the credential of a request into a principal: the root token, a live token of an account, or a dashboard session that stands
- * for one of them. Every door that takes a credential asks here.
+ * Authenticates requests: the credential is the root token, a live token of an account, or a dashboard session of one of them. All areas use
+ * this class.
  */
-import type { IncomingMessage } from "node:http";
+import type { HttpRequest } from "../engines/http-server/index.ts";
 import type { Secret } from "../core/secret.ts";
 import type { WatchedCredential } from "./credential-ends.ts";
 import { type Principal, ROOT } from "./principal.ts";
@@ -14,10 +14,10 @@ export interface AuthenticatorParts {
   readonly rootToken: Secret;
   readonly tokens: Tokens;
   readonly sessions: Sessions;
-  /** Host names, beside the server's own, that the dashboard is reached by. */
+  /** Further host names of the dashboard. */
   readonly allowedHosts: readonly string[];
-  /** False for requests to an address that serves no dashboard: a cookie knows no port and is sent there, too. Default: always. */
-  readonly acceptsSessions?: (request: IncomingMessage) => boolean;
+  /** False for requests to an address without a dashboard: cookies do not depend on the port and are sent there, too. Default: always true. */
+  readonly acceptsSessions?: (request: HttpRequest) => boolean;
 }
 
 export class Authenticator {
@@ -28,10 +28,10 @@ export class Authenticator {
   }
 
   /**
-   * From the `Authorization` header, else from the dashboard's session; null when there is none or it is unknown. A header decides
-   * alone, so that a page cannot mix the two. Throws `forbidden` when a live session is used by a page that is not ours.
+   * The principal of the `Authorization` header or, without that header, of the dashboard session; null when the credential is missing or
+   * unknown. Throws `forbidden` when a page of another origin uses a live session.
    */
-  fromRequest(request: IncomingMessage): Principal | null {
+  fromRequest(request: HttpRequest): Principal | null {
     const { authorization } = request.headers;
     if (authorization !== undefined) return this.fromHeader(authorization);
     return this.findSession(request)?.principal ?? null;
@@ -43,20 +43,19 @@ export class Authenticator {
     return text === null ? null : this.fromText(text);
   }
 
-  /** `connection` is what the text came over, where callers send the same one again and again. */
-  fromText(text: string, connection: object | null = null): Principal | null {
-    const token = this.#parts.tokens.authenticate(text, connection);
+  fromText(text: string): Principal | null {
+    const token = this.#parts.tokens.authenticate(text);
     if (token !== undefined) return { kind: "token", token };
     return this.#parts.rootToken.equals(text) ? ROOT : null;
   }
 
-  /** Whether the text is the root token itself, for doors that must not let it out. */
+  /** True for the root token itself; it must not be forwarded. */
   isRootToken(text: string): boolean {
     return this.#parts.rootToken.equals(text);
   }
 
-  /** The request's live dashboard session; throws `forbidden` when a page that is not ours sends it. */
-  findSession(request: IncomingMessage): LiveSession | null {
+  /** The live dashboard session of the request. Throws `forbidden` when a page of another origin sends it. */
+  findSession(request: HttpRequest): LiveSession | null {
     if (this.#parts.acceptsSessions?.(request) === false) return null;
     for (const secret of sessionSecrets(request)) {
       const session = this.#parts.sessions.find(secret);
@@ -68,8 +67,8 @@ export class Authenticator {
   }
 
   /**
-   * Calls `onEnd` once when the principal's token or session is revoked, logged out or expires, at once if it has ended already; the result
-   * stops that. The root token has no end while the process lives.
+   * Calls `onEnd` once, when the token or session of the principal is revoked, logged out or expires; at once if it has already ended. The
+   * returned function stops watching. The root token does not end while the process runs.
    */
   watch(principal: Principal, onEnd: () => void): () => void {
     const { tokens, sessions } = this.#parts;

@@ -1,12 +1,10 @@
 /**
- * Ends what is alive when its credential ends: open connections and streams register here and are called back when the token or the session
- * that opened them is revoked, logged out or expires.
+ * Open connections and streams register here and are notified when the token or session that opened them is revoked, logged out or expires.
  *
  * Invariants:
  * 1. A watch is called at most once, and never after it was stopped.
- * 2. Revocation calls back at once, before anything else happens; expiry calls back within a second of the clock's reaching it, also when the
- *    clock jumps.
- * 3. There is one timer in all, and none while nothing that can expire is watched: connections are not polled.
+ * 2. After a revocation watches are called synchronously; after an expiry within one second, also when the clock is set.
+ * 3. There is one timer for all watches, and none while no watched credential can expire.
  */
 import type { Clock } from "../core/clock.ts";
 
@@ -26,13 +24,13 @@ interface Watched {
   readonly watches: Set<Watch>;
 }
 
-/** A timer that slept through a jump of the wall clock would be late by the jump; this is how late it may be. */
+/** Limits how late an expiry is noticed when the wall clock is set forward. */
 const MAX_SLEEP_MS = 1000;
 
 export class CredentialEnds {
   readonly #clock: Clock;
   readonly #byKey = new Map<string, Watched>();
-  /** No watched credential expires before this. */
+  /** The earliest expiry of all watched credentials. */
   #nearest = Infinity;
   #timer: NodeJS.Timeout | undefined;
 
@@ -40,7 +38,7 @@ export class CredentialEnds {
     this.#clock = clock;
   }
 
-  /** Calls `onEnd` when any of the credentials ends; the result stops that. */
+  /** Calls `onEnd` when any of the credentials ends; the returned function stops watching. */
   watch(credentials: readonly WatchedCredential[], onEnd: () => void): () => void {
     const watch: Watch = { credentials, onEnd };
     for (const { key, expiresAt } of credentials) {
@@ -58,7 +56,7 @@ export class CredentialEnds {
     return () => this.#remove(watch);
   }
 
-  /** The credential is gone: everything it opened ends now. */
+  /** Ends everything that the credential opened. */
   end(key: string): void {
     const watched = this.#byKey.get(key);
     if (watched === undefined) return;
@@ -71,12 +69,12 @@ export class CredentialEnds {
         failures.push(error);
       }
     }
-    // After all were called: one connection's failure must not keep another one open.
+    // Thrown after all watches have been called: one failure must not keep another connection open.
     if (failures.length > 0)
-      throw new AggregateError(failures, "a connection of an ended credential failed to end");
+      throw new AggregateError(failures, "a connection of an ended credential could not be closed");
   }
 
-  /** Stops the timer; the server is going away, and what it watched with it. */
+  /** Stops the timer. */
   close(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

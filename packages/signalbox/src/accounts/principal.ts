@@ -1,10 +1,9 @@
-/** Who is asking, once the credential has been checked, and what that lets them do. */
+/** The authenticated caller and its permissions. */
 import type { Permission } from "@signalbox/protocol";
 import type { Token } from "./token.ts";
-import { isBindable } from "./token-bounds.ts";
 
 export type Principal = ({ readonly kind: "root" } | { readonly kind: "token"; readonly token: Token }) & {
-  /** Set when a dashboard session stands for the credential: what it opens ends with the session, too. */
+  /** Set when the caller used a dashboard session: connections that it opened end with the session, too. */
   readonly session?: SessionRef;
 };
 
@@ -17,8 +16,8 @@ export interface SessionRef {
 export const ROOT: Principal = { kind: "root" };
 
 /**
- * True when the principal may use `permission` in the account; a token never reaches another account, and one that is bound to a gateway has no
- * permission that a gateway cannot bound. Which gateway it is remains to be checked where one is named.
+ * True when the principal has the permission in the account. A token has none in other accounts; a token that is bound to a gateway has only
+ * permissions that apply to gateways, and the caller must check which gateway.
  */
 export function isAllowed(principal: Principal, accountId: string, permission: Permission): boolean {
   if (principal.kind === "root") return true;
@@ -27,12 +26,17 @@ export function isAllowed(principal: Principal, accountId: string, permission: P
   return token.gatewayId === null || isBindable(permission);
 }
 
-/** The gateway that bounds the principal; null when none does. */
+/** True when the permission can be limited to one gateway. */
+export function isBindable(permission: Permission): boolean {
+  return permission.startsWith("gateway.") || permission === "tokens.edit";
+}
+
+/** The gateway that the principal is bound to; null when it is not bound. */
 export function boundGateway(principal: Principal): string | null {
   return principal.kind === "root" ? null : principal.token.gatewayId;
 }
 
-/** Name for audit trails: never a credential. */
+/** Name for audit logs; never a credential. */
 export function principalName(principal: Principal): string {
   return principal.kind === "root" ? "root" : `token:${principal.token.id}`;
 }

@@ -8,7 +8,7 @@
  * 2. A request that changes something, and every WebSocket, must come from a page of the same host and port, by its Origin header.
  * 3. A request that reads must not be one that another origin's page started (`Sec-Fetch-Site`).
  */
-import type { IncomingMessage } from "node:http";
+import type { HttpRequest } from "../engines/http-server/index.ts";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { SignalboxError } from "@signalbox/protocol";
@@ -20,7 +20,7 @@ export const SESSION_COOKIE_PREFIX = "signalbox_session_";
 const MAX_CANDIDATES = 8;
 
 /** The values that could be this server's session, in the order sent. */
-export function sessionSecrets(request: IncomingMessage): string[] {
+export function sessionSecrets(request: HttpRequest): string[] {
   const header = request.headers.cookie;
   if (header === undefined || !header.includes(SESSION_COOKIE_PREFIX)) return [];
   const own = cookieName(request);
@@ -37,17 +37,17 @@ export function sessionSecrets(request: IncomingMessage): string[] {
   return found.slice(0, MAX_CANDIDATES);
 }
 
-export function setCookie(request: IncomingMessage, secret: string, maxAgeMs: number): string {
+export function setCookie(request: HttpRequest, secret: string, maxAgeMs: number): string {
   const secure = isForwardedHttps(request.headers) ? "; Secure" : "";
   return `${cookieName(request)}=${secret}; Path=/; Max-Age=${Math.floor(maxAgeMs / 1000)}; HttpOnly; SameSite=Strict${secure}`;
 }
 
-export function clearCookie(request: IncomingMessage): string {
+export function clearCookie(request: HttpRequest): string {
   return setCookie(request, "", 0);
 }
 
 /** Throws `forbidden` unless the request comes from a page of this server. */
-export function requireOwnPage(request: IncomingMessage, allowedHosts: readonly string[]): void {
+export function requireOwnPage(request: HttpRequest, allowedHosts: readonly string[]): void {
   requireOwnHost(request, allowedHosts);
   const { origin, host, upgrade } = request.headers;
   const site = request.headers["sec-fetch-site"];
@@ -60,7 +60,7 @@ export function requireOwnPage(request: IncomingMessage, allowedHosts: readonly 
 }
 
 /** The request's own scheme, host and port; null when the host is not a name of this server, so that nobody's text is repeated. */
-export function ownOrigin(request: IncomingMessage, allowedHosts: readonly string[]): string | null {
+export function ownOrigin(request: HttpRequest, allowedHosts: readonly string[]): string | null {
   const { host = "" } = request.headers;
   if (!isOwnHost(host, allowedHosts)) return null;
   return `${isForwardedHttps(request.headers) ? "https" : "http"}://${host}`;
@@ -71,7 +71,7 @@ function isOwnHost(host: string, allowedHosts: readonly string[]): boolean {
   return name !== null && (isOwnName(name) || allowedHosts.includes(name));
 }
 
-export function requireOwnHost(request: IncomingMessage, allowedHosts: readonly string[]): void {
+export function requireOwnHost(request: HttpRequest, allowedHosts: readonly string[]): void {
   const { host = "" } = request.headers;
   if (isOwnHost(host, allowedHosts)) return;
   const name = hostName(host);
@@ -80,7 +80,7 @@ export function requireOwnHost(request: IncomingMessage, allowedHosts: readonly 
   });
 }
 
-function cookieName(request: IncomingMessage): string {
+function cookieName(request: HttpRequest): string {
   return SESSION_COOKIE_PREFIX + String(request.socket.localPort ?? 0);
 }
 

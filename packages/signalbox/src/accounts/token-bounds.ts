@@ -1,20 +1,16 @@
 /**
- * How far a token reaches, compared with another one: nobody hands out more than they hold, or takes away more than they could have handed out.
+ * Which tokens a token may create, see and revoke.
  *
- * 1. A new token has no permission its maker lacks, no later end, and no other gateway than the one its maker is bound to. The absence of an end
- *    or of a gateway is the widest value there is, so a bounded maker has to name its bound; it is not filled in silently.
- * 2. A token that is bound to a gateway holds permissions that a gateway can bound, and no others.
- * 3. A token is listed, read and revoked by a bound token only when it is bound to the same gateway and holds no permission the other lacks.
- *    An unbound token may list and read all of its account's, and revokes those that hold no permission it lacks. Ends do not count here.
+ * Invariants:
+ * 1. A new token has no permission that its maker lacks, does not expire later, and is bound to the gateway that its maker is bound to. A missing
+ *    expiry or gateway is the widest value, so a bounded maker must name its bound; a default is never filled in.
+ * 2. A token that is bound to a gateway has only permissions that apply to gateways.
+ * 3. A bound token lists, reads and revokes a token only if that token is bound to the same gateway and has no permission that it lacks. An
+ *    unbound token lists and reads all tokens of its account, and revokes those without a permission that it lacks. Expiry does not matter.
  */
 import { type Permission, SignalboxError } from "@signalbox/protocol";
-import type { Principal } from "./principal.ts";
+import { isBindable, type Principal } from "./principal.ts";
 import type { Token } from "./token.ts";
-
-/** True when the permission can be limited to one gateway. */
-export function isBindable(permission: Permission): boolean {
-  return permission.startsWith("gateway.") || permission === "tokens.edit";
-}
 
 export interface TokenReach {
   readonly accountId: string;
@@ -23,7 +19,7 @@ export interface TokenReach {
   readonly expiresAt: number | null;
 }
 
-/** Throws when the maker may not hand out a token like this one, or nobody could. */
+/** Throws when the maker may not create such a token, or the token is not possible at all. */
 export function requireWithinBounds(maker: Principal, wanted: TokenReach): void {
   if (maker.kind === "token") requireWithin(maker.token, wanted);
   if (wanted.gatewayId === null) return;
@@ -49,12 +45,12 @@ function requireWithin(maker: Token, wanted: TokenReach): void {
   }
 }
 
-/** Whether the principal may see that the token exists. */
+/** True when the principal may list and read the token. */
 export function maySee(principal: Principal, token: Token): boolean {
   return principal.kind === "root" || principal.token.gatewayId === null || isWithin(token, principal.token);
 }
 
-/** Whether the principal may revoke the token; every token may revoke itself. */
+/** True when the principal may revoke the token; every token may revoke itself. */
 export function mayRevoke(principal: Principal, token: Token): boolean {
   return principal.kind === "root" || isWithin(token, principal.token);
 }

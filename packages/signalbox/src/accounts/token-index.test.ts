@@ -17,42 +17,39 @@ function tokenOf(id: string, text: string, expiresAt: number | null = null): Tok
   };
 }
 
-it("finds a token again on a connection that said it before, until it is removed", () => {
+it("finds a token until it is removed", () => {
   const index = new TokenIndex();
   const text = generateToken();
-  const connection = {};
   index.add(tokenOf("one", text));
-  expect(index.findByText(text, 1, connection)?.id).toBe("one");
-  expect(index.findByText(text, 2, connection)?.id).toBe("one");
+  expect(index.findByText(text, 1)?.id).toBe("one");
+  expect(index.findByText(text, 2)?.id).toBe("one");
   expect(index.lastUse("one")).toBe(2);
   index.remove("one");
-  expect(index.findByText(text, 3, connection)).toBeUndefined();
+  expect(index.findByText(text, 3)).toBeUndefined();
 });
 
-it("judges another text on the same connection by itself", () => {
+it("tells tokens apart", () => {
   const index = new TokenIndex();
   const texts = [generateToken(), generateToken()];
-  const connection = {};
   index.add(tokenOf("one", texts[0] ?? ""));
-  expect(index.findByText(texts[0] ?? "", 1, connection)?.id).toBe("one");
-  expect(index.findByText(texts[1] ?? "", 1, connection)).toBeUndefined();
+  expect(index.findByText(texts[0] ?? "", 1)?.id).toBe("one");
+  expect(index.findByText(texts[1] ?? "", 1)).toBeUndefined();
   index.add(tokenOf("two", texts[1] ?? ""));
-  expect(index.findByText(texts[1] ?? "", 1, connection)?.id).toBe("two");
-  expect(index.findByText(texts[0] ?? "", 1, connection)?.id).toBe("one");
+  expect(index.findByText(texts[1] ?? "", 1)?.id).toBe("two");
+  expect(index.findByText(texts[0] ?? "", 1)?.id).toBe("one");
 });
 
-it("refuses a remembered token from the moment it expires, and after everything was cleared", () => {
+it("refuses a token from its expiry on, and after the index was cleared", () => {
   const index = new TokenIndex();
   const text = generateToken();
-  const connection = {};
   index.add(tokenOf("one", text, 100));
-  expect(index.findByText(text, 99, connection)?.id).toBe("one");
-  expect(index.findByText(text, 100, connection)).toBeUndefined();
+  expect(index.findByText(text, 99)?.id).toBe("one");
+  expect(index.findByText(text, 100)).toBeUndefined();
   index.clear();
-  expect(index.findByText(text, 99, connection)).toBeUndefined();
+  expect(index.findByText(text, 99)).toBeUndefined();
 });
 
-it("hands uses out again that could not be stored, less those of later or of removed tokens", () => {
+it("returns uses that could not be stored, except those of tokens used again or removed", () => {
   const index = new TokenIndex();
   const texts = [generateToken(), generateToken(), generateToken()];
   texts.forEach((text, i) => index.add(tokenOf(String(i), text)));

@@ -1,6 +1,9 @@
 /**
- * Creating, listing and revoking tokens. The database is written first and the in-memory index follows in the same turn, so a
- * revoked token is dead on the next request and a created one works as soon as its text has been shown.
+ * Creates, lists and revokes tokens.
+ *
+ * Invariants:
+ * 1. A revoked token is refused from the next request on: it leaves the index before the database is written.
+ * 2. A created token works as soon as its text has been returned: the database is written before the index.
  */
 import {
   generateToken,
@@ -22,7 +25,7 @@ import type { Token } from "./token.ts";
 import { requireWithinBounds } from "./token-bounds.ts";
 import { hashToken, TokenIndex } from "./token-index.ts";
 
-/** How often last-use times are written: they are a hint for people, not worth a write per request. */
+/** How often times of last use are written: they inform people, and are not worth a write for each request. */
 const LAST_USE_FLUSH_MS = 60_000;
 const PAGE_SIZE = 100;
 
@@ -40,7 +43,7 @@ export class Tokens {
   readonly #clock: Clock;
   readonly #events: ResourceEvents;
   readonly #index = new TokenIndex();
-  /** Calls back connections and streams whose token or session ends. */
+  /** Notifies connections and streams when their token or session ends. */
   readonly ends: CredentialEnds;
   readonly #gatewayExists: GatewayExists;
   #flushing: Repetition | undefined;
@@ -65,7 +68,7 @@ export class Tokens {
       this.#index.add(fromRow(row));
   }
 
-  /** `onError` hears of a flush that failed; its times are written with the next. */
+  /** `onError` receives a failed write of last uses; the times are written with the next one. */
   start(onError: (error: unknown) => void): void {
     this.#flushing = repeat(LAST_USE_FLUSH_MS, () => this.flushLastUse(), onError);
   }
@@ -76,9 +79,7 @@ export class Tokens {
     await this.flushLastUse();
   }
 
-  /**
-   * Makes a token on behalf of `maker`, within the maker's own bounds. The token's text is in the result and nowhere else afterwards.
-   */
+  /** Creates a token on behalf of `maker`, within the maker's own bounds. The text of the token is returned here and stored nowhere. */
   async create(
     maker: Principal,
     accountId: string,
@@ -110,7 +111,7 @@ export class Tokens {
                   ${[...token.permissions].join(" ")}, ${token.gatewayId}, ${now}, ${token.expiresAt})`,
     );
     this.#index.add(token);
-    // The gateway, or the maker, may have gone while the token was written; nothing else would revoke it then.
+    // The gateway or the maker's token may have been deleted during the write; nothing else would revoke the new token.
     if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) {
       await this.revoke(accountId, token.id);
       throw gatewayUnknown(gatewayId);
@@ -131,9 +132,9 @@ export class Tokens {
   /** Revokes at once; false when the account has no such token. */
   async revoke(accountId: string, id: string): Promise<boolean> {
     const isKnown = this.find(accountId, id) !== undefined;
-    // The index goes first: a failure between the two leaves a token refused that should be, never one accepted.
+    // The index first: if the write fails, the token is refused, not accepted.
     if (isKnown) this.#forget(id);
-    // Also when the index does not know it: then an earlier attempt may have failed here, and the token would be back after a restart.
+    // Also for a token that is not in the index: an earlier attempt may have failed here, and the token would return after a restart.
     const { changes } = await this.#database.run(
       sql`DELETE FROM token WHERE id = ${id} AND account_id = ${accountId}`,
     );
@@ -142,7 +143,7 @@ export class Tokens {
     return true;
   }
 
-  /** Revokes every token bound to a gateway that is going away. */
+  /** Revokes every token that is bound to a deleted gateway. */
   async revokeOfGateway(accountId: string, gatewayId: string): Promise<void> {
     const rows = await this.#database.all<{ id: string }>(
       sql`SELECT id FROM token WHERE account_id = ${accountId} AND gateway_id = ${gatewayId}`,
@@ -160,7 +161,7 @@ export class Tokens {
     return token?.accountId === accountId ? token : undefined;
   }
 
-  /** One page in order of creation, starting after the id `after`; with a gateway, of the tokens bound to it. */
+  /** One page in order of creation, after the id `after`; with `gatewayId`, only tokens bound to that gateway. */
   async list(
     accountId: string,
     after = "",
@@ -174,7 +175,7 @@ export class Tokens {
     return { tokens, next: rows.length > PAGE_SIZE ? (tokens.at(-1)?.id ?? null) : null };
   }
 
-  /** When each of the tokens was last used, to within the flush interval after a crash. */
+  /** Times of last use; after a crash up to one flush interval old. */
   async readLastUse(ids: readonly string[]): Promise<Map<string, number>> {
     const times = new Map<string, number>();
     if (ids.length === 0) return times;
@@ -188,9 +189,9 @@ export class Tokens {
     return times;
   }
 
-  /** The live token with this text, said on this connection. Called on every request: no I/O. */
-  authenticate(text: string, connection: object | null = null): Token | undefined {
-    return this.#index.findByText(text, this.#clock.now(), connection);
+  /** The live token with this text. Called for every request: no I/O. */
+  authenticate(text: string): Token | undefined {
+    return this.#index.findByText(text, this.#clock.now());
   }
 
   async flushLastUse(): Promise<void> {
@@ -208,7 +209,7 @@ export class Tokens {
   }
 }
 
-/** Under which a token's connections and streams are watched. */
+/** The key under which connections and streams of a token are watched. */
 export function tokenKey(id: string): string {
   return `token:${id}`;
 }

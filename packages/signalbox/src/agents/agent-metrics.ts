@@ -1,21 +1,22 @@
 /** The agents' part of `/metrics`. */
-import { Counter, Gauge, type Registry } from "prom-client";
-import type { PlainHistogram } from "../telemetry/plain-histogram.ts";
-import { createDurations, DurationsByLabel, PairCounter } from "../telemetry/plain-metrics.ts";
+import type { Registry } from "prom-client";
+import { LabelledCounter, LabelledHistogram, registerGauge } from "../telemetry/instruments.ts";
 
 /** Seconds; from a method that only reads to a turn that waits for others. */
 const TURN_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
 
 export interface AgentMetrics {
   /** By kind and outcome. */
-  readonly turns: PairCounter;
+  readonly turns: LabelledCounter;
   /** By kind. */
-  readonly turnDurations: DurationsByLabel;
-  readonly syncDurations: PlainHistogram;
-  readonly starts: Counter<"outcome">;
-  readonly hibernations: Counter;
-  readonly buried: Counter<"kind">;
-  readonly lostCloses: Counter;
+  readonly turnDurations: LabelledHistogram;
+  readonly syncDurations: LabelledHistogram;
+  /** By outcome. */
+  readonly starts: LabelledCounter;
+  readonly hibernations: LabelledCounter;
+  /** By kind. */
+  readonly buried: LabelledCounter;
+  readonly lostCloses: LabelledCounter;
 }
 
 export interface Levels {
@@ -25,61 +26,26 @@ export interface Levels {
 }
 
 export function createAgentMetrics(registry: Registry, levels: Levels): AgentMetrics {
-  const registers = [registry];
   const gauge = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read());
-      },
-    });
-  gauge("signalbox_agent_instances", "Instances in memory.", levels.instances);
-  gauge("signalbox_agent_sockets", "Open WebSocket connections.", levels.sockets);
-  gauge("signalbox_agent_waiting_turns", "Events that wait in instances' mailboxes.", levels.waitingTurns);
+    registerGauge(registry, { name: `signalbox_agent_${name}`, help }, read);
+  const counter = (name: string, help: string, labels: readonly string[] = []) =>
+    new LabelledCounter(registry, { name: `signalbox_agent_${name}`, help, labels });
+  const histogram = (name: string, help: string, labels: readonly string[] = []) =>
+    new LabelledHistogram(registry, { name: `signalbox_agent_${name}`, help, labels }, TURN_BUCKETS);
+  gauge("instances", "Instances in memory.", levels.instances);
+  gauge("sockets", "Open WebSocket connections.", levels.sockets);
+  gauge("waiting_turns", "Events waiting in the mailboxes of instances.", levels.waitingTurns);
   return {
-    turns: new PairCounter(registry, {
-      name: "signalbox_agent_turns_total",
-      help: "Turns that ended, by kind and outcome.",
-      labels: ["kind", "outcome"],
-    }),
-    turnDurations: new DurationsByLabel(
-      registry,
-      {
-        name: "signalbox_agent_turn_duration_seconds",
-        help: "Time from a turn's start to its end, without the wait before and the sync after.",
-        label: "kind",
-      },
-      TURN_BUCKETS,
+    turns: counter("turns_total", "Completed turns, by kind and outcome.", ["kind", "outcome"]),
+    turnDurations: histogram(
+      "turn_duration_seconds",
+      "Time from the start of a turn to its end, without queueing and sync.",
+      ["kind"],
     ),
-    syncDurations: createDurations(
-      registry,
-      "signalbox_agent_sync_duration_seconds",
-      "Time to make an instance's commits durable.",
-      TURN_BUCKETS,
-    ),
-    starts: new Counter({
-      name: "signalbox_agent_starts_total",
-      help: "Instances brought into memory: new, woken, or failed.",
-      labelNames: ["outcome"],
-      registers,
-    }),
-    hibernations: new Counter({
-      name: "signalbox_agent_hibernations_total",
-      help: "Instances that left memory.",
-      registers,
-    }),
-    buried: new Counter({
-      name: "signalbox_agent_buried_total",
-      help: "Queue items and schedules that used up their attempts.",
-      labelNames: ["kind"],
-      registers,
-    }),
-    lostCloses: new Counter({
-      name: "signalbox_agent_lost_closes_total",
-      help: "Closed connections whose agent's onClose could not be run.",
-      registers,
-    }),
+    syncDurations: histogram("sync_duration_seconds", "Time to make the commits of an instance durable."),
+    starts: counter("starts_total", "Instances loaded into memory: new, woken or failed.", ["outcome"]),
+    hibernations: counter("hibernations_total", "Instances that left memory."),
+    buried: counter("buried_total", "Queue items and schedules that used up their attempts.", ["kind"]),
+    lostCloses: counter("lost_closes_total", "Closed connections whose onClose could not be run."),
   };
 }

@@ -3,12 +3,6 @@ import type { Command } from "./command.ts";
 import { CLIENT_OPTIONS } from "./options.ts";
 import { table } from "./table.ts";
 
-interface ShownAccount {
-  readonly id: string;
-  readonly name: string;
-  readonly created_at: string;
-}
-
 export const accountCommands: readonly Command[] = [
   {
     words: ["account", "create"],
@@ -17,7 +11,7 @@ export const accountCommands: readonly Command[] = [
     options: [{ name: "name", value: "NAME", summary: "display name (default: the id)" }, ...CLIENT_OPTIONS],
     async run(context) {
       const client = await context.client();
-      const account = await client.request<ShownAccount>("POST", "/accounts", {
+      const account = await client.accounts.create({
         id: context.positionals[0],
         name: context.option("name"),
       });
@@ -29,7 +23,7 @@ export const accountCommands: readonly Command[] = [
     summary: "List accounts.",
     options: CLIENT_OPTIONS,
     async run(context) {
-      const accounts = await (await context.client()).list<ShownAccount>("/accounts");
+      const accounts = await (await context.client()).accounts.list().all();
       context.print(accounts, (rows) =>
         table(
           ["id", "name", "created"],

@@ -1,10 +1,10 @@
-/** What a command is: words, options, and a function. Commands print through the context and never touch the process directly. */
-import type { ManagementClient } from "./management-client.ts";
+/** The shape of a command: words, options and a function. Commands write through the context, not to the process. */
+import type { AccountClient, SignalboxClient } from "@signalbox/client";
 
 export interface CommandOption {
   /** Without the dashes. */
   readonly name: string;
-  /** Placeholder of the value in the help; absent for a switch. */
+  /** Placeholder of the value in the help text; absent for a switch. */
   readonly value?: string;
   readonly summary: string;
   readonly isRepeatable?: boolean;
@@ -13,11 +13,11 @@ export interface CommandOption {
 export interface Command {
   /** `["token", "create"]` for `signalbox token create`. */
   readonly words: readonly string[];
-  /** Positional arguments as the help shows them, e.g. `<id>`; those in `<>` are required. */
+  /** Positional arguments as the help text shows them: `<id>` is required, `[id]` optional, `...` repeatable. */
   readonly positionals?: readonly string[];
   readonly summary: string;
   readonly options: readonly CommandOption[];
-  /** Resolves with the exit code; undefined is 0. */
+  /** Resolves to the exit code; undefined is 0. */
   run(context: CommandContext): Promise<number | void>;
 }
 
@@ -33,20 +33,22 @@ export interface CommandContext {
   readonly workingFolder: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly isJson: boolean;
-  /** The value of an option, the last one if it was repeated. */
+  /** The value of an option; the last one if the option is repeated. */
   option(name: string): string | undefined;
-  /** Every value of a repeatable option. */
+  /** All values of a repeatable option. */
   options(name: string): readonly string[];
   hasSwitch(name: string): boolean;
-  /** The management interface of the running server, or of one started on the data folder for this command. */
-  client(): Promise<ManagementClient>;
-  /** Where that server takes webhooks and calls. */
+  /** A client of the running server, or of a server started on the data folder for this command. */
+  client(): Promise<SignalboxClient>;
+  /** The client for the account of `--account`. */
+  account(): Promise<AccountClient>;
+  /** Address of that server for webhooks and calls. */
   trafficUrl(): Promise<string>;
-  /** Prints a result: JSON with `--json`, else what `render` makes of it. */
+  /** Prints a result: as JSON with `--json`, otherwise as rendered by `render`. */
   print<T>(result: T, render: (result: T) => string): void;
 }
 
-/** The user asked for something that cannot be; one line, no stack, exit code 2. */
+/** An error in the command line: printed as one line without a stack, with exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

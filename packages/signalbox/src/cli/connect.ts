@@ -1,7 +1,8 @@
 /**
- * How a command reaches the management interface: an explicit URL; else the server that holds the data folder; else a server started
- * on the data folder for this one command, on a free loopback port, so that both ways behave alike.
+ * Connects a command to the management interface: of the server at an explicit URL, otherwise of the server that runs on the data folder,
+ * otherwise of a server that this command starts on the data folder, on a free loopback port.
  */
+import type { SignalboxClient } from "@signalbox/client";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../config/index.ts";
@@ -10,16 +11,15 @@ import { findRunningServer } from "../database/sqlite/data-folder.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { type CommandContext, UsageError } from "./command.ts";
 import { readEnvironment, toFlags } from "./environment.ts";
-import { ManagementClient } from "./management-client.ts";
 
 export interface Connection {
-  readonly client: ManagementClient;
-  /** Where webhooks and calls go; the client's own address unless the server keeps the two apart. */
+  readonly client: SignalboxClient;
+  /** Address for webhooks and calls. Differs from the client's address if the server has a separate admin address. */
   readonly trafficUrl: string;
   close(): Promise<void>;
 }
 
-type ConnectContext = Omit<CommandContext, "client" | "trafficUrl">;
+type ConnectContext = Omit<CommandContext, "client" | "account" | "trafficUrl">;
 
 export async function connect(context: ConnectContext): Promise<Connection> {
   const environment = readEnvironment(context);
@@ -27,7 +27,7 @@ export async function connect(context: ConnectContext): Promise<Connection> {
   const url = context.option("url") ?? environment["SIGNALBOX_URL"];
   if (url !== undefined) {
     if (token === undefined) throw new UsageError("--url needs a token: give --token or set SIGNALBOX_TOKEN");
-    return { client: new ManagementClient(url, token), trafficUrl: url, close: async () => undefined };
+    return { client: await createClient(url, token), trafficUrl: url, close: async () => undefined };
   }
   const config = await loadConfig(
     { ...toFlags(context), host: "127.0.0.1", port: "0" },
@@ -39,7 +39,7 @@ export async function connect(context: ConnectContext): Promise<Connection> {
     const rootToken = token ?? config.rootToken?.reveal() ?? readRootToken(config.dataDir);
     const { adminUrl, url: trafficUrl } = running;
     return {
-      client: new ManagementClient(adminUrl ?? trafficUrl, rootToken),
+      client: await createClient(adminUrl ?? trafficUrl, rootToken),
       trafficUrl,
       close: async () => undefined,
     };
@@ -53,10 +53,16 @@ export async function connect(context: ConnectContext): Promise<Connection> {
     },
   });
   return {
-    client: new ManagementClient(service.url, token ?? service.rootToken.secret.reveal()),
+    client: await createClient(service.url, token ?? service.rootToken.secret.reveal()),
     trafficUrl: service.url,
     close: () => service.stop(),
   };
+}
+
+/** Imported on demand: `serve` needs no client, and its memory would stay in use. A command fails at once instead of retrying. */
+async function createClient(url: string, token: string): Promise<SignalboxClient> {
+  const { SignalboxClient } = await import("@signalbox/client");
+  return new SignalboxClient({ url, token, maxAttempts: 1, timeoutMs: 0 });
 }
 
 function readRootToken(dataDir: string): string {
@@ -64,7 +70,7 @@ function readRootToken(dataDir: string): string {
     return readFileSync(join(dataDir, "root-token"), "utf8").trim();
   } catch {
     throw new UsageError(
-      "the running server's root token came from its environment: give --token or set SIGNALBOX_TOKEN",
+      "the running server has its root token from its environment: give --token or set SIGNALBOX_TOKEN",
     );
   }
 }

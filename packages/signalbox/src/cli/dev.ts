@@ -1,6 +1,6 @@
 /**
  * `signalbox dev`: runs the service in a child process and restarts it when a source or configuration file below the working folder
- * changes. A child that fails to start is reported and waits for the next change; stored data is untouched by restarts.
+ * changes. If the child fails to start, the next change starts it again. Restarts do not change stored data.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { SERVE_OPTIONS } from "./options.ts";
 
 const WATCHED = /(\.(ts|mts|js|mjs|json|sql)|(^|[/\\])\.env)$/;
 const IGNORED_FOLDERS = new Set(["node_modules", ".git", "dist", ".signalbox", "coverage"]);
-/** Editors write a file in several steps; one restart is enough. */
+/** Editors write a file in several steps; this delay combines them into one restart. */
 const SETTLE_MS = 100;
 
 export const dev: Command = {

@@ -1,4 +1,4 @@
-/** Environment and flags of a command as the configuration wants them. */
+/** Environment and flags of a command, as input of the configuration. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
@@ -10,7 +10,7 @@ type OptionSource = Pick<
   "option" | "options" | "hasSwitch" | "environment" | "workingFolder"
 >;
 
-/** Variables from `--env-file`, overridden by those really set, as other tools do it. */
+/** The environment of the process and the variables of `--env-file`; the process's variables take precedence. */
 export function readEnvironment(context: OptionSource): Record<string, string | undefined> {
   const file = context.option("env-file");
   if (file === undefined) return { ...context.environment };
@@ -18,7 +18,7 @@ export function readEnvironment(context: OptionSource): Record<string, string | 
   try {
     text = readFileSync(resolve(context.workingFolder, file), "utf8");
   } catch (cause) {
-    throw new UsageError(`--env-file: expected a readable file, found none at ${file}`, { cause });
+    throw new UsageError(`--env-file: cannot read ${file}`, { cause });
   }
   return { ...parseEnv(text), ...context.environment };
 }

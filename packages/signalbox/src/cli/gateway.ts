@@ -1,21 +1,10 @@
 /** `signalbox gateway …` */
+import type { Gateway, GatewaySettings } from "@signalbox/client";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
-import type { ManagementClient } from "./management-client.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { table } from "./table.ts";
 
-interface ShownGateway {
-  readonly id: string;
-  readonly authentication: boolean;
-  readonly collect_logs: boolean;
-  readonly cache_ttl: number | null;
-  readonly rate_limiting_limit: number | null;
-  readonly rate_limiting_interval: number | null;
-  readonly created_at: string;
-  readonly [setting: string]: unknown;
-}
-
-/** One option of `create` and `set`: the setting it changes and how its text is read. */
+/** One option of `create` and `set`: the setting that it changes and the parser of its text. */
 interface SettingOption {
   readonly option: string;
   readonly value: string;
@@ -26,15 +15,33 @@ interface SettingOption {
 
 const SETTINGS: readonly SettingOption[] = [
   setting("authentication", "on|off", "authentication", "require a token on every call", toSwitch),
-  setting("logs", "on|off", "collect_logs", "keep a row for every call", toSwitch),
-  setting("cache-ttl", "SECONDS", "cache_ttl", "cache responses; 0 switches it off", toCount),
-  setting("rate-limit", "CALLS", "rate_limiting_limit", "calls per interval; 0 switches it off", toCount),
+  setting("logs", "on|off", "collect_logs", "log every call", toSwitch),
+  setting(
+    "cache-ttl",
+    "SECONDS",
+    "cache_ttl",
+    "cache responses for this time; 0 disables the cache",
+    toCount,
+  ),
+  setting(
+    "rate-limit",
+    "CALLS",
+    "rate_limiting_limit",
+    "maximum calls per interval; 0 disables the limit",
+    toCount,
+  ),
   setting("rate-interval", "SECONDS", "rate_limiting_interval", "length of the interval", toCount),
-  setting("rate-technique", "fixed|sliding", "rate_limiting_technique", "how the interval moves", toText),
+  setting("rate-technique", "fixed|sliding", "rate_limiting_technique", "fixed or sliding interval", toText),
   setting("max-attempts", "N", "retry_max_attempts", "attempts per call, 1 to 5", toCount),
-  setting("retry-delay", "MS", "retry_delay", "wait between attempts", toCount),
+  setting("retry-delay", "MS", "retry_delay", "delay between attempts", toCount),
   setting("backoff", "KIND", "retry_backoff", "constant, linear or exponential", toText),
-  setting("max-logs", "ROWS", "log_management", "rows kept; the oldest go first", toCount),
+  setting(
+    "max-logs",
+    "ROWS",
+    "log_management",
+    "maximum number of log rows; the oldest are deleted first",
+    toCount,
+  ),
 ];
 
 const SETTING_OPTIONS = SETTINGS.map(({ option, value, summary }) => ({ name: option, value, summary }));
@@ -43,10 +50,11 @@ const PAGE_SIZE = 100;
 export const gatewayCommands: readonly Command[] = [
   {
     words: ["gateway", "list"],
-    summary: "List an account's gateways.",
+    summary: "List the gateways of an account.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const gateways = await listAll(await context.client(), gatewaysPath(context));
+      const { gateways: api } = await context.account();
+      const gateways = await api.list({ per_page: PAGE_SIZE }).all();
       context.print(gateways, (rows) =>
         table(
           ["id", "authentication", "logs", "cache", "rate limit", "created"],
@@ -71,34 +79,32 @@ export const gatewayCommands: readonly Command[] = [
     summary: "Create a gateway.",
     options: [...SETTING_OPTIONS, ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const client = await context.client();
-      const body = { id: context.positionals[0], ...givenSettings(context) };
-      const gateway = await client.request<ShownGateway>("POST", gatewaysPath(context), body);
+      const { gateways } = await context.account();
+      const gateway = await gateways.create({ id: idOf(context), ...givenSettings(context) });
       context.print(gateway, ({ id }) => `created gateway ${id}\n`);
     },
   },
   {
     words: ["gateway", "show"],
     positionals: ["<id>"],
-    summary: "Show a gateway's settings.",
+    summary: "Show the settings of a gateway.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const gateway = await (await context.client()).request<ShownGateway>("GET", gatewayPath(context));
+      const gateway = await (await context.account()).gateways.get(idOf(context));
       context.print(gateway, showSettings);
     },
   },
   {
     words: ["gateway", "set"],
     positionals: ["<id>"],
-    summary: "Change a gateway's settings, e.g. --authentication on.",
+    summary: "Change the settings of a gateway, e.g. --authentication on.",
     options: [...SETTING_OPTIONS, ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
       const changes = givenSettings(context);
       if (Object.keys(changes).length === 0) {
         throw new UsageError("give at least one setting, e.g. --authentication on");
       }
-      const client = await context.client();
-      const gateway = await client.request<ShownGateway>("PUT", gatewayPath(context), changes);
+      const gateway = await (await context.account()).gateways.update(idOf(context), changes);
       context.print(gateway, showSettings);
     },
   },
@@ -108,23 +114,24 @@ export const gatewayCommands: readonly Command[] = [
     summary: "Delete a gateway with its logs and tokens.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const gateway = await (await context.client()).request<ShownGateway>("DELETE", gatewayPath(context));
+      const gateway = await (await context.account()).gateways.delete(idOf(context));
       context.print(gateway, ({ id }) => `deleted gateway ${id}\n`);
     },
   },
   {
     words: ["gateway", "token"],
     positionals: ["<id>"],
-    summary: "Create a token with Run permission for one gateway and print it, once.",
+    summary:
+      "Create a token with the gateway.run permission for a gateway and print it. It cannot be shown again.",
     options: [
-      { name: "name", value: "NAME", summary: "what the token is for" },
-      { name: "expires-at", value: "TIME", summary: "ISO 8601 time after which it stops working" },
+      { name: "name", value: "NAME", summary: "name of the token" },
+      { name: "expires-at", value: "TIME", summary: "ISO 8601 time at which the token expires" },
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,
     ],
     async run(context) {
-      const client = await context.client();
-      const token = await client.request<{ token: string }>("POST", `${gatewayPath(context)}/tokens`, {
+      const { gateways } = await context.account();
+      const token = await gateways.createToken(idOf(context), {
         name: context.option("name"),
         expires_at: context.option("expires-at"),
       });
@@ -143,25 +150,16 @@ function setting(
   return { option, value, setting: name, summary, read };
 }
 
-function givenSettings(context: CommandContext): Record<string, unknown> {
-  const given: Record<string, unknown> = {};
+function givenSettings(context: CommandContext): Partial<GatewaySettings> {
+  const settings: Record<string, unknown> = {};
   for (const { option, setting, read } of SETTINGS) {
     const text = context.option(option);
-    if (text !== undefined) given[setting] = read(text, option);
+    if (text !== undefined) settings[setting] = read(text, option);
   }
-  return given;
+  return settings;
 }
 
-async function listAll(client: ManagementClient, path: string): Promise<ShownGateway[]> {
-  const all: ShownGateway[] = [];
-  for (let page = 1; ; page++) {
-    const rows = await client.request<ShownGateway[]>("GET", `${path}?page=${page}&per_page=${PAGE_SIZE}`);
-    all.push(...rows);
-    if (rows.length < PAGE_SIZE) return all;
-  }
-}
-
-function showSettings(gateway: ShownGateway): string {
+function showSettings(gateway: Gateway): string {
   return Object.entries(gateway)
     .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}\n`)
     .join("");
@@ -186,10 +184,6 @@ function onOff(value: boolean): string {
   return value ? "on" : "off";
 }
 
-function gatewaysPath(context: CommandContext): string {
-  return `/accounts/${encodeURIComponent(context.option("account") ?? "default")}/ai-gateway/gateways`;
-}
-
-function gatewayPath(context: CommandContext): string {
-  return `${gatewaysPath(context)}/${encodeURIComponent(context.positionals[0] ?? "")}`;
+function idOf(context: CommandContext): string {
+  return context.positionals[0] ?? "";
 }

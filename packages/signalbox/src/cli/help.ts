@@ -1,4 +1,4 @@
-/** The texts of `--help`. */
+/** The text of `--help`. */
 import { nearestName } from "../core/nearest-name.ts";
 import { VERSION } from "../version.ts";
 import { type Command, type CommandOption, UsageError } from "./command.ts";
@@ -11,7 +11,7 @@ export function overview(commands: readonly Command[]): string {
 Usage: signalbox <command> [options]
 
 ${twoColumns(lines)}
-Run "signalbox <command> --help" for its options.
+Run "signalbox <command> --help" for the options of a command.
 `;
 }
 

@@ -1,4 +1,4 @@
-/** `signalbox login-link`: a fresh link into the dashboard of the running server. */
+/** `signalbox login-link`: creates a login link for the dashboard of the running server. */
 import { loadConfig } from "../config/index.ts";
 import { findRunningServer } from "../database/sqlite/data-folder.ts";
 import { type Command, UsageError } from "./command.ts";
@@ -7,23 +7,19 @@ import { CLIENT_OPTIONS } from "./options.ts";
 
 export const loginLink: Command = {
   words: ["login-link"],
-  summary: "Print a link that logs a browser into the dashboard, once, within ten minutes.",
+  summary: "Print a login link for the dashboard. It is valid once, for ten minutes.",
   options: CLIENT_OPTIONS,
   async run(context) {
     const environment = readEnvironment(context);
     if ((context.option("url") ?? environment["SIGNALBOX_URL"]) === undefined) {
       const { dataDir } = await loadConfig(toFlags(context), environment, context.workingFolder);
-      // A server started for this one command would be gone before the link is opened.
+      // A server started for this command would stop before the link is opened.
       if (findRunningServer(dataDir) === null)
         throw new UsageError(
-          `no server runs on ${dataDir}; start one with "signalbox serve", it prints a login link`,
+          `no server runs on ${dataDir}; "signalbox serve" starts one and prints a login link`,
         );
     }
-    const client = await context.client();
-    const { path, expires_at } = await client.request<{ path: string; expires_at: string }>(
-      "POST",
-      "/login-links",
-    );
-    context.print({ url: client.url + path, expires_at }, ({ url }) => `${url}\n`);
+    const link = await (await context.client()).createLoginLink();
+    context.print(link, ({ url }) => `${url}\n`);
   },
 };

@@ -1,27 +1,11 @@
 /** `signalbox logs …` */
-import { plainLine, plainText } from "../core/plain-text.ts";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Call, CallFilter, LogsApi } from "@signalbox/client";
+import { plainLine, plainText } from "../core/plain-text.ts";
 import { ulidFloor, ulidTime } from "../core/ulid.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
-import { ManagementError } from "./management-client.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
-import { rowLine, table } from "./table.ts";
-
-interface ShownCall {
-  readonly id: string;
-  readonly created_at: string;
-  readonly provider: string;
-  readonly model: string;
-  readonly path: string;
-  readonly status_code: number;
-  readonly success: boolean;
-  readonly cached: boolean;
-  readonly duration: number;
-  readonly tokens_in: number;
-  readonly tokens_out: number;
-  readonly cost?: number;
-  readonly [field: string]: unknown;
-}
+import { rowLine, table, toCell } from "./table.ts";
 
 const GATEWAY_OPTION: CommandOption = { name: "gateway", value: "ID", summary: "gateway (default: default)" };
 const FILTER_OPTIONS: readonly CommandOption[] = [
@@ -34,29 +18,33 @@ const FILTER_OPTIONS: readonly CommandOption[] = [
 const MAX_PER_PAGE = 1000;
 const DEFAULT_ROWS = 20;
 const POLL_MS = 1000;
-/** A call's id is made when it begins and shows up when it ends, so slow calls appear behind newer ones; this is how far back we look. */
-const LOOK_BACK_MS = 10 * 60_000;
+/** A call gets its id when it begins and is stored when it ends. `tail` reads again from this long before the newest id to find slow calls. */
+const MAX_CALL_MS = 10 * 60_000;
 
 export const logsCommands: readonly Command[] = [
   {
     words: ["logs", "list"],
-    summary: "List a gateway's stored calls, newest first.",
+    summary: "List the stored calls of a gateway, newest first.",
     options: [
-      { name: "limit", value: "N", summary: `rows to show, up to ${MAX_PER_PAGE} (default ${DEFAULT_ROWS})` },
+      {
+        name: "limit",
+        value: "N",
+        summary: `number of rows, at most ${MAX_PER_PAGE} (default ${DEFAULT_ROWS})`,
+      },
       ...FILTER_OPTIONS,
       GATEWAY_OPTION,
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,
     ],
     async run(context) {
-      const rows = await readCalls(context, { per_page: String(rowLimit(context) ?? DEFAULT_ROWS) });
+      const rows = await readCalls(context, rowLimit(context) ?? DEFAULT_ROWS);
       context.print(rows, (calls) => table(COLUMNS, calls.map(toCells), "no calls"));
     },
   },
   {
     words: ["logs", "show"],
     positionals: ["<id>"],
-    summary: "Show one stored call, or one of its bodies.",
+    summary: "Show a stored call, its request body or its response body.",
     options: [
       { name: "request", summary: "print the request body" },
       { name: "response", summary: "print the response body" },
@@ -65,39 +53,33 @@ export const logsCommands: readonly Command[] = [
       ...CLIENT_OPTIONS,
     ],
     async run(context) {
-      const path = `${logsPath(context)}/${encodeURIComponent(context.positionals[0] ?? "")}`;
-      const client = await context.client();
+      const id = context.positionals[0] ?? "";
       if (context.hasSwitch("request") && context.hasSwitch("response")) {
         throw new UsageError("give --request or --response, not both");
       }
+      const logs = await logsOf(context);
       for (const side of ["request", "response"] as const) {
         if (!context.hasSwitch(side)) continue;
-        const response = await client.fetch("GET", `${path}/${side}`);
-        const text = await response.text();
-        if (!response.ok)
-          throw new ManagementError(response.status, 0, `no stored ${side} body for this call`);
+        const text = await (await logs[side](id)).text();
         const whole = text.endsWith("\n") ? text : `${text}\n`;
-        // As it was sent into a file or another program; a terminal would act on what a stranger put into it.
+        // Unchanged for a file or a pipe. A terminal would interpret control characters.
         context.out.write(context.out.isTTY === true ? plainText(whole) : whole);
         return;
       }
-      const call = await client.request<ShownCall>("GET", path);
+      const call = await logs.get(id);
       context.print(call, (shown) =>
         Object.entries(shown)
-          .map(
-            ([name, value]) =>
-              `${name.padEnd(24)}${plainLine(typeof value === "string" ? value : (JSON.stringify(value) ?? ""))}\n`,
-          )
+          .map(([name, value]) => `${name.padEnd(24)}${plainLine(toCell(value))}\n`)
           .join(""),
       );
     },
   },
   {
     words: ["logs", "tail"],
-    summary: "Print calls as they end, until interrupted.",
+    summary: "Print calls as they are stored, until interrupted.",
     options: [
       { name: "limit", value: "N", summary: "stop after this many rows" },
-      { name: "interval", value: "MS", summary: `time between two looks (default ${POLL_MS})` },
+      { name: "interval", value: "MS", summary: `milliseconds between two requests (default ${POLL_MS})` },
       ...FILTER_OPTIONS,
       GATEWAY_OPTION,
       ACCOUNT_OPTION,
@@ -111,9 +93,9 @@ async function tail(context: CommandContext): Promise<void> {
   const intervalMs = count(context, "interval") ?? POLL_MS;
   let left = count(context, "limit") ?? Number.POSITIVE_INFINITY;
   const seen = new Set<string>();
-  const [newestBefore] = await readCalls(context, { per_page: "1" });
+  const [newestBefore] = await readCalls(context, 1);
   let newest = newestBefore?.id ?? ulidFloor(0);
-  // What is there already is not news; later looks go back behind it only for calls that had not ended.
+  // Calls that are stored already are not printed.
   for (const { id } of await readSince(context, newest)) seen.add(id);
   while (left > 0) {
     await sleep(intervalMs);
@@ -121,7 +103,7 @@ async function tail(context: CommandContext): Promise<void> {
     const fresh = found.filter(({ id }) => !seen.has(id)).toReversed();
     if (fresh.length === MAX_PER_PAGE) {
       context.err.write(
-        `signalbox: more than ${MAX_PER_PAGE} calls since the last look, some are not shown\n`,
+        `signalbox: more than ${MAX_PER_PAGE} calls since the last request, some are not shown\n`,
       );
     }
     for (const call of fresh.slice(0, left)) {
@@ -134,30 +116,38 @@ async function tail(context: CommandContext): Promise<void> {
   }
 }
 
-/** Newest first: the calls from a while before the given one on. */
-function readSince(context: CommandContext, id: string): Promise<ShownCall[]> {
-  return readCalls(context, {
-    per_page: String(MAX_PER_PAGE),
-    "filters.key": "id",
-    "filters.operator": "gt",
-    "filters.value": ulidFloor(Math.max(0, ulidTime(id) - LOOK_BACK_MS)),
-  });
+/** The calls that began at most `MAX_CALL_MS` before the given one, newest first. */
+function readSince(context: CommandContext, id: string): Promise<readonly Call[]> {
+  const begin = ulidFloor(Math.max(0, ulidTime(id) - MAX_CALL_MS));
+  return readCalls(context, MAX_PER_PAGE, [{ key: "id", operator: "gt", value: [begin] }]);
 }
 
-async function readCalls(context: CommandContext, query: Record<string, string>): Promise<ShownCall[]> {
-  const search = new URLSearchParams(query);
-  for (const name of ["provider", "model", "search"]) {
-    const value = context.option(name);
-    if (value !== undefined) search.set(name, value);
+async function readCalls(
+  context: CommandContext,
+  count: number,
+  filters: readonly CallFilter[] = [],
+): Promise<readonly Call[]> {
+  const logs = await logsOf(context);
+  const selection = {
+    filters: [...filters, ...filtersOf(context)],
+    search: context.option("search"),
+    per_page: count,
+  };
+  return (await logs.list(selection).page()).items;
+}
+
+function filtersOf(context: CommandContext): CallFilter[] {
+  const filters: CallFilter[] = [];
+  for (const key of ["provider", "model"]) {
+    const value = context.option(key);
+    if (value !== undefined) filters.push({ key, operator: "eq", value: [value] });
   }
-  if (context.hasSwitch("errors")) search.set("success", "false");
-  return (await context.client()).request<ShownCall[]>("GET", `${logsPath(context)}?${search.toString()}`);
+  if (context.hasSwitch("errors")) filters.push({ key: "success", operator: "eq", value: [false] });
+  return filters;
 }
 
-function logsPath(context: CommandContext): string {
-  const account = encodeURIComponent(context.option("account") ?? "default");
-  const gateway = encodeURIComponent(context.option("gateway") ?? "default");
-  return `/accounts/${account}/ai-gateway/gateways/${gateway}/logs`;
+async function logsOf(context: CommandContext): Promise<LogsApi> {
+  return (await context.account()).logs(context.option("gateway") ?? "default");
 }
 
 function rowLimit(context: CommandContext): number | undefined {
@@ -176,7 +166,7 @@ function count(context: CommandContext, name: string): number | undefined {
 
 const COLUMNS = ["time", "id", "status", "provider", "model", "ms", "tokens in", "out", "cost", "cached"];
 
-function toCells(call: ShownCall): string[] {
+function toCells(call: Call): string[] {
   return [
     call.created_at,
     call.id,

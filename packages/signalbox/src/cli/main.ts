@@ -1,21 +1,19 @@
-/** Entry of the command line: finds the command, parses its options, runs it, and turns what goes wrong into one line and an exit code. */
-import { parseArgs } from "node:util";
+/** Entry point of the command line: runs a command and reports an error as one line and an exit code. */
+import type { SignalboxApiError } from "@signalbox/client";
 import { ConfigError } from "../config/index.ts";
-import { nearestName } from "../core/nearest-name.ts";
 import { plainText } from "../core/plain-text.ts";
 import { DataFolderError } from "../core/data-folder-error.ts";
 import { VERSION } from "../version.ts";
 import { accountCommands } from "./account.ts";
 import { agentCommands } from "./agents.ts";
+import { findCommand, parseOptions, requirePositionals } from "./arguments.ts";
 import { type Command, type CommandContext, type Output, UsageError } from "./command.ts";
 import { connect, type Connection } from "./connect.ts";
 import { dev } from "./dev.ts";
 import { gatewayCommands } from "./gateway.ts";
-import { commandHelp, overview, unknownCommand } from "./help.ts";
+import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
-import { ManagementError } from "./management-client.ts";
-import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
 import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
@@ -34,7 +32,7 @@ const COMMANDS: readonly Command[] = [
   ...webhookCommands,
 ];
 
-/** 1: the server refused or something failed. 2: the command line or the configuration is wrong. */
+/** 1: the request or the command failed. 2: the command line or the configuration is invalid. */
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
@@ -57,7 +55,7 @@ export async function runCli(args: readonly string[], cli: CliProcess = thisProc
       cli.out.write(`${VERSION}\n`);
       return 0;
     }
-    const command = findCommand(args);
+    const command = findCommand(args, COMMANDS);
     const parsed = parseOptions(command, args.slice(command.words.length));
     if (parsed.hasSwitch("help")) {
       cli.out.write(commandHelp(command));
@@ -72,16 +70,12 @@ export async function runCli(args: readonly string[], cli: CliProcess = thisProc
         cli.out.write(parsed.hasSwitch("json") ? `${JSON.stringify(result)}\n` : plainText(render(result)));
       },
     };
+    const connected = async () => (connection ??= await connect(base));
     const context: CommandContext = {
       ...base,
-      async client() {
-        connection ??= await connect(base);
-        return connection.client;
-      },
-      async trafficUrl() {
-        connection ??= await connect(base);
-        return connection.trafficUrl;
-      },
+      client: async () => (await connected()).client,
+      account: async () => (await connected()).client.account(parsed.option("account")),
+      trafficUrl: async () => (await connected()).trafficUrl,
     };
     return (await command.run(context)) ?? 0;
   } catch (error) {
@@ -95,80 +89,25 @@ function thisProcess(): CliProcess {
   return { out: process.stdout, err: process.stderr, environment: process.env, workingFolder: process.cwd() };
 }
 
-/** The command with the most words that the arguments begin with. */
-function findCommand(args: readonly string[]): Command {
-  const matches = COMMANDS.filter((command) => command.words.every((word, i) => args[i] === word));
-  const command = matches.sort((a, b) => b.words.length - a.words.length)[0];
-  if (command === undefined)
-    throw unknownCommand(
-      args.slice(0, 2).filter((word) => !word.startsWith("-")),
-      COMMANDS,
-    );
-  return command;
-}
-
-type ParsedOptions = Pick<CommandContext, "positionals" | "option" | "options" | "hasSwitch">;
-
-function parseOptions(command: Command, args: readonly string[]): ParsedOptions {
-  const known = [...command.options, ...COMMON_OPTIONS];
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: Object.fromEntries(
-        known.map(
-          (option) =>
-            [
-              option.name,
-              { type: option.value === undefined ? "boolean" : "string", multiple: true },
-            ] as const,
-        ),
-      ),
-    });
-    const all = (name: string) => (values[name] ?? []).filter((value) => typeof value === "string");
-    return {
-      positionals,
-      option: (name) => all(name).at(-1),
-      options: all,
-      hasSwitch: (name) => values[name] !== undefined,
-    };
-  } catch (error) {
-    throw new UsageError(
-      optionProblem(
-        error,
-        known.map((option) => option.name),
-      ),
-    );
-  }
-}
-
-function optionProblem(error: unknown, known: readonly string[]): string {
-  const message = error instanceof Error ? error.message : String(error);
-  const unknown = /^Unknown option '--?([^']+)'/.exec(message)?.[1];
-  if (unknown === undefined) return message.split(". ")[0] ?? message;
-  const nearest = nearestName(unknown, known);
-  return `unknown option --${unknown}${nearest === undefined ? "" : `, did you mean --${nearest}?`}`;
-}
-
-function requirePositionals(command: Command, given: readonly string[]): void {
-  const wanted = command.positionals ?? [];
-  const missing = wanted.find((name, i) => name.startsWith("<") && given[i] === undefined);
-  if (missing !== undefined) throw new UsageError(`"${command.words.join(" ")}" needs ${missing}`);
-  const takesRest = wanted.at(-1)?.includes("...") ?? false;
-  const extra = given[wanted.length];
-  if (extra !== undefined && !takesRest)
-    throw new UsageError(`"${command.words.join(" ")}" takes no argument "${extra}"`);
-}
-
 function explain(error: unknown, cli: CliProcess): number {
-  const isUsage = error instanceof UsageError || error instanceof ConfigError;
-  const isExpected =
-    isUsage || error instanceof DataFolderError || error instanceof ManagementError || isListenError(error);
+  const isUsage =
+    error instanceof UsageError || error instanceof ConfigError || nameOf(error) === "InvalidNameError";
+  const isExpected = isUsage || error instanceof DataFolderError || isApiError(error) || isListenError(error);
   const text =
     error instanceof Error ? (isExpected ? error.message : (error.stack ?? error.message)) : String(error);
-  // A server's message may repeat what somebody sent to it.
-  cli.err.write(`signalbox: ${plainText(text)}\n`);
+  const code = isApiError(error) && error.code !== 0 ? ` (code ${error.code})` : "";
+  // A message of the server may contain text that another client sent.
+  cli.err.write(`signalbox: ${plainText(text + code)}\n`);
   return isUsage ? EXIT_USAGE : EXIT_FAILURE;
+}
+
+/** By name, because the class is imported on demand (`connect.ts`). */
+function isApiError(error: unknown): error is SignalboxApiError {
+  return nameOf(error) === "SignalboxApiError";
+}
+
+function nameOf(error: unknown): string | undefined {
+  return error instanceof Error ? error.name : undefined;
 }
 
 function isListenError(error: unknown): boolean {

@@ -1,9 +1,9 @@
-/** Options that several commands share. */
+/** Options shared by several commands. */
 import type { CommandOption } from "./command.ts";
 
-/** Every command has these. */
+/** Options of all commands. */
 export const COMMON_OPTIONS: readonly CommandOption[] = [
-  { name: "json", summary: "machine-readable output" },
+  { name: "json", summary: "print JSON" },
   { name: "help", summary: "show this help" },
 ];
 
@@ -14,7 +14,7 @@ export const DATA_FOLDER_OPTIONS: readonly CommandOption[] = [
   {
     name: "agents",
     value: "FILE",
-    summary: "file that exports agent classes (repeatable; also agents.modules in the configuration)",
+    summary: "file that exports agent classes (repeatable; see also agents.modules in the configuration)",
     isRepeatable: true,
   },
   { name: "env-file", value: "FILE", summary: "read environment variables from a file" },
@@ -26,37 +26,42 @@ export const DATA_FOLDER_OPTIONS: readonly CommandOption[] = [
 ];
 
 export const SERVE_OPTIONS: readonly CommandOption[] = [
-  { name: "port", value: "PORT", summary: "port to listen on, 0 for a free one (PORT, default 8787)" },
+  { name: "port", value: "PORT", summary: "port to listen on; 0 selects a free port (PORT, default 8787)" },
   { name: "host", value: "HOST", summary: "address to listen on (HOST, default 127.0.0.1)" },
   {
     name: "admin-port",
     value: "PORT",
     summary:
-      "serve dashboard and management on a port of their own (ADMIN_PORT, default 8788 with --admin-host)",
+      "separate port for dashboard and management interface (ADMIN_PORT, default 8788 with --admin-host)",
   },
   {
     name: "admin-host",
     value: "HOST",
-    summary: "serve dashboard and management on an address of their own (ADMIN_HOST, default 127.0.0.1)",
+    summary: "separate address for dashboard and management interface (ADMIN_HOST, default 127.0.0.1)",
   },
   {
     name: "metrics-public",
-    summary: "answer /metrics without a token also where other machines reach it (METRICS_PUBLIC)",
+    summary: "serve /metrics without a token even if other machines can reach it (METRICS_PUBLIC)",
+  },
+  {
+    // Evaluated by bin/reexec.js, before this module is loaded.
+    name: "no-reexec",
+    summary: "do not restart the process with memory settings at start (SIGNALBOX_NO_REEXEC)",
   },
   ...DATA_FOLDER_OPTIONS,
 ];
 
-/** For commands that talk to the management interface. */
+/** Options of commands that use the management interface. */
 export const CLIENT_OPTIONS: readonly CommandOption[] = [
   {
     name: "url",
     value: "URL",
-    summary: "server to talk to (SIGNALBOX_URL; default: the one on the data folder)",
+    summary: "address of the server (SIGNALBOX_URL; default: the server on the data folder)",
   },
   {
     name: "token",
     value: "TOKEN",
-    summary: "token to use (SIGNALBOX_TOKEN; default: the data folder's root token)",
+    summary: "token (SIGNALBOX_TOKEN; default: the root token of the data folder)",
   },
   ...DATA_FOLDER_OPTIONS,
 ];

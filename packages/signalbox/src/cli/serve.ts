@@ -1,4 +1,4 @@
-/** `signalbox serve`: runs the service until it is told to stop. */
+/** `signalbox serve`: runs the service until a signal stops it. */
 import { SignalboxError } from "@signalbox/protocol";
 import { loadConfig } from "../config/index.ts";
 import { type Service, startService } from "../service.ts";
@@ -13,12 +13,12 @@ import { SERVE_OPTIONS } from "./options.ts";
 export const serve: Command = {
   words: ["serve"],
   summary:
-    "Run the service. With --json the first line is an object with url, pid and the root token's file; `signalbox login-link` then makes a link into the dashboard.",
+    "Run the service. With --json, the first line of output is an object with url, pid and root_token_file; `signalbox login-link` prints a login link.",
   options: SERVE_OPTIONS,
   async run(context) {
     const config = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
     const logger = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });
-    // Listened for from the beginning: a signal during the start must stop it too, not kill it half-way.
+    // Installed first: a signal during the start must also stop the service in order.
     const stop = Promise.withResolvers<StopReason>();
     stopOnSignals(stop.resolve);
     const uncaughtErrors = new UncaughtErrors({
@@ -32,9 +32,9 @@ export const serve: Command = {
       logger,
       makesWebhookSecret: true,
       uncaughtErrors,
-      // Nothing may be answered from storage that lost writes; a supervisor restarts us from what is really on disk.
+      // The service must not serve data from storage that lost writes. A supervisor restarts it from the data on disk.
       onFatal: (error) => {
-        logger.fatal({ err: error }, "stopping at once");
+        logger.fatal({ err: error }, "fatal storage error, exiting");
         process.exit(1);
       },
     });
@@ -44,22 +44,22 @@ export const serve: Command = {
     const reason = await stop.promise;
     logger.info({ reason }, "stopping");
     if (reason === "unsound") {
-      // Whatever is wrong may keep the stop from ending, too.
+      // The defect may also prevent the stop from completing.
       const graceMs = config.file.listener.gracePeriodMs + UNSOUND_STOP_MS;
       setTimeout(() => process.exit(1), graceMs).unref();
     }
     try {
       await service.stop();
     } catch (error) {
-      logger.error({ err: error }, "could not stop cleanly");
-      // Something still waits, say for room on the disk, and would keep the process.
+      logger.error({ err: error }, "the service did not stop cleanly");
+      // Pending work, e.g. writes to a full disk, would keep the process running.
       process.exit(1);
     }
     if (reason === "unsound") process.exit(1);
   },
 };
 
-/** What a program that starts the service needs: where it is, and where the root token is; never the token itself, which would end up in logs. */
+/** For programs that start the service. Contains the file of the root token and not the token, because output is often logged. */
 function startLine({ url, adminUrl, rootToken }: Service): object {
   return {
     url,
@@ -68,10 +68,10 @@ function startLine({ url, adminUrl, rootToken }: Service): object {
     ...(rootToken.file === null ? {} : { root_token_file: rootToken.file }),
   };
 }
-/** A signal, or an error after which memory cannot be trusted. */
+/** A signal, or an error after which the state in memory may be invalid. */
 type StopReason = NodeJS.Signals | "unsound";
 
-/** Beyond the grace period of running requests. */
+/** Time limit of the stop, in addition to the grace period of running requests. */
 const UNSOUND_STOP_MS = 5000;
 
 function welcome(service: Service, dataDir: string): string {
@@ -82,12 +82,12 @@ function welcome(service: Service, dataDir: string): string {
   if (service.warnings.length > 0) lines.push("");
   if (service.rootToken.isNew) {
     lines.push(
-      "Root token, shown this once (it is kept in the data folder's root-token file):",
+      "Root token, shown only once (stored in the file root-token of the data folder):",
       `  ${service.rootToken.secret.reveal()}`,
       "",
     );
   }
-  lines.push("Dashboard (this link logs in once, within ten minutes; `signalbox login-link` makes another):");
+  lines.push("Dashboard (login link, valid once for ten minutes; `signalbox login-link` prints another):");
   lines.push(`  ${service.createLoginLink()}`, "");
   if (service.firstCommands.length > 0) {
     lines.push("Try it:");
@@ -96,7 +96,7 @@ function welcome(service: Service, dataDir: string): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** The first SIGTERM or SIGINT; a second one ends the process at once. */
+/** Calls `onStop` on the first SIGTERM or SIGINT; the second one ends the process at once. */
 function stopOnSignals(onStop: (name: NodeJS.Signals) => void): void {
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     process.once(name, () => {

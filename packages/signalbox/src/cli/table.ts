@@ -1,6 +1,7 @@
-/** Rows as aligned columns for people; an empty list says so. Cells are shown without what a terminal would act on. */
+/** Formats rows for a terminal. Control characters are removed from cells. */
 import { plainLine } from "../core/plain-text.ts";
 
+/** Rows in aligned columns, or `whenEmpty` if there are none. */
 export function table(
   columns: readonly string[],
   rows: readonly (readonly string[])[],
@@ -20,7 +21,12 @@ export function table(
     .join("");
 }
 
-/** One row as a line of its own, for lists that go on. */
+/** One row as a line, for lists without an end. */
 export function rowLine(cells: readonly string[]): string {
   return `${cells.map(plainLine).join("  ")}\n`;
+}
+
+/** A JSON value as a cell: text without quotes, anything else as JSON. */
+export function toCell(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }

@@ -1,22 +1,14 @@
 /** `signalbox tags …`: read, change and find tags. */
+import type { ResourceName, TaggedResource } from "@signalbox/client";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
-import type { Envelope } from "./management-client.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { table } from "./table.ts";
-
-interface ShownResource {
-  readonly type: string;
-  readonly id: string;
-  readonly name: string;
-  readonly etag: string;
-  readonly tags: Readonly<Record<string, string>>;
-}
 
 const SCOPE_OPTIONS: readonly CommandOption[] = [ACCOUNT_OPTION, ...CLIENT_OPTIONS];
 const ETAG_OPTION: CommandOption = {
   name: "if-match",
   value: "ETAG",
-  summary: "only if the resource's tags still have this etag",
+  summary: "fail unless the tags of the resource have this etag",
 };
 const RESOURCE = ["<type>", "<id>"];
 
@@ -27,25 +19,31 @@ export const tagCommands: readonly Command[] = [
     summary: "Show the tags of a resource.",
     options: SCOPE_OPTIONS,
     async run(context) {
-      const client = await context.client();
-      const query = new URLSearchParams(resourceOf(context));
-      const found = await client.request<ShownResource>("GET", `${tagsPath(context)}?${query.toString()}`);
-      context.print(found, showTags);
+      const { tags } = await context.account();
+      context.print(await tags.get(resourceOf(context)), showTags);
     },
   },
   {
     words: ["tags", "set"],
     positionals: [...RESOURCE, "[key=value...]"],
-    summary: "Replace all tags of a resource; without any, it is left with none.",
+    summary: "Replace all tags of a resource; without arguments, remove them.",
     options: [ETAG_OPTION, ...SCOPE_OPTIONS],
-    run: (context) => write(context, "PUT", parseTags(context.positionals.slice(2), false)),
+    async run(context) {
+      const change = { ...resourceOf(context), tags: parseTags(context.positionals.slice(2)) };
+      const { tags } = await context.account();
+      context.print(await tags.set(change, conditionOf(context)), showTags);
+    },
   },
   {
     words: ["tags", "patch"],
     positionals: [...RESOURCE, "<key=value|key-...>"],
-    summary: "Add or change single tags of a resource; `key-` removes one.",
+    summary: "Add or change tags of a resource; `key-` removes a tag.",
     options: [ETAG_OPTION, ...SCOPE_OPTIONS],
-    run: (context) => write(context, "PATCH", parseTags(context.positionals.slice(2), true)),
+    async run(context) {
+      const change = { ...resourceOf(context), tags: parseTagChanges(context.positionals.slice(2)) };
+      const { tags } = await context.account();
+      context.print(await tags.patch(change, conditionOf(context)), showTags);
+    },
   },
   {
     words: ["tags", "rm"],
@@ -53,7 +51,8 @@ export const tagCommands: readonly Command[] = [
     summary: "Delete the tags of a resource.",
     options: [ETAG_OPTION, ...SCOPE_OPTIONS],
     async run(context) {
-      await send(context, "DELETE", resourceOf(context));
+      const { tags } = await context.account();
+      await tags.delete(resourceOf(context), conditionOf(context));
       const { resource_type: type, resource_id: id } = resourceOf(context);
       context.print({ type, id, deleted: true }, () => `deleted the tags of ${type} ${id}\n`);
     },
@@ -61,27 +60,28 @@ export const tagCommands: readonly Command[] = [
   {
     words: ["tags", "find"],
     positionals: ["[filter...]"],
-    summary: "List resources that match every filter: key, key=a,b, !key, key!=a.",
+    summary: "List resources that match all filters: key, key=a,b, !key, key!=a.",
     options: [
       {
         name: "type",
         value: "TYPE",
-        summary: "only resources of this type; repeat for several",
+        summary: "only resources of this type (repeatable)",
         isRepeatable: true,
       },
-      { name: "name", value: "TEXT", summary: "only resources whose name contains this" },
-      { name: "ignore-case", summary: "match keys and values regardless of case" },
-      { name: "count", summary: "only say how many there are" },
+      { name: "name", value: "TEXT", summary: "only resources whose name contains this text" },
+      { name: "ignore-case", summary: "ignore case in keys and values" },
+      { name: "count", summary: "print only the number of resources" },
       ...SCOPE_OPTIONS,
     ],
     run: find,
   },
   {
     words: ["tags", "keys"],
-    summary: "List the tag keys in use, with how many resources carry them.",
+    summary: "List tag keys in use with the number of resources that have them.",
     options: [prefixOption("keys"), ...SCOPE_OPTIONS],
     async run(context) {
-      const keys = await listWords<{ key: string; count: number }>(context, "keys", {});
+      const { tags } = await context.account();
+      const keys = await tags.keys({ prefix: context.option("prefix") }).all();
       context.print(keys, (rows) =>
         table(
           ["key", "resources"],
@@ -94,20 +94,16 @@ export const tagCommands: readonly Command[] = [
   {
     words: ["tags", "values"],
     positionals: ["<key>"],
-    summary: "List the values of a tag key, with how many resources carry them.",
+    summary: "List the values of a tag key with the number of resources that have them.",
     options: [
       prefixOption("values"),
       { name: "type", value: "TYPE", summary: "only values on resources of this type" },
       ...SCOPE_OPTIONS,
     ],
     async run(context) {
-      const type = context.option("type");
-      const path = `values/${encodeURIComponent(context.positionals[0] ?? "")}`;
-      const values = await listWords<{ value: string; count: number }>(
-        context,
-        path,
-        type === undefined ? {} : { type },
-      );
+      const { tags } = await context.account();
+      const query = { prefix: context.option("prefix"), type: context.option("type") };
+      const values = await tags.values(context.positionals[0] ?? "", query).all();
       context.print(values, (rows) =>
         table(
           ["value", "resources"],
@@ -119,83 +115,63 @@ export const tagCommands: readonly Command[] = [
   },
 ];
 
-async function write(
-  context: CommandContext,
-  method: "PUT" | "PATCH",
-  tags: Record<string, string | null>,
-): Promise<void> {
-  const { result } = await send(context, method, { ...resourceOf(context), tags });
-  context.print(result as ShownResource, showTags);
-}
-
-/** With `If-Match` where asked for. */
-async function send(context: CommandContext, method: string, body: object): Promise<Envelope> {
-  const client = await context.client();
-  const etag = context.option("if-match");
-  return client.send(method, tagsPath(context), body, etag === undefined ? {} : { "if-match": etag });
-}
-
 async function find(context: CommandContext): Promise<void> {
-  const client = await context.client();
-  const query = new URLSearchParams(context.positionals.map((filter): [string, string] => ["tag", filter]));
-  for (const type of context.options("type")) query.append("type", type);
-  const name = context.option("name");
-  if (name !== undefined) query.set("name", name);
-  if (context.hasSwitch("ignore-case")) query.set("case_insensitive", "true");
-  const path = `${tagsPath(context)}/resources`;
+  const { tags } = await context.account();
+  const query = {
+    tag: context.positionals,
+    type: context.options("type"),
+    name: context.option("name"),
+    case_insensitive: context.hasSwitch("ignore-case") || undefined,
+  };
   if (context.hasSwitch("count")) {
-    query.set("total", "exact");
-    const { result_info: info } = await client.send("GET", `${path}?${query.toString()}`);
-    context.print({ count: info?.total_count ?? 0 }, ({ count }) => `${count}\n`);
+    context.print({ count: await tags.countResources(query) }, ({ count }) => `${count}\n`);
     return;
   }
-  const resources = await client.list<ShownResource>(`${path}?${query.toString()}`);
-  context.print(resources, (rows) =>
+  context.print(await tags.resources(query).all(), (rows) =>
     table(
       ["type", "id", "name", "tags"],
       rows.map((row) => [row.type, row.id, row.name, inOneLine(row.tags)]),
-      "nothing matches",
+      "no matching resources",
     ),
   );
 }
 
-async function listWords<T>(
-  context: CommandContext,
-  path: string,
-  parameters: Record<string, string>,
-): Promise<T[]> {
-  const prefix = context.option("prefix");
-  const query = new URLSearchParams({
-    ...parameters,
-    counts: "true",
-    ...(prefix === undefined ? {} : { prefix }),
-  });
-  const client = await context.client();
-  return client.list<T>(`${tagsPath(context)}/${path}?${query.toString()}`);
+function parseTags(words: readonly string[]): Record<string, string> {
+  return Object.fromEntries(words.map((word) => parseTag(word) ?? refuse(word, "key=value")));
 }
 
-function parseTags(words: readonly string[], mayRemove: boolean): Record<string, string | null> {
-  // A map first: `__proto__` is a possible key, and `fromEntries` makes it an ordinary member.
-  const tags = new Map<string, string | null>();
-  for (const word of words) {
-    const equals = word.indexOf("=");
-    if (equals > 0) tags.set(word.slice(0, equals), word.slice(equals + 1));
-    else if (mayRemove && equals === -1 && word.endsWith("-") && word.length > 1)
-      tags.set(word.slice(0, -1), null);
-    else throw new UsageError(`expected ${mayRemove ? "key=value or key-" : "key=value"}, found "${word}"`);
-  }
-  return Object.fromEntries(tags);
+function parseTagChanges(words: readonly string[]): Record<string, string | null> {
+  return Object.fromEntries(
+    words.map((word): [string, string | null] => {
+      const isRemoval = !word.includes("=") && word.endsWith("-") && word.length > 1;
+      if (isRemoval) return [word.slice(0, -1), null];
+      return parseTag(word) ?? refuse(word, "key=value or key-");
+    }),
+  );
+}
+
+function parseTag(word: string): [string, string] | undefined {
+  const equals = word.indexOf("=");
+  return equals > 0 ? [word.slice(0, equals), word.slice(equals + 1)] : undefined;
+}
+
+function refuse(word: string, expected: string): never {
+  throw new UsageError(`expected ${expected}, found "${word}"`);
 }
 
 function prefixOption(what: string): CommandOption {
-  return { name: "prefix", value: "TEXT", summary: `only ${what} that begin with this` };
+  return { name: "prefix", value: "TEXT", summary: `only ${what} with this prefix` };
 }
 
-function resourceOf(context: CommandContext): { resource_type: string; resource_id: string } {
+function conditionOf(context: CommandContext): { etag: string | undefined } {
+  return { etag: context.option("if-match") };
+}
+
+function resourceOf(context: CommandContext): ResourceName {
   return { resource_type: context.positionals[0] ?? "", resource_id: context.positionals[1] ?? "" };
 }
 
-function showTags(resource: ShownResource): string {
+function showTags(resource: TaggedResource): string {
   return table(["key", "value"], Object.entries(resource.tags), "no tags");
 }
 
@@ -203,8 +179,4 @@ function inOneLine(tags: Readonly<Record<string, string>>): string {
   return Object.entries(tags)
     .map(([key, value]) => (value === "" ? key : `${key}=${value}`))
     .join(" ");
-}
-
-function tagsPath(context: CommandContext): string {
-  return `/accounts/${encodeURIComponent(context.option("account") ?? "default")}/tags`;
 }

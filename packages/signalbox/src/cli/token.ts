@@ -1,38 +1,27 @@
 /** `signalbox token …` */
-import { type Command, type CommandContext, UsageError } from "./command.ts";
+import type { Permission } from "@signalbox/protocol";
+import { type Command, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { table } from "./table.ts";
-
-interface ShownToken {
-  readonly id: string;
-  readonly name: string;
-  readonly permissions: readonly string[];
-  readonly gateway_id: string | null;
-  readonly created_at: string;
-  readonly expires_at: string | null;
-  readonly last_used_at: string | null;
-  readonly last_four: string;
-  readonly token?: string;
-}
 
 export const tokenCommands: readonly Command[] = [
   {
     words: ["token", "create"],
     positionals: ["<name>"],
-    summary: "Create a token and print it, once.",
+    summary: "Create a token and print it. It cannot be shown again.",
     options: [
       {
         name: "permission",
         value: "NAME",
-        summary: "what it may do, e.g. tags.read; repeat for several (edit does not include read)",
+        summary: "permission, e.g. tags.read (repeatable; edit does not include read)",
         isRepeatable: true,
       },
       {
         name: "gateway",
         value: "ID",
-        summary: "bind the token to one gateway; it can then hold gateway.* and tokens.edit",
+        summary: "bind the token to a gateway; it can then have gateway.* and tokens.edit",
       },
-      { name: "expires-at", value: "TIME", summary: "ISO 8601 time after which it stops working" },
+      { name: "expires-at", value: "TIME", summary: "ISO 8601 time at which the token expires" },
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,
     ],
@@ -40,10 +29,11 @@ export const tokenCommands: readonly Command[] = [
       const permissions = context.options("permission");
       if (permissions.length === 0)
         throw new UsageError("give at least one --permission, e.g. --permission tags.read");
-      const client = await context.client();
-      const token = await client.request<ShownToken>("POST", tokensPath(context), {
-        name: context.positionals[0],
-        permissions,
+      const { tokens } = await context.account();
+      const token = await tokens.create({
+        name: context.positionals[0] ?? "",
+        // The service validates the names.
+        permissions: permissions as Permission[],
         gateway_id: context.option("gateway"),
         expires_at: context.option("expires-at"),
       });
@@ -52,10 +42,10 @@ export const tokenCommands: readonly Command[] = [
   },
   {
     words: ["token", "list"],
-    summary: "List an account's tokens, without their texts.",
+    summary: "List the tokens of an account, without their secret text.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const tokens = await (await context.client()).list<ShownToken>(tokensPath(context));
+      const tokens = await (await context.account()).tokens.list().all();
       context.print(tokens, (rows) =>
         table(
           ["id", "name", "ends in", "permissions", "gateway", "expires", "last used"],
@@ -76,18 +66,12 @@ export const tokenCommands: readonly Command[] = [
   {
     words: ["token", "revoke"],
     positionals: ["<id>"],
-    summary: "Revoke a token at once.",
+    summary: "Revoke a token.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
       const id = context.positionals[0] ?? "";
-      const result = await (
-        await context.client()
-      ).request("DELETE", `${tokensPath(context)}/${encodeURIComponent(id)}`);
+      const result = await (await context.account()).tokens.revoke(id);
       context.print(result, () => `revoked ${id}\n`);
     },
   },
 ];
-
-function tokensPath(context: CommandContext): string {
-  return `/accounts/${encodeURIComponent(context.option("account") ?? "default")}/tokens`;
-}

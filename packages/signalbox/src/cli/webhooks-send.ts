@@ -1,9 +1,10 @@
 /**
- * `signalbox webhooks send`: a signed sample of a provider, so that everything behind the intake can be tried without the provider. With a
- * secret at hand it signs and posts like the provider; without one it asks the server, which knows its own secrets, to do the same.
+ * `signalbox webhooks send`: sends a signed sample event. If the command has the source's secret, it signs and posts the event like the
+ * provider; otherwise the server signs the event with its own secret.
  */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import type { SampleDelivery } from "@signalbox/client";
 import { loadConfig } from "../config/index.ts";
 import { nearestName } from "../core/nearest-name.ts";
 import { ulid } from "../core/ulid.ts";
@@ -23,21 +24,25 @@ const SAMPLE_ENTITY = "sample/entity";
 export const webhooksSend: Command = {
   words: ["webhooks", "send"],
   positionals: ["<source>", "[entity]"],
-  summary: "Sign a sample event as a source's provider would, and send it.",
+  summary: "Send a sample event, signed as the source's provider signs its events.",
   options: [
-    { name: "payload", value: "JSON", summary: "body instead of the sample's; @FILE reads a file" },
+    { name: "payload", value: "JSON", summary: "body of the event (default: a sample); @FILE reads a file" },
     {
       name: "header",
       value: "NAME:VALUE",
-      summary: "extra header, e.g. x-github-event:issues",
+      summary: "additional header, e.g. x-github-event:issues (repeatable)",
       isRepeatable: true,
     },
     {
       name: "id",
       value: "ID",
-      summary: "delivery id (default: a new one); send it twice to see a duplicate",
+      summary: "delivery id (default: a new one); a second delivery with the same id is a duplicate",
     },
-    { name: "secret", value: "TEXT", summary: "sign with this (default: the source's environment variable)" },
+    {
+      name: "secret",
+      value: "TEXT",
+      summary: "secret of the signature (default: from the source's environment variable)",
+    },
     ACCOUNT_OPTION,
     ...CLIENT_OPTIONS,
   ],
@@ -76,15 +81,14 @@ async function sendSigned(context: CommandContext, source: Source, secret: strin
 
 async function sendThroughServer(context: CommandContext, source: Source): Promise<SentDelivery> {
   if (context.option("id") !== undefined) {
-    throw new UsageError(`--id needs a secret to sign with: give --secret or set ${source.secretVariable}`);
+    throw new UsageError(`--id needs a secret: give --secret or set ${source.secretVariable}`);
   }
-  const account = encodeURIComponent(context.option("account") ?? "default");
   const payload = readPayload(context);
-  const client = await context.client();
-  return client.request<SentDelivery>("POST", `/accounts/${account}/webhooks/sources/${source.name}/test`, {
+  const { webhooks } = await context.account();
+  return webhooks.sendTest(source.name, {
     entity: context.positionals[1],
     headers: readHeaders(context),
-    ...(payload === undefined ? {} : { payload: JSON.parse(payload) as unknown }),
+    payload: payload === undefined ? undefined : (JSON.parse(payload) as SampleDelivery["payload"]),
   });
 }
 

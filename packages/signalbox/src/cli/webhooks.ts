@@ -1,40 +1,20 @@
 /** `signalbox webhooks …` */
-import { webhooksSend } from "./webhooks-send.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Delivery, DeliveryQuery, DeliveryStatus } from "@signalbox/client";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
+import { stopSignal } from "./stop-signal.ts";
 import { rowLine, table } from "./table.ts";
+import { webhooksSend } from "./webhooks-send.ts";
 
-interface ShownSource {
-  readonly name: string;
-  readonly scheme: string;
-  readonly path: string;
-  readonly agent: string;
-  readonly secret_variable: string;
-  readonly secrets: number;
-}
-
-interface ShownDelivery {
-  readonly id: string;
-  readonly source: string;
-  readonly status: string;
-  readonly reason: string | null;
-  readonly http_status: number;
-  readonly received_at: string;
-  readonly duration_ms: number;
-  readonly type: string | null;
-  readonly title: string | null;
-  readonly agent: string;
-  readonly instance: string | null;
-}
-
-/** How often `tail` asks for news. */
+/** Time between two requests of `tail`. */
 const TAIL_INTERVAL_MS = 500;
 const MAX_PAGE = 100;
 
 const FILTERS: readonly CommandOption[] = [
   { name: "source", value: "NAME", summary: "only this source" },
-  { name: "status", value: "STATUS", summary: "only accepted, duplicate, rejected or failed ones" },
-  { name: "instance", value: "NAME", summary: "only those of this instance" },
+  { name: "status", value: "STATUS", summary: "only this status: accepted, duplicate, rejected or failed" },
+  { name: "instance", value: "NAME", summary: "only deliveries to this instance" },
   { name: "type", value: "TYPE", summary: "only this event type" },
 ];
 
@@ -42,10 +22,10 @@ export const webhookCommands: readonly Command[] = [
   webhooksSend,
   {
     words: ["webhooks", "sources"],
-    summary: "List webhook sources, their addresses and the variables their secrets come from.",
+    summary: "List webhook sources, their paths and the environment variables of their secrets.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const sources = await (await context.client()).list<ShownSource>(`${webhooksPath(context)}/sources`);
+      const sources = await (await context.account()).webhooks.sources().all();
       context.print(sources, (rows) =>
         table(
           ["name", "path", "secret", "agent", "signature"],
@@ -63,20 +43,15 @@ export const webhookCommands: readonly Command[] = [
   },
   {
     words: ["webhooks", "deliveries"],
-    summary: "List deliveries, newest first: accepted, duplicate, rejected (and why), failed.",
+    summary: "List deliveries, newest first, with status and reason.",
     options: [
       ...FILTERS,
-      { name: "limit", value: "COUNT", summary: `how many (1 to ${MAX_PAGE}, default 50)` },
+      { name: "limit", value: "COUNT", summary: `number of deliveries (1 to ${MAX_PAGE}, default 50)` },
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,
     ],
     async run(context) {
-      const limit = parseLimit(context) ?? 50;
-      const client = await context.client();
-      const rows = await client.request<ShownDelivery[]>(
-        "GET",
-        deliveriesPath(context, { limit: String(limit) }),
-      );
+      const rows = await readDeliveries(context, { limit: parseLimit(context) ?? 50 });
       context.print(rows, (shown) =>
         table(
           ["id", "time", "source", "status", "type", "instance", "title"],
@@ -89,20 +64,20 @@ export const webhookCommands: readonly Command[] = [
   {
     words: ["webhooks", "show"],
     positionals: ["<id>"],
-    summary: "Show one delivery with its headers and body.",
+    summary: "Show a delivery with its headers and body.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const client = await context.client();
-      const delivery = await client.request("GET", deliveryPath(context));
+      const { webhooks } = await context.account();
+      const delivery = await webhooks.delivery(context.positionals[0] ?? "");
       context.print(delivery, (shown) => `${JSON.stringify(shown, null, 2)}\n`);
     },
   },
   {
     words: ["webhooks", "tail"],
-    summary: "Follow deliveries as they come; end it with Ctrl-C.",
+    summary: "Print deliveries as they arrive, until interrupted.",
     options: [
       ...FILTERS,
-      { name: "limit", value: "COUNT", summary: "stop after so many" },
+      { name: "limit", value: "COUNT", summary: "stop after this many deliveries" },
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,
     ],
@@ -111,55 +86,50 @@ export const webhookCommands: readonly Command[] = [
   {
     words: ["webhooks", "replay"],
     positionals: ["<id>"],
-    summary: "Hand a stored delivery to its agent again.",
+    summary: "Send a stored delivery to its agent again.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
-      const client = await context.client();
-      const result = await client.request<{ status: string; event_id: string }>(
-        "POST",
-        `${deliveryPath(context)}/replay`,
-      );
+      const { webhooks } = await context.account();
+      const result = await webhooks.replay(context.positionals[0] ?? "");
       context.print(result, ({ status, event_id }) => `${status} as ${event_id}\n`);
     },
   },
 ];
 
 async function tail(context: CommandContext): Promise<void> {
-  const client = await context.client();
   const limit = parseLimit(context) ?? Number.POSITIVE_INFINITY;
-  const [newest] = await client.request<ShownDelivery[]>("GET", deliveriesPath(context, { limit: "1" }));
+  const [newest] = await readDeliveries(context, { limit: 1 });
   let after = newest?.id ?? "0";
   let printed = 0;
-  const stop = stopSignal();
-  while (printed < limit && !stop.aborted) {
-    const rows = await client.request<ShownDelivery[]>("GET", deliveriesPath(context, { after }));
+  const signal = stopSignal();
+  while (printed < limit && !signal.aborted) {
+    const rows = await readDeliveries(context, { after });
     for (const row of rows.slice(0, limit - printed)) {
       context.out.write(context.isJson ? `${JSON.stringify(row)}\n` : rowLine(toCells(row)));
       printed += 1;
     }
     after = rows.at(-1)?.id ?? after;
-    if (rows.length < MAX_PAGE) await pause(TAIL_INTERVAL_MS, stop);
+    // The abort ends the pause and the loop; it is not an error.
+    if (rows.length < MAX_PAGE) await sleep(TAIL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 
-function stopSignal(): AbortSignal {
-  const controller = new AbortController();
-  process.once("SIGINT", () => controller.abort());
-  process.once("SIGTERM", () => controller.abort());
-  return controller.signal;
+async function readDeliveries(context: CommandContext, query: DeliveryQuery): Promise<readonly Delivery[]> {
+  const { webhooks } = await context.account();
+  const page = await webhooks
+    .deliveries({
+      source: context.option("source"),
+      // The service validates the status.
+      status: context.option("status") as DeliveryStatus | undefined,
+      instance: context.option("instance"),
+      type: context.option("type"),
+      ...query,
+    })
+    .page();
+  return page.items;
 }
 
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
-
-function toCells(row: ShownDelivery): string[] {
+function toCells(row: Delivery): string[] {
   return [
     row.id,
     row.received_at,
@@ -180,21 +150,4 @@ function parseLimit(context: CommandContext): number | undefined {
   if (!/^\d+$/.test(text) || limit < 1)
     throw new UsageError(`--limit: expected a number of at least 1, found "${text}"`);
   return Math.min(limit, MAX_PAGE);
-}
-
-function webhooksPath(context: CommandContext): string {
-  return `/accounts/${encodeURIComponent(context.option("account") ?? "default")}/webhooks`;
-}
-
-function deliveriesPath(context: CommandContext, extra: Record<string, string>): string {
-  const query = new URLSearchParams(extra);
-  for (const { name } of FILTERS) {
-    const value = context.option(name);
-    if (value !== undefined) query.set(name, value);
-  }
-  return `${webhooksPath(context)}/deliveries?${query.toString()}`;
-}
-
-function deliveryPath(context: CommandContext): string {
-  return `${webhooksPath(context)}/deliveries/${encodeURIComponent(context.positionals[0] ?? "")}`;
 }

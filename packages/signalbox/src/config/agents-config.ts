@@ -1,60 +1,60 @@
-/** Keys of the agents' area. */
+/** The `agents` section of the configuration file. */
 import { z } from "zod";
 import { accountKey } from "./account-key.ts";
 
 const kibibytes = (count: number) => count * 1024;
 
-/** `"edit"` or true lets everything through, `"read"` makes a connection read-only, false refuses. */
+/** `"edit"` or true allows everything, `"read"` makes a connection read-only, false refuses the request. */
 type Authorize = (request: Request) => "read" | "edit" | boolean | Promise<"read" | "edit" | boolean>;
 
 export const agentsConfig = z
   .strictObject({
-    /** Who may reach instances: `token` (agents.read or agents.edit) or `public`. Default `token`. */
+    /** Access to instances: `token` (requires agents.read or agents.edit) or `public`. Default `token`. */
     access: z.enum(["token", "public"]).default("token"),
-    /** Asked when a request to an agent carries no valid token. */
+    /** Called for a request to an agent without a valid token. */
     authorize: z
       .custom<Authorize>((value) => typeof value === "function", { error: "expected a function" })
       .optional(),
     /**
-     * Instances that callers without a token may create in a minute, by naming them, where access is public; more are refused with 503. Each
-     * is a file of 8 KiB or more for good: at 60, a flood of names takes some 0.7 GB a day. Default: no bound.
+     * Number of instances that requests without a token may create per minute if access is public; further ones are refused with 503. Each
+     * instance is a permanent file of at least 8 KiB: 60 per minute are about 0.7 GB a day. Default: no limit.
      */
     newInstancesPerMinute: z.int().min(1).nullable().default(null),
     /** Files that export agent classes, relative to the working folder. */
     modules: z.array(z.string().min(1)).default([]),
-    /** How long a turn may take. Default 30 s. */
+    /** Time limit of a turn. Default 30 s. */
     turnTimeoutMs: z.int().min(10).max(3_600_000).default(30_000),
-    /** Events that may wait for one instance; more are refused with 503. Default 1,000. */
+    /** Maximum number of events that wait for one instance; further ones are refused with 503. Default 1,000. */
     maxWaitingTurns: z.int().min(1).default(1000),
-    /** How long an instance without events stays in memory. Default 30 s. */
+    /** Time that an idle instance stays in memory. Default 30 s. */
     idleTimeoutMs: z.int().min(50).default(30_000),
-    /** Instances in memory at once; each holds up to four files open. Default 1,000. */
+    /** Maximum number of instances in memory; each has up to four open files. Default 1,000. */
     maxActiveInstances: z.int().min(1).default(1000),
     /**
-     * Size at which the journal of all instances' commits begins another file; up to four exist. Larger ones spare the disk work, smaller
-     * ones are read sooner after a crash. Default 256 MiB.
+     * Size at which the journal of all instances' commits starts a new file; up to four files exist. Larger files need fewer disk writes,
+     * smaller files shorten recovery after a crash. Default 256 MiB.
      */
     journalFileBytes: z
       .int()
       .min(kibibytes(64))
       .default(kibibytes(256 * 1024)),
-    /** Bytes of an instance's state. Default 1 MiB. */
+    /** Maximum size of an instance's state. Default 1 MiB. */
     maxStateBytes: z.int().min(kibibytes(1)).default(kibibytes(1024)),
-    /** Bytes of a request's body. Default 10 MiB. */
+    /** Maximum size of a request body. Default 10 MiB. */
     maxBodyBytes: z
       .int()
       .min(kibibytes(1))
       .default(kibibytes(10 * 1024)),
-    /** Bytes of a WebSocket message. Default 1 MiB. */
+    /** Maximum size of a WebSocket message. Default 1 MiB. */
     maxMessageBytes: z.int().min(kibibytes(1)).default(kibibytes(1024)),
-    /** Bytes that may wait for a slow WebSocket reader before it is dropped. Default 4 MiB. */
+    /** Maximum number of bytes buffered for a slow WebSocket client; above it the connection is closed. Default 4 MiB. */
     maxBufferedBytes: z
       .int()
       .min(kibibytes(1))
       .default(kibibytes(4 * 1024)),
-    /** How often connections are pinged; one that does not answer until the next ping is cut. Default 30 s. */
+    /** Interval of WebSocket pings; a connection without a pong before the next ping is closed. Default 30 s. */
     pingIntervalMs: z.int().min(50).default(30_000),
-    /** Instances that get every change of their account's tags as an event. `agent` is the class's kebab-case name. Default none. */
+    /** Instances that receive all tag changes of their account as events. `agent` is the kebab-case name of the class. Default: none. */
     tagChanges: z
       .array(
         z.strictObject({

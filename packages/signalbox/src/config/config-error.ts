@@ -1,4 +1,4 @@
-/** A setting that cannot be used; the message is one line that names the setting, what was expected and what was found. */
+/** An invalid setting. The message is one line with the setting, the expected and the found value. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }

@@ -1,6 +1,6 @@
 /**
- * Everything the service is told from outside, checked before anything listens: flags win over the environment, which wins over
- * defaults; the configuration file holds what has no flag.
+ * The configuration of the service, validated before the service listens. Flags override environment variables, which override defaults.
+ * The configuration file contains the settings without a flag.
  */
 import { resolve } from "node:path";
 import { Secret } from "../core/secret.ts";
@@ -11,29 +11,29 @@ import { readConfigFile } from "./read-config-file.ts";
 
 export interface Config {
   readonly host: string;
-  /** 0 picks a free port. */
+  /** 0 selects a free port. */
   readonly port: number;
-  /** Where the dashboard and the management interface are served; null: on `host` and `port`, with everything else. */
+  /** Separate address of dashboard and management interface; null: `host` and `port`. */
   readonly admin: { readonly host: string; readonly port: number } | null;
-  /** Lets anyone read `/metrics` also where other machines reach it. */
+  /** `/metrics` requires no token even if the address is reachable from other machines. */
   readonly isMetricsPublic: boolean;
   readonly dataDir: string;
   /** Absent: embedded SQLite in the data folder. */
   readonly databaseUrl: Secret | undefined;
   readonly rootToken: Secret | undefined;
-  /** Keys for secrets that are stored: the first seals, all open. Empty: a file of the data folder holds one. */
+  /** Encryption keys of stored secrets: the first encrypts, all decrypt. Empty: the key is in a file of the data folder. */
   readonly encryptionKeys: readonly Secret[];
   readonly logLevel: LogLevel;
-  /** Webhook secrets, provider keys and whatever agents read; never logged. */
+  /** Contains webhook secrets, provider keys and variables of agents; never logged. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Where the generic webhooks' secret is kept when it was made by us and is not in the real environment. */
+  /** File with the generated secret of generic webhooks, if the environment has none. */
   readonly webhookSecretFile?: string;
   readonly file: ConfigFile;
   readonly filePath: string | null;
   readonly workingFolder: string;
 }
 
-/** Flags as the command line gives them: text, or absent. */
+/** Flags as given on the command line. */
 export interface ConfigFlags {
   readonly port?: string | undefined;
   readonly host?: string | undefined;
@@ -44,7 +44,7 @@ export interface ConfigFlags {
   readonly config?: string | undefined;
   readonly databaseUrl?: string | undefined;
   readonly logLevel?: string | undefined;
-  /** Files with agent classes, beside those of the configuration file. */
+  /** Files with agent classes, in addition to those of the configuration file. */
   readonly agents?: readonly string[] | undefined;
 }
 
@@ -52,7 +52,7 @@ const MIN_ROOT_TOKEN_LENGTH = 20;
 const LOOPBACK = "127.0.0.1";
 const DEFAULT_PORT = 8787;
 const DEFAULT_ADMIN_PORT = 8788;
-/** 128 bits and more in any usual spelling of random bytes. */
+/** At least 128 bits in hex or base64. */
 const MIN_ENCRYPTION_KEY_LENGTH = 32;
 
 export async function loadConfig(
@@ -84,12 +84,12 @@ export async function loadConfig(
   };
 }
 
-/** An empty environment variable means "not set", as shells and compose files produce them. */
+/** An empty environment variable counts as not set. */
 function setting(flag: string | undefined, variable: string | undefined): string | undefined {
   return flag ?? (variable === "" ? undefined : variable);
 }
 
-/** One of the two is enough to give the administration an address of its own. */
+/** Either setting enables a separate admin address. */
 function parseAdmin(
   flags: ConfigFlags,
   environment: Readonly<Record<string, string | undefined>>,
@@ -145,14 +145,14 @@ function parseRootToken(text: string | undefined): Secret | undefined {
   return new Secret(text);
 }
 
-/** Several, separated by commas, while one replaces another. */
+/** Keys separated by commas; more than one during a key rotation. */
 function parseEncryptionKeys(text: string | undefined): Secret[] {
   if (text === undefined || text.trim() === "") return [];
   return text.split(",").map((part) => {
     const key = part.trim();
     if (key.length < MIN_ENCRYPTION_KEY_LENGTH) {
       throw new ConfigError(
-        `SIGNALBOX_ENCRYPTION_KEY: expected at least ${MIN_ENCRYPTION_KEY_LENGTH} characters a key, found ${key.length}`,
+        `SIGNALBOX_ENCRYPTION_KEY: expected at least ${MIN_ENCRYPTION_KEY_LENGTH} characters per key, found ${key.length}`,
       );
     }
     return new Secret(key);

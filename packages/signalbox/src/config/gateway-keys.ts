@@ -1,4 +1,4 @@
-/** Keys of the gateway's data plane (`gateway`) and of upstream addresses (`providers`). */
+/** The sections `gateway` and `providers` of the configuration file. */
 import { z } from "zod";
 
 const megabytes = (count: number) => count * 1024 * 1024;
@@ -11,49 +11,48 @@ const httpOrigin = z
   .string()
   .refine(isOrigin, "expected scheme, host and port only, e.g. https://models.example.com");
 
-/** Who may have calls sent with the key in an environment variable, and for a custom provider's key: where to. */
+/** The accounts that may use the key in an environment variable; for a custom provider also the origin that receives the key. */
 const keyGrant = z.union(
   [z.array(accountId), z.strictObject({ accounts: z.array(accountId), origin: httpOrigin })],
   'expected a list of account ids (or "*"), or {accounts, origin} for a key of a custom provider',
 );
 
 export const gatewayKeys = {
-  /** Bytes of a call's request body. Default 512 MiB, what the largest file uploads of providers need. */
+  /** Maximum size of a request body. Default 512 MiB, the largest file upload of the supported providers. */
   maxBodyBytes: z.int().min(1024).default(megabytes(512)),
   /**
-   * Bytes of a request body that are kept in memory until the call ends. A larger body is streamed: it can be neither retried nor
-   * cached. Default 8 MiB.
+   * Maximum size of a request body that is buffered until the call ends. A larger body is streamed and can be neither retried nor cached.
+   * Default 8 MiB.
    */
   replayBodyBytes: z.int().min(1024).max(megabytes(256)).default(megabytes(8)),
   /**
-   * Memory for bodies, all calls together: request bodies until their calls have ended, and what is kept of responses for the log. Default
-   * 256 MiB: thousands of conversations at once, or 32 bodies of the largest size that is kept, on a machine with 1 GiB. A call whose body
-   * finds no room is answered with 503.
+   * Memory limit for the buffered bodies of all calls: request bodies, and the parts of responses that are stored in the log. A call above
+   * the limit is refused with 503. Default 256 MiB: thousands of conversations, or 32 buffered bodies of maximum size.
    */
   maxBufferedBytes: z.int().min(65_536).default(megabytes(256)),
-  /** A request body that brings less than 1 KiB a second for this long is cut (408). Default 10 s. */
+  /** A request body that is slower than 1 KiB/s for this time is refused with 408. Default 10 s. */
   uploadStallMs: z.int().min(10).default(10_000),
-  /** Time to open a connection to a provider. Default 10 s. */
+  /** Time limit for connecting to a provider. Default 10 s. */
   connectTimeoutMs: z.int().min(10).default(10_000),
-  /** Time until the first byte of a provider's response, where the call sets none itself. Default 10 min: reasoning takes long. */
+  /** Time limit for the first byte of a provider's response, unless the call sets one. Default 10 min, for reasoning models. */
   firstByteTimeoutMs: z.int().min(10).default(600_000),
-  /** How long a response may stand still, because the provider sends nothing or the client reads nothing. Default 2 min. */
+  /** Time limit without progress of a response, because the provider sends or the client reads no data. Default 2 min. */
   stallTimeoutMs: z.int().min(10).default(120_000),
-  /** How long an idle connection to a provider is kept. Default 30 s; shorter where the provider says so. */
+  /** Time after which an idle connection to a provider is closed. Default 30 s, or less if the provider announces it. */
   upstreamIdleTimeoutMs: z.int().min(1).default(30_000),
-  /** Memory for cached responses. Default 64 MiB; 0 switches caching off for every gateway. */
+  /** Memory limit of cached responses. Default 64 MiB; 0 disables caching for all gateways. */
   cacheBytes: z.int().min(0).default(megabytes(64)),
-  /** Largest response that is cached. Default 1 MiB. */
+  /** Maximum size of a cached response. Default 1 MiB. */
   cacheEntryBytes: z.int().min(1024).default(megabytes(1)),
   /**
    * By environment variable: the accounts whose gateways may use it as a provider key, e.g. `{"OPENAI_API_KEY_TEAM_A": ["team-a"]}`; `"*"`
-   * is every account. A key of a custom provider also names the origin it may be sent to. Default for a variable without an
-   * entry: the account `default`; of a custom provider: none.
+   * is all accounts. The key of a custom provider also needs the origin that receives it. Default for a variable without an entry: the
+   * account `default`; for a custom provider: none.
    */
   providerKeys: z
     .record(z.string().regex(/^[A-Z][A-Z0-9_]*$/, "expected the name of an environment variable"), keyGrant)
     .default({}),
-  /** Whether custom providers may be plain HTTP and live on private or loopback addresses. Default false. */
+  /** Allows plain HTTP, private and loopback addresses for custom providers. Default false. */
   allowPrivateCustomProviders: z.boolean().default(false),
 };
 
@@ -61,7 +60,7 @@ export const httpUrl = z
   .string()
   .refine(isHttpUrl, "expected an http:// or https:// address without query and credentials");
 
-/** By slug: the address of a built-in provider to use instead, or an OpenAI-shaped provider to add. Default: none. */
+/** By slug: another address of a built-in provider, or an additional OpenAI-compatible provider. Default: none. */
 export const providerKeys = z
   .record(
     z

@@ -28,6 +28,6 @@ it.each([
     { agents: { access: "all" } },
     'agents.access: Invalid option: expected one of "token"|"public", found "all"',
   ],
-])("%j is refused with what was expected and what was found", (content, message) => {
+])("refuses %j with the expected and the found value", (content, message) => {
   expect(() => checkConfigFile(content, "file")).toThrow(`file: ${message}`);
 });

@@ -1,4 +1,4 @@
-/** Finds, loads and checks the configuration file; everything wrong with it is one line. */
+/** Finds, loads and validates the configuration file. An error is reported in one line. */
 import { existsSync, readFileSync } from "node:fs";
 import { extname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -11,7 +11,7 @@ const DEFAULT_NAMES = ["signalbox.config.ts", "signalbox.config.js", "signalbox.
 
 export interface LoadedConfigFile {
   readonly file: ConfigFile;
-  /** Null when there is none and the defaults apply. */
+  /** Null if there is no file and the defaults apply. */
   readonly path: string | null;
 }
 
@@ -40,7 +40,7 @@ async function load(path: string): Promise<unknown> {
   try {
     if (extname(path) === ".json") return JSON.parse(readFileSync(path, "utf8"));
     const module = (await import(pathToFileURL(path).href)) as { default?: unknown };
-    if (module.default === undefined) throw new Error("it has no default export");
+    if (module.default === undefined) throw new Error("no default export");
     return module.default;
   } catch (cause) {
     throw new ConfigError(
@@ -70,14 +70,14 @@ function describe(issue: core.$ZodIssue, content: unknown): string {
 
 type UnionIssue = core.$ZodIssueInvalidUnion;
 
-/** What is wrong inside the value, when it has the kind of one of the alternatives and only a part of it is wrong. */
+/** The issue inside a value that has the type of one alternative but an invalid member. */
 function innerIssue({ errors }: UnionIssue): core.$ZodIssue | undefined {
   return errors
     .map(([first]) => first)
     .find((first) => first !== undefined && (first.path.length > 0 || first.code === "unrecognized_keys"));
 }
 
-/** What would have been right: the values and kinds of all alternatives, `500, 404 or 200`. */
+/** The expected values and types of all alternatives: `500, 404 or 200`. */
 function expectations({ errors }: UnionIssue): string {
   const all = new Set(errors.flatMap(([first]) => (first === undefined ? [] : expected(first))));
   const list = [...all];
@@ -94,7 +94,7 @@ function expected(issue: core.$ZodIssue): string[] {
   return [issue.message.replace(/^expected /, "")];
 }
 
-/** The keys the schema knows at a place, through defaults and unions. */
+/** The keys of the schema at a path, inside defaults and unions. */
 function knownKeys(path: readonly PropertyKey[]): string[] {
   let schema: unknown = configFile;
   for (const key of path) schema = child(unwrap(schema), key);

@@ -7,13 +7,13 @@ const resourceTypeName = z
 
 export const tagKeys = z
   .strictObject({
-    /** Status of reading a resource that was never tagged: 500 as the contract has it, 404, or 200 with an empty set. Default 500. */
+    /** Status of a read of a resource that was never tagged: 500 for compatibility, 404, or 200 with no tags. Default 500. */
     missing: z
       .literal([500, 404, 200])
       .or(z.enum(["500", "404", "200"]))
       .transform(Number)
       .default(500),
-    /** Resource types beside the built-in ones: a name, or `{name, scope}` with scope `account` (default) or `zone`. Default none. */
+    /** Additional resource types: a name, or `{name, scope}` with scope `account` (default) or `zone`. Default: none. */
     resourceTypes: z
       .array(
         z.union([
@@ -22,11 +22,11 @@ export const tagKeys = z
         ]),
       )
       .default([]),
-    /** Tags one resource may carry. Default 1,000. */
+    /** Maximum number of tags of a resource. Default 1,000. */
     maxTagsPerResource: z.int().min(1).max(10_000).default(1000),
-    /** How long changes are kept for history and feed. Default 90 days. */
+    /** Days after which changes are deleted from history and feed. Default 90. */
     historyDays: z.number().positive().max(36_500).default(90),
-    /** How many changes an account keeps for history and feed. Default 250,000. */
+    /** Maximum number of changes per account in history and feed. Default 250,000. */
     historyChanges: z.int().min(100).default(250_000),
   })
   .prefault({});

@@ -1,5 +1,5 @@
 /** The dashboard's door: its files, its sessions, and login links. The page itself is `packages/dashboard`. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import type { AreaModule } from "../area-module.ts";
@@ -55,7 +55,7 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
 }
 
 /** A browser that was given the address alone is shown the dashboard; a program is told that there is nothing here. */
-function greet(request: IncomingMessage, response: ServerResponse, context: RequestContext): void {
+function greet(request: HttpRequest, response: HttpResponse, context: RequestContext): void {
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (context.path !== "/" || !isRead || request.headers.accept?.includes("text/html") !== true) {
     throw new SignalboxError("not_found", { message: "Not found; the dashboard is at /dashboard" });

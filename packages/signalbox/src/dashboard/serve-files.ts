@@ -1,5 +1,5 @@
 /** Answers with the dashboard's pages: a built file by its name, the page itself for every other path below `/dashboard`. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
 
@@ -18,8 +18,8 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 const A_YEAR_SECONDS = 365 * 24 * 60 * 60;
 
 export function serveFile(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   files: BuiltFiles | null,
   name: string,
 ): void {
@@ -34,7 +34,7 @@ export function serveFile(
   sendFile(request, response, file);
 }
 
-function sendFile(request: IncomingMessage, response: ServerResponse, file: BuiltFile): void {
+function sendFile(request: HttpRequest, response: HttpResponse, file: BuiltFile): void {
   const headers: Record<string, string | number> = {
     ...SECURITY_HEADERS,
     "content-type": file.contentType,
@@ -67,7 +67,7 @@ function chooseBody(accepted: string | string[] | undefined, file: BuiltFile): [
   return [null, file.plain];
 }
 
-function sendPage(request: IncomingMessage, response: ServerResponse, status: number, html: string): void {
+function sendPage(request: HttpRequest, response: HttpResponse, status: number, html: string): void {
   response.writeHead(status, {
     ...SECURITY_HEADERS,
     "content-type": "text/html; charset=utf-8",

@@ -7,7 +7,7 @@
  *   DELETE /dashboard/session        ends the session
  *   GET    /dashboard/first-commands the commands of the overview, as the terminal printed them
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { PERMISSIONS, SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import {
@@ -39,7 +39,7 @@ export interface SessionDoorParts {
   readonly version: string;
   /** `tokenExpression` is shell text that expands to the token. */
   readonly firstCommands: (
-    request: IncomingMessage,
+    request: HttpRequest,
     tokenExpression: string,
   ) => readonly (FirstCommand & { readonly card: OverviewCard })[];
   /** For those who hold the root token, who are on the machine or have its environment. */
@@ -58,7 +58,7 @@ export class SessionDoor {
   }
 
   /** Exchanges the code of a login link; a used or expired one leads to the login page, which says so. */
-  async loginByLink(request: IncomingMessage, response: ServerResponse, code: string): Promise<void> {
+  async loginByLink(request: HttpRequest, response: HttpResponse, code: string): Promise<void> {
     const { sessions, allowedHosts } = this.#parts;
     requireOwnHost(request, allowedHosts);
     const headers: Record<string, string> = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
@@ -74,7 +74,7 @@ export class SessionDoor {
     response.end();
   }
 
-  async session(request: IncomingMessage, response: ServerResponse, context: RequestContext): Promise<void> {
+  async session(request: HttpRequest, response: HttpResponse, context: RequestContext): Promise<void> {
     if (request.method === "GET") {
       const session = this.#parts.authenticator.findSession(request);
       sendResult(response, session === null ? null : this.#describe(session.principal, session.expiresAt));
@@ -89,14 +89,14 @@ export class SessionDoor {
     }
   }
 
-  firstCommands(request: IncomingMessage, response: ServerResponse): void {
+  firstCommands(request: HttpRequest, response: HttpResponse): void {
     const principal = this.#parts.authenticator.fromRequest(request);
     if (principal === null) throw new SignalboxError("unauthenticated");
     const expression = principal.kind === "root" ? this.#parts.rootTokenExpression : "$SIGNALBOX_TOKEN";
     sendResult(response, this.#parts.firstCommands(request, expression));
   }
 
-  async #login(request: IncomingMessage, response: ServerResponse, context: RequestContext): Promise<void> {
+  async #login(request: HttpRequest, response: HttpResponse, context: RequestContext): Promise<void> {
     requireOwnPage(request, this.#parts.allowedHosts);
     const { token } = parseLogin(await context.readBody(MAX_LOGIN_BYTES));
     const principal = this.#parts.authenticator.fromText(token);
@@ -138,7 +138,7 @@ function parseLogin(body: Buffer): z.output<typeof login> {
   }
 }
 
-function sendResult(response: ServerResponse, result: unknown, headers: Record<string, string> = {}): void {
+function sendResult(response: HttpResponse, result: unknown, headers: Record<string, string> = {}): void {
   const body = JSON.stringify({ success: true, errors: [], messages: [], result });
   response.writeHead(200, {
     ...headers,

@@ -11,7 +11,7 @@ import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
-import { BodyBudget } from "./call/body-budget.ts";
+import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
@@ -165,8 +165,8 @@ function createDataPlane(
     stallTimeoutMs: keys.stallTimeoutMs,
     idleTimeoutMs: keys.upstreamIdleTimeoutMs,
   });
-  const budget = new BodyBudget(keys.maxBufferedBytes, keys.uploadStallMs);
-  metrics.readBufferedBytes = () => budget.usedBytes;
+  const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
+  metrics.readBufferedBytes = () => budget.used;
   const rateLimits = new RateLimits(steadyClock);
   const spendLimits = new SpendLimits({
     database,
@@ -202,7 +202,7 @@ function createDataPlane(
     metrics,
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
-      replayBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
+      keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
       maxBytes: keys.maxBodyBytes,
       budget,
     },

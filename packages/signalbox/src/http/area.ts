@@ -1,6 +1,6 @@
-/** What the listener and an area agree on: an area owns first path segments and answers raw node:http requests below them. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+/** An area owns first path segments and answers the requests below them. */
 import type { Duplex } from "node:stream";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { ErrorDialect } from "./render-error.ts";
 
@@ -11,14 +11,9 @@ export interface Area {
   readonly segments: readonly string[];
   /** How errors thrown by `handle` and `upgrade` are written. */
   readonly dialect: ErrorDialect;
-  /** The area passes on what others made (providers, agents): no browser may take its answers for pages of ours. */
+  /** Responses contain what others made (providers, agents): they carry `INERT_HEADERS`, so that no browser treats them as pages of ours. */
   readonly isForeign?: boolean;
-  handle(request: IncomingMessage, response: ServerResponse, context: RequestContext): void | Promise<void>;
+  handle(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void>;
   /** Takes over a WebSocket upgrade; without it, upgrades below the area's segments are refused. */
-  upgrade?(
-    request: IncomingMessage,
-    socket: Duplex,
-    head: Buffer,
-    context: RequestContext,
-  ): void | Promise<void>;
+  upgrade?(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): void | Promise<void>;
 }

@@ -1,54 +1,47 @@
 /**
- * From a raw request to the area that owns its first path segment, and from whatever goes wrong there to an answer in that area's
- * dialect. The only code every request runs through, so it stays short.
+ * The application behind a listener: finds the area that owns the first path segment, and renders what goes wrong there in the area's dialect.
+ * Every request runs through this file.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { SignalboxError } from "@signalbox/protocol";
+import { type ErrorName, SignalboxError } from "@signalbox/protocol";
+import {
+  HeldMemory,
+  type HttpApplication,
+  type HttpRequest,
+  type Refusal,
+  type TrackedResponse,
+  type Tracking,
+} from "../engines/http-server/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area } from "./area.ts";
-import {
-  HeldMemory,
-  type ListenerState,
-  MAX_UNANSWERED,
-  pipelineOf,
-  type TrackedResponse,
-  Tracking,
-} from "../engines/http-server/index.ts";
-import {
-  type ErrorDialect,
-  rawErrorResponse,
-  renderError,
-  sendError,
-  toSignalboxError,
-} from "./render-error.ts";
+import { INERT_HEADERS, INERT_HEADER_LIST } from "./foreign-answer.ts";
+import { rawErrorResponse, renderError, sendError, toSignalboxError } from "./render-error.ts";
 import { RequestContext } from "./request-context.ts";
-import { settleHost } from "./request-host.ts";
-import { decodeSegment, splitTarget } from "./request-target.ts";
+import { decodeSegment, settleHost, splitTarget } from "./request-target.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
+const INERT = { record: INERT_HEADERS, list: INERT_HEADER_LIST };
 
-export class Dispatcher {
+const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
+  malformed: "malformed_http",
+  headers_too_large: "headers_too_large",
+  too_slow: "request_timeout",
+  method_not_allowed: "method_not_allowed",
+  expectation_failed: "expectation_failed",
+};
+
+export class Dispatcher implements HttpApplication {
   readonly #areas = new Map<string, Area>();
-  readonly #measure: (this: TrackedResponse) => void;
-  readonly #listener: ListenerState = { isDraining: false };
+  readonly #metrics: HttpMetrics;
   readonly #logger: Logger;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
   constructor(areas: readonly Area[], metrics: HttpMetrics, logger: Logger) {
+    this.#metrics = metrics;
     this.#logger = logger;
-    this.#measure = function measure(this: TrackedResponse) {
-      if (this.tracking === undefined) return;
-      const { area, startedAt } = this.tracking;
-      const seconds = (performance.now() - startedAt) / 1000;
-      // The parser lets through only methods it knows, so the label has few values.
-      metrics.requests.observe(area, this.req.method ?? "", this.statusCode, seconds);
-      this.tracking.release();
-      this.tracking.pipeline.unanswered -= 1;
-    };
     for (const area of areas) {
       for (const segment of area.segments) {
         if (this.#areas.has(segment)) throw new Error(`two areas claim /${segment}`);
@@ -57,10 +50,8 @@ export class Dispatcher {
     }
   }
 
-  readonly request = (request: IncomingMessage, response: TrackedResponse): void => {
-    const id = this.requestId(request);
-    const tracking = this.#track(id, request, response);
-    if (tracking === null) return;
+  handle(request: HttpRequest, response: TrackedResponse, tracking: Tracking): void {
+    const id = tracking.requestId;
     let area: Area | undefined;
     try {
       if (request.httpVersionMajor < 1) {
@@ -72,42 +63,16 @@ export class Dispatcher {
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
       tracking.area = area.name;
-      tracking.isForeign = area.isForeign === true;
+      if (area.isForeign === true) tracking.added = INERT;
       const pending = area.handle(request, response, new RequestContext(id, target, request, tracking));
       if (pending instanceof Promise)
         pending.catch((error: unknown) => this.#fail(response, area, id, error));
     } catch (error) {
       this.#fail(response, area, id, error);
     }
-  };
-
-  /** Answers a request with an error before any area has seen it; its body is not read. */
-  refuse(request: IncomingMessage, response: TrackedResponse, error: SignalboxError): void {
-    const id = this.requestId(request);
-    const tracking = this.#track(id, request, response);
-    if (tracking === null) return;
-    // Whichever area the path belongs to.
-    tracking.isForeign = true;
-    response.shouldKeepAlive = false;
-    this.#fail(response, undefined, id, error);
   }
 
-  /** Null when the client has been sending requests without reading their answers: then its connection is cut. */
-  #track(id: string, request: IncomingMessage, response: TrackedResponse): Tracking | null {
-    const pipeline = pipelineOf(request.socket);
-    if (pipeline.unanswered >= MAX_UNANSWERED) {
-      request.socket.destroy();
-      return null;
-    }
-    pipeline.unanswered += 1;
-    const tracking = new Tracking(id, this.#listener, pipeline);
-    response.tracking = tracking;
-    // `close` and not `finish`: a client that left early is counted too. One shared listener, no closure per request.
-    response.on("close", this.#measure);
-    return tracking;
-  }
-
-  readonly upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+  upgrade(request: HttpRequest, socket: Duplex, head: Buffer): void {
     const id = this.requestId(request);
     let area: Area | undefined;
     socket.on("error", () => socket.destroy());
@@ -125,15 +90,34 @@ export class Dispatcher {
     } catch (error) {
       refuse(error);
     }
-  };
-
-  /** From now on every answer, also to requests that are running, tells its client that the connection ends with it. */
-  drain(): void {
-    this.#listener.isDraining = true;
   }
 
-  /** The caller's id when it is harmless to repeat, so that traces through several services line up; else our own. */
-  requestId(request?: IncomingMessage): string {
+  refuse(refusal: Refusal, response: TrackedResponse, tracking: Tracking): void {
+    // The path may belong to any area.
+    tracking.added = INERT;
+    this.#fail(response, undefined, tracking.requestId, new SignalboxError(REFUSAL_ERRORS[refusal]));
+  }
+
+  refusalText(refusal: Refusal, request?: HttpRequest): string {
+    return rawErrorResponse(new SignalboxError(REFUSAL_ERRORS[refusal]), "envelope", this.requestId(request));
+  }
+
+  ended(response: TrackedResponse, { area, startedAt }: Tracking): void {
+    // The parser accepts only methods it knows, so the label has few values.
+    this.#metrics.requests.add(1, area, response.req.method ?? "", response.statusCode);
+    this.#metrics.durations.observe((performance.now() - startedAt) / 1000, area);
+  }
+
+  connection(change: 1 | -1): void {
+    this.#metrics.connections.inc(change);
+  }
+
+  malformed(): void {
+    this.#metrics.malformed.add(1);
+  }
+
+  /** The caller's id when it is harmless to repeat, so that traces through several services match; otherwise a new one. */
+  requestId(request?: HttpRequest): string {
     const given = request === undefined ? undefined : findHeader(request.rawHeaders, "x-request-id");
     if (given !== undefined && CALLER_REQUEST_ID.test(given)) return given;
     this.#idCounter += 1;
@@ -145,9 +129,8 @@ export class Dispatcher {
     return this.#areas.get(decodeSegment(end === -1 ? path.slice(1) : path.slice(1, end)));
   }
 
-  #fail(response: ServerResponse, area: Area | undefined, id: string, error: unknown): void {
-    const dialect: ErrorDialect = area?.dialect ?? "envelope";
-    sendError(response, renderError(this.#explain(error, id), dialect, id));
+  #fail(response: TrackedResponse, area: Area | undefined, id: string, error: unknown): void {
+    sendError(response, renderError(this.#explain(error, id), area?.dialect ?? "envelope", id));
   }
 
   #explain(error: unknown, requestId: string): SignalboxError {
@@ -159,15 +142,14 @@ export class Dispatcher {
 }
 
 /**
- * For a request line without a version: HTTP/0.9, which knows neither headers nor statuses, so whoever sends it could not read an answer and
- * is refused. Node takes it, and afterwards cuts the connection, with the answers that are still due on it, if the method is `PRI` (the
- * preface of HTTP/2).
+ * A request line without a version is HTTP/0.9, which has neither headers nor statuses; it is refused. Node accepts it, and if the method is
+ * `PRI` (the preface of HTTP/2) later cuts the connection together with the responses that are still due on it.
  */
-function hideMethod(request: IncomingMessage): void {
+function hideMethod(request: HttpRequest): void {
   request.method = "GET";
 }
 
-/** Looks in the raw list: building node's header object for one rare header would cost more than the whole dispatch. */
+/** Reads the raw list: building Node's header object for one rare header would cost more than the whole dispatch. */
 function findHeader(rawHeaders: readonly string[], name: string): string | undefined {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const candidate = rawHeaders[i];

@@ -7,8 +7,13 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area } from "./area.ts";
 import { Dispatcher } from "./dispatch.ts";
-import { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
-import { Listener, type ListenerLimits } from "../engines/http-server/index.ts";
+import {
+  type BoundAddress,
+  isLoopback,
+  Listener,
+  type ListenerLimits,
+  urlOf,
+} from "../engines/http-server/index.ts";
 
 export interface ListenAddress {
   readonly host: string;
@@ -53,8 +58,7 @@ export async function openFront(options: FrontOptions): Promise<Front> {
   const isOne = adminAddress === null;
   const listeners: Listener[] = [];
   const open = async (areas: readonly Area[], address: ListenAddress): Promise<BoundAddress> => {
-    const dispatcher = new Dispatcher(areas, options.metrics, options.logger);
-    const listener = new Listener(dispatcher, options.limits, options.metrics);
+    const listener = new Listener(new Dispatcher(areas, options.metrics, options.logger), options.limits);
     const bound = await listener.listen(address.host, address.port);
     listeners.push(listener);
     return bound;

@@ -1,12 +1,12 @@
-/** A management request as handlers see it. */
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+/** A management request, as handlers receive it. */
+import type { IncomingHttpHeaders } from "node:http";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Principal } from "../accounts/index.ts";
-import type { QueryText } from "./query-text.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RouteRequest } from "./route.ts";
 
-/** Whatever costs time is made when it is first needed. */
+/** Expensive members are created on first use. */
 export class ManagedRequest implements RouteRequest {
   readonly id: string;
   readonly params: Record<string, string>;
@@ -14,22 +14,21 @@ export class ManagedRequest implements RouteRequest {
   query: unknown = undefined;
   body: unknown = undefined;
   readonly #context: RequestContext;
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
-  readonly #query: QueryText;
+  readonly #request: HttpRequest;
+  readonly #response: HttpResponse;
+  #rawQuery: URLSearchParams | undefined;
   readonly #maxBodyBytes: number;
-  readonly #trafficOrigin: (request: IncomingMessage) => string;
+  readonly #trafficOrigin: (request: HttpRequest) => string;
   #controller: AbortController | undefined;
 
   constructor(
     context: RequestContext,
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     params: Record<string, string>,
     principal: Principal,
-    query: QueryText,
     maxBodyBytes: number,
-    trafficOrigin: (request: IncomingMessage) => string,
+    trafficOrigin: (request: HttpRequest) => string,
   ) {
     this.id = context.id;
     this.params = params;
@@ -37,7 +36,6 @@ export class ManagedRequest implements RouteRequest {
     this.#context = context;
     this.#request = request;
     this.#response = response;
-    this.#query = query;
     this.#maxBodyBytes = maxBodyBytes;
     this.#trafficOrigin = trafficOrigin;
   }
@@ -51,16 +49,17 @@ export class ManagedRequest implements RouteRequest {
   }
 
   get rawQuery(): URLSearchParams {
-    return this.#query.parsed;
+    this.#rawQuery ??= new URLSearchParams(this.#context.query);
+    return this.#rawQuery;
   }
 
   parameter(name: string): string | null {
-    return this.#query.find(name);
+    return this.rawQuery.get(name);
   }
 
   allowParameters(known: readonly string[]): void {
-    const unknown = this.#query.findOther(known);
-    if (unknown === null) return;
+    const unknown = this.rawQuery.keys().find((name) => !known.includes(name));
+    if (unknown === undefined) return;
     throw new SignalboxError("invalid_request", {
       message: `unknown parameter ${JSON.stringify(unknown)}; ${known.length === 0 ? "this path takes none" : `known are ${known.join(", ")}`}`,
     });

@@ -1,29 +1,27 @@
 /**
- * The management interface: serves the areas' routes with one order of work: path, method, credential, permission, account,
- * input, handler, envelope.
+ * The management interface. Every request is processed in the same order: path, method, credential, permission, account, input, handler,
+ * envelope.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { ZodType } from "zod";
-import { isAllowed, type Principal } from "../accounts/index.ts";
+import { type Accounts, type Authenticator, isAllowed, type Principal } from "../accounts/index.ts";
 import type { Area } from "./area.ts";
 import { ManagedRequest } from "./managed-request.ts";
-import { QueryText } from "./query-text.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { Reply, Route } from "./route.ts";
 import { knownParameters, requireAccount } from "./route-rules.ts";
 import { RouteTree } from "./route-tree.ts";
-import { sendReply, type WatchCredential } from "./send-reply.ts";
+import { sendReply } from "./send-reply.ts";
 
 export interface ManagementOptions {
   readonly routes: readonly Route[];
-  readonly authenticate: (request: IncomingMessage) => Principal | null;
-  readonly watch: WatchCredential;
-  /** May throw to answer otherwise than with 401. */
-  readonly onWrongCredential: (request: IncomingMessage) => void;
-  /** Scheme, host and port by which callers of the request reach the gateway. */
-  readonly trafficOrigin: (request: IncomingMessage) => string;
-  readonly accountExists: (accountId: string) => boolean;
+  readonly authenticator: Authenticator;
+  /** May throw an error that replaces the 401. */
+  readonly onWrongCredential: (request: HttpRequest) => void;
+  /** Scheme, host and port at which the sender of the request reaches the gateway. */
+  readonly trafficOrigin: (request: HttpRequest) => string;
+  readonly accounts: Accounts;
   readonly maxBodyBytes: number;
 }
 
@@ -41,12 +39,12 @@ export function createManagement(options: ManagementOptions): Area {
   };
 }
 
-/** Synchronous up to the handler, and to the end where the handler is: an answer at hand pays for no promise. */
+/** Synchronous if the handler is: a read from memory creates no promise. */
 function serve(
   tree: RouteTree,
   options: ManagementOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   context: RequestContext,
 ): void | Promise<void> {
   const match = tree.match(request.method ?? "GET", withoutPrefix(context.segments));
@@ -55,13 +53,14 @@ function serve(
   if (route === undefined) {
     throw new SignalboxError("method_not_allowed", { headers: { allow: match.allowed.join(", ") } });
   }
-  const principal = options.authenticate(request);
+  const principal = options.authenticator.fromRequest(request);
   if (principal === null) {
     if (request.headers.authorization !== undefined) options.onWrongCredential(request);
     throw new SignalboxError("unauthenticated");
   }
-  const query = new QueryText(context.query);
-  if (route.accountOf !== undefined) params["account_id"] = route.accountOf(principal, query.parsed);
+  if (route.accountOf !== undefined) {
+    params["account_id"] = route.accountOf(principal, new URLSearchParams(context.query));
+  }
   authorise(route, principal, params, options);
 
   const maxBodyBytes = route.maxBodyBytes ?? options.maxBodyBytes;
@@ -71,13 +70,12 @@ function serve(
     response,
     params,
     principal,
-    query,
     maxBodyBytes,
     options.trafficOrigin,
   );
   if (parameters !== null && context.query !== "") routeRequest.allowParameters(parameters);
   if (route.query !== undefined) {
-    routeRequest.query = parseInput(route.query, Object.fromEntries(query.parsed));
+    routeRequest.query = parseInput(route.query, Object.fromEntries(routeRequest.rawQuery));
   }
   const { body } = route;
   const isHead = request.method === "HEAD";
@@ -89,15 +87,14 @@ function serve(
 }
 
 function answer(
-  { watch }: ManagementOptions,
-  response: ServerResponse,
+  { authenticator }: ManagementOptions,
+  response: HttpResponse,
   { principal }: ManagedRequest,
   reply: Reply | Promise<Reply>,
   isHead: boolean,
 ): void | Promise<void> {
-  if (reply instanceof Promise)
-    return reply.then((ready) => sendReply(response, ready, isHead, principal, watch));
-  return sendReply(response, reply, isHead, principal, watch);
+  const send = (ready: Reply) => sendReply(response, ready, isHead, principal, authenticator);
+  return reply instanceof Promise ? reply.then(send) : send(reply);
 }
 
 function withoutPrefix(segments: readonly string[]): readonly string[] {
@@ -114,7 +111,7 @@ function authorise(
   if (route.access === "root") {
     if (!isRoot) throw new SignalboxError("forbidden");
   } else if (route.access === "authenticated") {
-    // A token may see the paths of its own account only, whatever they need.
+    // A token reaches only paths of its own account.
     if (!isRoot && accountId !== undefined && principal.token.accountId !== accountId) {
       throw new SignalboxError("forbidden");
     }
@@ -122,22 +119,18 @@ function authorise(
     throw new SignalboxError("forbidden");
   }
   if (!isRoot && principal.token.gatewayId !== null) {
-    // Closed unless the route says otherwise: a new route is out of reach for a bound token until somebody thought of it.
+    // Refused unless the route allows it: a new route must not be open to bound tokens by default.
     const isReached =
       gatewayId === undefined ? route.narrowsToGateway === true : gatewayId === principal.token.gatewayId;
     if (!isReached) throw new SignalboxError("forbidden");
   }
-  // After the permission check, so that only those who may know learn whether an account exists.
-  if (accountId !== undefined && !options.accountExists(accountId)) {
+  // After the permission check, so that a caller without permission does not learn whether the account exists.
+  if (accountId !== undefined && options.accounts.find(accountId) === undefined) {
     throw new SignalboxError("not_found", { message: "Account not found" });
   }
 }
 
-async function readJson(
-  request: IncomingMessage,
-  context: RequestContext,
-  maxBytes: number,
-): Promise<unknown> {
+async function readJson(request: HttpRequest, context: RequestContext, maxBytes: number): Promise<unknown> {
   const contentType = request.headers["content-type"];
   if (contentType !== undefined && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType)) {
     throw new SignalboxError("unsupported_media_type");

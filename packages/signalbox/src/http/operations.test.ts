@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
 import { afterEach, expect, it, vi } from "vitest";
 import { createOperations } from "./operations.ts";
-import { HeldMemory } from "../engines/http-server/held-memory.ts";
+import { HeldMemory } from "../engines/http-server/index.ts";
 import { RequestContext } from "./request-context.ts";
 import { splitTarget } from "./request-target.ts";
 

@@ -4,7 +4,7 @@
  * Anyone may ask, so nothing here costs much: the description is built once, and the metrics at most a tenth of the time.
  */
 import { createHash } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
 import type { Area } from "./area.ts";
@@ -15,7 +15,7 @@ export interface OperationsOptions {
   readonly problems: () => readonly string[];
   readonly openApi: () => object;
   /** Throws unless the caller may read the metrics, or the description. */
-  readonly authorise: (request: IncomingMessage, what: "metrics" | "description") => void;
+  readonly authorise: (request: HttpRequest, what: "metrics" | "description") => void;
 }
 
 /** How often the metrics may be collected: their collection takes at most this part of the process's time. */
@@ -65,8 +65,8 @@ export function createOperations(options: OperationsOptions): Area {
 }
 
 function sendHealth(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   path: string,
   problems: () => readonly string[],
 ): void {
@@ -90,11 +90,7 @@ function describe(openApi: object): Description {
   return { text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
 }
 
-function sendDescription(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { text, etag }: Description,
-): void {
+function sendDescription(request: HttpRequest, response: HttpResponse, { text, etag }: Description): void {
   const headers = { etag, "cache-control": "no-cache", "x-content-type-options": "nosniff" };
   if (request.headers["if-none-match"]?.includes(etag) === true) {
     response.writeHead(304, headers);
@@ -120,19 +116,19 @@ function createMetricsReader(registry: Registry): () => Promise<string> {
   };
 }
 
-function requireGet(request: IncomingMessage): void {
+function requireGet(request: HttpRequest): void {
   if (request.method !== "GET" && request.method !== "HEAD") {
     throw new SignalboxError("method_not_allowed", { headers: { allow: "GET, HEAD" } });
   }
 }
 
-function sendJson(request: IncomingMessage, response: ServerResponse, body: string): void {
+function sendJson(request: HttpRequest, response: HttpResponse, body: string): void {
   send(request, response, JSON_TYPE, body);
 }
 
 function send(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   contentType: string,
   body: string,
   headers: Readonly<Record<string, string>> = {},

@@ -1,13 +1,12 @@
 /**
- * Every way an error reaches a client. Areas throw a `SignalboxError`; which of these writes it depends only on the door the
- * request came through. Anything else that is thrown becomes `internal` with a fixed text: the cause goes to the log alone.
+ * All renderers of errors. Areas throw a `SignalboxError`; the path of the request decides which renderer writes it. Any other error becomes
+ * `internal` with a fixed text, and its cause is only logged.
  */
-import type { ServerResponse } from "node:http";
 import { ERROR_TABLE, type ErrorEntry, SignalboxError } from "@signalbox/protocol";
-import { STATUS_CODES } from "../engines/http-server/index.ts";
+import { type HttpResponse, STATUS_CODES } from "../engines/http-server/index.ts";
 import { INERT_HEADERS } from "./foreign-answer.ts";
 
-/** `envelope`: management, webhooks and agents. `gateway`: the data plane's body, as clients of the hosted original know it. */
+/** `envelope`: management, webhooks and agents. `gateway`: the body that gateway clients expect. */
 export type ErrorDialect = "envelope" | "gateway";
 
 export interface RenderedError {
@@ -35,14 +34,14 @@ export function renderError(error: SignalboxError, dialect: ErrorDialect, reques
   };
 }
 
-/** Writes the error unless the answer has begun; then the connection is cut, so that a half answer cannot pass for a whole one. */
-export function sendError(response: ServerResponse, rendered: RenderedError): void {
+/** Writes the error. If the response has already begun, the connection is cut instead, so that the client cannot take a part for the whole. */
+export function sendError(response: HttpResponse, rendered: RenderedError): void {
   if (response.headersSent || response.writableEnded) {
     response.destroy();
     return;
   }
   for (const name of response.getHeaderNames()) response.removeHeader(name);
-  // A head that failed half-way leaves its text behind.
+  // A call of `writeHead` that threw may have set it.
   response.statusMessage = "";
   response.writeHead(rendered.status, {
     ...rendered.headers,
@@ -51,7 +50,7 @@ export function sendError(response: ServerResponse, rendered: RenderedError): vo
   response.end(rendered.body);
 }
 
-/** The same answer as bytes, for sockets that have no response object (malformed HTTP, refused upgrades). */
+/** The same response as text, for sockets without a response object (malformed HTTP, refused upgrades). */
 export function rawErrorResponse(error: SignalboxError, dialect: ErrorDialect, requestId: string): string {
   const { status, headers, body } = renderError(error, dialect, requestId);
   const lines = Object.entries({
@@ -64,7 +63,7 @@ export function rawErrorResponse(error: SignalboxError, dialect: ErrorDialect, r
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${body}`;
 }
 
-/** How a WebSocket is closed over an error: 1008 and 4000–4999 tell clients not to come back, the others invite a reconnect. */
+/** The close frame for an error. Clients do not reconnect after 1008 and 4000–4999; they do after the others. */
 export function closeCodeOf(error: SignalboxError): { code: number; reason: string } {
   const entry: ErrorEntry = ERROR_TABLE[error.id];
   return { code: entry.closeCode ?? 1011, reason: error.message };

@@ -1,30 +1,31 @@
-/** One request as areas see it beside node:http's own objects: its id, its target, its trace, and a bounded way to read the body. */
-import type { IncomingMessage } from "node:http";
-import { type TraceContext, continueTrace } from "../telemetry/trace-context.ts";
+/** What areas know of a request besides `HttpRequest`: its id, target and trace, and the one way to read its body. */
+import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../core/overload.ts";
 import {
-  type BodyReceiver,
+  type BodyFailure,
+  type BodyHandler,
+  type BodyLimits,
   type HeldMemory,
+  type HttpRequest,
   readBody,
-  TrackedRequest,
 } from "../engines/http-server/index.ts";
-import type { RequestTarget } from "./request-target.ts";
-import { decodeSegments } from "./request-target.ts";
+import { type TraceContext, continueTrace } from "../telemetry/trace-context.ts";
+import { decodeSegments, type RequestTarget } from "./request-target.ts";
 
-export type { BodyReceiver };
-export type { MemoryBudget } from "../engines/http-server/index.ts";
+const CLOSE = { connection: "close" };
 
 export class RequestContext {
   /** Sent back as `x-request-id`. */
   readonly id: string;
   readonly path: string;
   readonly query: string;
-  /** What the request takes of shared budgets until its answer has left. */
+  /** The memory of shared budgets that the request holds until its response has ended. */
   readonly memory: HeldMemory;
-  readonly #request: IncomingMessage;
+  readonly #request: HttpRequest;
   #segments: readonly string[] | undefined;
   #trace: TraceContext | undefined;
 
-  constructor(id: string, target: RequestTarget, request: IncomingMessage, memory: HeldMemory) {
+  constructor(id: string, target: RequestTarget, request: HttpRequest, memory: HeldMemory) {
     this.id = id;
     this.path = target.path;
     this.query = target.query;
@@ -38,24 +39,48 @@ export class RequestContext {
     return this.#segments;
   }
 
-  /** Made on first use: the hot paths that pass no trace on pay nothing. */
+  /** Created on first use: requests that pass no trace on do not need it. */
   get trace(): TraceContext {
     this.#trace ??= continueTrace(this.#request.headers["traceparent"] as string | undefined);
     return this.#trace;
   }
 
-  /** Gives a body that is small enough to the receiver without a stream between; false where that cannot be done any more. */
-  collectBody(receiver: BodyReceiver): boolean {
-    return this.#request instanceof TrackedRequest && this.#request.collect(receiver);
+  /** Reads the body without a promise, and with failures as values, for areas with error codes of their own. */
+  receiveBody(limits: BodyLimits, handler: BodyHandler): void {
+    readBody(this.#request, this.memory, limits, handler);
   }
 
-  /** Ends what `collectBody` began: nothing more is collected, and what was is dropped. The receiver hears nothing more. */
-  stopCollecting(): void {
-    if (this.#request instanceof TrackedRequest) this.#request.stopCollecting();
+  /** The whole body; rejects with the error that the client receives. */
+  readBody(maxBytes: number, budget?: BodyLimits["budget"]): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const limits = budget === undefined ? { maxBytes } : { maxBytes, budget };
+      this.receiveBody(limits, {
+        onBody: (body) => resolve(body.kind === "whole" ? body.bytes : NO_BYTES),
+        onFailure: (failure) => reject(toBodyError(failure, maxBytes)),
+      });
+    });
   }
+}
 
-  /** The whole body; throws `body_too_large` as soon as it is known to exceed `maxBytes`. */
-  readBody(maxBytes: number): Promise<Buffer> {
-    return readBody(this.#request, maxBytes);
+const NO_BYTES = Buffer.from("");
+
+function toBodyError(failure: BodyFailure, maxBytes: number): SignalboxError {
+  switch (failure) {
+    case "too_large":
+      return new SignalboxError("body_too_large", {
+        message: `Request body too large (maximum ${maxBytes} bytes)`,
+        headers: CLOSE,
+      });
+    case "no_room":
+      return overloaded(undefined, CLOSE);
+    case "too_slow":
+      return new SignalboxError("request_timeout", { headers: CLOSE });
+    case "broken_off":
+      return new SignalboxError("malformed_http", { message: "The request body broke off" });
+    case "unsupported_coding":
+      return new SignalboxError("malformed_http", {
+        message: "Transfer-Encoding must be chunked",
+        headers: CLOSE,
+      });
   }
 }

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
+import type { Accounts, Authenticator } from "../accounts/index.ts";
 import { createManagement } from "./management.ts";
 import type { Route } from "./route.ts";
 import { gatewayBinding, knownParameters } from "./route-rules.ts";
@@ -15,11 +16,10 @@ const route = (rest: Partial<Route>): Route => ({
 const serve = (one: Route) =>
   createManagement({
     routes: [one],
-    authenticate: () => null,
-    watch: () => () => undefined,
+    authenticator: {} as Authenticator,
+    accounts: {} as Accounts,
     onWrongCredential: () => undefined,
     trafficOrigin: () => "",
-    accountExists: () => true,
     maxBodyBytes: 1,
   });
 

@@ -1,34 +1,31 @@
-/** Writes what a management handler returned: the envelope, a body as it is, or a stream. */
-import type { ServerResponse } from "node:http";
+/** Writes the reply of a management handler: an envelope, a raw body, or a stream. */
+import type { HttpResponse } from "../engines/http-server/index.ts";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { Principal } from "../accounts/index.ts";
+import type { Authenticator, Principal } from "../accounts/index.ts";
 import type { Reply } from "./route.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
-/** Text with as many bytes as characters is the same in latin1 as in UTF-8, and node copies it several times faster. */
+/** ASCII text has the same bytes in latin1 and in UTF-8; Node writes latin1 several times faster. */
 const ASCII = "latin1";
 const EVENT_STREAM = "text/event-stream";
 
-/** Answers hold what only the holder of a credential may see: no cache keeps them, and no browser guesses their type. */
+/** Replies are private to the caller: no cache may keep them, and no browser may guess their type. */
 const PRIVATE = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
-/** Calls back when the principal's credential is revoked or expires; the result stops that. */
-export type WatchCredential = (principal: Principal, onEnd: () => void) => () => void;
-
-/** Writes the answer; a promise only for a stream, which takes its time and ends with its credential. */
+/** Returns a promise only for a stream, which ends when the credential of its reader ends. */
 export function sendReply(
-  response: ServerResponse,
+  response: HttpResponse,
   reply: Reply,
   isHead: boolean,
   principal: Principal,
-  watch: WatchCredential,
+  authenticator: Authenticator,
 ): void | Promise<void> {
   const status = reply.status ?? 200;
   if (reply.raw !== undefined && typeof reply.raw.body === "object" && !Buffer.isBuffer(reply.raw.body)) {
     const { contentType, body } = reply.raw;
     response.writeHead(status, { ...PRIVATE, ...reply.headers, "content-type": contentType });
-    return sendStream(response, { contentType, body }, isHead, principal, watch);
+    return sendStream(response, { contentType, body }, isHead, principal, authenticator);
   }
   if (status === 204) {
     response.writeHead(204, { ...PRIVATE, ...reply.headers });
@@ -37,7 +34,7 @@ export function sendReply(
   }
   const body = reply.raw === undefined ? envelope(reply) : (reply.raw.body as string | Buffer);
   const length = Buffer.byteLength(body);
-  // A list of names and values: node reads it faster than an object.
+  // Node reads a flat list faster than an object.
   const headers = ["content-type", reply.raw?.contentType ?? JSON_TYPE, "content-length", String(length)];
   headers.push("cache-control", "no-store", "x-content-type-options", "nosniff");
   for (const name in reply.headers) {
@@ -50,11 +47,11 @@ export function sendReply(
 }
 
 async function sendStream(
-  response: ServerResponse,
+  response: HttpResponse,
   { contentType, body }: { readonly contentType: string; readonly body: Readable },
   isHead: boolean,
   principal: Principal,
-  watch: WatchCredential,
+  authenticator: Authenticator,
 ): Promise<void> {
   if (isHead) {
     body.destroy();
@@ -62,19 +59,19 @@ async function sendStream(
     return;
   }
   let hasCredential = true;
-  const stopWatching = watch(principal, () => {
+  const stopWatching = authenticator.watch(principal, () => {
     hasCredential = false;
     body.destroy();
   });
   try {
-    // The answer's end is ours to choose: the pipeline would cut it when the body is destroyed.
+    // `end: false`: otherwise the pipeline would destroy the response together with the body.
     await pipeline(body, response, { end: false });
     response.end();
   } catch (error) {
-    // A stream of events has no end of its own, so any end is a whole one; a part of anything else must not pass for the whole.
+    // An event stream may end anywhere; a part of any other body must not look complete.
     if (!hasCredential && contentType === EVENT_STREAM) response.end();
     else response.destroy();
-    // The reader of a stream may leave at any time, and its credential may end: that is the stream's end and not a failure.
+    // A reader that disconnects, or whose credential ends, is not a failure.
     if (!isPrematureClose(error)) throw error;
   } finally {
     stopWatching();

@@ -3,7 +3,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { principalName } from "../accounts/index.ts";
 import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
-import { parseIfMatch } from "./etag.ts";
+import { parseIfMatch } from "./store/tag-write.ts";
 import { parseFlag } from "./list-query.ts";
 import {
   namingField,

@@ -7,7 +7,7 @@ import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/
 import { decodeNumericCursor, encodeCursor, pageInfo, parseLimit, parsePosition } from "./list-query.ts";
 import { parseResource } from "./payload.ts";
 import { accountOfZones, allowNaming, zoneOf } from "./resource-routes.ts";
-import type { ResourceTypes } from "./resource-types.ts";
+import type { ResourceTypes } from "./payload.ts";
 import { changeResult, showChange } from "./show-resource.ts";
 import type { ChangeLog } from "./store/change-log.ts";
 

@@ -1,7 +1,7 @@
 /** Query parameters of the lists, and the cursors their pages are linked with. */
 import { hash } from "node:crypto";
 import { isLongerThan, parseTagFilters, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
-import type { ResourceTypes } from "./resource-types.ts";
+import type { ResourceTypes } from "./payload.ts";
 import { MAX_PREFIX_BYTES, type ResourceQuery } from "../engines/tag-index/index.ts";
 
 /** Filters first, in the contract's order (1010, then each filter's own), then what the contract leaves open. */

@@ -14,7 +14,7 @@ import {
   parseResourceQuery,
   wantsTotal,
 } from "./list-query.ts";
-import type { ResourceTypes } from "./resource-types.ts";
+import type { ResourceTypes } from "./payload.ts";
 import { resourceJson, resourceResult } from "./show-resource.ts";
 import type { TagReader } from "./store/tag-reader.ts";
 import type { VocabularyEntry } from "./store/tag-vocabulary.ts";

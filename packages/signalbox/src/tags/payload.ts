@@ -5,13 +5,44 @@
  * A member that stands twice in a JSON object counts once, with its last value, as JSON parsers have it. Members of `tags` are read as
  * entries, never by name, so `__proto__` is a key like any other. Content types are not looked at: what parses is JSON.
  */
-import { checkTags, ERROR_TABLE, type ErrorName, isLongerThan, SignalboxError } from "@signalbox/protocol";
-import type { ResourceTypes } from "./resource-types.ts";
+import {
+  checkTags,
+  ERROR_TABLE,
+  type ErrorName,
+  isLongerThan,
+  SignalboxError,
+  TAG_RESOURCE_TYPES,
+  type TagResourceType,
+} from "@signalbox/protocol";
 import type { ResourceKey } from "./store/resource-row.ts";
 
 /** Code points of an id: what fits into an index entry of every engine. */
 const MAX_ID_LENGTH = 512;
 const MAX_NAME_LENGTH = 1024;
+
+/** The resource types of an installation: the built-in ones and those of its configuration. */
+export type ConfiguredResourceType = string | { readonly name: string; readonly scope: "account" | "zone" };
+
+export class ResourceTypes {
+  readonly #byName: ReadonlyMap<string, TagResourceType>;
+
+  /** A configured type with the name of a built-in one replaces it. */
+  constructor(configured: readonly ConfiguredResourceType[]) {
+    const added = configured.map((type): TagResourceType =>
+      typeof type === "string" ? { name: type, scope: "account" } : type,
+    );
+    this.#byName = new Map([...TAG_RESOURCE_TYPES, ...added].map((type) => [type.name, type]));
+  }
+
+  /** Throws 1006 for an unknown type. A path below an account accepts every type, a path below a zone only types that belong to zones. */
+  require(name: string, isInZone: boolean): TagResourceType {
+    const type = this.#byName.get(name);
+    if (type === undefined || (isInZone && type.scope !== "zone")) {
+      throw new SignalboxError("tags_invalid_resource_type");
+    }
+    return type;
+  }
+}
 
 export interface TagsPayload {
   readonly resource: ResourceKey;

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { principalName } from "../accounts/index.ts";
 import type { Principal } from "../accounts/principal.ts";
 import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
-import { EMPTY_ETAG, parseIfMatch } from "./etag.ts";
+import { EMPTY_ETAG, parseIfMatch } from "./store/tag-write.ts";
 import {
   type JsonObject,
   namingField,
@@ -13,8 +13,9 @@ import {
   parseTagsPayload,
   refuseUnknownFields,
 } from "./payload.ts";
-import type { ResourceTypes } from "./resource-types.ts";
-import { type ResourceText, resourceResult, resourceText, untaggedJson } from "./show-resource.ts";
+import type { ResourceTypes } from "./payload.ts";
+import { resourceResult, resourceText, untaggedJson } from "./show-resource.ts";
+import type { ResourceText } from "./store/resource-cache.ts";
 import type { ResourceKey } from "./store/resource-row.ts";
 import type { TagReader } from "./store/tag-reader.ts";
 import type { TagWrite, WriteOutcome } from "./store/tag-write.ts";

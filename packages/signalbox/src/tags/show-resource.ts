@@ -1,7 +1,8 @@
-/** A tagged resource as clients see it. The stored tags are JSON already, so the answer is put together as text. */
+/** The JSON of a tagged resource. Tags are stored as JSON, so the whole is built as text. */
 import type { TagChange } from "../contracts/tag-feed.ts";
 import { z } from "zod";
-import { EMPTY_ETAG, EMPTY_TAGS } from "./etag.ts";
+import { EMPTY_ETAG, EMPTY_TAGS } from "./store/tag-write.ts";
+import type { ResourceText } from "./store/resource-cache.ts";
 import type { ResourceKey, TaggedResource } from "./store/resource-row.ts";
 
 export const resourceResult = z.object({
@@ -16,13 +17,6 @@ export const resourceResult = z.object({
   access_application_id: z.string().optional(),
 });
 
-/** The answer to a read of one resource, in the form it leaves in. */
-export interface ResourceText {
-  readonly json: string;
-  /** Quoted, as the header has it. */
-  readonly etag: string;
-}
-
 export function resourceText(resource: TaggedResource): ResourceText {
   return { json: resourceJson(resource), etag: `"${resource.etag}"` };
 }
@@ -30,12 +24,12 @@ export function resourceText(resource: TaggedResource): ResourceText {
 export function resourceJson(resource: TaggedResource): string {
   return (
     `{"type":${JSON.stringify(resource.type)},"id":${JSON.stringify(resource.id)},"name":${JSON.stringify(resource.name)},` +
-    `"etag":"${resource.etag}","tags":${resource.tags},"tags_updated_at":"${isoTime(resource.updatedAt)}"` +
+    `"etag":"${resource.etag}","tags":${resource.tags},"tags_updated_at":"${new Date(resource.updatedAt).toISOString()}"` +
     `${scopeJson(resource)}}`
   );
 }
 
-/** What the setting `tags.missing: 200` answers for a resource that was never tagged: an empty set, without a time. */
+/** For a resource that was never tagged, with the setting `tags.missing: 200`: an empty set, without a time. */
 export function untaggedJson(resource: ResourceKey): string {
   return (
     `{"type":${JSON.stringify(resource.type)},"id":${JSON.stringify(resource.id)},"name":${JSON.stringify(resource.id)},` +
@@ -68,7 +62,7 @@ export function showChange(change: TagChange): z.input<typeof changeResult> {
     ...scopeOf(resource),
     action: change.action,
     actor: change.actor,
-    changed_at: isoTime(change.changedAt),
+    changed_at: new Date(change.changedAt).toISOString(),
     before: change.before,
     after: change.after,
   };
@@ -89,16 +83,4 @@ function scopeOf(resource: ResourceKey): {
     ...(resource.zoneId === "" ? {} : { zone_id: resource.zoneId }),
     ...(resource.parentId === "" ? {} : { [parentField]: resource.parentId }),
   };
-}
-
-let cachedTime = -1;
-let cachedText = "";
-
-/** Times of one batch, and of one hot resource, are the same again and again. */
-function isoTime(time: number): string {
-  if (time !== cachedTime) {
-    cachedText = new Date(time).toISOString();
-    cachedTime = time;
-  }
-  return cachedText;
 }

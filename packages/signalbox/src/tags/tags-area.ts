@@ -1,4 +1,4 @@
-/** Builds the tags area: its store, its routes, and what the rest of the service may ask of it. */
+/** Builds the tags area: its store, its routes, and the look-up and feed for other areas. */
 import type { AreaModule } from "../area-module.ts";
 import type { ConfigFile } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -11,7 +11,8 @@ import { bulkRoute } from "./bulk-route.ts";
 import { changeRoutes } from "./change-routes.ts";
 import { listRoutes } from "./list-routes.ts";
 import { resourceRoutes } from "./resource-routes.ts";
-import { ResourceTypes } from "./resource-types.ts";
+import { ResourceTypes } from "./payload.ts";
+import { resourceText } from "./show-resource.ts";
 import { AccountNumbers } from "./store/account-numbers.ts";
 import { ChangeLog } from "./store/change-log.ts";
 import { ResourceCache } from "./store/resource-cache.ts";
@@ -45,11 +46,11 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     maxChanges: settings.historyChanges,
   });
   const cache = new ResourceCache();
-  const reader = new TagReader(database, accounts, cache);
+  const reader = new TagReader(database, accounts, cache, resourceText);
   const writer = new TagWriter(database, clock, accounts, {
     maxTagsPerResource: settings.maxTagsPerResource,
     cache,
-    onChanged: (accountNo) => log.wake(accountNo),
+    changes: log,
   });
   const vocabulary = new Vocabularies(new TagVocabulary(database, accounts), reader);
   const types = new ResourceTypes(settings.resourceTypes);
@@ -116,7 +117,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
   };
 }
 
-/** A resource that is gone takes its tags along, wherever they were set. */
+/** Deletes the tags of a deleted resource, in every zone and below every parent. */
 async function forget(reader: TagReader, writer: TagWriter, gone: ResourceRef): Promise<void> {
   for (const resource of await reader.findAll(gone.accountId, gone.type, gone.id)) {
     const { type, id, zoneId, parentId } = resource;

@@ -12,7 +12,7 @@ import { inspect } from "node:util";
 import type { Registry } from "prom-client";
 import { isSound, type OwnCode, type UncaughtKind } from "./judge-uncaught.ts";
 import type { Logger } from "./logger.ts";
-import { metricReader } from "./plain-metrics.ts";
+import { registerMetric } from "./instruments.ts";
 
 const LINES_PER_WINDOW = 10;
 const WINDOW_MS = 60_000;
@@ -56,13 +56,12 @@ export class UncaughtErrors {
   }
 
   register(registry: Registry): void {
-    registry.registerMetric(
-      metricReader(
-        "signalbox_uncaught_errors_total",
-        "Exceptions that nobody caught and rejections that nobody handled.",
-        "counter",
-        () => Object.entries(this.#counts).map(([kind, value]) => ({ value, labels: { kind } })),
-      ),
+    registerMetric(
+      registry,
+      "signalbox_uncaught_errors_total",
+      "Uncaught exceptions and unhandled rejections.",
+      "counter",
+      () => Object.entries(this.#counts).map(([kind, value]) => ({ value, labels: { kind } })),
     );
   }
 

@@ -4,7 +4,7 @@
  * The room of a body that arrived is the caller's to give back; a body that did not has given it back already.
  * After a refusal nothing more is read and the connection is closed: swallowing the rest of an upload is work for an attacker.
  */
-import type { IncomingMessage } from "node:http";
+import type { HttpRequest } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { type Admission, overloaded } from "./admission.ts";
 import { deadlinesOf } from "./deadlines.ts";
@@ -17,13 +17,13 @@ export interface BodyLimits {
 const CLOSE = { connection: "close" };
 
 /** A declared length over the cap is known before a byte is read. */
-export function refuseDeclaredSize(request: IncomingMessage, maxBytes: number): void {
+export function refuseDeclaredSize(request: HttpRequest, maxBytes: number): void {
   const declared = request.headers["content-length"];
   if (declared !== undefined && Number(declared) > maxBytes) throw tooLarge(maxBytes);
 }
 
 export function readDeliveryBody(
-  request: IncomingMessage,
+  request: HttpRequest,
   limits: BodyLimits,
   admission: Admission,
 ): Promise<Buffer> {

@@ -7,7 +7,7 @@
  * Anything else below /webhooks is no address, whatever the method. Names of sources are read in any case, as entities are: an address that
  * was meant for a source must not be verified by the generic scheme because of a capital letter.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebhooksConfig } from "../config/webhook-keys.ts";
 import type { Area } from "../http/area.ts";
@@ -39,8 +39,8 @@ export function createFrontDoor(parts: FrontDoorParts): Area {
 
 async function handle(
   parts: FrontDoorParts,
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   context: RequestContext,
 ): Promise<void> {
   if (!isIntakePath(context.segments)) throw new SignalboxError("not_found");
@@ -60,7 +60,7 @@ async function handle(
 /** Size, source, body; what fails here is told to the inspector as far as its source is known, and to nobody else. */
 async function arrive(
   parts: FrontDoorParts,
-  request: IncomingMessage,
+  request: HttpRequest,
   segments: readonly string[],
 ): Promise<{ route: Destination; body: Buffer }> {
   let route: Destination | undefined;
@@ -94,7 +94,7 @@ function findSource(sources: ReadonlyMap<string, Source>, segment: string): Sour
   return sources.get(segment) ?? sources.get(normalise(segment));
 }
 
-function send(response: ServerResponse, answer: Answer): void {
+function send(response: HttpResponse, answer: Answer): void {
   if (answer.status === 204) {
     response.writeHead(204);
     response.end();

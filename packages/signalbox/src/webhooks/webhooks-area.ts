@@ -1,6 +1,6 @@
 /** Wires the webhook intake and hands it to the composition root. */
 import { SignalboxError } from "@signalbox/protocol";
-import { Counter, Gauge, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import type { AgentsDoor } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
@@ -8,7 +8,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { PairCounter } from "../telemetry/plain-metrics.ts";
+import { LabelledCounter, registerGauge } from "../telemetry/instruments.ts";
 import { Admission } from "./admission.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { EntityClaims } from "./entity-claims.ts";
@@ -43,7 +43,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   const metrics = createMetrics(parts.registry, admission, () => late.count);
   const log = new DeliveryLog(database, logger, {
     keep: config.keepDeliveries,
-    onDropped: (count) => metrics.unlisted.inc(count),
+    onDropped: (count) => metrics.unlisted.add(count),
   });
   const notice = new RejectionNotice(logger, clock);
   const lateTable = new LateDeliveryTable(database);
@@ -66,7 +66,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     log,
     clock,
     notice,
-    onRecord: ({ source, status }) => metrics.deliveries.add(source, status),
+    onRecord: ({ source, status }) => metrics.deliveries.add(1, source, status),
   });
   return {
     mounts: [createFrontDoor({ sources, generic, intake, admission, config })],
@@ -95,40 +95,23 @@ function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor)
 }
 
 function createMetrics(registry: Registry, admission: Admission, lateCount: () => number) {
-  const registers = [registry];
-  new Gauge({
-    name: "signalbox_webhook_late_deliveries",
-    help: "Deliveries that were answered 202 and that their instances have not handled yet.",
-    registers,
-    collect() {
-      this.set(lateCount());
-    },
-  });
-  new Gauge({
-    name: "signalbox_webhook_in_flight",
-    help: "Verified deliveries at work.",
-    registers,
-    collect() {
-      this.set(admission.inFlight);
-    },
-  });
-  new Gauge({
-    name: "signalbox_webhook_buffered_bytes",
-    help: "Bytes of delivery bodies held in memory.",
-    registers,
-    collect() {
-      this.set(admission.bufferedBytes);
-    },
-  });
+  const gauge = (name: string, help: string, read: () => number) =>
+    registerGauge(registry, { name: `signalbox_webhook_${name}`, help }, read);
+  gauge(
+    "late_deliveries",
+    "Deliveries that were answered 202 and have not been handled by their instances yet.",
+    lateCount,
+  );
+  gauge("in_flight", "Verified deliveries being processed.", () => admission.inFlight);
+  gauge("buffered_bytes", "Bytes of delivery bodies held in memory.", () => admission.bufferedBytes);
   return {
-    unlisted: new Counter({
+    unlisted: new LabelledCounter(registry, {
       name: "signalbox_webhook_unlisted_total",
-      help: "Verified deliveries that the inspector's list lacks because the database could not be written for too long.",
-      registers,
+      help: "Verified deliveries missing from the inspector because the database could not be written for too long.",
     }),
-    deliveries: new PairCounter(registry, {
+    deliveries: new LabelledCounter(registry, {
       name: "signalbox_webhook_deliveries_total",
-      help: "Deliveries by source and what became of them.",
+      help: "Deliveries by source and outcome.",
       labels: ["source", "status"],
     }),
   };

@@ -1,9 +1,9 @@
-import type { Series, TimeChartProps } from "./time-chart.tsx";
+import type { ChartKind, Series } from "./series.ts";
 
 interface ChartMarksProps {
-  readonly kind: TimeChartProps["kind"];
+  readonly kind: ChartKind;
   readonly series: readonly Series[];
-  /** Width of one time. */
+  /** Width of one time step, in pixels. */
   readonly slot: number;
   readonly x: (index: number) => number;
   readonly y: (value: number) => number;
@@ -21,7 +21,7 @@ function Bars({ series, slot, x, y }: MarksProps) {
   return Array.from({ length }, (_, i) => {
     let base = 0;
     return (
-      // oxlint-disable-next-line react/no-array-index-key -- times are positions
+      // oxlint-disable-next-line react/no-array-index-key -- the index identifies the time
       <g key={i}>
         {series.map(({ name, values }, n) => {
           const value = values[i] ?? 0;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { labelEvery, niceTicks } from "./scale.ts";
 
-it("draws an axis with round numbers that reaches the highest value", () => {
+it("returns round axis values up to at least the maximum", () => {
   expect(niceTicks(18, false)).toEqual([0, 5, 10, 15, 20]);
   expect(niceTicks(0.048, false)).toEqual([0, 0.02, 0.04, 0.06]);
   expect(niceTicks(0, false)).toEqual([0, 1]);
@@ -12,13 +12,13 @@ it("draws an axis with round numbers that reaches the highest value", () => {
   }
 });
 
-it("has no halves of things that are counted", () => {
+it("returns only integers for counts", () => {
   for (const max of [1, 2, 3, 4, 7, 9, 30]) {
     expect(niceTicks(max, true).every(Number.isInteger)).toBe(true);
   }
 });
 
-it("leaves out labels that would touch", () => {
+it("skips labels that would overlap", () => {
   expect(labelEvery(24, 800, 80)).toBe(3);
   expect(labelEvery(3, 800, 80)).toBe(1);
   expect(labelEvery(24, 10, 80)).toBe(24);

@@ -1,4 +1,4 @@
-/** Round numbers for an axis that reaches at least `max`: about five, always with zero; whole ones for things that are counted. */
+/** About five round axis values from zero to at least `max`; integers if `isWhole`. */
 export function niceTicks(max: number, isWhole: boolean): number[] {
   if (max <= 0) return [0, 1];
   const rough = isWhole ? Math.max(1, max / 4) : max / 4;
@@ -12,7 +12,7 @@ export function niceTicks(max: number, isWhole: boolean): number[] {
   return ticks;
 }
 
-/** Which of `count` labels to write so that they do not touch; always the first. */
+/** Returns n such that every n-th of `count` labels fits into `width` without overlap. */
 export function labelEvery(count: number, width: number, labelWidth: number): number {
   const fitting = Math.max(1, Math.floor(width / labelWidth));
   return Math.max(1, Math.ceil(count / fitting));

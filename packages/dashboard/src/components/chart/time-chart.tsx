@@ -1,25 +1,20 @@
 /**
- * Figures over time, one colour a series: stacked bars for amounts that add up, lines for those that do not (latency). Drawn as SVG;
- * the same figures stand in a table below for those who do not see it.
+ * An SVG chart of values over time, one color per series: stacked bars for values that can be added (calls, cost), lines for values
+ * that cannot (latency). A table below the chart contains the same values for screen readers.
  */
 import { type PointerEvent, useId, useState } from "react";
-import { ChartFigures } from "./chart-figures.tsx";
+import { ChartTable } from "./chart-table.tsx";
 import { ChartMarks } from "./chart-marks.tsx";
 import { labelEvery, niceTicks } from "./scale.ts";
+import type { ChartKind, Series } from "./series.ts";
 import { useWidth } from "./use-width.ts";
 
-export interface Series {
-  readonly name: string;
-  /** One for each time; null where there is nothing. */
-  readonly values: readonly (number | null)[];
-}
-
-export interface TimeChartProps {
+interface TimeChartProps {
   readonly title: string;
-  readonly kind: "bars" | "lines";
+  readonly kind: ChartKind;
   readonly times: readonly number[];
   readonly series: readonly Series[];
-  /** Things that are counted have no halves on the axis. */
+  /** The axis shows whole numbers only: for counts. */
   readonly isWhole?: boolean;
   readonly format: (value: number) => string;
   readonly formatTime: (time: number) => string;
@@ -128,12 +123,12 @@ export function TimeChart({
           </div>
         )}
       </div>
-      <ChartFigures title={title} times={times} series={series} format={format} formatTime={formatTime} />
+      <ChartTable title={title} times={times} series={series} format={format} formatTime={formatTime} />
     </figure>
   );
 }
 
-function highest(kind: TimeChartProps["kind"], length: number, series: readonly Series[]): number {
+function highest(kind: ChartKind, length: number, series: readonly Series[]): number {
   let max = 0;
   for (let i = 0; i < length; i++) {
     const values = series.map(({ values: all }) => all[i] ?? 0);

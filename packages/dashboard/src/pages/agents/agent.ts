@@ -1,4 +1,4 @@
-/** Agents and instances as the management interface shows them. */
+/** Agents and instances in the management API. */
 import type { AgentClass } from "@signalbox/client";
 
 export type {

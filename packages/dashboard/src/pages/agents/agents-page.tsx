@@ -17,16 +17,16 @@ export function AgentsPage() {
   return (
     <>
       <PageHeader title="Agents">
-        An agent is a class; each entity (a repository, a customer, a device) has its own instance with its
-        own state, database, queue and connections.
+        An agent is a class. Each entity, such as a repository, customer or device, has its own instance with
+        its own state, database, queue and connections.
       </PageHeader>
       <ResourceView of={agents}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title="No agents">
+            <EmptyState title="No agents yet">
               <p>
-                Name a file that exports agent classes with <code>--agents</code>, or in{" "}
-                <code>agents.modules</code> of the configuration.
+                Start the service with <code>--agents</code> and a file that exports agent classes, or list
+                the file under <code>agents.modules</code> in the configuration.
               </p>
             </EmptyState>
           ) : (
@@ -40,7 +40,7 @@ export function AgentsPage() {
                   cell: (agent) => (
                     <>
                       <Link to={page("agents", agent.name)}>{agent.class_name}</Link>{" "}
-                      {agent.is_built_in && <Badge>built in</Badge>}
+                      {agent.is_built_in && <Badge>built-in</Badge>}
                     </>
                   ),
                 },
@@ -60,7 +60,7 @@ export function AgentsPage() {
                     ),
                 },
                 {
-                  title: "Address",
+                  title: "Path",
                   isMinor: true,
                   cell: (agent) => <code>/agents/{agent.name}/…</code>,
                 },

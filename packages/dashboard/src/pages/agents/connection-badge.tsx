@@ -1,8 +1,8 @@
 import type { ConnectionStatus } from "@signalbox/client";
 import { Badge, type Tone } from "../../components/badge.tsx";
 
-const LOOKS: Readonly<Record<ConnectionStatus, readonly [Tone, string]>> = {
-  idle: ["neutral", "not connected"],
+const BADGES: Readonly<Record<ConnectionStatus, readonly [Tone, string]>> = {
+  idle: ["neutral", "disconnected"],
   connecting: ["warn", "connecting"],
   open: ["good", "live"],
   waiting: ["warn", "reconnecting"],
@@ -10,7 +10,7 @@ const LOOKS: Readonly<Record<ConnectionStatus, readonly [Tone, string]>> = {
 };
 
 export function ConnectionBadge({ status }: { readonly status: ConnectionStatus }) {
-  const [tone, text] = LOOKS[status];
+  const [tone, text] = BADGES[status];
   return (
     <span role="status">
       <Badge tone={tone}>{text}</Badge>

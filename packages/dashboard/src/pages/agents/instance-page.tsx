@@ -1,8 +1,8 @@
-/** One instance: what it holds, what it does, and ways to poke at it. */
+/** One instance: its details, and a tab for each part of it. */
 import { useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
-import { Facts } from "../../components/facts.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { TabLinks } from "../../components/tab-links.tsx";
@@ -10,28 +10,29 @@ import { Time } from "../../components/time.tsx";
 import { ask, read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { navigate } from "../../routing/location.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { NotFoundPage } from "../not-found-page.tsx";
 import type { InstanceDetail } from "./agent.ts";
-import { InstanceTab } from "./instance-tab.tsx";
+import { InstanceTab, type InstanceTabName } from "./instance-tab.tsx";
 
 const REFRESH_MS = 3000;
 
-const TABS = [
+const TABS: readonly {
+  readonly name: InstanceTabName;
+  readonly title: (instance: InstanceDetail) => string;
+}[] = [
   { name: "state", title: () => "State" },
   { name: "events", title: () => "Events" },
-  { name: "queue", title: ({ queue_count }: InstanceDetail) => `Queue (${queue_count})` },
+  { name: "queue", title: ({ queue_count }) => `Queue (${queue_count})` },
   {
     name: "dead-letters",
-    title: ({ dead_letter_count }: InstanceDetail) => `Dead letters (${dead_letter_count})`,
+    title: ({ dead_letter_count }) => `Dead letters (${dead_letter_count})`,
   },
-  { name: "schedules", title: ({ schedule_count }: InstanceDetail) => `Schedules (${schedule_count})` },
+  { name: "schedules", title: ({ schedule_count }) => `Schedules (${schedule_count})` },
   { name: "connections", title: () => "Connections" },
   { name: "console", title: () => "Console" },
   { name: "sql", title: () => "SQL" },
-] as const;
-
-export type InstanceTabName = (typeof TABS)[number]["name"];
+];
 
 interface InstancePageProps {
   readonly agent: string;
@@ -41,7 +42,7 @@ interface InstancePageProps {
 
 export function InstancePage({ agent, name, tab }: InstancePageProps) {
   const { api, page } = useAccountPaths();
-  const mayEdit = useMay("agents.edit");
+  const canEdit = useHasPermission("agents.edit");
   const path = api("agents", agent, "instances", name);
   const instance = useResource(path, (signal) => read<InstanceDetail>(path, signal), {
     refreshMs: REFRESH_MS,
@@ -61,19 +62,19 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
           { title: "Agents", to: page("agents") },
           { title: agent, to: page("agents", agent) },
         ]}
-        actions={mayEdit && <Button onClick={() => setDestroying(true)}>Destroy</Button>}
+        actions={canEdit && <Button onClick={() => setDestroying(true)}>Destroy instance</Button>}
       />
       <ResourceView of={instance}>
         {(value) => (
           <div className="stack">
-            <section className="panel" aria-label="Facts">
-              <Facts
+            <section className="panel" aria-label="Details">
+              <DetailList
                 items={[
                   ["Last active", <Time key="active" at={value.last_active_at} />],
-                  ["Now", value.in_memory ? "awake" : "asleep"],
+                  ["Status", value.in_memory ? "active" : "idle"],
                   ["Connections", value.connection_count],
-                  ["Next work", <Time key="due" at={value.next_due_at} fallback="none" />],
-                  ["Made", <Time key="made" at={value.created_at} />],
+                  ["Next run", <Time key="next-run" at={value.next_due_at} fallback="none" />],
+                  ["Created", <Time key="created" at={value.created_at} />],
                 ]}
               />
             </section>
@@ -97,7 +98,10 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
           onConfirm={destroy}
           onClose={() => setDestroying(false)}
         >
-          <p>Its state, database, queue and schedules are deleted. The next event makes a new, empty one.</p>
+          <p>
+            The state, database, queue and schedules of the instance are deleted. This cannot be undone. The
+            next event for the entity creates a new, empty instance.
+          </p>
         </ConfirmDialog>
       )}
     </>

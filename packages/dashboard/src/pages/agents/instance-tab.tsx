@@ -1,5 +1,4 @@
 import type { ReactNode } from "react";
-import type { InstanceTabName } from "./instance-page.tsx";
 import { ConnectionsTab } from "./tabs/connections-tab.tsx";
 import { ConsoleTab } from "./tabs/console-tab.tsx";
 import { DeadLettersTab } from "./tabs/dead-letters-tab.tsx";
@@ -9,13 +8,23 @@ import { SchedulesTab } from "./tabs/schedules-tab.tsx";
 import { SqlTab } from "./tabs/sql-tab.tsx";
 import { StateTab } from "./tabs/state-tab.tsx";
 
+export type InstanceTabName =
+  | "state"
+  | "events"
+  | "queue"
+  | "dead-letters"
+  | "schedules"
+  | "connections"
+  | "console"
+  | "sql";
+
 interface InstanceTabProps {
   readonly tab: InstanceTabName;
   readonly agent: string;
   readonly name: string;
-  /** Of the instance in the management interface. */
+  /** Path of the instance in the management API. */
   readonly path: string;
-  /** Something about the instance was changed. */
+  /** Called after a tab has changed the instance. */
   readonly onChange: () => void;
 }
 

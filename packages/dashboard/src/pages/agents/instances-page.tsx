@@ -24,14 +24,14 @@ export function InstancesPage({ agent }: { readonly agent: string }) {
   return (
     <>
       <PageHeader title={agent} crumbs={[{ title: "Agents", to: page("agents") }]}>
-        One instance for each entity, made by its first event or connection.
+        Each entity has its own instance, created by its first event or connection.
       </PageHeader>
       <div className="filters">
         <Field label="Search">
           <input
             type="search"
             value={search}
-            placeholder="part of the name"
+            placeholder="Instance name"
             onChange={({ target }) => setSearch(target.value)}
           />
         </Field>
@@ -39,16 +39,15 @@ export function InstancesPage({ agent }: { readonly agent: string }) {
       <ResourceView of={instances}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title={search === "" ? "No instances yet" : "No instance matches"}>
+            <EmptyState title={search === "" ? "No instances yet" : "No matching instances"}>
               <p>
                 {search === "" ? (
                   <>
-                    An instance is made when the first event for its entity arrives.{" "}
-                    <Link to={page("webhooks")}>Send a test event</Link> from a webhook source, and it appears
-                    here.
+                    An instance is created when the first event for its entity arrives.{" "}
+                    <Link to={page("webhooks")}>Send a test event</Link> from a webhook source to create one.
                   </>
                 ) : (
-                  "Search looks for a part of the instance's name."
+                  "No instance name contains this text. Change or clear the search."
                 )}
               </p>
             </EmptyState>
@@ -63,13 +62,13 @@ export function InstancesPage({ agent }: { readonly agent: string }) {
                   cell: (instance) => <Link to={page("agents", agent, instance.name)}>{instance.name}</Link>,
                 },
                 {
-                  title: "Now",
+                  title: "Status",
                   cell: (instance) =>
-                    instance.in_memory ? <Badge tone="good">awake</Badge> : <Badge>asleep</Badge>,
+                    instance.in_memory ? <Badge tone="good">active</Badge> : <Badge>idle</Badge>,
                 },
                 { title: "Connections", align: "end", cell: (instance) => instance.connection_count },
                 { title: "Last active", cell: (instance) => <Time at={instance.last_active_at} /> },
-                { title: "Made", isMinor: true, cell: (instance) => <Time at={instance.created_at} /> },
+                { title: "Created", isMinor: true, cell: (instance) => <Time at={instance.created_at} /> },
               ]}
             />
           )

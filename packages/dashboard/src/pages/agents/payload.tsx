@@ -1,13 +1,14 @@
-const SHORT = 120;
+/** Maximum length of a value that is not collapsed, in characters. */
+const MAX_INLINE = 120;
 
-/** A JSON value in a table: short ones as they are, long ones folded. */
+/** A JSON value in a table cell. Long values are collapsed. */
 export function Payload({ value }: { readonly value: unknown }) {
   const text = JSON.stringify(value) ?? "undefined";
-  if (text.length <= SHORT) return <code>{text}</code>;
+  if (text.length <= MAX_INLINE) return <code>{text}</code>;
   return (
     <details>
       <summary>
-        <code>{text.slice(0, SHORT)}…</code>
+        <code>{text.slice(0, MAX_INLINE)}…</code>
       </summary>
       <pre className="payload">{JSON.stringify(value, null, 2)}</pre>
     </details>

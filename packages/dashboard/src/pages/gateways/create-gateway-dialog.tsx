@@ -25,13 +25,13 @@ export function CreateGatewayDialog({ onClose }: { readonly onClose: () => void 
       <form onSubmit={submit} className="stack">
         <Field
           label="Name"
-          hint="Part of the address clients use; 1 to 64 letters, digits, _ or -. It cannot be changed later."
+          hint="1 to 64 letters, digits, underscores or hyphens. The name is part of the gateway URL and cannot be changed later."
         >
           <input
             required
             maxLength={64}
             pattern="[A-Za-z0-9_\-]+"
-            title="1 to 64 letters, digits, _ or -"
+            title="1 to 64 letters, digits, underscores or hyphens"
             value={id}
             onChange={(event) => setId(event.target.value)}
             placeholder="chat-app"

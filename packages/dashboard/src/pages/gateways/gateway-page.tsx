@@ -13,7 +13,7 @@ import { CallPage } from "./logs/call-page.tsx";
 import { LogsTab } from "./logs/logs-tab.tsx";
 import { SettingsTab } from "./settings/settings-tab.tsx";
 
-/** One gateway: settings, logs (and one call of them), analytics. */
+/** One gateway: its settings, logs and analytics, and the page of a single call. */
 export function GatewayPage({ id, rest }: { readonly id: string; readonly rest: readonly string[] }) {
   const { api, page } = useAccountPaths();
   const path = api("ai-gateway", "gateways", id);

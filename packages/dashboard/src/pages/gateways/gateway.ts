@@ -1,4 +1,4 @@
-/** A gateway as the management interface shows it. */
+/** A gateway in the management API. */
 import type { Gateway } from "@signalbox/client";
 
 export type { Gateway } from "@signalbox/client";

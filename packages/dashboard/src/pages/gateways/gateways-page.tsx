@@ -12,35 +12,42 @@ import { ask, read, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useQueryValue } from "../../routing/location.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import type { Usage } from "./analytics/usage.ts";
 import { CreateGatewayDialog } from "./create-gateway-dialog.tsx";
 import type { Gateway } from "./gateway.ts";
 import { GatewaysTabs } from "./gateways-tabs.tsx";
 
+const NO_USAGE = { calls: 0, errors: 0, cost: 0 };
+
 export function GatewaysPage() {
   const { api, page } = useAccountPaths();
-  const mayEdit = useMay("gateway.edit");
+  const canEdit = useHasPermission("gateway.edit");
   const [search, setSearch] = useQueryValue("search");
   const [isCreating, setCreating] = useState(false);
   const path = withQuery(api("ai-gateway", "gateways"), { search, per_page: 100 });
   const gateways = useResource(path, async (signal) => (await ask<Gateway[]>(path, { signal })).result);
   const usagePath = withQuery(api("ai-gateway", "usage"), { group_by: "gateway" });
   const usage = useResource(usagePath, (signal) => read<Usage[]>(usagePath, signal));
-  const usageOf = (id: string) => usage.value?.find(({ gateway_id }) => gateway_id === id);
+  // The table does not wait for the usage request; its cells show a dash until then.
+  const usageCell = (id: string, format: (row: Pick<Usage, "calls" | "errors" | "cost">) => string) =>
+    usage.value === undefined
+      ? "–"
+      : format(usage.value.find(({ gateway_id }) => gateway_id === id) ?? NO_USAGE);
   return (
     <>
       <PageHeader
         title="Gateways"
         actions={
-          mayEdit && (
+          canEdit && (
             <Button kind="primary" onClick={() => setCreating(true)}>
               Create gateway
             </Button>
           )
         }
       >
-        A gateway is an address in front of AI providers with its own authentication, limits, cache and logs.
+        A gateway is an endpoint for calls to AI providers, with its own authentication, rate limit, cache and
+        logs.
       </PageHeader>
       <GatewaysTabs current="gateways" />
       <div className="filters">
@@ -49,18 +56,18 @@ export function GatewaysPage() {
             type="search"
             value={search}
             onChange={(event) => setSearch(event.target.value)}
-            placeholder="part of the name"
+            placeholder="Gateway name"
           />
         </Field>
       </div>
       <ResourceView of={gateways}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title={search === "" ? "No gateways yet" : "No gateway matches"}>
+            <EmptyState title={search === "" ? "No gateways yet" : "No matching gateways"}>
               <p>
                 {search === ""
-                  ? "Create one for each application or team: logs, limits and tokens are kept apart by gateway."
-                  : "Search looks for a part of the gateway's name."}
+                  ? "Create a gateway for each application or team. Each gateway has its own logs, limits and tokens."
+                  : "No gateway name contains this text. Change or clear the search."}
               </p>
             </EmptyState>
           ) : (
@@ -75,22 +82,26 @@ export function GatewaysPage() {
                 },
                 { title: "Authentication", cell: (gateway) => <AuthenticationBadge gateway={gateway} /> },
                 {
-                  title: "Calls, 7 days",
+                  title: "Calls (7 days)",
                   align: "end",
-                  cell: (gateway) => count(usageOf(gateway.id)?.calls ?? 0),
+                  cell: ({ id }) => usageCell(id, ({ calls }) => count(calls)),
                 },
                 {
                   title: "Errors",
                   align: "end",
-                  cell: ({ id }) => share(usageOf(id)?.errors ?? 0, usageOf(id)?.calls ?? 0),
+                  cell: ({ id }) => usageCell(id, ({ errors, calls }) => share(errors, calls)),
                 },
                 {
                   title: "Cost",
                   align: "end",
                   isMinor: true,
-                  cell: (gateway) => money(usageOf(gateway.id)?.cost ?? 0),
+                  cell: ({ id }) => usageCell(id, ({ cost }) => money(cost)),
                 },
-                { title: "Changed", isMinor: true, cell: (gateway) => <Time at={gateway.modified_at} /> },
+                {
+                  title: "Last updated",
+                  isMinor: true,
+                  cell: (gateway) => <Time at={gateway.modified_at} />,
+                },
               ]}
             />
           )

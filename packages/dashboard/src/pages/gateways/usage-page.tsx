@@ -1,18 +1,18 @@
 import { PageHeader } from "../../components/page-header.tsx";
-import { useMay } from "../../session/session.ts";
+import { useHasPermission } from "../../session/session.ts";
 import { AnalyticsTab } from "./analytics/analytics-tab.tsx";
 import { UsageByTag } from "./analytics/usage-by-tag.tsx";
 import { GatewaysTabs } from "./gateways-tabs.tsx";
 
-/** Usage of all the account's gateways together. */
+/** Usage of all gateways of the account. */
 export function UsagePage() {
-  const mayReadTags = useMay("tags.read");
+  const canReadTags = useHasPermission("tags.read");
   return (
     <>
-      <PageHeader title="Usage">What all gateways of the account did, and what it cost.</PageHeader>
+      <PageHeader title="Usage">Calls, errors, tokens and cost of all gateways in this account.</PageHeader>
       <GatewaysTabs current="usage" />
       <AnalyticsTab gatewayId={null} />
-      {mayReadTags && <UsageByTag />}
+      {canReadTags && <UsageByTag />}
     </>
   );
 }

@@ -5,7 +5,7 @@ import { read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths } from "../../session/session.ts";
-import { CardFigure, type CardName } from "./card-figure.tsx";
+import { CardMetric, type CardName } from "./card-metric.tsx";
 
 interface FirstCommand {
   readonly card: CardName;
@@ -16,23 +16,23 @@ interface FirstCommand {
 const CARDS = [
   {
     card: "gateway",
-    title: "Gateway",
+    title: "Gateways",
     page: "gateways",
-    lead: "Send calls to AI providers through one address that authorises, limits, caches and logs them.",
+    lead: "Route calls to AI providers through a gateway with authentication, rate limits, a cache and logs.",
     next: { page: "gateways", title: "Require a token on a gateway" },
   },
   {
     card: "agents",
     title: "Agents and webhooks",
     page: "agents",
-    lead: "Every verified event goes to its own agent: one instance per repository, customer or device.",
+    lead: "Verify webhook events and route each to its own agent instance: one per repository, customer or device.",
     next: { page: "webhooks", title: "Set up a webhook source" },
   },
   {
     card: "tags",
     title: "Tags",
     page: "tags",
-    lead: "Label gateways, agents, tokens and whatever else you run, then find them by label.",
+    lead: "Add tags to gateways, agents, tokens and your own resources, and find resources by tag.",
     next: { page: "tags", title: "Find resources by tag" },
   },
 ] as const;
@@ -45,7 +45,7 @@ export function OverviewPage() {
   return (
     <>
       <PageHeader title="Overview">
-        Each card starts with a command that works as pasted, on the machine the service runs on.
+        To get started, run the commands below on the machine where the service runs.
       </PageHeader>
       <ResourceView of={commands}>
         {(all) => (
@@ -55,7 +55,7 @@ export function OverviewPage() {
                 <h2 id={`card-${card.card}`}>
                   <Link to={page(card.page)}>{card.title}</Link>
                 </h2>
-                <CardFigure card={card.card} />
+                <CardMetric card={card.card} />
                 <p className="muted">{card.lead}</p>
                 {all
                   .filter((command) => command.card === card.card)

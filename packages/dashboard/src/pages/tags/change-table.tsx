@@ -7,14 +7,14 @@ import { TagDifference } from "./tag-list.tsx";
 import type { TagChange } from "./tagged-resource.ts";
 
 interface ChangeTableProps {
-  /** In the order to be shown. */
+  /** In display order. */
   readonly changes: readonly TagChange[];
   readonly isOneResource?: boolean;
 }
 
 const ACTIONS: Readonly<Record<TagChange["action"], string>> = {
   set: "set",
-  patch: "changed",
+  patch: "updated",
   delete: "deleted",
   resource_deleted: "resource deleted",
 };
@@ -41,12 +41,12 @@ export function ChangeTable({ changes, isOneResource = false }: ChangeTableProps
                 ),
               },
             ]),
-        { title: "What", cell: (change) => <Badge>{ACTIONS[change.action]}</Badge> },
+        { title: "Action", cell: (change) => <Badge>{ACTIONS[change.action]}</Badge> },
         {
           title: "Tags",
           cell: (change) => <TagDifference before={change.before ?? {}} after={change.after ?? {}} />,
         },
-        { title: "By", isMinor: true, cell: (change) => <code>{change.actor}</code> },
+        { title: "Actor", isMinor: true, cell: (change) => <code>{change.actor}</code> },
       ]}
     />
   );

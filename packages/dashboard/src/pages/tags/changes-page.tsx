@@ -1,4 +1,4 @@
-/** The account's latest tag changes, newest first, and new ones as they happen. */
+/** The latest tag changes in the account, newest first, and new changes as they occur. */
 import { useEffect, useState } from "react";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
@@ -10,12 +10,12 @@ import { ChangeTable } from "./change-table.tsx";
 import type { TagChange } from "./tagged-resource.ts";
 import { TagsTabs } from "./tags-tabs.tsx";
 
-/** A page of the feed. */
-const SHOWN = 100;
+/** Number of changes in one page of the feed. */
+const PAGE_SIZE = 100;
 
 interface Feed {
   readonly changes: readonly TagChange[];
-  /** Where the stream goes on. */
+  /** Position of the last change; the stream starts after it. */
   readonly position: string;
 }
 
@@ -23,17 +23,17 @@ export function ChangesPage() {
   const { api } = useAccountPaths();
   const path = api("tags", "changes");
   const feed = useResource(path, (signal) => readLatest(path, signal));
-  const arrived = useStream(path, feed.value?.position ?? null);
+  const received = useStream(path, feed.value?.position ?? null);
   return (
     <>
-      <PageHeader title="Tags">Every change of a tag in the account, as it happens.</PageHeader>
+      <PageHeader title="Tags">Tag changes in this account, updated live.</PageHeader>
       <TagsTabs current="changes" />
       <ResourceView of={feed}>
         {({ changes }) => {
-          const all = [...changes, ...arrived].toReversed().slice(0, 2 * SHOWN);
+          const all = [...changes, ...received].toReversed().slice(0, 2 * PAGE_SIZE);
           return all.length === 0 ? (
             <EmptyState title="No changes yet">
-              <p>Who changed which tag, and when, appears here at once.</p>
+              <p>When a tag is added, changed or removed, the change appears here with its actor.</p>
             </EmptyState>
           ) : (
             <ChangeTable changes={all} />
@@ -44,14 +44,17 @@ export function ChangesPage() {
   );
 }
 
-/** The feed is read forwards; its end is found first. */
+/** Reads the last page. The feed can be read only forwards, so the position of its end is read first. */
 async function readLatest(path: string, signal: AbortSignal): Promise<Feed> {
   const end = await ask<TagChange[]>(withQuery(path, { after: "newest" }), { signal });
   const position = Number(end.info.cursor ?? "0");
-  const start = await ask<TagChange[]>(withQuery(path, { after: String(Math.max(0, position - SHOWN)) }), {
-    signal,
-  }).catch((error: unknown) => {
-    // The beginning may have been pruned; then everything that is kept is what there is.
+  const start = await ask<TagChange[]>(
+    withQuery(path, { after: String(Math.max(0, position - PAGE_SIZE)) }),
+    {
+      signal,
+    },
+  ).catch((error: unknown) => {
+    // The start position may have been pruned. Then all stored changes are read.
     if (error instanceof ApiError && error.status < 500) return ask<TagChange[]>(path, { signal });
     throw error;
   });
@@ -59,15 +62,15 @@ async function readLatest(path: string, signal: AbortSignal): Promise<Feed> {
 }
 
 function useStream(path: string, after: string | null): readonly TagChange[] {
-  const [arrived, setArrived] = useState<readonly TagChange[]>([]);
+  const [received, setReceived] = useState<readonly TagChange[]>([]);
   useEffect(() => {
     if (after === null) return undefined;
-    setArrived([]);
+    setReceived([]);
     const source = new EventSource(withQuery(path, { after }));
     source.addEventListener("change", (event: MessageEvent<string>) => {
-      setArrived((before) => [...before, JSON.parse(event.data) as TagChange].slice(-SHOWN));
+      setReceived((before) => [...before, JSON.parse(event.data) as TagChange].slice(-PAGE_SIZE));
     });
     return () => source.close();
   }, [path, after]);
-  return arrived;
+  return received;
 }

@@ -1,7 +1,7 @@
 import { TagDifference } from "./tag-list.tsx";
 import { resourceKey, type TaggedResource } from "./tagged-resource.ts";
 
-/** What a bulk request says of one item. */
+/** The result of one item of a bulk request. */
 export interface ItemOutcome {
   readonly success: boolean;
   readonly errors: readonly { readonly code: number; readonly message: string }[];
@@ -10,7 +10,7 @@ export interface ItemOutcome {
 
 interface EditPreviewProps {
   readonly resources: readonly TaggedResource[];
-  /** In the order of the resources. */
+  /** In the same order as `resources`. */
   readonly outcomes: readonly ItemOutcome[];
 }
 
@@ -20,10 +20,10 @@ export function EditPreview({ resources, outcomes }: EditPreviewProps) {
   const failed = outcomes.filter(({ success }) => !success).length;
   return (
     <section className="section" aria-labelledby="preview-title">
-      <h3 id="preview-title">What will change</h3>
+      <h3 id="preview-title">Preview of changes</h3>
       {failed > 0 && (
         <p className="notice notice-bad" role="alert">
-          {failed} of {outcomes.length} cannot be changed; the reason stands beside each.
+          {failed} of {outcomes.length} resources cannot be changed. See the reason next to each one.
         </p>
       )}
       <ul className="preview">
@@ -37,7 +37,7 @@ export function EditPreview({ resources, outcomes }: EditPreviewProps) {
               {outcome?.success === true ? (
                 <TagDifference before={resource.tags} after={outcome.result?.tags ?? {}} />
               ) : (
-                <span className="badge badge-bad">{outcome?.errors[0]?.message ?? "refused"}</span>
+                <span className="badge badge-bad">{outcome?.errors[0]?.message ?? "rejected"}</span>
               )}
             </li>
           );

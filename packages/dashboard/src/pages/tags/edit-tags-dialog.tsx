@@ -15,7 +15,7 @@ interface EditTagsDialogProps {
   readonly onDone: () => void;
 }
 
-/** Changes keys of one or many resources: first what would happen, then, on a second press, doing it. */
+/** Edits the tags of one or more resources. The changes are previewed with a dry run before they are applied. */
 export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogProps) {
   const { api } = useAccountPaths();
   const [rows, setRows] = useState<readonly EditRow[]>(() => initialRows(resources));
@@ -29,7 +29,7 @@ export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogPro
     });
     return result;
   };
-  const look = useAction(async () => setPreview(await send(true)));
+  const previewEdit = useAction(async () => setPreview(await send(true)));
   const apply = useAction(async () => {
     const outcomes = await send(false);
     onDone();
@@ -38,7 +38,7 @@ export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogPro
   });
   const title =
     resources.length === 1
-      ? `Tags of ${resources[0]?.name ?? ""}`
+      ? `Edit tags of ${resources[0]?.name ?? ""}`
       : `Edit tags of ${resources.length} resources`;
   return (
     <Dialog title={title} onClose={onClose} isWide>
@@ -50,13 +50,18 @@ export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogPro
         }}
       />
       {preview !== null && <EditPreview resources={resources} outcomes={preview} />}
-      {(look.error ?? apply.error) !== null && (
-        <ErrorNotice error={look.error ?? apply.error ?? new Error("failed")} />
+      {(previewEdit.error ?? apply.error) !== null && (
+        <ErrorNotice error={previewEdit.error ?? apply.error ?? new Error("The request failed.")} />
       )}
       <div className="dialog-actions">
         <Button onClick={onClose}>Cancel</Button>
         {preview === null ? (
-          <Button kind="primary" disabled={isEmpty} isBusy={look.isBusy} onClick={() => void look.run()}>
+          <Button
+            kind="primary"
+            disabled={isEmpty}
+            isBusy={previewEdit.isBusy}
+            onClick={() => void previewEdit.run()}
+          >
             Preview
           </Button>
         ) : (
@@ -74,14 +79,14 @@ export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogPro
   );
 }
 
-/** One resource: its tags to change. Many: nothing yet, since their tags differ. */
+/** One resource: its tags and an empty row. Several resources: only an empty row, because their tags can differ. */
 function initialRows(resources: readonly TaggedResource[]): EditRow[] {
   const [only] = resources;
   const own = resources.length === 1 && only !== undefined ? Object.entries(only.tags) : [];
   return [...own.map(([key, value]) => ({ ...emptyRow(), key, value })), emptyRow()];
 }
 
-/** With the etag the user saw: a change made meanwhile by somebody else is not overwritten. */
+/** Includes the ETag that the user saw, so a concurrent change is not overwritten. */
 function toItem(resource: TaggedResource, tags: TagEdit): object {
   return {
     operation: "patch",

@@ -19,7 +19,7 @@ interface KeySummary {
   readonly has_more_values?: boolean;
 }
 
-const FIRST_VALUES = 12;
+const MAX_COLLAPSED = 12;
 
 export function KeysPage() {
   const { api } = useAccountPaths();
@@ -27,18 +27,24 @@ export function KeysPage() {
   const keys = useList<KeySummary>(withQuery(api("tags", "summary"), { prefix, counts: true }));
   return (
     <>
-      <PageHeader title="Tags">The words in use, and how often. Choose one to see its resources.</PageHeader>
+      <PageHeader title="Tags">
+        Tag keys and values in use, with the number of resources. Select one to see its resources.
+      </PageHeader>
       <TagsTabs current="keys" />
       <div className="filters">
-        <Field label="Key begins with">
+        <Field label="Key prefix">
           <input type="search" value={prefix} onChange={({ target }) => setPrefix(target.value)} />
         </Field>
       </div>
       <ResourceView of={keys}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title={prefix === "" ? "No keys yet" : "No key begins so"}>
-              <p>Keys and values are listed here once a resource carries them.</p>
+            <EmptyState title={prefix === "" ? "No keys yet" : "No matching keys"}>
+              <p>
+                {prefix === ""
+                  ? "Add a tag to a resource to see its key and value here."
+                  : "No tag key starts with this text. Change or clear the prefix."}
+              </p>
             </EmptyState>
           ) : (
             <ul className="key-list">
@@ -57,7 +63,7 @@ export function KeysPage() {
 function KeyCard({ summary }: { readonly summary: KeySummary }) {
   const { page } = useAccountPaths();
   const [isOpen, setOpen] = useState(false);
-  const values = isOpen ? summary.values : summary.values.slice(0, FIRST_VALUES);
+  const values = isOpen ? summary.values : summary.values.slice(0, MAX_COLLAPSED);
   const filtered = (filter: string) => withQuery(page("tags"), { filters: JSON.stringify([filter]) });
   return (
     <li className="panel">
@@ -65,7 +71,9 @@ function KeyCard({ summary }: { readonly summary: KeySummary }) {
         <h2>
           <Link to={filtered(summary.key)}>{summary.key}</Link>
         </h2>
-        <span className="muted small">on {count(summary.count)}</span>
+        <span className="muted small">
+          {count(summary.count)} {summary.count === 1 ? "resource" : "resources"}
+        </span>
       </div>
       <ul className="tag-list">
         {values.map(({ value, count: uses }) => (
@@ -77,11 +85,11 @@ function KeyCard({ summary }: { readonly summary: KeySummary }) {
           </li>
         ))}
       </ul>
-      {summary.values.length > FIRST_VALUES && (
+      {summary.values.length > MAX_COLLAPSED && (
         <Button size="small" onClick={() => setOpen(!isOpen)}>
           {isOpen
-            ? "Fewer"
-            : `All ${summary.values.length}${summary.has_more_values === true ? "+" : ""} values`}
+            ? "Show fewer"
+            : `Show all ${summary.values.length}${summary.has_more_values === true ? "+" : ""} values`}
         </Button>
       )}
     </li>

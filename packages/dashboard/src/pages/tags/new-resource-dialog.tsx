@@ -6,7 +6,7 @@ import { navigate } from "../../routing/location.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { TypeSelect } from "./type-select.tsx";
 
-/** Leads to the page of a resource, tagged before or not. */
+/** Opens the page of a resource, which may have no tags yet. */
 export function NewResourceDialog({ onClose }: { readonly onClose: () => void }) {
   const { page } = useAccountPaths();
   const [type, setType] = useState("ai_gateway");
@@ -20,8 +20,8 @@ export function NewResourceDialog({ onClose }: { readonly onClose: () => void })
       <form onSubmit={submit} className="stack">
         <TypeSelect value={type} onChange={setType} />
         <Field
-          label="Id"
-          hint="A gateway's name, a token's id, or for an agent its class and instance: webhook-agent/my-repo."
+          label="ID"
+          hint="The name of a gateway, the ID of a token, or the agent and instance, for example webhook-agent/my-repo."
         >
           <input required value={id} onChange={({ target }) => setId(target.value)} placeholder="default" />
         </Field>

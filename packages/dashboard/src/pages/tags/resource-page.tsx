@@ -7,20 +7,20 @@ import { ResourceView } from "../../components/resource-view.tsx";
 import { ApiError, read, withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { useResource } from "../../http/use-resource.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { ChangeTable } from "./change-table.tsx";
 import { EditTagsDialog } from "./edit-tags-dialog.tsx";
 import { TagList } from "./tag-list.tsx";
 import type { TagChange, TaggedResource } from "./tagged-resource.ts";
 
-/** Code of a read of a resource that was never tagged. */
+/** Error code for a resource that was never tagged. */
 const NEVER_TAGGED = 1004;
 
 export function ResourcePage({ type, id }: { readonly type: string; readonly id: string }) {
   const { api, page } = useAccountPaths();
-  const mayEdit = useMay("tags.edit");
+  const canEdit = useHasPermission("tags.edit");
   const [isEditing, setEditing] = useState(false);
-  // A list with one id instead of the read of one: "never tagged" is an ordinary state here, not an error.
+  // A list filtered by ID instead of a read of one resource, which returns an error if the resource was never tagged.
   const path = withQuery(api("tags", "resources"), { type, id });
   const resource = useResource(path, async (signal) => {
     const found = await read<TaggedResource[]>(path, signal);
@@ -36,7 +36,7 @@ export function ResourcePage({ type, id }: { readonly type: string; readonly id:
         title={resource.value?.name ?? id}
         crumbs={[{ title: "Tags", to: page("tags") }]}
         actions={
-          mayEdit && (
+          canEdit && (
             <Button kind="primary" disabled={resource.value === undefined} onClick={() => setEditing(true)}>
               Edit tags
             </Button>
@@ -56,15 +56,15 @@ export function ResourcePage({ type, id }: { readonly type: string; readonly id:
       <section className="section" aria-labelledby="history-title">
         <h2 id="history-title">History</h2>
         {isNeverTagged ? (
-          <EmptyState title="Never tagged">
-            <p>Every later change is listed here with who made it and what it did.</p>
+          <EmptyState title="No changes yet">
+            <p>Changes to the tags of this resource are listed here with their actor.</p>
           </EmptyState>
         ) : (
           <ResourceView of={history}>
             {(changes) =>
               changes.length === 0 ? (
-                <EmptyState title="No changes kept">
-                  <p>Every change is listed here with who made it and what it did.</p>
+                <EmptyState title="No stored changes">
+                  <p>The changes to the tags of this resource have been pruned.</p>
                 </EmptyState>
               ) : (
                 <ChangeTable changes={changes} isOneResource />

@@ -8,7 +8,7 @@ import { resourceKey, type TaggedResource } from "./tagged-resource.ts";
 interface ResourceTableProps {
   readonly rows: readonly TaggedResource[];
   readonly selected: ReadonlySet<string>;
-  /** Null: nothing can be selected. */
+  /** Null: rows cannot be selected. */
   readonly onSelect: ((selected: ReadonlySet<string>) => void) | null;
 }
 
@@ -31,7 +31,7 @@ export function ResourceTable({ rows, selected, onSelect }: ResourceTableProps) 
             checked={isAll}
             onChange={() => onSelect(isAll ? new Set() : new Set(editable.map(resourceKey)))}
           />
-          <span>Select all {editable.length} shown</span>
+          <span>Select all {editable.length}</span>
         </label>
       )}
       <Table
@@ -44,7 +44,7 @@ export function ResourceTable({ rows, selected, onSelect }: ResourceTableProps) 
             : [
                 {
                   title: "Select",
-                  // Editing many speaks of account-wide resources; one below a zone is another resource.
+                  // Bulk edits support account-level resources only, not resources of a zone.
                   cell: (resource: TaggedResource) =>
                     resource.zone_id === undefined && (
                       <input
@@ -60,7 +60,7 @@ export function ResourceTable({ rows, selected, onSelect }: ResourceTableProps) 
             title: "Resource",
             cell: (resource) => (
               <>
-                {/* A resource below a zone has its own address in the interface; the page shows account-wide ones. */}
+                {/* The resource page supports account-level resources only. */}
                 {resource.zone_id === undefined ? (
                   <Link to={page("tags", "resources", resource.type, resource.id)}>{resource.name}</Link>
                 ) : (
@@ -72,7 +72,7 @@ export function ResourceTable({ rows, selected, onSelect }: ResourceTableProps) 
           },
           { title: "Tags", cell: (resource) => <TagList tags={resource.tags} /> },
           {
-            title: "Changed",
+            title: "Last updated",
             isMinor: true,
             cell: (resource) => <Time at={resource.tags_updated_at ?? null} />,
           },

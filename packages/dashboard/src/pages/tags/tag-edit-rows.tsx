@@ -17,7 +17,7 @@ export function emptyRow(): EditRow {
   return { row: lastRow, key: "", value: "", isRemoval: false };
 }
 
-/** What the rows ask for; with the tags of the one resource, only what differs from them. */
+/** Converts rows to an edit. If `current` is given, tags that would not change are omitted. */
 export function toEdit(rows: readonly EditRow[], current: Tags | undefined): TagEdit {
   const edit: Record<string, string | null> = {};
   for (const { key, value, isRemoval } of rows) {
@@ -44,7 +44,7 @@ export function TagEditRows({ rows, onChange }: TagEditRowsProps) {
       ))}
       <div>
         <Button size="small" onClick={() => onChange([...rows, emptyRow()])}>
-          Add another key
+          Add tag
         </Button>
       </div>
     </div>
@@ -72,7 +72,7 @@ function EditRowFields({ row, number, onChange }: EditRowFieldsProps) {
       {row.isRemoval ? (
         <p className="field">
           <span className="field-label">Value</span>
-          <span className="removal">will be removed</span>
+          <span className="removal">Will be removed</span>
         </p>
       ) : (
         <Combobox

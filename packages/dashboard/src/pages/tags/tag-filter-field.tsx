@@ -9,7 +9,7 @@ interface TagFilterFieldProps {
   readonly onChange: (filters: readonly string[]) => void;
 }
 
-/** Filters as labels, and a field that completes keys, then values, while one is typed. */
+/** The active filters, and a field for a new filter that suggests keys and values. */
 export function TagFilterField({ filters, onChange }: TagFilterFieldProps) {
   const [draft, setDraft] = useState("");
   const [problem, setProblem] = useState<string | null>(null);
@@ -76,11 +76,11 @@ export function TagFilterField({ filters, onChange }: TagFilterFieldProps) {
   );
 }
 
-/** The key, the operator if one is typed, and the value that is being typed (the last alternative). */
+/** Splits a partial filter into its key, its operator (may be empty), and the last of its comma-separated values. */
 function splitDraft(draft: string): { key: string; operator: string; prefix: string } {
   const match = /^(!?)([^=!]*)(!?=)?(.*)$/s.exec(draft);
   const values = match?.[4] ?? "";
-  // Commas separate alternatives unless escaped.
+  // An escaped comma does not separate values.
   const prefix = /(?:^|[^\\],|^,)((?:[^,\\]|\\.)*)$/s.exec(values)?.[1] ?? values;
   return { key: match?.[2] ?? "", operator: match?.[3] ?? "", prefix };
 }

@@ -1,6 +1,6 @@
 import type { Tags } from "./tagged-resource.ts";
 
-/** Tags as small labels; long values are cut with the whole text on hover. */
+/** A list of tags. Long values are truncated; the tooltip contains the whole tag. */
 export function TagList({ tags }: { readonly tags: Tags }) {
   const entries = Object.entries(tags);
   if (entries.length === 0) return <span className="muted">none</span>;
@@ -16,12 +16,12 @@ export function TagList({ tags }: { readonly tags: Tags }) {
   );
 }
 
-/** What a change did to each key. */
+/** The tags that a change added, changed or removed. */
 export function TagDifference({ before, after }: { readonly before: Tags; readonly after: Tags }) {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (key) => before[key] !== after[key],
   );
-  if (keys.length === 0) return <span className="muted">no change</span>;
+  if (keys.length === 0) return <span className="muted">no changes</span>;
   return (
     <ul className="tag-list">
       {keys.map((key) => (

@@ -1,6 +1,6 @@
 export type Tags = Readonly<Record<string, string>>;
 
-/** A tagged resource as the tagging interface shows it. */
+/** A tagged resource in the tags API. */
 export interface TaggedResource {
   readonly type: string;
   readonly id: string;
@@ -13,7 +13,7 @@ export interface TaggedResource {
   readonly access_application_id?: string;
 }
 
-/** One entry of a resource's history. */
+/** One entry in the history of a resource. */
 export interface TagChange {
   readonly position: string;
   readonly type: string;
@@ -26,7 +26,7 @@ export interface TagChange {
   readonly after: Tags | null;
 }
 
-/** What to do with keys: a text sets, null removes. */
+/** Changes by key: a string sets the value, null removes the tag. */
 export type TagEdit = Readonly<Record<string, string | null>>;
 
 export function resourceKey({ type, id, zone_id }: Pick<TaggedResource, "type" | "id" | "zone_id">): string {

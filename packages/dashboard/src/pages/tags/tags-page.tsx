@@ -7,7 +7,7 @@ import { ResourceView } from "../../components/resource-view.tsx";
 import { withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { usePageLocation, useQueryValue } from "../../routing/location.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { EditTagsDialog } from "./edit-tags-dialog.tsx";
 import { NewResourceDialog } from "./new-resource-dialog.tsx";
 import { ResourceTable } from "./resource-table.tsx";
@@ -18,7 +18,7 @@ import { TypeSelect } from "./type-select.tsx";
 
 export function TagsPage() {
   const { api } = useAccountPaths();
-  const mayEdit = useMay("tags.edit");
+  const canEdit = useHasPermission("tags.edit");
   const [filterText, setFilterText] = useQueryValue("filters");
   const filters = parseFilters(filterText);
   const [type, setType] = useQueryValue("type");
@@ -29,8 +29,8 @@ export function TagsPage() {
   const resources = useList<TaggedResource>(
     withQuery(api("tags", "resources"), { tag: filters, type, name }),
   );
-  const chosen = (resources.value ?? []).filter((resource) => selected.has(resourceKey(resource)));
-  const changed = () => {
+  const selectedResources = (resources.value ?? []).filter((resource) => selected.has(resourceKey(resource)));
+  const onTagsChanged = () => {
     setSelected(new Set());
     resources.reload();
   };
@@ -39,10 +39,10 @@ export function TagsPage() {
       <PageHeader
         title="Tags"
         actions={
-          mayEdit && (
+          canEdit && (
             <>
-              <Button disabled={chosen.length === 0} onClick={() => setDialog("edit")}>
-                {chosen.length === 0 ? "Edit tags" : `Edit tags of ${chosen.length}`}
+              <Button disabled={selectedResources.length === 0} onClick={() => setDialog("edit")}>
+                {selectedResources.length === 0 ? "Edit tags" : `Edit tags (${selectedResources.length})`}
               </Button>
               <Button kind="primary" onClick={() => setDialog("new")}>
                 Tag a resource
@@ -51,7 +51,7 @@ export function TagsPage() {
           )
         }
       >
-        Labels on resources, yours and the service's own. Filters combine with “and”; commas mean “or”.
+        Resources with tags. Multiple filters are combined with AND; comma-separated values with OR.
       </PageHeader>
       <TagsTabs current="" />
       <div className="filters">
@@ -67,21 +67,25 @@ export function TagsPage() {
       <ResourceView of={resources}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title={query.size === 0 ? "Nothing is tagged yet" : "No resource matches"}>
+            <EmptyState title={query.size === 0 ? "No tagged resources yet" : "No matching resources"}>
               <p>
                 {query.size === 0
-                  ? "Tag a gateway with its team, a token with its owner, or any resource of your own by type and id; then filter by tag here and in the interface."
-                  : "Remove a filter, or look at the keys and values in use."}
+                  ? "Tag a gateway, a token or any other resource to find it by tag here and in the API."
+                  : "Change or remove a filter. The tags in use are listed under Keys and values."}
               </p>
             </EmptyState>
           ) : (
-            <ResourceTable rows={rows} selected={selected} onSelect={mayEdit ? setSelected : null} />
+            <ResourceTable rows={rows} selected={selected} onSelect={canEdit ? setSelected : null} />
           )
         }
       </ResourceView>
       {resources.hasMore && <Button onClick={resources.loadMore}>Show more</Button>}
       {dialog === "edit" && (
-        <EditTagsDialog resources={chosen} onClose={() => setDialog(null)} onDone={changed} />
+        <EditTagsDialog
+          resources={selectedResources}
+          onClose={() => setDialog(null)}
+          onDone={onTagsChanged}
+        />
       )}
       {dialog === "new" && <NewResourceDialog onClose={() => setDialog(null)} />}
     </>

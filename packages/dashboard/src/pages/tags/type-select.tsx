@@ -1,7 +1,7 @@
 import { TAG_RESOURCE_TYPES } from "@signalbox/protocol";
 import { Field } from "../../components/field.tsx";
 
-/** Signalbox's own types first: they are what most people look for. */
+/** Resource types of Signalbox itself, listed first. */
 const OWN = ["ai_gateway", "agent", "webhook_source", "api_token", "account"];
 const OTHERS = TAG_RESOURCE_TYPES.map(({ name }) => name).filter((name) => !OWN.includes(name));
 
@@ -21,7 +21,7 @@ export function TypeSelect({ value, onChange, isOptional = false }: TypeSelectPr
             <option key={name}>{name}</option>
           ))}
         </optgroup>
-        <optgroup label="Others">
+        <optgroup label="Other">
           {OTHERS.map((name) => (
             <option key={name}>{name}</option>
           ))}

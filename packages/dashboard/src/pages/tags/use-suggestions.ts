@@ -1,4 +1,4 @@
-/** Completion for tag keys and values from what is in use, most helpful while typing. */
+/** Suggestions for tag keys and values, from the tags in use. */
 import { useEffect, useState } from "react";
 import { ask, withQuery } from "../../http/api.ts";
 import { useAccountPaths } from "../../session/session.ts";
@@ -9,35 +9,35 @@ export interface Suggestion {
 }
 
 const MAX_SHOWN = 8;
-/** Waits for a pause in typing. */
-const PAUSE_MS = 120;
+/** Delay after the last keystroke before a request is sent. */
+const DEBOUNCE_MS = 120;
 
-/** Keys that begin with `prefix`, or values of `key` that do; `key` null means keys. Null `prefix` asks for nothing. */
+/** Returns keys (`key` is null) or values of `key` that start with `prefix`. If `prefix` is null, no request is sent. */
 export function useSuggestions(key: string | null, prefix: string | null): readonly Suggestion[] {
   const { api } = useAccountPaths();
-  const [found, setFound] = useState<readonly Suggestion[]>([]);
+  const [suggestions, setSuggestions] = useState<readonly Suggestion[]>([]);
   const base = key === null ? api("tags", "keys") : api("tags", "values", key);
   const path = prefix === null || key === "" ? null : withQuery(base, { prefix, counts: true });
   useEffect(() => {
     if (path === null) {
-      setFound([]);
+      setSuggestions([]);
       return undefined;
     }
     const abort = new AbortController();
     const timer = setTimeout(() => {
       ask<{ key?: string; value?: string; count: number }[]>(path, { signal: abort.signal }).then(
         ({ result }) =>
-          setFound(
+          setSuggestions(
             result.slice(0, MAX_SHOWN).map((one) => ({ text: one.key ?? one.value ?? "", count: one.count })),
           ),
-        // Completion is a convenience: a half-typed key that is not valid yet is no error to show.
-        () => abort.signal.aborted || setFound([]),
+        // Errors are ignored: a partly typed key may be invalid.
+        () => abort.signal.aborted || setSuggestions([]),
       );
-    }, PAUSE_MS);
+    }, DEBOUNCE_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
   }, [path]);
-  return found;
+  return suggestions;
 }

@@ -8,19 +8,19 @@ import { ask } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useAccountPaths, useScope } from "../../session/session.ts";
 import { ExpiryField } from "./expiry-field.tsx";
-import { ShownOnce } from "./shown-once.tsx";
+import { NewTokenNotice } from "./new-token-notice.tsx";
 import type { NewToken } from "./token.ts";
 
-const MEANINGS: Readonly<Record<Permission, string>> = {
+const DESCRIPTIONS: Readonly<Record<Permission, string>> = {
   "gateway.run": "send calls through gateways",
-  "gateway.read": "see gateways, logs and usage",
-  "gateway.edit": "create and change gateways",
-  "tags.read": "read tags",
+  "gateway.read": "view gateways, logs and usage",
+  "gateway.edit": "create, change and delete gateways",
+  "tags.read": "view tags",
   "tags.edit": "change tags",
-  "agents.read": "watch agents, read-only",
-  "agents.edit": "call methods and set state",
-  "webhooks.read": "see sources and deliveries",
-  "webhooks.edit": "send test events",
+  "agents.read": "view agents and their state",
+  "agents.edit": "call methods, set state, destroy instances",
+  "webhooks.read": "view sources and deliveries",
+  "webhooks.edit": "send test events, replay deliveries",
   "tokens.edit": "create and revoke tokens",
 };
 
@@ -40,7 +40,7 @@ export function CreateTokenDialog({
   const create = useAction(async () => {
     const { result } = await ask<NewToken>(api("tokens"), {
       method: "POST",
-      // A token of one gateway hands out tokens of that gateway.
+      // A token that is restricted to one gateway can create only tokens for that gateway.
       body: { name, permissions: [...permissions], expires_at: expiresAt, gateway_id: session.gateway_id },
     });
     setCreated(result);
@@ -58,10 +58,10 @@ export function CreateTokenDialog({
   if (created !== null) {
     return (
       <Dialog title="Token created" onClose={onClose}>
-        <ShownOnce token={created.token} />
+        <NewTokenNotice token={created.token} />
         <div className="dialog-actions">
           <Button kind="primary" onClick={onClose}>
-            I have stored it
+            Done
           </Button>
         </div>
       </Dialog>
@@ -70,7 +70,7 @@ export function CreateTokenDialog({
   return (
     <Dialog title="Create token" onClose={onClose}>
       <form onSubmit={submit} className="stack">
-        <Field label="Name" hint="Who or what will use it.">
+        <Field label="Name" hint="The program or person that will use the token.">
           <input
             required
             maxLength={256}
@@ -81,19 +81,19 @@ export function CreateTokenDialog({
         </Field>
         <fieldset className="fieldset">
           <legend className="field-label">Permissions</legend>
-          <p className="muted small">Each counts for itself: edit does not include read.</p>
+          <p className="muted small">Permissions are independent: edit does not include read.</p>
           <div className="checks">
             {PERMISSIONS.map((permission) => (
               <label key={permission} className="check">
                 <input
                   type="checkbox"
                   checked={permissions.has(permission)}
-                  // Nobody hands out more than they hold.
+                  // A token cannot grant permissions that it does not have.
                   disabled={!session.permissions.includes(permission)}
                   onChange={() => toggle(permission)}
                 />
                 <span>
-                  <code>{permission}</code> <span className="muted small">{MEANINGS[permission]}</span>
+                  <code>{permission}</code> <span className="muted small">{DESCRIPTIONS[permission]}</span>
                 </span>
               </label>
             ))}

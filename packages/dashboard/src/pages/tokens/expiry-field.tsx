@@ -5,13 +5,13 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 const CHOICES = [
   { value: "", title: "Never" },
-  { value: "1", title: "In a day" },
+  { value: "1", title: "In 1 day" },
   { value: "30", title: "In 30 days" },
   { value: "90", title: "In 90 days" },
-  { value: "365", title: "In a year" },
+  { value: "365", title: "In 1 year" },
 ];
 
-/** When a token stops working, as ISO 8601 or null. */
+/** Selects the expiry time of a token: ISO 8601, or null for none. */
 export function ExpiryField({ onChange }: { readonly onChange: (at: string | null) => void }) {
   const [days, setDays] = useState("");
   return (

@@ -1,6 +1,6 @@
 import type { Permission } from "@signalbox/protocol";
 
-/** A token as the management interface shows it. */
+/** A token in the management API. */
 export interface Token {
   readonly id: string;
   readonly name: string;
@@ -13,6 +13,6 @@ export interface Token {
 }
 
 export interface NewToken extends Token {
-  /** In the answer to its creation only. */
+  /** Only in the response to the creation of the token. */
   readonly token: string;
 }

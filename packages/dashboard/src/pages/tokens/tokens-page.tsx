@@ -32,15 +32,15 @@ export function TokensPage() {
           </Button>
         }
       >
-        What programs and people log in with. A token's text is shown once, when it is created.
+        Tokens authenticate programs and people. A token is shown once, when it is created.
       </PageHeader>
       <ResourceView of={tokens}>
         {(rows) =>
           rows.length === 0 ? (
             <EmptyState title="No tokens yet">
               <p>
-                Create one for each program, with only the permissions it needs: then it can be revoked alone.
-                The root token is not listed here; keep it for administration.
+                Create a token for each program, with only the permissions it needs, so that you can revoke it
+                separately. The root token is not listed here; use it for administration only.
               </p>
             </EmptyState>
           ) : (
@@ -64,7 +64,7 @@ export function TokensPage() {
                       {token.permissions.map((permission) => (
                         <Badge key={permission}>{permission}</Badge>
                       ))}
-                      {token.gateway_id !== null && <Badge tone="accent">only {token.gateway_id}</Badge>}
+                      {token.gateway_id !== null && <Badge tone="accent">gateway: {token.gateway_id}</Badge>}
                     </span>
                   ),
                 },
@@ -94,7 +94,7 @@ export function TokensPage() {
           onConfirm={() => revoke(dialog.token)}
           onClose={close}
         >
-          <p>Whatever uses it is refused from the next request on. This cannot be undone.</p>
+          <p>Requests with this token are rejected immediately. This cannot be undone.</p>
         </ConfirmDialog>
       )}
     </>
@@ -102,8 +102,8 @@ export function TokensPage() {
 }
 
 function Expiry({ at }: { readonly at: string | null }) {
-  const isOver = at !== null && Date.parse(at) <= Date.now();
-  return isOver ? (
+  const isExpired = at !== null && Date.parse(at) <= Date.now();
+  return isExpired ? (
     <Badge tone="bad">
       expired <Time at={at} />
     </Badge>

@@ -11,7 +11,7 @@ import { DeliveryTable } from "./delivery-table.tsx";
 import type { Delivery } from "./webhook.ts";
 import { WebhooksTabs } from "./webhooks-tabs.tsx";
 
-const LIVE_MS = 2000;
+const REFRESH_MS = 2000;
 
 export function DeliveriesPage() {
   const { api } = useAccountPaths();
@@ -19,13 +19,13 @@ export function DeliveriesPage() {
   const [status, setStatus] = useQueryValue("status");
   const [type, setType] = useQueryValue("type");
   const deliveries = useList<Delivery>(withQuery(api("webhooks", "deliveries"), { source, status, type }), {
-    refreshMs: LIVE_MS,
+    refreshMs: REFRESH_MS,
   });
   const isFiltered = source !== "" || status !== "" || type !== "";
   return (
     <>
       <PageHeader title="Webhooks">
-        What arrived, what became of it, and why. Refused deliveries are kept in memory only.
+        Webhook deliveries with their status. Rejected deliveries are kept in memory only.
       </PageHeader>
       <WebhooksTabs current="deliveries" />
       <div className="filters">
@@ -37,7 +37,7 @@ export function DeliveriesPage() {
             onChange={({ target }) => setSource(target.value)}
           />
         </Field>
-        <Field label="Outcome">
+        <Field label="Status">
           <select value={status} onChange={({ target }) => setStatus(target.value)}>
             <option value="">Any</option>
             <option value="accepted">Accepted</option>
@@ -58,11 +58,11 @@ export function DeliveriesPage() {
       <ResourceView of={deliveries}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title={isFiltered ? "No delivery matches" : "No deliveries yet"}>
+            <EmptyState title={isFiltered ? "No matching deliveries" : "No deliveries yet"}>
               <p>
                 {isFiltered
-                  ? "Source and event type must match as a whole."
-                  : "Open a source, follow its setup, and send a test event: it appears here at once."}
+                  ? "Change or clear the filters. Source and event type must match exactly."
+                  : "Open a source, complete its setup and send a test event."}
               </p>
             </EmptyState>
           ) : (

@@ -3,7 +3,7 @@ import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
-import { Facts } from "../../components/facts.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { prettyJson } from "../../format/json.ts";
@@ -12,8 +12,8 @@ import { ask, read } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
-import { useAccountPaths, useMay } from "../../session/session.ts";
-import { explain, STATUS_TONES } from "./reasons.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
+import { adviceForReason, describeReason, STATUS_TONES } from "./delivery-status.ts";
 import type { DeliveryDetail } from "./webhook.ts";
 
 export function DeliveryPage({ id }: { readonly id: string }) {
@@ -49,12 +49,12 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
       {delivery.status !== "accepted" && (
         <p className={`notice ${delivery.status === "duplicate" ? "notice-warn" : "notice-bad"}`}>
           {delivery.status === "duplicate"
-            ? "The instance had this delivery before; nothing ran."
-            : `${delivery.status === "rejected" ? "Refused" : "Failed"}: ${explain(delivery.reason)}.`}
+            ? "The instance has already processed this delivery. It was not processed again."
+            : `${delivery.status === "rejected" ? "Rejected" : "Failed"}: ${describeReason(delivery.reason)}. ${adviceForReason(delivery.reason)}`}
         </p>
       )}
-      <section className="panel" aria-label="Facts">
-        <Facts
+      <section className="panel" aria-label="Details">
+        <DetailList
           items={[
             ["Received", new Date(delivery.received_at).toLocaleString()],
             [
@@ -63,7 +63,7 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
                 {delivery.source}
               </Link>,
             ],
-            ["Event", delivery.type ?? "not read"],
+            ["Event type", delivery.type ?? "unknown"],
             ["Title", delivery.title ?? "–"],
             [
               "Instance",
@@ -75,10 +75,11 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
                 </Link>
               ),
             ],
-            ["Delivery id", delivery.delivery_id ?? "–"],
-            ["Answer", `${delivery.http_status}, ${explain(delivery.reason)}`],
-            ["Took", duration(delivery.duration_ms)],
-            ["Size", bytes(delivery.body_bytes)],
+            ["Delivery ID", delivery.delivery_id ?? "–"],
+            ["Response status", delivery.http_status],
+            ["Reason", describeReason(delivery.reason)],
+            ["Duration", duration(delivery.duration_ms)],
+            ["Body size", bytes(delivery.body_bytes)],
           ]}
         />
       </section>
@@ -86,7 +87,11 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
       <section className="panel" aria-labelledby="body-title">
         <h2 id="body-title">Body</h2>
         {delivery.body === null ? (
-          <p className="muted">Not kept: it was refused unread, or is too large to keep.</p>
+          <p className="muted">
+            {delivery.status === "rejected"
+              ? "The bodies of rejected deliveries are not stored."
+              : "The body was too large to be stored."}
+          </p>
         ) : (
           <CodeBlock label="Body" code={prettyJson(delivery.body)} />
         )}
@@ -106,22 +111,22 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
 }
 
 function Replay({ delivery, path }: { readonly delivery: DeliveryDetail; readonly path: string }) {
-  const mayEdit = useMay("webhooks.edit");
+  const canEdit = useHasPermission("webhooks.edit");
   const [outcome, setOutcome] = useState<string | null>(null);
   const replay = useAction(async () => {
     const { result } = await ask<{ status: string }>(`${path}/replay`, { method: "POST" });
     setOutcome(result.status);
   });
-  if (!mayEdit || delivery.status === "rejected" || delivery.body === null || delivery.instance === null)
+  if (!canEdit || delivery.status === "rejected" || delivery.body === null || delivery.instance === null)
     return null;
   return (
     <section className="row" aria-label="Replay">
       <Button isBusy={replay.isBusy} onClick={() => void replay.run()}>
-        Hand to the agent again
+        Replay
       </Button>
       {outcome !== null && (
         <span role="status" className="muted">
-          {outcome === "processed" ? "Handled once more." : `Outcome: ${outcome}.`}
+          Replayed: {describeReason(outcome)}.
         </span>
       )}
       {replay.error !== null && <ErrorNotice error={replay.error} />}

@@ -3,7 +3,7 @@ import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths } from "../../session/session.ts";
-import { explain, STATUS_TONES } from "./reasons.ts";
+import { describeReason, STATUS_TONES } from "./delivery-status.ts";
 import type { Delivery } from "./webhook.ts";
 
 interface DeliveryTableProps {
@@ -29,11 +29,11 @@ export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps)
         },
         ...(isOneSource ? [] : [{ title: "Source", cell: (delivery: Delivery) => delivery.source }]),
         {
-          title: "Outcome",
+          title: "Status",
           cell: (delivery) => (
             <>
               <Badge tone={STATUS_TONES[delivery.status]}>{delivery.status}</Badge>{" "}
-              <span className="muted small">{explain(delivery.reason)}</span>
+              <span className="muted small">{describeReason(delivery.reason)}</span>
             </>
           ),
         },
@@ -41,7 +41,7 @@ export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps)
           title: "Event",
           cell: (delivery) =>
             delivery.type === null ? (
-              <span className="muted">not read</span>
+              <span className="muted">unknown</span>
             ) : (
               <>
                 {delivery.type} <span className="muted small">{delivery.title}</span>
@@ -57,7 +57,7 @@ export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps)
               <Link to={page("agents", delivery.agent, delivery.instance)}>{delivery.instance}</Link>
             ),
         },
-        { title: "Answer", align: "end", isMinor: true, cell: (delivery) => delivery.http_status },
+        { title: "Response", align: "end", isMinor: true, cell: (delivery) => delivery.http_status },
       ]}
     />
   );

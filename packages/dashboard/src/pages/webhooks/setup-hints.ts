@@ -1,67 +1,69 @@
-/** Where each provider wants the address and who makes the secret. */
+/** Where to register the endpoint URL at each sender, and which side creates the secret. */
 export interface SetupHint {
   readonly where: string;
-  /** `you`: you choose it and tell the provider. `provider`: it is shown there and goes into the variable. */
-  readonly secretFrom: "you" | "provider";
+  /** `user`: the user creates the secret and enters it at the sender. `sender`: the sender creates and shows the secret. */
+  readonly secretFrom: "user" | "sender";
   readonly note?: string;
 }
 
 const HINTS: Readonly<Record<string, SetupHint>> = {
   github: {
-    where: "Repository or organisation → Settings → Webhooks → Add webhook. Content type: application/json.",
-    secretFrom: "you",
-    note: "GitHub sends a ping at once; it appears among the deliveries.",
+    where: "Repository or organization → Settings → Webhooks → Add webhook. Content type: application/json.",
+    secretFrom: "user",
+    note: "GitHub sends a ping immediately. It appears under Deliveries.",
   },
   gitlab: {
-    where: "Project → Settings → Webhooks → Add new webhook; the secret goes into “Signing token”.",
-    secretFrom: "you",
+    where: "Project → Settings → Webhooks → Add new webhook. Enter the secret as “Signing token”.",
+    secretFrom: "user",
   },
   stripe: {
-    where: "Developers → Webhooks → Add endpoint, then “Reveal” its signing secret (whsec_…).",
-    secretFrom: "provider",
+    where: "Developers → Webhooks → Add endpoint. Then reveal the signing secret (whsec_…).",
+    secretFrom: "sender",
   },
   slack: {
-    where: "Your app → Event Subscriptions → Request URL; the signing secret is under Basic Information.",
-    secretFrom: "provider",
-    note: "Slack checks the address at once, so set the secret first.",
+    where: "Your app → Event Subscriptions → Request URL. The signing secret is under Basic Information.",
+    secretFrom: "sender",
+    note: "Slack verifies the URL immediately, so set the secret first.",
   },
   twilio: {
-    where: "The phone number's or service's webhook field; the secret is the account's auth token.",
-    secretFrom: "provider",
+    where: "The webhook field of the phone number or service. The secret is the auth token of the account.",
+    secretFrom: "sender",
   },
   shopify: {
-    where: "Settings → Notifications → Webhooks; the secret is shown below the list.",
-    secretFrom: "provider",
+    where: "Settings → Notifications → Webhooks. The secret is shown below the list.",
+    secretFrom: "sender",
   },
   linear: {
-    where: "Settings → API → Webhooks → New webhook; its signing secret is shown there.",
-    secretFrom: "provider",
+    where: "Settings → API → Webhooks → New webhook. The signing secret is shown there.",
+    secretFrom: "sender",
   },
   pagerduty: {
-    where: "Integrations → Generic Webhooks (v3) → New; the secret is shown once.",
-    secretFrom: "provider",
+    where: "Integrations → Generic Webhooks (v3) → New. The secret is shown once.",
+    secretFrom: "sender",
   },
   discord: {
     where:
-      "Your application → General Information → Interactions Endpoint URL; the “secret” is the public key.",
-    secretFrom: "provider",
-    note: "Discord checks the address at once, so set the key first.",
+      "Your application → General Information → Interactions Endpoint URL. The secret is the public key.",
+    secretFrom: "sender",
+    note: "Discord verifies the URL immediately, so set the key first.",
   },
   svix: {
-    where: "The sender's portal → Add endpoint; the signing secret (whsec_…) is shown on its page.",
-    secretFrom: "provider",
+    where:
+      "The portal of the sender → Add endpoint. The signing secret (whsec_…) is shown on the endpoint's page.",
+    secretFrom: "sender",
   },
   standard: {
-    where: "Any sender of Standard Webhooks: add an endpoint and copy its signing secret (whsec_…).",
-    secretFrom: "provider",
+    where:
+      "The settings of any sender that supports Standard Webhooks: add an endpoint and copy its signing secret (whsec_…).",
+    secretFrom: "sender",
   },
 };
 
-const OWN: SetupHint = {
-  where: "Whatever sends to this source: it signs the raw body with the secret you both know.",
-  secretFrom: "you",
+const CUSTOM: SetupHint = {
+  where: "Your own sender. It must sign the raw body with the shared secret.",
+  secretFrom: "user",
 };
 
 export function hintFor(kind: string): SetupHint {
-  return HINTS[kind] ?? OWN;
+  return HINTS[kind] ?? CUSTOM;
 }

@@ -10,23 +10,29 @@ import { SourceSetup } from "./source-setup.tsx";
 import { TestEvent } from "./test-event.tsx";
 import type { Delivery, Source } from "./webhook.ts";
 
-const LIVE_MS = 2000;
-const SHOWN = 20;
+const REFRESH_MS = 2000;
+const MAX_SHOWN = 20;
 
 export function SourcePage({ name }: { readonly name: string }) {
   const { api, page } = useAccountPaths();
   const path = api("webhooks", "sources", name);
   const source = useResource(path, (signal) => read<Source>(path, signal));
   const deliveries = useList<Delivery>(
-    withQuery(api("webhooks", "deliveries"), { source: name, limit: SHOWN }),
-    { refreshMs: LIVE_MS },
+    withQuery(api("webhooks", "deliveries"), { source: name, limit: MAX_SHOWN }),
+    { refreshMs: REFRESH_MS },
   );
   return (
     <>
       <PageHeader
         title={name}
         crumbs={[{ title: "Webhooks", to: page("webhooks") }]}
-        actions={source.value !== undefined && <SecretBadge source={source.value} />}
+        actions={
+          source.value !== undefined && (
+            <>
+              Secret: <SecretBadge source={source.value} />
+            </>
+          )
+        }
       />
       <ResourceView of={source}>
         {(value) => (
@@ -41,9 +47,11 @@ export function SourcePage({ name }: { readonly name: string }) {
         <ResourceView of={deliveries}>
           {(rows) =>
             rows.length === 0 ? (
-              <p className="muted">None yet. They appear here as they arrive, refused ones too.</p>
+              <p className="muted">
+                No deliveries yet. Accepted and rejected deliveries appear here as they arrive.
+              </p>
             ) : (
-              <DeliveryTable rows={rows.slice(0, SHOWN)} isOneSource />
+              <DeliveryTable rows={rows.slice(0, MAX_SHOWN)} isOneSource />
             )
           }
         </ResourceView>

@@ -3,13 +3,13 @@ import { useTrafficOrigin } from "../../session/session.ts";
 import { hintFor } from "./setup-hints.ts";
 import type { Source } from "./webhook.ts";
 
-/** How deliveries of a source get here, step by step. */
+/** The steps to receive deliveries from a source. */
 export function SourceSetup({ source }: { readonly source: Source }) {
   const hint = hintFor(source.kind);
-  const address = useTrafficOrigin() + source.path;
+  const endpointUrl = useTrafficOrigin() + source.path;
   const setSecret = (
     <li key="secret">
-      <h3>{hint.secretFrom === "you" ? "Choose a secret" : "Take over the secret"}</h3>
+      <h3>{hint.secretFrom === "user" ? "Create a secret" : "Set the secret"}</h3>
       {source.secrets > 0 ? (
         <p className="muted">
           Done: <code>{source.secret_variable}</code> is set
@@ -18,14 +18,15 @@ export function SourceSetup({ source }: { readonly source: Source }) {
       ) : (
         <>
           <p className="muted">
-            {hint.secretFrom === "you"
-              ? "Set it in the service's environment (or --env-file) and start again. Any long random text will do:"
-              : "Put what the provider shows into the service's environment (or --env-file) and start again:"}
+            {hint.secretFrom === "user"
+              ? "Set the secret in the environment of the service (or in --env-file) and restart the service. Use a long random string:"
+              : "Copy the secret from the sender to the environment of the service (or to --env-file) and restart the service:"}
           </p>
           <CodeBlock
-            label="Setting the secret"
+            label="Secret variable"
+            isWrapped
             code={
-              hint.secretFrom === "you"
+              hint.secretFrom === "user"
                 ? `${source.secret_variable}=$(openssl rand -hex 32)`
                 : `${source.secret_variable}='…'`
             }
@@ -34,14 +35,15 @@ export function SourceSetup({ source }: { readonly source: Source }) {
       )}
     </li>
   );
-  const tellProvider = (
-    <li key="address">
-      <h3>Give the sender this address</h3>
+  const registerEndpoint = (
+    <li key="endpoint">
+      <h3>Register the endpoint URL</h3>
       <p className="muted">{hint.where}</p>
-      <CodeBlock label="Address of the source" code={address} />
+      <CodeBlock label="Endpoint URL" code={endpointUrl} isWrapped />
       {hint.note !== undefined && <p className="muted">{hint.note}</p>}
       <p className="muted small">
-        The provider must be able to reach it: behind a private address, put a tunnel or a proxy in front.
+        The sender must be able to reach this URL. If the service is in a private network, use a tunnel or a
+        reverse proxy.
       </p>
     </li>
   );
@@ -49,26 +51,26 @@ export function SourceSetup({ source }: { readonly source: Source }) {
     <section className="panel" aria-labelledby="setup-title">
       <h2 id="setup-title">Setup</h2>
       <ol className="steps">
-        {hint.secretFrom === "you" ? [setSecret, tellProvider] : [tellProvider, setSecret]}
+        {hint.secretFrom === "user" ? [setSecret, registerEndpoint] : [registerEndpoint, setSecret]}
         <li>
-          <h3>Know where events go</h3>
+          <h3>Check the routing</h3>
           <p className="muted">
             Signature: {source.scheme}
-            {source.window_seconds !== null && `, at most ${source.window_seconds / 60} min old`}.{" "}
+            {source.window_seconds !== null && `, valid for ${source.window_seconds / 60} min`}.{" "}
             {source.entity.length > 0 ? (
               <>
-                The entity comes from{" "}
+                The entity is read from{" "}
                 {source.entity.map((rule, i) => (
                   <span key={rule}>
-                    {i > 0 && ", else "}
+                    {i > 0 && ", or else "}
                     <code>{rule}</code>
                   </span>
                 ))}
-                ; each has its own instance of <code>{source.agent}</code>.
+                . Each entity has its own instance of <code>{source.agent}</code>.
               </>
             ) : (
               <>
-                The address names the entity: <code>{source.path}/my-entity</code>.
+                The entity is part of the URL: <code>{source.path}/my-entity</code>.
               </>
             )}
           </p>

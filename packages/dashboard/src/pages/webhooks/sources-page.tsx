@@ -17,8 +17,8 @@ export function SourcesPage() {
   return (
     <>
       <PageHeader title="Webhooks">
-        A source is a sender whose deliveries are verified and handed to the agent of the entity they are
-        about.
+        A source is a sender of webhooks. Its deliveries are verified and routed to the agent instance of
+        their entity.
       </PageHeader>
       <WebhooksTabs current="sources" />
       <ResourceView of={sources}>
@@ -26,8 +26,8 @@ export function SourcesPage() {
           rows.length === 0 ? (
             <EmptyState title="No sources in this account">
               <p>
-                Sources belong to the account default unless the configuration gives them another: set
-                webhooks.sources there.
+                Sources belong to the account <code>default</code> unless the configuration assigns them to
+                another account under <code>webhooks.sources</code>.
               </p>
             </EmptyState>
           ) : (
@@ -42,8 +42,12 @@ export function SourcesPage() {
                 },
                 { title: "Secret", cell: (source) => <SecretBadge source={source} /> },
                 { title: "Signature", isMinor: true, cell: (source) => source.scheme },
-                { title: "Agent", cell: (source) => <code>{source.agent}</code> },
-                { title: "Address", isMinor: true, cell: (source) => <code>{source.path}</code> },
+                { title: "Agent", cell: (source) => <code className="nowrap">{source.agent}</code> },
+                {
+                  title: "Path",
+                  isMinor: true,
+                  cell: (source) => <code className="nowrap">{source.path}</code>,
+                },
               ]}
             />
           )
@@ -54,6 +58,6 @@ export function SourcesPage() {
 }
 
 export function SecretBadge({ source }: { readonly source: Source }) {
-  if (source.secrets === 0) return <Badge tone="warn">not set up</Badge>;
+  if (source.secrets === 0) return <Badge tone="warn">not set</Badge>;
   return <Badge tone="good">{source.secrets === 1 ? "set" : `${source.secrets} active`}</Badge>;
 }

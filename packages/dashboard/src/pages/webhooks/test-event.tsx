@@ -4,28 +4,28 @@ import { ErrorNotice } from "../../components/error-notice.tsx";
 import { Field } from "../../components/field.tsx";
 import { ask } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
-import { useAccountPaths, useMay } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import type { Source } from "./webhook.ts";
 
-interface TestAnswer {
+interface TestResponse {
   readonly status: number;
   readonly body: string;
   readonly delivery_id: string;
 }
 
-/** A sample delivery, signed with the source's own secret, through the whole intake. */
+/** Sends a sample delivery, signed with the secret of the source. The service processes it like any other delivery. */
 export function TestEvent({ source, onSent }: { readonly source: Source; readonly onSent: () => void }) {
   const { api } = useAccountPaths();
-  const mayEdit = useMay("webhooks.edit");
+  const canEdit = useHasPermission("webhooks.edit");
   const [entity, setEntity] = useState("acme/widgets");
-  const [answer, setAnswer] = useState<TestAnswer | null>(null);
+  const [response, setResponse] = useState<TestResponse | null>(null);
   const send = useAction(async () => {
-    setAnswer(null);
-    const { result } = await ask<TestAnswer>(api("webhooks", "sources", source.name, "test"), {
+    setResponse(null);
+    const { result } = await ask<TestResponse>(api("webhooks", "sources", source.name, "test"), {
       method: "POST",
       body: { entity },
     });
-    setAnswer(result);
+    setResponse(result);
     onSent();
   });
   const submit = (event: FormEvent) => {
@@ -34,13 +34,13 @@ export function TestEvent({ source, onSent }: { readonly source: Source; readonl
   };
   return (
     <section className="panel" aria-labelledby="test-title">
-      <h2 id="test-title">Try it</h2>
+      <h2 id="test-title">Send a test event</h2>
       <p className="muted">
-        Signs a sample of what {source.name} sends and takes it in as if it had come over the network: it is
-        verified, routed and handled like any other.
+        Sends a sample event, signed with the secret of this source. The event is verified, routed and
+        processed like any other delivery.
       </p>
       <form onSubmit={submit} className="stack">
-        <Field label="Entity" hint="Whom the event is about: a repository, a customer, a device.">
+        <Field label="Entity" hint="The repository, customer or device that the event is about.">
           <input required maxLength={512} value={entity} onChange={({ target }) => setEntity(target.value)} />
         </Field>
         <div>
@@ -48,7 +48,7 @@ export function TestEvent({ source, onSent }: { readonly source: Source; readonl
             type="submit"
             kind="primary"
             isBusy={send.isBusy}
-            disabled={!mayEdit || source.secrets === 0}
+            disabled={!canEdit || source.secrets === 0}
           >
             Send test event
           </Button>
@@ -56,18 +56,18 @@ export function TestEvent({ source, onSent }: { readonly source: Source; readonl
       </form>
       {source.secrets === 0 && (
         <p className="notice notice-warn">
-          Without a secret there is nothing to sign with: set {source.secret_variable} first.
+          Test events require a secret. Set {source.secret_variable} and restart the service.
         </p>
       )}
       {send.error !== null && <ErrorNotice error={send.error} />}
-      {answer !== null && (
+      {response !== null && (
         <p
-          className={`notice ${answer.status < 300 ? "notice-good" : "notice-bad"}`}
+          className={`notice ${response.status < 300 ? "notice-good" : "notice-bad"}`}
           role="status"
-          data-testid="test-answer"
+          data-testid="test-response"
         >
           <span>
-            Answered <strong>{answer.status}</strong> <code>{answer.body}</code>
+            Response: <strong>{response.status}</strong> <code>{response.body}</code>
           </span>
         </p>
       )}

@@ -1,2 +1,2 @@
-/** Sources and deliveries as the management interface shows them. */
+/** Sources and deliveries in the management API. */
 export type { Delivery, DeliveryDetail, DeliveryStatus, Source } from "@signalbox/client";

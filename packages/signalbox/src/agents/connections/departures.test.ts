@@ -23,7 +23,7 @@ it("closed connections wait a minute for an instance that can be opened, then th
       isPretty: false,
       destination: { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
     }),
-    lost: { inc: (count) => (lost += count) },
+    lost: { add: (count) => (lost += count) },
   });
   const departure = {
     definition: { kebab: "a", hasCloseHook: true },

@@ -29,7 +29,7 @@ export interface DeparturesParts {
   readonly directory: Pick<Directory, "get" | "find">;
   readonly logger: Logger;
   /** Counts what is lost. */
-  readonly lost: { inc(count: number): void };
+  readonly lost: { add(count: number): void };
 }
 
 /** Enough to keep the disk busy; the others keep their places in memory. */
@@ -136,7 +136,7 @@ export class Departures {
   }
 
   #lose(count: number, reason: string): void {
-    this.#parts.lost.inc(count);
+    this.#parts.lost.add(count);
     this.#unreported += count;
     const now = performance.now();
     if (now - this.#reportedAt < NOTICE_MS) return;

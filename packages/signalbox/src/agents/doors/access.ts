@@ -5,7 +5,7 @@
  *
  * `edit`: call methods, send messages, set the state, any HTTP method. `read`: a read-only connection, or GET and HEAD.
  */
-import type { IncomingMessage } from "node:http";
+import type { HttpRequest } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { type Authenticator, isAllowed, type Principal } from "../../accounts/index.ts";
 import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
@@ -44,7 +44,7 @@ const ACCOUNT_HEADER = "signalbox-account";
 /** What the request's credential gives; throws `unauthenticated` or `forbidden` when it gives nothing, `not_found` for an unknown account. */
 export function findAccess(
   options: AccessOptions,
-  request: IncomingMessage,
+  request: HttpRequest,
   query: string,
 ): Access | Promise<Access> {
   const parameters = query === "" ? null : new URLSearchParams(query);
@@ -67,7 +67,7 @@ export function findAccess(
 }
 
 /** Null when the request names none. An empty name is one that no account has. */
-function findNamedAccount(request: IncomingMessage, parameters: URLSearchParams | null): string | null {
+function findNamedAccount(request: HttpRequest, parameters: URLSearchParams | null): string | null {
   const header = request.headers[ACCOUNT_HEADER];
   const named = parameters?.getAll("account") ?? [];
   if (typeof header === "string") named.push(header);
@@ -85,7 +85,7 @@ function findNamedAccount(request: IncomingMessage, parameters: URLSearchParams 
  */
 function findPrincipal(
   { authenticator, mode }: AccessOptions,
-  request: IncomingMessage,
+  request: HttpRequest,
   parameters: URLSearchParams | null,
   named: string | null,
 ): Principal | null {
@@ -111,7 +111,7 @@ function accountOf(options: AccessOptions, principal: Principal | null, named: s
   return own;
 }
 
-async function ask(authorize: AuthorizeHook, request: IncomingMessage, account: string): Promise<Access> {
+async function ask(authorize: AuthorizeHook, request: HttpRequest, account: string): Promise<Access> {
   const asked = Promise.resolve(authorize(toWebRequest(request, request.url ?? "/")));
   const answer = await within(asked, AUTHORIZE_TIMEOUT_MS, () => new SignalboxError("overloaded"));
   if (answer === true || answer === "edit")

@@ -2,7 +2,7 @@
  * HTTP on `/agents/{agent}/{name}[/…]`: requests for the agent's `onRequest`, and calls of methods on the reserved sub-path
  * `POST …/rpc/{method}` with a JSON array of arguments.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { RequestContext } from "../../http/request-context.ts";
 import { within } from "../../core/within.ts";
@@ -52,8 +52,8 @@ export function findTarget(
 
 export async function handleHttp(
   options: DoorOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   context: RequestContext,
 ): Promise<void> {
   const found = findAccess(options.access, request, context.query);
@@ -131,8 +131,8 @@ async function handleCall(
   options: DoorOptions,
   access: Access,
   { definition, name, rest }: AgentTarget,
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   context: RequestContext,
 ): Promise<void> {
   if (request.method !== "POST") {

@@ -7,7 +7,7 @@
  * 2. A refused peer holds its socket for at most `GOODBYE_MS`, whatever it sends or does not read.
  * 3. At most `MAX_LEAVING` refused sockets are open; one more cuts the oldest of them.
  */
-import type { IncomingMessage } from "node:http";
+import { type HttpRequest, toIncomingMessage } from "../../engines/http-server/index.ts";
 import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import { type ServerOptions, WebSocketServer } from "ws";
@@ -27,8 +27,8 @@ export class RefusedSockets {
   /** In the order in which they were refused. */
   readonly #leaving = new Set<Duplex>();
 
-  refuse(request: IncomingMessage, socket: Duplex, head: Buffer, code: number, reason: string): void {
-    this.#server.handleUpgrade(request, socket, head, (webSocket) => {
+  refuse(request: HttpRequest, socket: Duplex, head: Buffer, code: number, reason: string): void {
+    this.#server.handleUpgrade(toIncomingMessage(request), socket, head, (webSocket) => {
       // `ws` ends the connection by itself after a protocol error; without a listener the error would end the process.
       webSocket.on("error", () => undefined);
       this.#leaving.add(socket);

@@ -1,5 +1,5 @@
 /** Between node:http and the web's `Request` and `Response`, which agents' code speaks. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { speaksForOrigin } from "../../http/foreign-answer.ts";
@@ -23,7 +23,7 @@ const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
  * `malformed_http` for a request that the web's `Request` cannot be.
  */
 export function toWebRequest(
-  request: IncomingMessage,
+  request: HttpRequest,
   target: string,
   options: { body?: Uint8Array; isCredentialHidden?: boolean } = {},
 ): Request {
@@ -45,7 +45,7 @@ export function toWebRequest(
 }
 
 /** A host and perhaps a port, and nothing that would make an address mean something else (`user@`, a path). */
-export function checkHost({ headers: { host = "localhost" } }: IncomingMessage): string {
+export function checkHost({ headers: { host = "localhost" } }: HttpRequest): string {
   if (/[@/\\?#]/.test(host) || !URL.canParse(`http://${host}/`)) {
     throw new SignalboxError("malformed_http", { message: "The Host header is malformed" });
   }
@@ -73,7 +73,7 @@ function isSessionCookie(setCookie: string): boolean {
 }
 
 /** Writes the agent's answer, less what would speak for the whole origin; a body that streams is passed on as it comes, at the client's pace. */
-export async function sendWebResponse(from: Response, to: ServerResponse, isHead: boolean): Promise<void> {
+export async function sendWebResponse(from: Response, to: HttpResponse, isHead: boolean): Promise<void> {
   const cookies = from.headers.getSetCookie().filter((cookie) => !isSessionCookie(cookie));
   if (cookies.length > 0) to.setHeader("set-cookie", cookies);
   for (const [name, value] of from.headers) {
@@ -97,7 +97,7 @@ export async function sendWebResponse(from: Response, to: ServerResponse, isHead
 }
 
 /** Resolves when more can be written, or never will be. */
-function hasRoom(to: ServerResponse): Promise<void> {
+function hasRoom(to: HttpResponse): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       to.off("drain", end);

@@ -3,7 +3,7 @@
  * cannot see the status of a failed handshake, and stock clients would try again for ever.
  */
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage } from "node:http";
+import { type HttpRequest, toIncomingMessage } from "../../engines/http-server/index.ts";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket, WebSocketServer } from "ws";
 import type { RequestContext } from "../../http/request-context.ts";
@@ -43,12 +43,7 @@ export class WebSocketDoor {
   }
 
   /** Rejects for a request that is no handshake. */
-  async upgrade(
-    request: IncomingMessage,
-    socket: Duplex,
-    head: Buffer,
-    context: RequestContext,
-  ): Promise<void> {
+  async upgrade(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): Promise<void> {
     let target: AgentTarget;
     let access: Access;
     let isThere = true;
@@ -62,7 +57,7 @@ export class WebSocketDoor {
       this.#refuse(request, socket, head, error);
       return;
     }
-    this.#server.handleUpgrade(request, socket, head, (webSocket) =>
+    this.#server.handleUpgrade(toIncomingMessage(request), socket, head, (webSocket) =>
       this.#accept(request, socket, webSocket, context, target, access, isThere),
     );
   }
@@ -71,7 +66,7 @@ export class WebSocketDoor {
     return this.#options.directory.exists({ account, agent: definition.kebab, name });
   }
 
-  #refuse(request: IncomingMessage, socket: Duplex, head: Buffer, error: unknown): void {
+  #refuse(request: HttpRequest, socket: Duplex, head: Buffer, error: unknown): void {
     const known = toSignalboxError(error);
     if (known.id === "internal") this.#logger.error({ err: known.cause ?? known }, "upgrade failed");
     const { code, reason } = closeCodeOf(known);
@@ -79,7 +74,7 @@ export class WebSocketDoor {
   }
 
   #accept(
-    request: IncomingMessage,
+    request: HttpRequest,
     socket: Duplex,
     webSocket: WebSocket,
     context: RequestContext,

@@ -189,9 +189,9 @@ export class Instance implements TurnOwner, Ranked<Instance> {
       database = await environment.store.open(ref, definition.initialSchema).catch(failInternally);
       this.#presence.opened(this.lastActiveAt, database.isNew);
       await this.#open(database);
-      environment.metrics.starts.inc({ outcome: database.isNew ? "new" : "woken" });
+      environment.metrics.starts.add(1, database.isNew ? "new" : "woken");
     } catch (error) {
-      environment.metrics.starts.inc({ outcome: "failed" });
+      environment.metrics.starts.add(1, "failed");
       this.#hasFailed = true;
       this.#logError(error, "the instance could not start");
       this.#leave(this.#close(database), error);
@@ -201,7 +201,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
   /** Leaves memory; the caller has seen that it is idle. */
   hibernate(): void {
     const { parts } = this;
-    this.environment.metrics.hibernations.inc();
+    this.environment.metrics.hibernations.add(1);
     this.activity.record("hibernate", this.environment.clock.now(), {});
     this.#leave(this.#close(parts.database));
   }
@@ -313,7 +313,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
   }
 
   #onBuried(kind: "queue" | "schedule", callback: string, error: unknown): void {
-    this.environment.metrics.buried.inc({ kind });
+    this.environment.metrics.buried.add(1, kind);
     this.activity.record("buried", this.environment.clock.now(), { kind, callback });
     this.#logError(error, `the ${kind === "queue" ? "queue item" : "schedule"} used up its attempts`, {
       callback,
@@ -324,8 +324,8 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     const { metrics, clock } = this.environment;
     const durationMs = performance.now() - turn.startedAt;
     if (turn.kind !== "start") this.#identity?.require();
-    metrics.turns.add(turn.kind, error === null ? "ok" : "error");
-    metrics.turnDurations.observe(turn.kind, durationMs / 1000);
+    metrics.turns.add(1, turn.kind, error === null ? "ok" : "error");
+    metrics.turnDurations.observe(durationMs / 1000, turn.kind);
     // Whoever watches an instance must not fill its history with their own looking, nor keep it awake.
     if (turn.kind === "look" && error === null) return;
     this.lastActiveAt = clock.now();

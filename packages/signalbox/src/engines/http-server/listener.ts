@@ -1,49 +1,87 @@
 /**
- * The one TCP listener. It enforces the limits that protect every area (header size and time, body time, idle time, connections) and
- * stops without cutting answers short.
+ * One TCP listener for HTTP/1.1. It enforces the limits that protect every area (header size and time, body time, idle time, connections,
+ * pipelined requests) and stops without cutting responses short.
  *
  * Life cycle: created → listening → draining → closed.
- *   listening → draining: `drain()`; no new connections, answers carry `connection: close`, idle connections are closed.
- *   draining → closed: every connection ended, or the grace period passed and the rest are cut.
+ *   listening → draining: `drain()`; no new connections, responses carry `connection: close`, idle connections are closed.
+ *   draining → closed: every connection has ended, or the grace period has passed and the rest are cut.
  */
-import type { IncomingMessage, Server } from "node:http";
+import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { SignalboxError } from "@signalbox/protocol";
+import { whenAnswered } from "./answer-order.ts";
+import type { HttpRequest } from "./http-exchange.ts";
+import type { BoundAddress } from "./listen-address.ts";
 import { createServer } from "./node-http.ts";
-import type { HttpMetrics } from "../../telemetry/metrics.ts";
-import { whenAnswered } from "./answers-in-order.ts";
-import type { Dispatcher } from "../../http/dispatch.ts";
-import type { BoundAddress } from "../../http/listen-address.ts";
-import { rawErrorResponse } from "../../http/render-error.ts";
 import { TrackedRequest } from "./tracked-request.ts";
-import { TrackedResponse } from "./tracked-response.ts";
+import { type ListenerState, type Pipeline, TrackedResponse, Tracking } from "./tracked-response.ts";
 
 export interface ListenerLimits {
   readonly maxHeaderBytes: number;
-  /** From the connection's first byte to the end of the headers. */
+  /** From the first byte of a request to the end of its headers. */
   readonly headerTimeoutMs: number;
-  /** From the first byte to the end of the request body. */
+  /** From the first byte of a request to the end of its body. */
   readonly bodyTimeoutMs: number;
-  /** How long a connection may stay open between two requests. */
+  /** Between two requests on a connection. */
   readonly idleTimeoutMs: number;
   readonly maxConnections: number;
 }
 
-/** How often node checks the two request timeouts; they hold to within this. */
+/** Why bytes or a request are refused before the application sees them. */
+export type Refusal =
+  | "malformed"
+  | "headers_too_large"
+  | "too_slow"
+  | "method_not_allowed"
+  | "expectation_failed";
+
+/** What runs behind the listener. */
+export interface HttpApplication {
+  /** The id of a request; without a request, a new one. */
+  requestId(request?: HttpRequest): string;
+  handle(request: TrackedRequest, response: TrackedResponse, tracking: Tracking): void;
+  /** A WebSocket handshake. `head` are bytes that followed the request. */
+  upgrade(request: TrackedRequest, socket: Duplex, head: Buffer): void;
+  /** Answers a request that is refused; its body is not read. */
+  refuse(refusal: Refusal, response: TrackedResponse, tracking: Tracking): void;
+  /** A complete response for bytes that are not a request, or for a connection without a response object. */
+  refusalText(refusal: Refusal, request?: HttpRequest): string;
+  /** After the last byte of a response, or when its connection broke. */
+  ended(response: TrackedResponse, tracking: Tracking): void;
+  /** A connection was opened (1) or closed (-1). */
+  connection(change: 1 | -1): void;
+  /** Bytes were refused that are not valid HTTP. */
+  malformed(): void;
+}
+
+/** How often Node checks the request timeouts; they hold to within this. */
 const TIMEOUT_CHECK_MS = 1000;
+/**
+ * A client may send requests without waiting for responses (RFC 9112, section 9.3.2). Clients that pipeline have a few dozen under way; one that
+ * never reads responses would fill the memory, 1 to 2 KB each. With more unanswered requests than this the connection is cut.
+ */
+export const MAX_UNANSWERED = 100;
 
 export class Listener {
   readonly #server: Server<typeof TrackedRequest, typeof TrackedResponse>;
-  readonly #dispatcher: Dispatcher;
-  readonly #metrics: HttpMetrics;
+  readonly #application: HttpApplication;
+  readonly #state: ListenerState = { isDraining: false };
+  readonly #pipelines = new WeakMap<object, Pipeline>();
+  readonly #onResponseClose: (this: TrackedResponse) => void;
   #closed: Promise<void> = Promise.resolve();
-  /** Connections whose bytes were no HTTP: the refusal waits for earlier answers. */
+  /** Connections that sent malformed bytes: the refusal waits for earlier responses, and Node reports each further read. */
   readonly #refused = new WeakSet<Socket>();
 
-  constructor(dispatcher: Dispatcher, limits: ListenerLimits, metrics: HttpMetrics) {
-    this.#dispatcher = dispatcher;
-    this.#metrics = metrics;
+  constructor(application: HttpApplication, limits: ListenerLimits) {
+    this.#application = application;
+    // One function for all responses, instead of a closure for each.
+    this.#onResponseClose = function onResponseClose(this: TrackedResponse) {
+      const { tracking } = this;
+      if (tracking === undefined) return;
+      tracking.release();
+      tracking.pipeline.unanswered -= 1;
+      application.ended(this, tracking);
+    };
     this.#server = createServer({
       IncomingMessage: TrackedRequest,
       ServerResponse: TrackedResponse,
@@ -52,40 +90,14 @@ export class Listener {
       requestTimeout: limits.bodyTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,
       connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, limits.headerTimeoutMs),
-      // Node would answer a missing one by itself, with nothing but a status; the dispatch refuses it, and a second one.
+      // Node would answer a missing Host header with a bare status; the application refuses it, and a second one.
       requireHostHeader: false,
-      // Any other protocol is an offer that a server is free to ignore (RFC 9110, section 7.8); clients that make it expect an ordinary answer.
+      // A server may ignore the offer of any other protocol (RFC 9110, section 7.8); the request then gets an ordinary response.
       shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === "websocket",
     });
     this.#server.maxConnections = limits.maxConnections;
-    this.#server.on("request", dispatcher.request);
-    // Node takes its own listeners off a connection that it hands over, while earlier answers may still be due on it.
-    const handedOver = (socket: Duplex, task: () => void) => {
-      socket.on("error", () => socket.destroy());
-      whenAnswered(socket, task);
-    };
-    this.#server.on("upgrade", (request, socket, head) =>
-      handedOver(socket, () => dispatcher.upgrade(request, socket, head)),
-    );
-    // Without a listener node would close CONNECT and `Expect` oddities silently; they deserve an answer.
-    this.#server.on("connect", (request, socket) =>
-      handedOver(socket, () => this.#refuse(socket, new SignalboxError("method_not_allowed"), request)),
-    );
-    this.#server.on("checkExpectation", (request, response) =>
-      dispatcher.refuse(request, response, new SignalboxError("expectation_failed")),
-    );
-    // The go-ahead goes out when somebody begins to read the body: a caller that its headers alone refuse never sends it.
-    this.#server.on("checkContinue", (request, response) => {
-      request.once("resume", () => {
-        if (!response.headersSent) response.writeContinue();
-      });
-      dispatcher.request(request, response);
-    });
-    this.#server.on("clientError", (error, socket) => this.#onClientError(error, socket as Socket));
-    this.#server.on("connection", (socket) => {
-      metrics.connections.inc();
-      socket.once("close", () => metrics.connections.dec());
-    });
+    this.#listenToRequests();
+    this.#listenToConnections();
   }
 
   /** Resolves with the bound address once connections are accepted. */
@@ -100,21 +112,84 @@ export class Listener {
     });
   }
 
-  /** Stops accepting; running requests go on. */
+  /** Stops accepting connections; running requests continue. */
   drain(): void {
-    this.#dispatcher.drain();
-    // For answers whose headers have left already: their connection ends as soon as it is idle.
+    this.#state.isDraining = true;
+    // For responses whose headers have been sent: their connection is closed as soon as it is idle.
     this.#server.keepAliveTimeout = 1;
     this.#server.keepAliveTimeoutBuffer = 0;
     this.#closed = new Promise((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
   }
 
-  /** Waits for what runs, at most `graceMs`, then cuts the rest. */
+  /** Waits for running requests, at most `graceMs`, then cuts the remaining connections. */
   async close(graceMs: number): Promise<void> {
     const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
     await this.#closed;
     clearTimeout(cut);
+  }
+
+  #listenToRequests(): void {
+    const application = this.#application;
+    const handle = (request: TrackedRequest, response: TrackedResponse) => {
+      const tracking = this.#track(request, response);
+      if (tracking !== null) application.handle(request, response, tracking);
+    };
+    this.#server.on("request", handle);
+    // `100 Continue` is sent when the body is first read: a client that is refused by its headers never sends the body.
+    this.#server.on("checkContinue", (request, response) => {
+      request.once("resume", () => {
+        if (!response.headersSent) response.writeContinue();
+      });
+      handle(request, response);
+    });
+    this.#server.on("checkExpectation", (request, response) => {
+      const tracking = this.#track(request, response);
+      if (tracking === null) return;
+      response.shouldKeepAlive = false;
+      application.refuse("expectation_failed", response, tracking);
+    });
+  }
+
+  #listenToConnections(): void {
+    const application = this.#application;
+    // Node removes its own listeners from a connection that it hands over, while earlier responses may still be due on it.
+    const handOver = (socket: Duplex, task: () => void) => {
+      socket.on("error", () => socket.destroy());
+      whenAnswered(socket, task);
+    };
+    this.#server.on("upgrade", (request, socket, head) =>
+      handOver(socket, () => application.upgrade(request, socket, head)),
+    );
+    // Without a listener Node closes the connection of a CONNECT without a response.
+    this.#server.on("connect", (request, socket) =>
+      handOver(socket, () => this.#refuse(socket, "method_not_allowed", request)),
+    );
+    this.#server.on("clientError", (error, socket) => this.#onClientError(error, socket as Socket));
+    this.#server.on("connection", (socket) => {
+      application.connection(1);
+      socket.once("close", () => application.connection(-1));
+    });
+  }
+
+  /** Null when the connection has too many unanswered requests and was cut. */
+  #track(request: TrackedRequest, response: TrackedResponse): Tracking | null {
+    const { socket } = request;
+    let pipeline = this.#pipelines.get(socket);
+    if (pipeline === undefined) {
+      pipeline = { unanswered: 0 };
+      this.#pipelines.set(socket, pipeline);
+    }
+    if (pipeline.unanswered >= MAX_UNANSWERED) {
+      socket.destroy();
+      return null;
+    }
+    pipeline.unanswered += 1;
+    const tracking = new Tracking(this.#application.requestId(request), this.#state, pipeline);
+    response.tracking = tracking;
+    // `close`, not `finish`: responses whose client disconnected end, too.
+    response.on("close", this.#onResponseClose);
+    return tracking;
   }
 
   #onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -122,25 +197,19 @@ export class Listener {
       socket.destroy();
       return;
     }
-    // Node reports again for every read that follows.
     if (this.#refused.has(socket)) return;
     this.#refused.add(socket);
-    this.#metrics.malformed.inc();
-    whenAnswered(socket, () => this.#refuse(socket, toListenerError(error)));
+    this.#application.malformed();
+    whenAnswered(socket, () => this.#refuse(socket, toRefusal(error)));
   }
 
-  #refuse(
-    socket: NodeJS.WritableStream & { destroy(): void },
-    error: SignalboxError,
-    request?: IncomingMessage,
-  ): void {
+  #refuse(socket: Duplex, refusal: Refusal, request?: HttpRequest): void {
     socket.on("error", () => socket.destroy());
-    socket.end(rawErrorResponse(error, "envelope", this.#dispatcher.requestId(request)));
+    socket.end(this.#application.refusalText(refusal, request));
   }
 }
 
-function toListenerError(error: NodeJS.ErrnoException): SignalboxError {
-  if (error.code === "HPE_HEADER_OVERFLOW") return new SignalboxError("headers_too_large");
-  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return new SignalboxError("request_timeout");
-  return new SignalboxError("malformed_http");
+function toRefusal({ code }: NodeJS.ErrnoException): Refusal {
+  if (code === "HPE_HEADER_OVERFLOW") return "headers_too_large";
+  return code === "ERR_HTTP_REQUEST_TIMEOUT" ? "too_slow" : "malformed";
 }

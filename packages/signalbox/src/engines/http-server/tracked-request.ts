@@ -1,9 +1,8 @@
 /**
- * node:http's request with a short way to a small body.
+ * node:http's request, with a short path for a small body.
  *
- * As a stream, a body of one piece costs a buffer list, four events and three turns of the queue between the parser and whoever wants
- * it. Here the parser's pieces go straight to a callback, as long as the body's declared length says that it may be kept in memory. Every
- * other body is the stream that it always was.
+ * As a stream, a body of one piece costs a buffer list, four events and three passes through the task queue between parser and reader. Here the
+ * parser's pieces go directly to a callback. Every body that is not collected stays the stream it is in node:http.
  */
 import { IncomingMessage } from "./node-http.ts";
 
@@ -15,21 +14,18 @@ export interface BodyReceiver {
   onBroken(): void;
 }
 
-/** Set by node's stream methods when somebody reads; tells its server that nothing is left to be read over. */
+/** Node's stream methods set this when the body is read; its server then does not read the rest of the body after the response. */
 interface Consumable {
   _consumed: boolean;
 }
 
 export class TrackedRequest extends IncomingMessage {
   #receiver: BodyReceiver | null = null;
-  /** The only piece so far, or all of them copied together. */
+  /** The only piece so far, or all pieces copied together. */
   #bytes: Buffer | null = null;
   #length = 0;
 
-  /**
-   * Gives the whole body to the receiver, at the latest when the connection ends; false when somebody reads the stream already or part
-   * of the body is in it, and nothing was done.
-   */
+  /** Passes the whole body to the receiver. False, with nothing done, when the stream is being read or holds part of the body. */
   collect(receiver: BodyReceiver): boolean {
     if (this.complete || this.destroyed || this.readableFlowing !== null || this.readableLength > 0) {
       return false;
@@ -39,7 +35,7 @@ export class TrackedRequest extends IncomingMessage {
     return true;
   }
 
-  /** Drops what was collected. What still comes goes into the stream, which nobody reads, so that soon nothing more is taken. */
+  /** Drops the collected bytes. Later pieces go into the stream; it is not read, so Node soon stops reading the socket. */
   stopCollecting(): void {
     this.#receiver = null;
     this.#drop();
@@ -49,7 +45,7 @@ export class TrackedRequest extends IncomingMessage {
     const receiver = this.#receiver;
     if (receiver === null) return super.push(chunk, encoding);
     if (chunk !== null) {
-      // A piece that was copied has no length any more.
+      // Read first: the memory of a copied piece is freed, and its length is then 0.
       const { length } = chunk;
       this.#add(chunk);
       receiver.onPiece(length);
@@ -69,7 +65,7 @@ export class TrackedRequest extends IncomingMessage {
     receiver.onBroken();
   }
 
-  /** Pieces are copied together as they come: lists of small ones would take many times their bytes. */
+  /** Pieces are copied together as they arrive: a list of small Buffers takes many times their bytes. */
   #add(chunk: Buffer): void {
     const length = this.#length + chunk.length;
     if (this.#bytes === null) {
@@ -105,12 +101,12 @@ export class TrackedRequest extends IncomingMessage {
   }
 }
 
-/** Smaller ones are left to the next collection. */
+/** Smaller buffers are left to the garbage collector. */
 const MIN_FREED_BYTES = 4096;
 
 /**
- * Gives memory back that nothing refers to any more. A collection that would notice comes only when much more is allocated: what uploads
- * that were broken off had taken would stay taken for as long as the server has little to do.
+ * Frees the memory of a Buffer at once. The garbage collector runs when much more has been allocated: on a quiet server the memory of aborted
+ * uploads would stay allocated for a long time.
  */
 function free({ buffer, byteLength }: Buffer): void {
   if (byteLength < MIN_FREED_BYTES || buffer.byteLength !== byteLength) return;

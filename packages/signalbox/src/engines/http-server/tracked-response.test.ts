@@ -46,6 +46,17 @@ const inPieces: Answer = (_, response) => {
   response.write("first ");
   setImmediate(() => response.end(BODY));
 };
+const events: Answer = (_, response) => {
+  response.writeHead(200, ["content-type", "text/event-stream"]);
+  response.write(BODY);
+  response.write(Buffer.alloc(100_000, "large "));
+  response.write(BODY);
+  setImmediate(() => {
+    response.write(BODY);
+    response.write(Buffer.alloc(0));
+    setImmediate(() => response.end());
+  });
+};
 const withTrailer: Answer = (_, response) => {
   response.writeHead(200, ["trailer", "x-sum"]);
   response.addTrailers({ "x-sum": "1" });
@@ -65,6 +76,9 @@ it.each([
   ["a body of unknown length", chunked, [get("/", "1.1", true)]],
   ["a body of unknown length for HTTP/1.0", chunked, [get("/", "1.0")]],
   ["a body in pieces", inPieces, [get("/", "1.1", true)]],
+  ["events", events, [get("/", "1.1", true)]],
+  ["events for HTTP/1.0", events, [get("/", "1.0")]],
+  ["events on a connection that goes on", events, [get("/a"), get("/b"), get("/c", "1.1", true)]],
   ["a body with trailers", withTrailer, [get("/", "1.1", true)]],
   ["no body for HEAD", fixed, ["HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"]],
   [
@@ -75,19 +89,19 @@ it.each([
     },
     [get("/", "1.1", true)],
   ],
-  ["several answers on a connection", chunked, [get("/a"), get("/b"), get("/c", "1.1", true)]],
+  ["several responses on a connection", chunked, [get("/a"), get("/b"), get("/c", "1.1", true)]],
   [
-    "answers that were asked for before the first was there",
+    "pipelined requests whose first response is late",
     late,
     [get("/slow"), get("/b"), get("/c", "1.1", true)],
   ],
-] as const)("sends %s as node would, byte by byte", async (_, answer, requests) => {
+] as const)("sends %s byte for byte as node:http would", async (_, answer, requests) => {
   const plain = await bytesFrom(ServerResponse, answer, requests);
   expect(plain).not.toBe("");
   expect(await bytesFrom(TrackedResponse as never, answer, requests)).toBe(plain);
 });
 
-it("ends and finishes once, and tells when all is written", async () => {
+it("emits finish and close once each", async () => {
   let events = "";
   await bytesFrom(
     TrackedResponse as never,

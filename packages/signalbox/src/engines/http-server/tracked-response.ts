@@ -1,36 +1,75 @@
 /**
- * node:http's response with what the dispatch keeps per request: the id every answer carries, and what is measured at its end.
+ * node:http's response, with the headers and the accounting that every response has.
  *
- * The id is added inside `writeHead`, not with `setHeader` before it: a response that has headers set takes node's slow path for
- * all of them, which cost more than everything else the dispatch does. So are the headers that keep foreign content from being a page
- * of ours: here no answer of an area can leave without them, whoever writes it.
- *
- * An answer's last bytes leave together with what is left of its head and framing in one piece. Node would pass head, framing and body on
- * as up to six, which its sockets gather again.
+ * Invariants:
+ * 1. Every response carries the request id and the headers in `Tracking.added`, whichever code writes it. They are added inside `writeHead`:
+ *    a response that had `setHeader` called takes Node's slow path for all headers.
+ * 2. The bytes on the wire are those that node:http would write. Head, chunk framing and a small piece of body leave in one buffer and one
+ *    system call; Node passes them to its socket as up to six buffers.
+ * 3. While the listener drains, every response closes its connection, including those that are already running.
  */
-import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
+import type { OutgoingHttpHeader } from "node:http";
+import type { HeaderList } from "./http-exchange.ts";
+import type { Limit } from "../../core/overload.ts";
 import { ServerResponse } from "./node-http.ts";
-import { INERT_HEADER_LIST, INERT_HEADERS } from "../../http/foreign-answer.ts";
-import { HeldMemory } from "./held-memory.ts";
-import type { Pipeline } from "./pipeline.ts";
 import type { TrackedRequest } from "./tracked-request.ts";
 
-type HeaderList = OutgoingHttpHeaders | OutgoingHttpHeader[];
-
-/** Shared by all responses of a listener, so that one store reaches those that are still being made. */
+/** Shared by all responses of a listener. */
 export interface ListenerState {
   isDraining: boolean;
 }
 
-/** What the dispatch knows of one answer. */
+/** Requests of one connection that have no complete response yet. */
+export interface Pipeline {
+  unanswered: number;
+}
+
+/** The same headers in the two forms that `writeHead` takes. */
+export interface AddedHeaders {
+  readonly record: Readonly<Record<string, string>>;
+  readonly list: readonly string[];
+}
+
+/** The part of a budget that one request holds. Released when its response has ended or its connection broke, so no code path can leak it. */
+export class HeldMemory {
+  #budget: Limit | null = null;
+  #bytes = 0;
+  #isOver = false;
+
+  /** False when the bytes do not fit, or when the request has ended and could not release them. */
+  hold(budget: Limit, bytes: number): boolean {
+    if (this.#isOver || !budget.take(bytes)) return false;
+    this.#budget = budget;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  /** Transfers what is held to the caller, who must release it to the budget; returns the number of bytes. */
+  handOver(): number {
+    const bytes = this.#bytes;
+    this.#bytes = 0;
+    return bytes;
+  }
+
+  /** Releases everything; nothing can be held afterwards. */
+  release(): void {
+    this.#isOver = true;
+    if (this.#bytes === 0) return;
+    this.#budget?.release(this.#bytes);
+    this.#bytes = 0;
+  }
+}
+
+/** What is known of one response besides its bytes. Its request holds memory of shared budgets until the response has ended. */
 export class Tracking extends HeldMemory {
   readonly requestId: string;
   readonly startedAt = performance.now();
   readonly listener: ListenerState;
   readonly pipeline: Pipeline;
+  /** Label in metrics. */
   area = "none";
-  /** The answer's content is not ours: it leaves with `INERT_HEADERS`. */
-  isForeign = false;
+  /** Headers that replace those of the same name. */
+  added: AddedHeaders | null = null;
 
   constructor(requestId: string, listener: ListenerState, pipeline: Pipeline) {
     super();
@@ -41,28 +80,34 @@ export class Tracking extends HeldMemory {
 }
 
 export class TrackedResponse extends ServerResponse<TrackedRequest> {
-  /** One property, set by the dispatch: every further one on node's own object costs more. Missing where the dispatch is not reached. */
+  /** A single property: each one added to Node's object has a cost. Undefined for responses that Node writes itself. */
   declare tracking: Tracking | undefined;
 
   override writeHead(statusCode: number, reason?: string | HeaderList, headers?: HeaderList): this {
     const { tracking } = this;
     if (tracking?.listener.isDraining === true) this.shouldKeepAlive = false;
-    if (typeof reason === "string") return super.writeHead(statusCode, reason, withOwn(headers, tracking));
-    return super.writeHead(statusCode, withOwn(reason ?? headers, tracking));
+    if (typeof reason === "string") return super.writeHead(statusCode, reason, withAdded(headers, tracking));
+    return super.writeHead(statusCode, withAdded(reason ?? headers, tracking));
+  }
+
+  override write(...rest: unknown[]): boolean {
+    const [chunk] = rest;
+    if (rest.length === 1 && Buffer.isBuffer(chunk) && this.#writeJoined(chunk, false)) return true;
+    return super.write(...(rest as [Buffer]));
   }
 
   override end(...rest: unknown[]): this {
     const [chunk] = rest;
-    const isJoined = rest.length === 1 && Buffer.isBuffer(chunk) && this.#writeJoined(chunk);
+    const isJoined = rest.length === 1 && Buffer.isBuffer(chunk) && this.#writeJoined(chunk, true);
     return super.end(...((isJoined ? [] : rest) as []));
   }
 
-  /** Writes the last of the body; false when that is better left to node, and nothing was done. */
-  #writeJoined(chunk: Buffer): boolean {
+  /** Writes a piece of the body as one buffer. False, with nothing done, in every case that Node handles better. */
+  #writeJoined(chunk: Buffer, isLast: boolean): boolean {
     const state = this as unknown as OutgoingState;
     const { socket } = this;
     if (
-      // An answer behind another one on its connection has no socket yet; one without body or with trailers is not what this is for.
+      // A response behind another one on its connection has no socket yet.
       socket === null ||
       !socket.writable ||
       this.writableEnded ||
@@ -71,29 +116,33 @@ export class TrackedResponse extends ServerResponse<TrackedRequest> {
       state._trailer !== "" ||
       state.outputData.length > 0 ||
       chunk.length === 0 ||
-      chunk.length > MAX_JOINED_BYTES
+      chunk.length > (isLast ? MAX_LAST_BYTES : MAX_PIECE_BYTES) ||
+      // Node has to report back-pressure.
+      (!isLast && socket.writableLength > 0)
     ) {
       return false;
     }
     const head = state._headerSent ? "" : state._header;
     const before = this.chunkedEncoding ? `${head}${chunk.length.toString(16)}\r\n` : head;
-    const after = this.chunkedEncoding ? "\r\n0\r\n\r\n" : "";
+    const after = this.chunkedEncoding ? (isLast ? "\r\n0\r\n\r\n" : "\r\n") : "";
     const joined = Buffer.allocUnsafe(before.length + chunk.length + after.length);
     joined.write(before, 0, "latin1");
     chunk.copy(joined, before.length);
     if (after !== "") joined.write(after, before.length + chunk.length, "latin1");
     state._headerSent = true;
-    // Nothing is left to be framed.
-    this.chunkedEncoding = false;
+    // The end of the chunked body has been written; `end` must not write it again.
+    if (isLast) this.chunkedEncoding = false;
     socket.write(joined);
     return true;
   }
 }
 
-/** A larger body is not copied to save a few writes. */
-const MAX_JOINED_BYTES = 64 * 1024;
+/** Larger bodies are not copied: the copy would cost more than the writes it saves. */
+const MAX_LAST_BYTES = 64 * 1024;
+/** Far below the high-water mark of a socket, so that a write to an empty socket never asks for back-pressure. */
+const MAX_PIECE_BYTES = 12 * 1024;
 
-/** What node keeps of an answer that is being sent. */
+/** Node's own fields of a response that is being sent. */
 interface OutgoingState {
   readonly _header: string | null;
   _headerSent: boolean;
@@ -102,19 +151,17 @@ interface OutgoingState {
   readonly outputData: readonly unknown[];
 }
 
-/** An id among the headers wins: a relayed answer keeps the one of whoever made it. */
-function withOwn(headers: HeaderList | undefined, tracking: Tracking | undefined): HeaderList {
+/** A request id among the headers is kept: a relayed response carries the id of the server that made it. */
+function withAdded(headers: HeaderList | undefined, tracking: Tracking | undefined): HeaderList {
   if (tracking === undefined) return headers ?? {};
-  const id = tracking.requestId;
+  const { added, requestId } = tracking;
   if (Array.isArray(headers)) {
-    // Lists come from the gateway's relay alone, which makes them anew for each answer and leaves out what is added here.
-    if (!hasId(headers)) headers.push("x-request-id", id);
-    if (tracking.isForeign) headers.push(...INERT_HEADER_LIST);
+    // Callers that pass a list make it for this response and leave out the names of `added`.
+    if (!hasId(headers)) headers.push("x-request-id", requestId);
+    if (added !== null) headers.push(...added.list);
     return headers;
   }
-  return tracking.isForeign
-    ? { "x-request-id": id, ...headers, ...INERT_HEADERS }
-    : { "x-request-id": id, ...headers };
+  return { "x-request-id": requestId, ...headers, ...added?.record };
 }
 
 function hasId(headers: readonly OutgoingHttpHeader[]): boolean {

@@ -16,7 +16,7 @@ class Budget implements SpareMemory {
     return true;
   }
 
-  give(bytes: number): void {
+  release(bytes: number): void {
     this.usedBytes -= bytes;
   }
 }

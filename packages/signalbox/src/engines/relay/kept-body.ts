@@ -12,7 +12,7 @@ const NO_BYTES = Buffer.alloc(0);
 export interface SpareMemory {
   /** False when there is no room; nothing is taken then. */
   takeSpare(bytes: number): boolean;
-  give(bytes: number): void;
+  release(bytes: number): void;
 }
 
 export class KeptBody {
@@ -56,7 +56,7 @@ export class KeptBody {
     const bytes = this.#length === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#length);
     this.#bytes = NO_BYTES;
     this.#length = 0;
-    this.#memory.give(this.#taken);
+    this.#memory.release(this.#taken);
     this.#taken = 0;
     return bytes;
   }

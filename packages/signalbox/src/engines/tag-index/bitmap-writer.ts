@@ -1,11 +1,16 @@
-/** Keeps the stored chunks of a frequent key or value in step with its postings. */
+/** Writes the chunks of a frequent key or value. */
 import type { Queryable } from "../../core/queryable.ts";
 import { sql } from "../../core/sql.ts";
 import { changeChunk, CHUNK_SPAN, type Chunk, chunkOf, decodeChunk, encodeChunk } from "./chunk.ts";
 import { ANY_VALUE_NO } from "./dictionary.ts";
-import type { NetChanges } from "./index-delta.ts";
 
-/** Applies the changes, or, with null, writes all chunks from the postings, which must be up to date. */
+export interface NetChanges {
+  /** Ascending. */
+  readonly gained: readonly number[];
+  readonly lost: readonly number[];
+}
+
+/** Applies the changes; with null, writes all chunks from the postings, which must be up to date. */
 export async function writeBitmap(
   tx: Queryable,
   accountNo: number,

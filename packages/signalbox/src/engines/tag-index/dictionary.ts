@@ -1,12 +1,20 @@
-/** Keys and values as numbers: look-ups of the dictionary, exact and regardless of case. */
+/**
+ * The dictionary of the index: every key and every value has a number, and is found by its text, exactly or regardless of case.
+ *
+ * The text is stored as a sort key: its UTF-8 bytes, which sort by code point in every engine and locale. A long text is cut and completed with
+ * a hash, so that index entries stay small; such texts sort by their beginning.
+ *
+ * Invariant: two texts have the same sort key only if they are equal. A whole text has at most `WHOLE_BYTES` bytes and is valid UTF-8; a cut one
+ * is longer and contains the byte 0xFF, which UTF-8 never does.
+ */
+import { createHash } from "node:crypto";
 import { foldCase } from "@signalbox/protocol";
 import type { Queryable } from "../../core/queryable.ts";
 import { sql } from "../../core/sql.ts";
-import { toSortKey } from "./sort-key.ts";
 
-/** The resource type is a key to the index; user keys are numbered from 1. */
+/** The resource type is stored as a key; keys of users are numbered from 1. */
 export const TYPE_KEY_NO = 0;
-/** Stands for "any value" where a whole key has a bitmap; values are numbered from 1. */
+/** The bitmap of a whole key is stored under this value; values are numbered from 1. */
 export const ANY_VALUE_NO = 0;
 
 export interface KeyRow {
@@ -45,7 +53,7 @@ export function findValue(
   );
 }
 
-/** Every key that equals this one when case does not count. */
+/** All keys that are equal regardless of case. */
 export function findFoldedKeys(queryable: Queryable, accountNo: number, key: string): Promise<KeyRow[]> {
   return queryable.all<KeyRow>(
     sql`SELECT key_no, uses, has_bitmap FROM tag_key
@@ -63,4 +71,48 @@ export function findFoldedValues(
     sql`SELECT value_no, uses, has_bitmap FROM tag_value
         WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND folded = ${toSortKey(foldCase(value))}`,
   );
+}
+
+const WHOLE_BYTES = 200;
+const HEAD_BYTES = 184;
+const HASH_BYTES = 16;
+const CUT = 0xff;
+
+export interface StoredText {
+  readonly sortKey: Uint8Array;
+  /** The whole text, when the sort key is cut. */
+  readonly fullText: Uint8Array | null;
+}
+
+export function toStoredText(text: string): StoredText {
+  const bytes = Buffer.from(text, "utf8");
+  if (bytes.length <= WHOLE_BYTES) return { sortKey: bytes, fullText: null };
+  const sortKey = Buffer.alloc(HEAD_BYTES + 1 + HASH_BYTES, CUT);
+  bytes.copy(sortKey, 0, 0, HEAD_BYTES);
+  createHash("sha256")
+    .update(bytes)
+    .digest()
+    .copy(sortKey, HEAD_BYTES + 1, 0, HASH_BYTES);
+  return { sortKey, fullText: bytes };
+}
+
+export function toSortKey(text: string): Uint8Array {
+  return toStoredText(text).sortKey;
+}
+
+export function fromStoredText(stored: {
+  readonly sort_key: Uint8Array;
+  readonly full_text: Uint8Array | null;
+}): string {
+  const bytes = stored.full_text ?? stored.sort_key;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+}
+
+/** A longer prefix could reach into the cut part of a sort key. */
+export const MAX_PREFIX_BYTES = HEAD_BYTES;
+
+/** The sort keys of all texts that begin with a prefix: from `low` inclusive to `high` exclusive. */
+export function prefixRange(prefix: string): { low: Uint8Array; high: Uint8Array } {
+  const low = Buffer.from(prefix, "utf8");
+  return { low, high: Buffer.concat([low, Buffer.of(CUT, CUT)]) };
 }

@@ -1,31 +1,38 @@
 /**
- * What a batch of writes changes in the index, gathered first and written once: postings in key order, each count and each bitmap chunk
- * once however many resources touched it. That is what makes many small writes cheap together, and a load of a million as well.
+ * Collects what a batch of writes changes in the index, and writes it once: postings in key order, each count and each bitmap chunk once, however
+ * many resources changed it. This makes many small writes cheap together, and the load of a million resources as well.
  *
  * Invariants:
- * 1. After `flush` the counts, the bitmaps, and the postings of values without bitmaps are those of the resources' tags, in the same
- *    transaction as the rows.
- * 2. A key or value gets bitmaps when its uses reach `bitmapMinUses` and keeps them from then on: readers that have seen
- *    `has_bitmap` may rely on it without a snapshot.
- * 3. Postings of a value with bitmaps stay as they were when it got them: written no more, which is a third of a write's pages, and not
- *    deleted, because a reader may have seen the value without bitmaps a moment before. They go with the value itself. A key never needs
- *    them: it has at least the uses of each of its values, so it gets its bitmaps in the same flush or earlier.
+ * 1. After `flush` the counts, the bitmaps, and the postings of values without bitmaps match the tags of the resources, in the same transaction
+ *    as their rows.
+ * 2. A key or value gets bitmaps when its uses reach `bitmapMinUses`, and keeps them: a reader that has seen `has_bitmap` can rely on it without
+ *    a snapshot.
+ * 3. The postings of a value that has bitmaps are no longer updated, which saves a third of the pages of a write. They are not deleted either,
+ *    because a reader may have read the row of the value before it had bitmaps; they are deleted with the value. A key needs no postings: it has
+ *    at least as many uses as each of its values, so it gets its bitmaps in the same flush or earlier.
  */
 import { foldCase, type Tags } from "@signalbox/protocol";
 import type { Queryable } from "../../core/queryable.ts";
 import { sql, type SqlValue } from "../../core/sql.ts";
-import { writeBitmap } from "./bitmap-writer.ts";
-import { ANY_VALUE_NO, findKey, findTypeKey, findValue, TYPE_KEY_NO } from "./dictionary.ts";
+import { type NetChanges, writeBitmap } from "./bitmap-writer.ts";
+import {
+  ANY_VALUE_NO,
+  findKey,
+  findTypeKey,
+  findValue,
+  toSortKey,
+  toStoredText,
+  TYPE_KEY_NO,
+} from "./dictionary.ts";
 import { RowsStatement } from "../../core/rows-statement.ts";
-import { toSortKey, toStoredText } from "./sort-key.ts";
 
-/** Below it a set is read from the postings in well under a millisecond; above it chunks are faster and smaller. */
+/** Smaller sets are read from the postings in well under a millisecond; for larger sets chunks are faster and smaller. */
 export const BITMAP_MIN_USES = 1024;
 
-/** Not a possible key, so it can stand in the same table; never shown. */
+/** No user key can have this text, so the types are stored in the same table. */
 const TYPE_KEY_TEXT = ":type";
 
-/** Numbers given out so far; written back with the account's row. */
+/** The next numbers; stored with the row of the account. */
 export interface IndexCounters {
   nextKey: number;
   nextValue: number;
@@ -37,7 +44,7 @@ interface Entry {
   readonly text: string;
   uses: number;
   hasBitmap: boolean;
-  /** Memberships gained and lost, in order: resource number × 2, plus 1 when gained. */
+  /** Resources added and removed, in order: resource number × 2, plus 1 when added. */
   readonly changes: number[];
 }
 
@@ -76,7 +83,7 @@ export class IndexDelta {
     this.#bitmapMinUses = bitmapMinUses;
   }
 
-  /** Notes that a resource's tags went from one set to another; an empty set is no tags. */
+  /** Records a change of the tags of a resource; an empty set means no tags. */
   async change(resourceNo: number, type: string, before: Tags, after: Tags): Promise<void> {
     const typeKey = await this.#key(TYPE_KEY_TEXT);
     const typeValue = await this.#value(typeKey, type);
@@ -239,16 +246,7 @@ function count(value: ValueEntry, typeNo: number, difference: number): void {
   value.usesByType.set(typeNo, (value.usesByType.get(typeNo) ?? 0) + difference);
 }
 
-export interface NetChanges {
-  /** Ascending. */
-  readonly gained: readonly number[];
-  readonly lost: readonly number[];
-}
-
-/**
- * What is left of the changes in sum. Changes of one membership alternate, so an even number of them cancels out and of an odd
- * number the last one stands.
- */
+/** The sum of the changes. Additions and removals of one resource alternate: an even number cancels out, of an odd number the last one counts. */
 function netChanges(changes: readonly number[]): NetChanges {
   const gained: number[] = [];
   const lost: number[] = [];

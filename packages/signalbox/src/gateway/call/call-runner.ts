@@ -4,11 +4,11 @@
  *
  * The rate limit counts every accepted call, including those that the cache answers. A cached response costs nothing.
  */
-import type { ServerResponse } from "node:http";
 import type { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
+import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
@@ -67,7 +67,7 @@ export class CallRunner {
   }
 
   /** Ends the running call that answers with `response`, if there is one. */
-  refuse(response: ServerResponse, error: SignalboxError): void {
+  refuse(response: HttpResponse, error: SignalboxError): void {
     for (const call of this.#running.all()) if (call.response === response) call.refuse(error);
   }
 

@@ -1,6 +1,6 @@
 /** A call as it is accepted, and the parts of the gateway that run it. */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { CallSink } from "../../engines/call-log/index.ts";
+import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
 import type { UpstreamClient } from "../../engines/relay/index.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
@@ -8,13 +8,12 @@ import type { CallOptions } from "../plan/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
-import type { BodyBudget } from "./body-budget.ts";
 
 export interface CallStart {
   readonly id: string;
   readonly gateway: Gateway;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
   readonly requestId: string;
   readonly options: CallOptions;
   readonly steps: readonly Step[];
@@ -38,7 +37,7 @@ export interface CallParts {
   readonly metrics: GatewayMetrics;
   readonly prices: PriceTable;
   /** Memory for bodies. */
-  readonly budget: BodyBudget;
+  readonly budget: MemoryBudget;
   /** How many bytes of each body the log stores. */
   readonly payloadBytes: number;
 }

@@ -14,7 +14,7 @@
  * 3. When the client's socket is full, reading upstream pauses: a slow client does not fill the memory.
  * 4. `ended` is reached once; afterwards the call has no timer and no upstream exchange.
  */
-import type { ServerResponse } from "node:http";
+import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import { renderError, sendError } from "../../http/render-error.ts";
@@ -81,7 +81,7 @@ export class Call implements UpstreamHandler, Placed {
     start.response.once("close", () => this.#onClientClose());
   }
 
-  get response(): ServerResponse {
+  get response(): HttpResponse {
     return this.#start.response;
   }
 

@@ -3,16 +3,19 @@
  * gateway → token → provider → body → limits → cache → upstream. Everything up to the token is decided from the head of the request, so
  * a refused caller costs no body, no upstream request and no log row.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import { type Authenticator, bearerText, isAllowed } from "../../accounts/index.ts";
+import {
+  type BodyLimits,
+  hasBody,
+  type HttpRequest,
+  type HttpResponse,
+} from "../../engines/http-server/index.ts";
 import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
 import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
-import { noRoom } from "../call/body-budget.ts";
 import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
-import { type BodyLimits, hasBody, readRequestBody } from "../call/read-request-body.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import {
   checkProviderPath,
@@ -26,22 +29,23 @@ import { planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
+import { toBodyError } from "./body-failure.ts";
 
 export interface GatewayDoorParts extends StepParts {
   readonly gateways: Gateways;
   readonly authenticator: Authenticator;
   readonly metrics: GatewayMetrics;
-  readonly bodyLimits: BodyLimits;
+  readonly bodyLimits: Required<BodyLimits>;
   readonly runner: CallRunner;
 }
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
 const SKIPPED_BODY_BYTES = 64 * 1024;
 
-/** One request, as node:http and the listener know it. */
+/** One request, as the listener passes it on. */
 interface Incoming {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
   readonly context: RequestContext;
 }
 
@@ -58,7 +62,7 @@ export class GatewayDoor implements Area {
     this.#parts = parts;
   }
 
-  async handle(request: IncomingMessage, response: ServerResponse, context: RequestContext): Promise<void> {
+  async handle(request: HttpRequest, response: HttpResponse, context: RequestContext): Promise<void> {
     const startedAt = performance.now();
     try {
       // TRACE would send the caller's headers back (RFC 9110, section 9.3.8); no provider uses it.
@@ -92,10 +96,10 @@ export class GatewayDoor implements Area {
    * The id of the token that authorises the call, `root` for the root token. The error is the same whatever is wrong with the token: it
    * does not reveal whether the token exists, has expired, or belongs to another gateway.
    */
-  #authorise(gateway: Gateway, { headers, socket }: IncomingMessage): string {
+  #authorise(gateway: Gateway, { headers }: HttpRequest): string {
     const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
     const text = typeof header === "string" ? bearerText(header) : null;
-    const principal = text === null ? null : this.#parts.authenticator.fromText(text, socket);
+    const principal = text === null ? null : this.#parts.authenticator.fromText(text);
     if (principal === null || !isAllowed(principal, gateway.accountId, "gateway.run")) {
       throw new SignalboxError("gateway_unauthorized");
     }
@@ -123,8 +127,8 @@ export class GatewayDoor implements Area {
     );
     const { options } = forwarded;
     // A streamed body that exceeds its limit ends the call that is under way.
-    const onTooLarge = (error: SignalboxError) => runner.refuse(response, error);
-    const body = hasBody(request) ? await readBody(request, context, bodyLimits, onTooLarge) : NO_BODY;
+    const onLateFailure = (error: SignalboxError) => runner.refuse(response, error);
+    const body = hasBody(request) ? await readBody(context, bodyLimits, onLateFailure) : NO_BODY;
     const step = planStep(this.#parts, {
       gateway,
       provider,
@@ -183,38 +187,48 @@ function endOfSegment(path: string, from: number): number {
   return end === -1 ? path.length : end;
 }
 
+/** Resolves with the whole body, or with the beginning of a streamed one; `onLateFailure` is called when the rest of that fails. */
 function readBody(
-  request: IncomingMessage,
   context: RequestContext,
   limits: BodyLimits,
-  onTooLarge: (error: SignalboxError) => void,
+  onLateFailure: (error: SignalboxError) => void = () => undefined,
 ): Promise<RequestBody> {
-  return new Promise((onBody, onFailure) =>
-    readRequestBody(request, context, limits, { onBody, onFailure, onTooLarge }),
-  );
+  return new Promise((resolve, reject) => {
+    let isRead = false;
+    context.receiveBody(limits, {
+      onBody(body) {
+        isRead = true;
+        resolve(body);
+      },
+      onFailure(failure) {
+        const error = toBodyError(failure, limits.maxBytes);
+        if (isRead) onLateFailure(error);
+        else reject(error);
+      },
+    });
+  });
 }
 
 /** Reads the body of the universal endpoint, which must fit in memory. */
 async function readWholeBody(
-  request: IncomingMessage,
+  request: HttpRequest,
   context: RequestContext,
-  { replayBytes, budget }: BodyLimits,
+  { keepBytes, budget }: Required<BodyLimits>,
 ): Promise<Buffer> {
   if (!hasBody(request)) throw malformed("The body must be an array of steps");
-  const limits = { replayBytes, maxBytes: replayBytes, budget };
-  const body = await readBody(request, context, limits, () => undefined);
+  const body = await readBody(context, { maxBytes: keepBytes, budget });
   if (body.kind !== "whole") throw malformed("The body must be an array of steps");
   // The bytes of each step are serialised again, so they are in memory twice.
-  if (!context.memory.hold(budget, body.bytes.length)) throw noRoom();
+  if (!context.memory.hold(budget, body.bytes.length)) throw toBodyError("no_room", keepBytes);
   return body.bytes;
 }
 
 /** Continues the caller's trace with the span of this request as the parent; null when the caller sent no trace. */
-function traceparentOf(request: IncomingMessage, context: RequestContext): string | null {
+function traceparentOf(request: HttpRequest, context: RequestContext): string | null {
   return request.headers["traceparent"] === undefined ? null : toTraceparent(context.trace);
 }
 
-function isSmall(request: IncomingMessage): boolean {
+function isSmall(request: HttpRequest): boolean {
   const length = request.headers["content-length"];
   return length === undefined ? !hasBody(request) : Number(length) <= SKIPPED_BODY_BYTES;
 }

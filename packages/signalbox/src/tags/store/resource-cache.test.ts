@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import type { ResourceText } from "../show-resource.ts";
-import { ResourceCache } from "./resource-cache.ts";
+import { ResourceCache, type ResourceText } from "./resource-cache.ts";
 
 const resource = (json: string): ResourceText => ({ json, etag: '"e"' });
 

@@ -1,31 +1,37 @@
 /**
- * Answers for resources that are read again and again, in memory. One process owns the database, so every change passes through here.
+ * Rendered resources in memory, for resources that are read often. One process owns the database, so every change passes through here.
  *
  * Invariants:
- * 1. Nobody reads an older state after a newer one was visible: what a batch writes is out of the cache from before its commit until
- *    it is on stable storage, and reads of it go to the database meanwhile.
- * 2. A row that was read before a change is never kept after it: what is put in must have been read since the last change of anything.
+ * 1. No reader sees an older state after a newer one: resources of a batch are not in the cache from before its commit until it is durable, and
+ *    are read from the database during that time.
+ * 2. A row that was read before a change is not cached after it: an entry is accepted only if nothing has changed since its row was read.
  */
 import { LRUCache } from "lru-cache";
-import type { ResourceText } from "../show-resource.ts";
 import type { ResourceKey } from "./resource-row.ts";
 
-/** Of all answers together. */
+/** Of all entries. */
 const MAX_BYTES = 16 * 1024 * 1024;
 /** A guess at the cost of an entry beside its texts. */
 const ENTRY_OVERHEAD = 200;
 
+/** A resource as it is sent. */
+export interface ResourceText {
+  readonly json: string;
+  /** Quoted, as in the header. */
+  readonly etag: string;
+}
+
 export class ResourceCache {
   readonly #entries = new LRUCache<string, ResourceText>({
     maxSize: MAX_BYTES,
-    // Counting bytes, and not characters, also makes one flat string of the parts the text was put together from.
+    // Counting bytes instead of characters also makes V8 flatten the concatenated string.
     sizeCalculation: (text, key) => Buffer.byteLength(text.json) + key.length + ENTRY_OVERHEAD,
   });
-  /** How many batches are writing a key at the moment. */
+  /** Number of batches that are writing a key. */
   readonly #writing = new Map<string, number>();
   #generation = 0;
 
-  /** Changes whenever something may have changed; read it before reading the database. */
+  /** Incremented by every change; read it before reading the database. */
   get generation(): number {
     return this.#generation;
   }
@@ -34,12 +40,11 @@ export class ResourceCache {
     return this.#entries.get(key);
   }
 
-  /** Keeps what was read from the database, unless something has changed since `generation`. */
+  /** Adds an entry, unless something has changed since `generation`. */
   put(key: string, text: ResourceText, generation: number): void {
     if (generation === this.#generation && !this.#writing.has(key)) this.#entries.set(key, text);
   }
 
-  /** Forgets everything. */
   clear(): void {
     this.#generation += 1;
     this.#entries.clear();
@@ -65,7 +70,7 @@ export class ResourceCache {
   }
 }
 
-/** Parts are separated by a character that none of them can contain. */
+/** The parts are separated by a character that none of them can contain. */
 export function cacheKey(account: string | number, resource: ResourceKey): string {
   return `${account}\0${resource.type}\0${resource.id}\0${resource.zoneId}\0${resource.parentId}`;
 }

@@ -1,12 +1,11 @@
-/** Reads of resources and their tags: one, a page of those that match, and what other areas ask (`TagLookup`). */
+/** Reads resources and their tags: one resource, a page of matching resources, and the look-ups of other areas (`TagLookup`). */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { matchesTags, parseCanonicalTags, parseTagFilters, type TagFilter } from "@signalbox/protocol";
 import type { Database } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
-import { type ResourceText, resourceText } from "../show-resource.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
-import { cacheKey, type ResourceCache } from "./resource-cache.ts";
+import { cacheKey, type ResourceCache, type ResourceText } from "./resource-cache.ts";
 import {
   readResourceRows,
   type ResourceKey,
@@ -18,26 +17,32 @@ import { type ResourceQuery, Selection } from "../../engines/tag-index/index.ts"
 
 export interface ResourcePage {
   readonly resources: readonly TaggedResource[];
-  /** Resource number to go on after; null on the last page. */
+  /** The next page begins after this resource number; null on the last page. */
   readonly next: number | null;
 }
 
-/** How many resource numbers are taken at a time when a whole selection is read. */
+/** Resource numbers per step when a whole selection is read. */
 const SWEEP = 1010;
 
 export class TagReader implements TagLookup {
   readonly #database: Database;
   readonly #accounts: AccountNumbers;
-
   readonly #cache: ResourceCache;
+  readonly #render: (resource: TaggedResource) => ResourceText;
 
-  constructor(database: Database, accounts: AccountNumbers, cache: ResourceCache) {
+  constructor(
+    database: Database,
+    accounts: AccountNumbers,
+    cache: ResourceCache,
+    render: (resource: TaggedResource) => ResourceText,
+  ) {
     this.#database = database;
     this.#accounts = accounts;
     this.#cache = cache;
+    this.#render = render;
   }
 
-  /** What `findText` finds if it is in memory; undefined says nothing. */
+  /** The result of `findText` if it is cached, otherwise undefined. */
   peek(accountId: string, key: ResourceKey): ResourceText | undefined {
     const accountNo = this.#accounts.known(accountId);
     return accountNo === undefined ? undefined : this.#cache.get(cacheKey(accountNo, key));
@@ -49,19 +54,19 @@ export class TagReader implements TagLookup {
     return accountNo === null ? null : this.#read(accountNo, key);
   }
 
-  /** The same as text, kept in memory for the next one who asks. */
+  /** The rendered resource; the result is cached. */
   async findText(accountId: string, key: ResourceKey): Promise<ResourceText | null> {
     const accountNo = this.#accounts.known(accountId) ?? (await this.#accounts.find(accountId));
     if (accountNo === null) return null;
     const { generation } = this.#cache;
     const resource = await this.#read(accountNo, key);
     if (resource === null) return null;
-    const text = resourceText(resource);
+    const text = this.#render(resource);
     this.#cache.put(cacheKey(accountNo, key), text, generation);
     return text;
   }
 
-  /** Every record with this type and id, whatever zone or parent it has. */
+  /** All records with this type and id, in any zone and with any parent. */
   async findAll(accountId: string, type: string, id: string): Promise<TaggedResource[]> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return [];
@@ -84,7 +89,7 @@ export class TagReader implements TagLookup {
     return (await (await this.#select(accountId, query))?.selection.total()) ?? 0;
   }
 
-  /** How many of the resources that match also match a filter whose case counts. */
+  /** The number of matching resources that also match a case-sensitive filter. */
   async totalWith(accountId: string, query: ResourceQuery, exact: TagFilter): Promise<number> {
     return (await (await this.#select(accountId, query, exact))?.selection.total()) ?? 0;
   }
@@ -151,7 +156,7 @@ export class TagReader implements TagLookup {
     return { accountNo, selection: await Selection.of(this.#database, accountNo, last, query, exact) };
   }
 
-  /** A row that was changed since its number was found, and no longer matches, is left out: nobody sees an answer that contradicts itself. */
+  /** Omits rows that changed after their number was found and no longer match, so that a response never contradicts its filter. */
   async #readMatching(
     accountNo: number,
     numbers: readonly number[],

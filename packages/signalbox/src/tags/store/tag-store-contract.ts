@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../database/database.ts";
 import { rawSql, sql } from "../../core/sql.ts";
-import { parseIfMatch } from "../etag.ts";
+import { parseIfMatch } from "./tag-write.ts";
 import { AccountNumbers } from "./account-numbers.ts";
 import { ChangeLog } from "./change-log.ts";
 import { ResourceCache } from "./resource-cache.ts";
@@ -13,6 +13,7 @@ import type { ResourceQuery } from "../../engines/tag-index/selection.ts";
 import { FilteredVocabulary } from "./filtered-vocabulary.ts";
 import { TagReader } from "./tag-reader.ts";
 import { queriesArbitrary, TagModel, writesArbitrary } from "./tag-store-model.ts";
+import { resourceText } from "../show-resource.ts";
 import { TagVocabulary, type VocabularyEntry } from "./tag-vocabulary.ts";
 import type { TagWrite } from "./tag-write.ts";
 import { TagWriter } from "./tag-writer.ts";
@@ -55,11 +56,11 @@ function buildStore(database: Database, bitmapMinUses?: number): Store {
     maxTagsPerResource: 100,
     ...(bitmapMinUses === undefined ? {} : { bitmapMinUses }),
     cache,
-    onChanged: (accountNo) => log.wake(accountNo),
+    changes: log,
   });
   return {
     database,
-    reader: new TagReader(database, accounts, cache),
+    reader: new TagReader(database, accounts, cache, resourceText),
     writer,
     words: new TagVocabulary(database, accounts),
     log,

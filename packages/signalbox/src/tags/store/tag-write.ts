@@ -1,6 +1,12 @@
-/** One change of one resource's tags, and what it does to the tags that are there: no storage, so a dry run is the same code. */
-import { canonicalTags, parseCanonicalTags, type Tags } from "@signalbox/protocol";
-import { type EtagCondition, etagOf, satisfiesCondition } from "../etag.ts";
+/**
+ * One write of the tags of one resource, its condition, and its effect on the current tags. Nothing here touches storage, so a dry run uses the
+ * same code.
+ *
+ * The etag of a set of tags is a hash of its content: equal sets have equal etags on every resource, and a set that was changed and changed back
+ * has its old etag again. Clients treat it as opaque.
+ */
+import { hash } from "node:crypto";
+import { canonicalTags, parseCanonicalTags, SignalboxError, type Tags } from "@signalbox/protocol";
 import type { ResourceKey, TaggedResource } from "./resource-row.ts";
 
 /** `resource_deleted`: the resource itself is gone, and its tags with it. */
@@ -87,4 +93,53 @@ function nextTags(write: TagWrite, current: TaggedResource | null): Tags {
     else tags.set(key, value);
   }
   return tags;
+}
+
+/** 128 bits are enough to tell two sets apart. */
+const HASH_BYTES = 16;
+
+export const EMPTY_TAGS = "{}";
+
+export function etagOf(canonicalTags: string): string {
+  const digest = hash("sha256", canonicalTags, "buffer");
+  return `v1:${digest.subarray(0, HASH_BYTES).toString("base64url")}`;
+}
+
+export const EMPTY_ETAG: string = etagOf(EMPTY_TAGS);
+
+/** An `If-Match` header: one of these etags, or (`*`) any resource that has a record. */
+export type EtagCondition = "exists" | ReadonlySet<string>;
+
+/** A quoted etag, as in HTTP, or a bare one: the public SDK sends what it found in a body. */
+const ETAG = /^(?:(W\/)?"([^"]*)"|([^\s",*]+))$/;
+/** Elements of a list; a comma between quotes is part of an etag. */
+const ELEMENTS = /(?:[^",]|"[^"]*"?)+/g;
+
+/**
+ * RFC 9110, section 13.1.1: `*` alone, or a list of etags, whose empty elements are skipped. The comparison is strong: a weak etag (`W/"…"`) never
+ * matches. An empty header is refused, because its sender meant to write a condition.
+ */
+export function parseIfMatch(header: string | undefined): EtagCondition | null {
+  if (header === undefined) return null;
+  if (header.trim() === "*") return "exists";
+  const elements = (header.match(ELEMENTS) ?? []).map((part) => part.trim()).filter((part) => part !== "");
+  if (elements.length === 0) throw invalid("If-Match is empty; leave it out to write unconditionally");
+  const etags = new Set<string>();
+  for (const element of elements) {
+    const match = ETAG.exec(element);
+    if (match === null) throw invalid("If-Match must be * or a list of etags");
+    const [, weak, quoted, bare] = match;
+    if (weak === undefined) etags.add(quoted ?? bare ?? "");
+  }
+  return etags;
+}
+
+/** `etag` is null for a resource without a record: it has the etag of the empty set, and does not exist for `*`. */
+export function satisfiesCondition(condition: EtagCondition | null, etag: string | null): boolean {
+  if (condition === null) return true;
+  return condition === "exists" ? etag !== null : condition.has(etag ?? EMPTY_ETAG);
+}
+
+function invalid(message: string): SignalboxError {
+  return new SignalboxError("invalid_request", { message });
 }

@@ -1,25 +1,65 @@
-/** Writes of tags: through the queue for real, or tried out without a trace. */
+/**
+ * Writes tags. Concurrent writes of one account are combined into batches, one transaction each.
+ *
+ * Invariants:
+ * 1. Writes of an account are applied in the order in which they were submitted.
+ * 2. The promise of a write resolves only when its batch is durable.
+ * 3. At most two batches of an account run at a time: while one waits for the disk the next one runs, and writes that arrive form the one after.
+ * 4. If a transaction cannot begin, every waiting write fails. The first has already used up the waiting time; trying each in turn would make the
+ *    last one wait for all of them.
+ */
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../database/database.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
+import type { ChangeLog } from "./change-log.ts";
+import { overloaded } from "../../core/overload.ts";
 import { BITMAP_MIN_USES } from "../../engines/tag-index/index.ts";
+import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { TAG_TABLES } from "./tag-tables.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
-import { WriteQueue, type WriteQueueOptions } from "./write-queue.ts";
 
-/** Writes of a load that share one pass over the index; more would save little and hold more in memory. */
+/** Enough writes to share the fixed cost of a transaction. */
+const MAX_BATCH = 64;
+/** How long a batch may occupy the event loop; the remaining writes are left to the next batch. */
+const BATCH_BUDGET_MS = 10;
+const MAX_UNDER_WAY = 2;
+/** Waiting writes of one account: about ten seconds of work. Further writes are refused. */
+const MAX_PENDING = 20_000;
+
+interface Pending {
+  readonly write: TagWrite;
+  readonly resolve: (outcome: WriteOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface AccountQueue {
+  readonly accountNo: number;
+  pending: Pending[];
+  underWay: number;
+}
+
+export interface TagWriterOptions {
+  readonly cache: ResourceCache;
+  readonly maxTagsPerResource: number;
+  /** Number of uses from which a key or value has bitmaps. Default: `BITMAP_MIN_USES`. */
+  readonly bitmapMinUses?: number;
+  /** Followers of the account are woken when a change is durable. */
+  readonly changes: Pick<ChangeLog, "wake">;
+}
+
+/** Writes of a load that share one pass over the index; more would save little and need more memory. */
 const LOAD_BATCH = 100_000;
 
 export class TagWriter {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #accounts: AccountNumbers;
-  readonly #options: WriteQueueOptions;
+  readonly #options: TagWriterOptions;
   readonly #queue: WriteQueue;
 
-  constructor(database: Database, clock: Clock, accounts: AccountNumbers, options: WriteQueueOptions) {
+  constructor(database: Database, clock: Clock, accounts: AccountNumbers, options: TagWriterOptions) {
     this.#database = database;
     this.#clock = clock;
     this.#accounts = accounts;
@@ -27,12 +67,12 @@ export class TagWriter {
     this.#queue = new WriteQueue(database, clock, options);
   }
 
-  /** Resolves when the write is on stable storage, or was refused. */
+  /** Resolves when the write is durable, or was refused. */
   async write(accountId: string, write: TagWrite): Promise<WriteOutcome> {
     return this.#queue.submit(await this.#accounts.findOrCreate(accountId), write);
   }
 
-  /** What the writes would do, one after the other, as things stand; nothing is stored. */
+  /** The outcomes that the writes would have, one after the other; nothing is stored. */
   async preview(accountId: string, writes: readonly TagWrite[]): Promise<WriteOutcome[]> {
     const accountNo = await this.#accounts.find(accountId);
     const states = new Map<string, { current: TaggedResource | null; lastUpdatedAt: number }>();
@@ -58,8 +98,8 @@ export class TagWriter {
   }
 
   /**
-   * Loads existing data in one transaction, without history: a migration from elsewhere, or a generated data set. It holds the writer
-   * for as long as it takes, so it is not for a server that is serving. Refused writes are left out; the number of others is returned.
+   * Loads existing data in one transaction, without history: a migration, or a generated data set. No other write runs during the load, so it is
+   * not for a server in use. Skips refused writes; returns the number of the others.
    */
   async load(accountId: string, writes: Iterable<TagWrite>): Promise<number> {
     const accountNo = await this.#accounts.findOrCreate(accountId);
@@ -80,6 +120,85 @@ export class TagWriter {
     }, TAG_TABLES);
     this.#options.cache.clear();
     return count;
+  }
+}
+
+class WriteQueue {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #options: TagWriterOptions;
+  readonly #queues = new Map<number, AccountQueue>();
+
+  constructor(database: Database, clock: Clock, options: TagWriterOptions) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#options = options;
+  }
+
+  /** Throws `overloaded` when too many writes are waiting. */
+  submit(accountNo: number, write: TagWrite): Promise<WriteOutcome> {
+    return new Promise((resolve, reject) => {
+      let queue = this.#queues.get(accountNo);
+      if (queue === undefined) {
+        queue = { accountNo, pending: [], underWay: 0 };
+        this.#queues.set(accountNo, queue);
+      }
+      if (queue.pending.length >= MAX_PENDING) {
+        throw overloaded();
+      }
+      queue.pending.push({ write, resolve, reject });
+      this.#advance(queue);
+    });
+  }
+
+  #advance(queue: AccountQueue): void {
+    if (queue.pending.length > 0 && queue.underWay < MAX_UNDER_WAY) {
+      queue.underWay += 1;
+      void this.#runBatch(queue);
+    } else if (queue.underWay === 0) {
+      this.#queues.delete(queue.accountNo);
+    }
+  }
+
+  async #runBatch(queue: AccountQueue): Promise<void> {
+    let taken: Pending[] = [];
+    let keys: string[] = [];
+    const { cache } = this.#options;
+    try {
+      const { outcomes, hasChanges } = await this.#database.transaction(async (tx) => {
+        // Taken here, after the previous batch has committed. The adapter may run this function twice after a conflict.
+        if (taken.length === 0) taken = queue.pending.splice(0, MAX_BATCH);
+        if (taken.length === 0) return { outcomes: [], hasChanges: false };
+        const batch = await writeBatch(
+          tx,
+          queue.accountNo,
+          taken.map(({ write }) => write),
+          {
+            maxTagsPerResource: this.#options.maxTagsPerResource,
+            now: this.#clock.now(),
+            withHistory: true,
+            budgetMs: BATCH_BUDGET_MS,
+            bitmapMinUses: this.#options.bitmapMinUses ?? BITMAP_MIN_USES,
+          },
+        );
+        queue.pending.unshift(...taken.splice(batch.outcomes.length));
+        cache.endWrite(keys);
+        keys = taken.map(({ write }) => cacheKey(queue.accountNo, write.resource));
+        cache.beginWrite(keys);
+        return batch;
+      }, TAG_TABLES);
+      cache.endWrite(keys);
+      keys = [];
+      if (hasChanges) this.#options.changes.wake(queue.accountNo);
+      taken.forEach(({ resolve }, i) => resolve(outcomes[i] as WriteOutcome));
+    } catch (error) {
+      const failed = taken.length > 0 ? taken : queue.pending.splice(0);
+      for (const { reject } of failed) reject(error);
+    } finally {
+      cache.endWrite(keys);
+      queue.underWay -= 1;
+      this.#advance(queue);
+    }
   }
 }
 

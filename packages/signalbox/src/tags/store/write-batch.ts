@@ -9,7 +9,7 @@
 import { foldCase, parseCanonicalTags, type Tags } from "@signalbox/protocol";
 import type { Queryable } from "../../database/database.ts";
 import { sql, type SqlValue } from "../../core/sql.ts";
-import { EMPTY_ETAG } from "../etag.ts";
+import { EMPTY_ETAG } from "./tag-write.ts";
 import { IndexDelta } from "../../engines/tag-index/index.ts";
 import { RowsStatement } from "../../core/rows-statement.ts";
 import { findResourceRow, type ResourceRow, type TaggedResource, toTaggedResource } from "./resource-row.ts";

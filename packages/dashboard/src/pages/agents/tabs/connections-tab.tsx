@@ -13,10 +13,10 @@ export function ConnectionsTab({ path }: { readonly path: string }) {
     <ResourceView of={connections}>
       {(rows) =>
         rows.length === 0 ? (
-          <EmptyState title="Nobody is connected">
+          <EmptyState title="No connections">
             <p>
-              Clients that watch this instance over a WebSocket are listed here. The dashboard itself connects
-              only while it shows the state or the console.
+              WebSocket clients of this instance are listed here. The dashboard itself connects only while the
+              State or Console tab is open.
             </p>
           </EmptyState>
         ) : (
@@ -27,16 +27,16 @@ export function ConnectionsTab({ path }: { readonly path: string }) {
             columns={[
               { title: "Connection", cell: (connection) => <code>{connection.id}</code> },
               {
-                title: "May",
+                title: "Access",
                 cell: ({ is_readonly }) =>
-                  is_readonly ? <Badge>watch</Badge> : <Badge tone="accent">watch and change</Badge>,
+                  is_readonly ? <Badge>read-only</Badge> : <Badge tone="accent">read and write</Badge>,
               },
               {
                 title: "Tags",
                 isMinor: true,
                 cell: ({ tags }) => (tags.length === 0 ? "–" : tags.join(", ")),
               },
-              { title: "Address", isMinor: true, cell: (connection) => <code>{connection.uri}</code> },
+              { title: "URL", isMinor: true, cell: (connection) => <code>{connection.uri}</code> },
             ]}
           />
         )

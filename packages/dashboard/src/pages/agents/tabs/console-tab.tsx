@@ -8,11 +8,11 @@ import { ResourceView } from "../../../components/resource-view.tsx";
 import { read } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
-import { useAccountPaths, useMay, useScope } from "../../../session/session.ts";
+import { useAccountPaths, useHasPermission, useScope } from "../../../session/session.ts";
 import type { AgentClass, CallableMethod } from "../agent.ts";
 import { ConnectionBadge } from "../connection-badge.tsx";
 
-/** Calls the agent's methods over a live connection, as its clients do. */
+/** Calls methods of the instance over a WebSocket, like other clients. */
 export function ConsoleTab({ agent, name }: { readonly agent: string; readonly name: string }) {
   const { api } = useAccountPaths();
   const path = api("agents");
@@ -26,8 +26,8 @@ export function ConsoleTab({ agent, name }: { readonly agent: string; readonly n
         all.length === 0 ? (
           <EmptyState title="No callable methods">
             <p>
-              Mark methods of the class with <code>@callable()</code>, or list them in{" "}
-              <code>static callable</code>, and they can be called here and by clients.
+              To call a method here or from clients, mark it with <code>@callable()</code> or list it in{" "}
+              <code>static callable</code> of the class.
             </p>
           </EmptyState>
         ) : (
@@ -46,22 +46,22 @@ interface ConsoleProps {
 
 function Console({ agent, name, methods }: ConsoleProps) {
   const { accountId } = useScope();
-  const mayEdit = useMay("agents.edit");
+  const canEdit = useHasPermission("agents.edit");
   const { status, call, stream } = useAgent({ agent, name, account: accountId });
-  const [chosen, setChosen] = useState(methods[0]?.name ?? "");
+  const [methodName, setMethodName] = useState(methods[0]?.name ?? "");
   const [args, setArgs] = useState("[]");
   const [output, setOutput] = useState<string | null>(null);
-  const method = methods.find((one) => one.name === chosen);
+  const method = methods.find((one) => one.name === methodName);
   const run = useAction(async () => {
-    const list = parseArguments(args);
+    const parsed = parseArguments(args);
     setOutput(null);
     if (method?.streaming !== true) {
-      setOutput(show(await call(chosen, list)));
+      setOutput(show(await call(methodName, parsed)));
       return;
     }
-    const pieces = stream(chosen, list);
-    for await (const piece of pieces) setOutput((before) => `${before ?? ""}${show(piece)}\n`);
-    const result: unknown = await pieces.result;
+    const chunks = stream(methodName, parsed);
+    for await (const chunk of chunks) setOutput((before) => `${before ?? ""}${show(chunk)}\n`);
+    const result: unknown = await chunks.result;
     if (result !== undefined && result !== null) setOutput((before) => `${before ?? ""}${show(result)}\n`);
   });
   const submit = (event: FormEvent) => {
@@ -76,16 +76,16 @@ function Console({ agent, name, methods }: ConsoleProps) {
       </div>
       <form onSubmit={submit} className="stack">
         <Field label="Method" hint={method?.description}>
-          <select value={chosen} onChange={({ target }) => setChosen(target.value)}>
+          <select value={methodName} onChange={({ target }) => setMethodName(target.value)}>
             {methods.map((one) => (
               <option key={one.name} value={one.name}>
                 {one.name}
-                {one.streaming ? " (streams)" : ""}
+                {one.streaming ? " (streaming)" : ""}
               </option>
             ))}
           </select>
         </Field>
-        <Field label="Arguments, a JSON list">
+        <Field label="Arguments (JSON array)">
           <textarea
             value={args}
             spellCheck={false}
@@ -94,12 +94,12 @@ function Console({ agent, name, methods }: ConsoleProps) {
           />
         </Field>
         <div>
-          <Button type="submit" kind="primary" isBusy={run.isBusy} disabled={!mayEdit || status !== "open"}>
+          <Button type="submit" kind="primary" isBusy={run.isBusy} disabled={!canEdit || status !== "open"}>
             Call
           </Button>
         </div>
       </form>
-      {!mayEdit && <p className="notice notice-warn">Calling methods needs the permission agents.edit.</p>}
+      {!canEdit && <p className="notice notice-warn">Calling methods requires the agents.edit permission.</p>}
       {run.error !== null && (
         <p className="notice notice-bad" role="alert">
           {run.error.message}
@@ -123,7 +123,7 @@ function parseArguments(text: string): unknown[] {
       cause: error,
     });
   }
-  if (!Array.isArray(value)) throw new Error('The arguments must be a list, e.g. ["push", 10]');
+  if (!Array.isArray(value)) throw new Error('The arguments must be a JSON array, for example ["push", 10].');
   return value;
 }
 

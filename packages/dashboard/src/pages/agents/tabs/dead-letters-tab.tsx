@@ -7,17 +7,17 @@ import { Time } from "../../../components/time.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useList } from "../../../http/use-list.ts";
-import { useMay } from "../../../session/session.ts";
+import { useHasPermission } from "../../../session/session.ts";
 import type { DeadLetter } from "../agent.ts";
 import { Payload } from "../payload.tsx";
 
 const REFRESH_MS = 5000;
 
 export function DeadLettersTab({ path, onChange }: { readonly path: string; readonly onChange: () => void }) {
-  const letters = useList<DeadLetter>(path, { refreshMs: REFRESH_MS });
-  const mayEdit = useMay("agents.edit");
+  const deadLetters = useList<DeadLetter>(path, { refreshMs: REFRESH_MS });
+  const canEdit = useHasPermission("agents.edit");
   const changed = () => {
-    letters.reload();
+    deadLetters.reload();
     onChange();
   };
   const replay = useAction(async (ids?: readonly string[]) => {
@@ -32,18 +32,18 @@ export function DeadLettersTab({ path, onChange }: { readonly path: string; read
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
-      <ResourceView of={letters}>
+      <ResourceView of={deadLetters}>
         {(rows) =>
           rows.length === 0 ? (
             <EmptyState title="No dead letters">
               <p>
-                Work that failed at every attempt is kept here with its error, to be replayed once the cause
-                is gone.
+                Queued and scheduled work that failed on every attempt is listed here with its error. After
+                fixing the cause, replay it.
               </p>
             </EmptyState>
           ) : (
             <>
-              {mayEdit && (
+              {canEdit && (
                 <div>
                   <Button isBusy={replay.isBusy} onClick={() => void replay.run()}>
                     Replay all
@@ -71,7 +71,7 @@ export function DeadLettersTab({ path, onChange }: { readonly path: string; read
                     title: "Actions",
                     align: "end",
                     cell: (letter) =>
-                      mayEdit && (
+                      canEdit && (
                         <span className="row">
                           <Button size="small" onClick={() => void replay.run([letter.id])}>
                             Replay

@@ -1,4 +1,4 @@
-/** What the instance does: the last events it remembers, then each one as it happens. */
+/** The recent events of the instance, and new ones as they occur. */
 import { useEffect, useState } from "react";
 import { Badge, type Tone } from "../../../components/badge.tsx";
 import { EmptyState } from "../../../components/empty-state.tsx";
@@ -10,31 +10,34 @@ import { useResource } from "../../../http/use-resource.ts";
 import type { Activity } from "../agent.ts";
 
 const TYPES: Readonly<Record<string, readonly [Tone, string]>> = {
-  start: ["accent", "woke up"],
-  hibernate: ["neutral", "went to sleep"],
+  start: ["accent", "started"],
+  hibernate: ["neutral", "hibernated"],
   destroy: ["bad", "destroyed"],
   turn: ["neutral", "turn"],
   "turn:error": ["bad", "turn failed"],
   state: ["good", "state changed"],
   connect: ["neutral", "client connected"],
-  disconnect: ["neutral", "client left"],
-  buried: ["bad", "gave up on work"],
+  disconnect: ["neutral", "client disconnected"],
+  buried: ["bad", "dead letter added"],
 };
 const MAX_SHOWN = 200;
 
 export function EventsTab({ path }: { readonly path: string }) {
   const recent = useResource(path, (signal) => read<Activity[]>(path, signal));
-  const arrived = useActivityStream(path);
+  const received = useActivityStream(path);
   return (
     <ResourceView of={recent}>
-      {(known) => {
-        const seen = new Set(arrived.map(keyOf));
-        const all = [...arrived, ...known.filter((event) => !seen.has(keyOf(event)))].slice(0, MAX_SHOWN);
+      {(recentEvents) => {
+        const receivedKeys = new Set(received.map(keyOf));
+        const all = [...received, ...recentEvents.filter((event) => !receivedKeys.has(keyOf(event)))].slice(
+          0,
+          MAX_SHOWN,
+        );
         return all.length === 0 ? (
-          <EmptyState title="Quiet since it woke up">
+          <EmptyState title="No events since the instance started">
             <p>
-              Turns, state changes and connections appear here as they happen. An instance remembers its last
-              twenty while it is awake.
+              Turns, state changes and connections appear here as they occur. An instance keeps its last 20
+              events while it is active.
             </p>
           </EmptyState>
         ) : (
@@ -45,13 +48,13 @@ export function EventsTab({ path }: { readonly path: string }) {
             columns={[
               { title: "Time", cell: (event) => <Time at={event.timestamp} /> },
               {
-                title: "What",
+                title: "Event",
                 cell: ({ type }) => {
                   const [tone, title] = TYPES[type] ?? (["neutral", type] as const);
                   return <Badge tone={tone}>{title}</Badge>;
                 },
               },
-              { title: "Detail", cell: (event) => <code>{detailText(event.detail)}</code> },
+              { title: "Details", cell: (event) => <code>{detailText(event.detail)}</code> },
             ]}
           />
         );
@@ -61,15 +64,15 @@ export function EventsTab({ path }: { readonly path: string }) {
 }
 
 function useActivityStream(path: string): readonly Activity[] {
-  const [arrived, setArrived] = useState<readonly Activity[]>([]);
+  const [received, setReceived] = useState<readonly Activity[]>([]);
   useEffect(() => {
     const source = new EventSource(path);
     const listen = (event: MessageEvent<string>) =>
-      setArrived((before) => [JSON.parse(event.data) as Activity, ...before].slice(0, MAX_SHOWN));
+      setReceived((before) => [JSON.parse(event.data) as Activity, ...before].slice(0, MAX_SHOWN));
     for (const type of Object.keys(TYPES)) source.addEventListener(type, listen);
     return () => source.close();
   }, [path]);
-  return arrived;
+  return received;
 }
 
 function keyOf({ type, timestamp, detail }: Activity): string {

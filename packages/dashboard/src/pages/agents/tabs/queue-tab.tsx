@@ -16,8 +16,8 @@ export function QueueTab({ path }: { readonly path: string }) {
         rows.length === 0 ? (
           <EmptyState title="The queue is empty">
             <p>
-              Work that the agent puts aside with <code>this.queue(method, payload)</code> waits here, first
-              in first out. It is tried three times; what still fails becomes a dead letter.
+              Items that the agent adds with <code>this.queue(method, payload)</code> wait here and are
+              processed in order. By default, an item that fails three times becomes a dead letter.
             </p>
           </EmptyState>
         ) : (

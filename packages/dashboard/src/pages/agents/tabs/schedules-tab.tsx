@@ -14,10 +14,10 @@ export function SchedulesTab({ path }: { readonly path: string }) {
     <ResourceView of={schedules}>
       {(rows) =>
         rows.length === 0 ? (
-          <EmptyState title="Nothing is scheduled">
+          <EmptyState title="No schedules">
             <p>
-              Agents plan work with <code>this.schedule(when, method, payload)</code>: at a time, after a
-              delay, or again and again by a cron expression.
+              Agents schedule work with <code>this.schedule(when, method, payload)</code>: at a time, after a
+              delay, or repeatedly with a cron expression.
             </p>
           </EmptyState>
         ) : (
@@ -27,8 +27,8 @@ export function SchedulesTab({ path }: { readonly path: string }) {
             keyOf={(schedule) => schedule.id}
             columns={[
               { title: "Method", cell: (schedule) => <code>{schedule.callback}</code> },
-              { title: "When", cell: rhythm },
-              { title: "Next", cell: (schedule) => <Time at={schedule.due_at} /> },
+              { title: "Schedule", cell: recurrence },
+              { title: "Next run", cell: (schedule) => <Time at={schedule.due_at} /> },
               { title: "Payload", isMinor: true, cell: (schedule) => <Payload value={schedule.payload} /> },
             ]}
           />
@@ -38,7 +38,7 @@ export function SchedulesTab({ path }: { readonly path: string }) {
   );
 }
 
-function rhythm(schedule: Schedule): string {
+function recurrence(schedule: Schedule): string {
   if (schedule.cron !== null) return `cron ${schedule.cron}`;
   if (schedule.interval_seconds !== null) return `every ${schedule.interval_seconds} s`;
   return schedule.type === "delayed" ? "once, after a delay" : "once";

@@ -5,7 +5,7 @@ import { Field } from "../../../components/field.tsx";
 import { Table } from "../../../components/table.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
-import { useMay } from "../../../session/session.ts";
+import { useHasPermission } from "../../../session/session.ts";
 
 interface SqlResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
@@ -14,9 +14,9 @@ interface SqlResult {
 
 const TABLES = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' ORDER BY name";
 
-/** One reading statement at a time, on a copy of the instance's database. */
+/** Runs one read-only statement on a copy of the instance's database. */
 export function SqlTab({ path }: { readonly path: string }) {
-  const mayEdit = useMay("agents.edit");
+  const canEdit = useHasPermission("agents.edit");
   const [sql, setSql] = useState(TABLES);
   const [result, setResult] = useState<SqlResult | null>(null);
   const query = useAction(async (text: string) => {
@@ -31,7 +31,7 @@ export function SqlTab({ path }: { readonly path: string }) {
       <div className="panel">
         <h2 id="sql-title">SQL</h2>
         <p className="muted">
-          Reads a copy of the instance's database: nothing can be changed, and at most 1,000 rows come back.
+          Queries run read-only on a copy of the instance's database and return at most 1,000 rows.
         </p>
         <form onSubmit={submit} className="stack">
           <Field label="Statement">
@@ -47,12 +47,12 @@ export function SqlTab({ path }: { readonly path: string }) {
               type="submit"
               kind="primary"
               isBusy={query.isBusy}
-              disabled={!mayEdit || sql.trim() === ""}
+              disabled={!canEdit || sql.trim() === ""}
             >
               Run
             </Button>
             <Button
-              disabled={!mayEdit}
+              disabled={!canEdit}
               onClick={() => {
                 setSql(TABLES);
                 void query.run(TABLES);
@@ -62,7 +62,7 @@ export function SqlTab({ path }: { readonly path: string }) {
             </Button>
           </div>
         </form>
-        {!mayEdit && <p className="notice notice-warn">This needs the permission agents.edit.</p>}
+        {!canEdit && <p className="notice notice-warn">Running SQL requires the agents.edit permission.</p>}
         {query.error !== null && <ErrorNotice error={query.error} />}
       </div>
       {result !== null && <SqlRows result={result} />}
@@ -77,7 +77,7 @@ function SqlRows({ result }: { readonly result: SqlResult }) {
     <div className="stack" role="status">
       <p className="muted small">
         {rows.length} {rows.length === 1 ? "row" : "rows"}
-        {result.truncated && ", cut at the limit"}
+        {result.truncated && ", truncated at the limit"}
       </p>
       {rows.length > 0 && (
         <Table

@@ -4,7 +4,7 @@ import { CodeBlock } from "../../../components/code-block.tsx";
 import { useScope } from "../../../session/session.ts";
 import { ConnectionBadge } from "../connection-badge.tsx";
 
-/** The instance's state as it is, over a live connection like any client's. */
+/** The current state of the instance, updated over a WebSocket. */
 export function StateTab({ agent, name }: { readonly agent: string; readonly name: string }) {
   const { accountId } = useScope();
   const [updates, setUpdates] = useState(0);
@@ -22,8 +22,8 @@ export function StateTab({ agent, name }: { readonly agent: string; readonly nam
         <span className="row">
           <span className="muted small" role="status">
             {changes === 0
-              ? "no change yet"
-              : `${changes} ${changes === 1 ? "change" : "changes"} since you opened this`}
+              ? "no changes"
+              : `${changes} ${changes === 1 ? "change" : "changes"} since you opened this page`}
           </span>
           <ConnectionBadge status={status} />
         </span>
@@ -31,7 +31,9 @@ export function StateTab({ agent, name }: { readonly agent: string; readonly nam
       {status === "closed" && error !== null && <p className="notice notice-bad">{error.message}</p>}
       {state === undefined ? (
         <p className="muted">
-          {status === "open" ? "The instance has no state. Agents set it with setState." : "Connecting…"}
+          {status === "open"
+            ? "This instance has no state. An agent sets its state with setState()."
+            : "Connecting…"}
         </p>
       ) : (
         // A new key restarts the highlight.

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { TimeChart } from "../../../components/chart/time-chart.tsx";
 import { EmptyState } from "../../../components/empty-state.tsx";
-import { Facts } from "../../../components/facts.tsx";
+import { DetailList } from "../../../components/detail-list.tsx";
 import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { count, duration, money, share } from "../../../format/number.ts";
@@ -21,7 +21,7 @@ const RANGES = [
   { name: "30d", title: "Last 30 days", hours: 30 * 24, step: "day" },
 ] as const;
 
-/** Usage over time, of one gateway or (null) of the whole account. */
+/** Usage over time of one gateway, or of all gateways if `gatewayId` is null. */
 export function AnalyticsTab({ gatewayId }: { readonly gatewayId: string | null }) {
   const { api } = useAccountPaths();
   const [rangeName, setRange] = useQueryValue("range", "24h");
@@ -51,7 +51,7 @@ export function AnalyticsTab({ gatewayId }: { readonly gatewayId: string | null 
   return (
     <div className="stack">
       <div className="filters">
-        <Field label="Time">
+        <Field label="Time range">
           <select value={range.name} onChange={({ target }) => setRange(target.value)}>
             {RANGES.map(({ name, title }) => (
               <option key={name} value={name}>
@@ -60,7 +60,7 @@ export function AnalyticsTab({ gatewayId }: { readonly gatewayId: string | null 
             ))}
           </select>
         </Field>
-        <Field label="Split by">
+        <Field label="Group by">
           <select value={breakdown} onChange={({ target }) => setBy(target.value)}>
             <option value="provider">Provider</option>
             <option value="model">Model</option>
@@ -70,8 +70,11 @@ export function AnalyticsTab({ gatewayId }: { readonly gatewayId: string | null 
       <ResourceView of={usage}>
         {(value) =>
           value.rows.length === 0 ? (
-            <EmptyState title="No calls in this time">
-              <p>Figures appear here within seconds of the first call through the gateway.</p>
+            <EmptyState title="No calls in this time range">
+              <p>
+                Metrics appear a few seconds after the first call through the gateway. Select a longer time
+                range to see older calls.
+              </p>
             </EmptyState>
           ) : (
             <UsageCharts {...value} />
@@ -104,16 +107,16 @@ function UsageCharts({ rows, total, span, breakdown }: UsageChartsProps) {
     <>
       {total !== undefined && (
         <section className="panel" aria-label="Totals">
-          <Facts
+          <DetailList
             items={[
               ["Calls", count(total.calls)],
               ["Errors", `${count(total.errors)} (${share(total.errors, total.calls)})`],
-              ["From cache", share(total.cached, total.calls)],
-              ["Tokens in", count(total.tokens_in)],
-              ["Tokens out", count(total.tokens_out)],
+              ["Cached", share(total.cached, total.calls)],
+              ["Input tokens", count(total.tokens_in)],
+              ["Output tokens", count(total.tokens_out)],
               ["Cost", money(total.cost)],
-              ["Latency, median", duration(total.duration_p50)],
-              ["Latency, 95th percentile", duration(total.duration_p95)],
+              ["Median latency", duration(total.duration_p50)],
+              ["p95 latency", duration(total.duration_p95)],
             ]}
           />
         </section>
@@ -145,7 +148,7 @@ function UsageCharts({ rows, total, span, breakdown }: UsageChartsProps) {
         />
         <TimeChart title="Cost" kind="bars" series={sum((row) => row.cost)} format={money} {...common} />
         <TimeChart
-          title="Latency, 95th percentile"
+          title="p95 latency"
           kind="lines"
           series={pointSeries(rows, breakdown, times, (row) => row.duration_p95)}
           format={duration}
@@ -156,7 +159,7 @@ function UsageCharts({ rows, total, span, breakdown }: UsageChartsProps) {
   );
 }
 
-/** The end of the current hour: whole hours, so that the span is the same over renders, and it moves on under a page left open. */
+/** The end of the current hour. It changes only once an hour, so renders share one time span, and an open page stays current. */
 function useEndOfHour(): number {
   const [end, setEnd] = useState(endOfHour);
   useEffect(() => {

@@ -21,19 +21,19 @@ const row = (hour: number, provider: string, calls: number, p95: number | null =
   duration_p99: null,
 });
 
-it("has every hour of the span, quiet ones included", () => {
+it("returns every hour of the time span, including hours without calls", () => {
   expect(timesOf(SPAN)).toEqual([FROM, FROM + HOUR_MS, FROM + 2 * HOUR_MS]);
 });
 
-it("orders series by their calls and sums up those beyond five as other", () => {
+it("orders the series by calls and combines all but the first five into one", () => {
   const rows = ["a", "b", "c", "d", "e", "f", "g"].map((name, i) => row(i % 3, name, 10 - i));
   const series = sumSeries(rows, "provider", timesOf(SPAN), ({ calls }) => calls);
-  expect(series.map(({ name }) => name)).toEqual(["a", "b", "c", "d", "e", "other"]);
+  expect(series.map(({ name }) => name)).toEqual(["a", "b", "c", "d", "e", "Other"]);
   expect(series[0]?.values).toEqual([10, 0, 0]);
   expect(series[5]?.values).toEqual([4, 0, 5]);
 });
 
-it("leaves gaps where figures do not add up and nothing happened", () => {
+it("returns null for hours without a value", () => {
   const series = pointSeries([row(1, "a", 1, 250)], "provider", timesOf(SPAN), (one) => one.duration_p95);
   expect(series).toEqual([{ name: "a", values: [null, 250, null] }]);
 });

@@ -1,5 +1,5 @@
-/** Usage rows → a chart's times and series: the largest five by calls, the rest as one where they add up. */
-import type { Series } from "../../../components/chart/time-chart.tsx";
+/** Converts usage rows to the times and series of a chart: one series for each of the five groups with the most calls. */
+import type { Series } from "../../../components/chart/series.ts";
 import type { Usage } from "./usage.ts";
 
 export interface Span {
@@ -11,7 +11,7 @@ export interface Span {
 const HOUR_MS = 3_600_000;
 const MAX_SERIES = 5;
 
-/** Every hour or day of the span, so that quiet times are seen as such. */
+/** Every hour or day of the time span, including those without calls. */
 export function timesOf({ from, to, step }: Span): number[] {
   const size = step === "hour" ? HOUR_MS : 24 * HOUR_MS;
   const times: number[] = [];
@@ -19,13 +19,14 @@ export function timesOf({ from, to, step }: Span): number[] {
   return times;
 }
 
-/** Names in order of their calls. */
+/** Group names in descending order of calls. */
 export function namesByCalls(rows: readonly Usage[], by: "provider" | "model"): string[] {
   const calls = new Map<string, number>();
   for (const row of rows) calls.set(nameOf(row, by), (calls.get(nameOf(row, by)) ?? 0) + row.calls);
   return [...calls].sort((a, b) => b[1] - a[1]).map(([name]) => name);
 }
 
+/** For values that can be added: the groups after the first five are combined into one series. */
 export function sumSeries(
   rows: readonly Usage[],
   by: "provider" | "model",
@@ -37,19 +38,19 @@ export function sumSeries(
   const columns = new Map<string, number[]>(shown.map((name) => [name, times.map(() => 0)]));
   if (names.length > MAX_SERIES)
     columns.set(
-      "other",
+      "Other",
       times.map(() => 0),
     );
   const index = new Map(times.map((time, i) => [time, i]));
   for (const row of rows) {
     const i = index.get(timeOf(row));
-    const column = columns.get(nameOf(row, by)) ?? columns.get("other");
+    const column = columns.get(nameOf(row, by)) ?? columns.get("Other");
     if (i !== undefined && column !== undefined) column[i] = (column[i] ?? 0) + value(row);
   }
   return [...columns].map(([name, values]) => ({ name, values }));
 }
 
-/** For figures that do not add up: only the largest five are shown. */
+/** For values that cannot be added, such as percentiles: the groups after the first five are omitted. */
 export function pointSeries(
   rows: readonly Usage[],
   by: "provider" | "model",

@@ -10,32 +10,32 @@ import { useQueryValue } from "../../../routing/location.ts";
 import { useAccountPaths } from "../../../session/session.ts";
 import type { Usage } from "./usage.ts";
 
-/** Who used how much, by a tag of the gateways: team, product, environment. */
+/** Usage grouped by the value of a gateway tag, such as team or environment. */
 export function UsageByTag() {
   const { api, page } = useAccountPaths();
   const keysPath = api("tags", "keys");
   const keys = useResource(keysPath, (signal) => read<string[]>(keysPath, signal));
-  const [chosen, choose] = useQueryValue("tag");
-  const key = chosen === "" ? (keys.value?.[0] ?? null) : chosen;
+  const [selectedKey, setSelectedKey] = useQueryValue("tag");
+  const key = selectedKey === "" ? (keys.value?.[0] ?? null) : selectedKey;
   const path = key === null ? null : withQuery(api("ai-gateway", "usage"), { group_by: `tag:${key}` });
   const usage = useResource(path, (signal) => read<Usage[]>(path ?? "", signal));
   return (
     <section className="section" aria-labelledby="by-tag">
-      <h2 id="by-tag">By tag, last 7 days</h2>
+      <h2 id="by-tag">Usage by tag, last 7 days</h2>
       <ResourceView of={keys}>
         {(all) =>
           all.length === 0 ? (
             <EmptyState title="No tags yet">
               <p>
-                <Link to={page("tags")}>Tag your gateways</Link>, by team or environment say, and their usage
-                is summed up here.
+                <Link to={page("tags")}>Add tags to your gateways</Link>, for example by team or environment,
+                to see usage by tag.
               </p>
             </EmptyState>
           ) : (
             <>
               <div className="filters">
-                <Field label="Tag">
-                  <select value={key ?? ""} onChange={({ target }) => choose(target.value)}>
+                <Field label="Tag key">
+                  <select value={key ?? ""} onChange={({ target }) => setSelectedKey(target.value)}>
                     {all.map((one) => (
                       <option key={one}>{one}</option>
                     ))}
@@ -51,7 +51,7 @@ export function UsageByTag() {
                     columns={[
                       {
                         title: key ?? "Value",
-                        cell: (row) => row.tag ?? <span className="muted">without this tag</span>,
+                        cell: (row) => row.tag ?? <span className="muted">no tag</span>,
                       },
                       { title: "Calls", align: "end", cell: (row) => count(row.calls) },
                       { title: "Errors", align: "end", cell: (row) => share(row.errors, row.calls) },
@@ -63,7 +63,7 @@ export function UsageByTag() {
                       },
                       { title: "Cost", align: "end", cell: (row) => money(row.cost) },
                       {
-                        title: "Latency p95",
+                        title: "p95 latency",
                         align: "end",
                         isMinor: true,
                         cell: (row) => duration(row.duration_p95),

@@ -1,4 +1,4 @@
-import type { Usage as UsageFigures } from "@signalbox/client";
+import type { Usage as ApiUsage } from "@signalbox/client";
 
-/** What the charts show of the usage figures; group fields are there when grouped by. */
-export type Usage = Omit<UsageFigures, "durations" | "tokens_in_cached" | "tokens_out_reasoning">;
+/** The fields of a usage row that the charts use. A group field is present if the query groups by it. */
+export type Usage = Omit<ApiUsage, "durations" | "tokens_in_cached" | "tokens_out_reasoning">;

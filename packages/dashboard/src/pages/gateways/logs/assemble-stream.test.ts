@@ -4,8 +4,8 @@ import { assembleStream } from "./assemble-stream.ts";
 const stream = (...events: unknown[]) =>
   events.map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`).join("");
 
-describe("a streamed answer", () => {
-  it("is put together from OpenAI chat chunks, tool calls included", () => {
+describe("assembleStream", () => {
+  it("assembles OpenAI chat completion chunks, including tool calls", () => {
     const body = stream(
       { choices: [{ delta: { role: "assistant", content: "Hel" } }] },
       { choices: [{ delta: { content: "lo" } }] },
@@ -27,7 +27,7 @@ describe("a streamed answer", () => {
     });
   });
 
-  it("is put together from Anthropic content blocks, thinking apart", () => {
+  it("assembles Anthropic content blocks and separates the thinking", () => {
     const body = stream(
       { type: "content_block_start", index: 0, content_block: { type: "thinking" } },
       { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "hm" } },
@@ -44,7 +44,7 @@ describe("a streamed answer", () => {
     });
   });
 
-  it("is put together from OpenAI responses and Gemini candidates", () => {
+  it("assembles OpenAI Responses events and Gemini candidates", () => {
     expect(
       assembleStream(
         stream(
@@ -61,7 +61,7 @@ describe("a streamed answer", () => {
     ).toMatchObject({ text: "hi", finishReason: "STOP" });
   });
 
-  it("keeps what arrived when the last event is cut off, and is none without events", () => {
+  it("ignores a truncated last event, and returns null for a body without events", () => {
     expect(assembleStream('data: {"choices":[{"delta":{"content":"par"}}]}\n\ndata: {"choi')).toMatchObject({
       text: "par",
       events: 1,

@@ -1,8 +1,8 @@
 /**
- * Puts a streamed answer back together from its recorded events, whichever provider's events they are: OpenAI's chat chunks and
- * responses, Anthropic's content blocks, Gemini's candidates. What is not understood is counted, not guessed.
+ * Assembles the text of a streamed response from its stored events: OpenAI chat completion chunks and Responses events, Anthropic
+ * content blocks, and Gemini candidates. Events of an unknown type are counted but otherwise ignored.
  */
-export interface AssembledAnswer {
+export interface AssembledResponse {
   readonly text: string;
   readonly reasoning: string;
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
@@ -19,8 +19,8 @@ interface Draft {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Null when the body is not a stream of JSON events. */
-export function assembleStream(body: string): AssembledAnswer | null {
+/** Returns null if the body is not a stream of JSON events. */
+export function assembleStream(body: string): AssembledResponse | null {
   const events = readEvents(body);
   if (events.length === 0) return null;
   const draft: Draft = { text: "", reasoning: "", tools: new Map(), finishReason: null };
@@ -48,7 +48,7 @@ function readEvents(body: string): Json[] {
         const value: unknown = JSON.parse(line.slice(5));
         return isObject(value) ? [value] : [];
       } catch {
-        // "[DONE]", or an event that was cut off at the end of what is kept.
+        // "[DONE]", or an event that was truncated at the end of the stored body.
         return [];
       }
     });

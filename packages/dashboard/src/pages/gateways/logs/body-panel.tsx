@@ -4,17 +4,17 @@ import { ResourceView } from "../../../components/resource-view.tsx";
 import { Tabs } from "../../../components/tabs.tsx";
 import { prettyJson } from "../../../format/json.ts";
 import { bytes } from "../../../format/number.ts";
-import { send } from "../../../http/api.ts";
+import { ApiError, readRaw } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { assembleStream } from "./assemble-stream.ts";
-import { AnswerView, ConversationView } from "./conversation-view.tsx";
+import { ResponseView, RequestView } from "./message-views.tsx";
 
-/** A browser slows down on megabytes of text in one element; the whole body has its own address. */
+/** In characters: browsers are slow with megabytes of text in one element. The "raw body" link opens the whole body. */
 const MAX_SHOWN = 200_000;
 
 interface StoredBody {
   readonly text: string;
-  /** False when the service kept only the beginning. */
+  /** False if the service stored only the beginning of the body. */
   readonly isComplete: boolean;
 }
 
@@ -32,7 +32,7 @@ export function BodyPanel({ title, path, contentType }: BodyPanelProps) {
       <ResourceView of={body}>
         {(value) =>
           value === null ? (
-            <p className="muted">No body is stored for this call.</p>
+            <p className="muted">No body was stored for this call.</p>
           ) : (
             <BodyView title={title} body={value} contentType={contentType} path={path} />
           )
@@ -43,8 +43,11 @@ export function BodyPanel({ title, path, contentType }: BodyPanelProps) {
 }
 
 async function readBody(path: string, signal: AbortSignal): Promise<StoredBody | null> {
-  const response = await send(path, { signal });
-  if (!response.ok) return null;
+  const response = await readRaw(path, signal).catch((error: unknown) => {
+    if (error instanceof ApiError && error.status !== 0) return null;
+    throw error;
+  });
+  if (response === null) return null;
   return {
     text: await response.text(),
     isComplete: response.headers.get("gw-aig-body-complete") !== "false",
@@ -52,36 +55,36 @@ async function readBody(path: string, signal: AbortSignal): Promise<StoredBody |
 }
 
 function BodyView({ title, body, contentType, path }: BodyPanelProps & { readonly body: StoredBody }) {
-  const [view, setView] = useState<"readable" | "raw">("readable");
+  const [view, setView] = useState<"formatted" | "raw">("formatted");
   const raw = prettyJson(body.text);
-  const readable =
+  const formatted =
     title === "Request" ? (
-      <ConversationView json={body.text} />
+      <RequestView json={body.text} />
     ) : (
-      <AnswerView stream={assembleStream(body.text)} json={body.text} />
+      <ResponseView stream={assembleStream(body.text)} json={body.text} />
     );
   return (
     <>
       <Tabs
         label={`${title} body`}
         tabs={[
-          { name: "readable", title: "Readable" },
+          { name: "formatted", title: "Formatted" },
           { name: "raw", title: "Raw" },
         ]}
         current={view}
         onChange={setView}
       >
-        {view === "readable" ? (
-          readable
+        {view === "formatted" ? (
+          formatted
         ) : (
-          <CodeBlock code={raw.slice(0, MAX_SHOWN)} label={`${title} body, raw`} />
+          <CodeBlock code={raw.slice(0, MAX_SHOWN)} label={`Raw ${title.toLowerCase()} body`} />
         )}
       </Tabs>
       <p className="muted small">
-        {contentType === "" ? "no content type" : contentType} · {bytes(body.text.length)}
-        {!body.isComplete && " · only the beginning was kept"} ·{" "}
+        {contentType === "" ? "No content type" : contentType} · {bytes(body.text.length)}
+        {!body.isComplete && " · truncated"} ·{" "}
         <a href={path} target="_blank" rel="noreferrer">
-          as it was sent
+          Open raw body
         </a>
       </p>
     </>

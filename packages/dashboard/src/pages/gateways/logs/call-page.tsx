@@ -1,13 +1,13 @@
 import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
-import { Facts } from "../../../components/facts.tsx";
+import { DetailList } from "../../../components/detail-list.tsx";
 import { PageHeader } from "../../../components/page-header.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { bytes, count, duration, money } from "../../../format/number.ts";
 import { ask, read } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
-import { useAccountPaths, useMay } from "../../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import { BodyPanel } from "./body-panel.tsx";
 import type { Call } from "./call.ts";
 import { StatusBadge } from "./logs-tab.tsx";
@@ -32,8 +32,8 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
       <ResourceView of={call}>
         {(value) => (
           <div className="stack">
-            <section className="panel" aria-label="Figures">
-              <Facts items={factsOf(value)} />
+            <section className="panel" aria-label="Details">
+              <DetailList items={detailsOf(value)} />
             </section>
             <div className="columns">
               <BodyPanel title="Request" path={`${path}/request`} contentType={value.request_content_type} />
@@ -51,7 +51,7 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
   );
 }
 
-function factsOf(call: Call): (readonly [string, string])[] {
+function detailsOf(call: Call): (readonly [string, string])[] {
   const cachedTokens = call.tokens_in_cached === 0 ? "" : ` (${count(call.tokens_in_cached)} cached)`;
   const reasoning = call.tokens_out_reasoning === 0 ? "" : ` (${count(call.tokens_out_reasoning)} reasoning)`;
   return [
@@ -59,15 +59,15 @@ function factsOf(call: Call): (readonly [string, string])[] {
     ["Provider", call.provider],
     ["Model", call.model === "" ? "none" : call.model],
     ["Path", `${call.method} ${call.path}`],
-    ["Tokens in", count(call.tokens_in) + cachedTokens],
-    ["Tokens out", count(call.tokens_out) + reasoning],
+    ["Input tokens", count(call.tokens_in) + cachedTokens],
+    ["Output tokens", count(call.tokens_out) + reasoning],
     ["Cost", money(call.cost)],
     ["Duration", duration(call.duration)],
-    ["First byte", duration(call.time_to_first_byte)],
-    ["Request", bytes(call.request_size)],
-    ["Response", bytes(call.response_size)],
-    ["Authorised by token", call.authentication ? "yes" : "no"],
-    ["Client", call.user_agent === "" ? "unknown" : call.user_agent],
+    ["Time to first byte", duration(call.time_to_first_byte)],
+    ["Request size", bytes(call.request_size)],
+    ["Response size", bytes(call.response_size)],
+    ["Authenticated", call.authentication ? "yes" : "no"],
+    ["User agent", call.user_agent === "" ? "unknown" : call.user_agent],
     ...Object.entries(parseMetadata(call.metadata)).map(
       ([key, value]) => [`Metadata: ${key}`, String(value)] as const,
     ),
@@ -89,29 +89,29 @@ interface FeedbackProps {
 }
 
 function Feedback({ path, call, onChange }: FeedbackProps) {
-  const mayEdit = useMay("gateway.edit");
-  const give = useAction(async (feedback: 1 | -1) => {
+  const canEdit = useHasPermission("gateway.edit");
+  const rate = useAction(async (feedback: 1 | -1) => {
     await ask(path, { method: "PATCH", body: { feedback: call.feedback === feedback ? null : feedback } });
     onChange();
   });
-  if (!mayEdit) return null;
+  if (!canEdit) return null;
   const button = (feedback: 1 | -1, title: string) => (
     <Button
       size="small"
       kind={call.feedback === feedback ? "primary" : "plain"}
       aria-pressed={call.feedback === feedback}
-      isBusy={give.isBusy}
-      onClick={() => void give.run(feedback)}
+      isBusy={rate.isBusy}
+      onClick={() => void rate.run(feedback)}
     >
       {title}
     </Button>
   );
   return (
     <section className="row" aria-label="Feedback">
-      <span className="muted">Was this answer good?</span>
+      <span className="muted">Rate this response:</span>
       {button(1, "Good")}
       {button(-1, "Bad")}
-      {give.error !== null && <ErrorNotice error={give.error} />}
+      {rate.error !== null && <ErrorNotice error={rate.error} />}
     </section>
   );
 }

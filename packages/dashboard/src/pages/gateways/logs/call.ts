@@ -1,2 +1,2 @@
-/** A stored call as the log interface shows it. */
+/** A call in the gateway log. */
 export type { Call } from "@signalbox/client";

@@ -5,7 +5,7 @@ interface LogFiltersProps {
   readonly filters: LogFilterState;
   readonly isLive: boolean;
   readonly onLive: (isLive: boolean) => void;
-  /** Called with every change, before it takes effect. */
+  /** Called before each change takes effect. */
   readonly onChange: () => void;
 }
 
@@ -41,27 +41,27 @@ export function LogFilters({ filters, isLive, onLive, onChange }: LogFiltersProp
   );
   return (
     <div className="filters">
-      {text("Search metadata", filters.search, "user, session, …")}
-      {text("Provider", filters.provider, "any")}
-      {text("Model", filters.model, "any")}
-      {choice("Outcome", filters.outcome, [
+      {text("Search metadata", filters.search, "Key or value")}
+      {text("Provider", filters.provider, "Any")}
+      {text("Model", filters.model, "Any")}
+      {choice("Status", filters.outcome, [
         ["", "Any"],
         ["success", "Success"],
         ["error", "Error"],
       ])}
       {choice("Cache", filters.cached, [
         ["", "Any"],
-        ["true", "From cache"],
-        ["false", "Not from cache"],
+        ["true", "Cached"],
+        ["false", "Not cached"],
       ])}
       {choice(
-        "Time",
+        "Time range",
         filters.time,
         TIMES.map(({ name, title }) => [name, title] as const),
       )}
       <label className="check">
         <input type="checkbox" checked={isLive} onChange={({ target }) => onLive(target.checked)} />
-        <span>Live</span>
+        <span>Auto-refresh</span>
       </label>
     </div>
   );

@@ -15,8 +15,8 @@ import { LogFilters } from "./log-filters.tsx";
 import { useLogFilters } from "./use-log-filters.ts";
 
 const PER_PAGE = 50;
-/** Often enough to feel live, rarely enough to cost nothing. */
-const LIVE_MS = 2000;
+/** Short enough for new calls to appear promptly; each refresh is one cheap request. */
+const REFRESH_MS = 2000;
 
 export function LogsTab({ gatewayId }: { readonly gatewayId: string }) {
   const { api, page } = useAccountPaths();
@@ -34,7 +34,7 @@ export function LogsTab({ gatewayId }: { readonly gatewayId: string }) {
       const { result, info } = await ask<Call[]>(path, { signal });
       return { rows: result, total: info.total_count ?? result.length };
     },
-    isLive && pageNumber === 1 ? { refreshMs: LIVE_MS } : {},
+    isLive && pageNumber === 1 ? { refreshMs: REFRESH_MS } : {},
   );
   return (
     <div className="stack">
@@ -42,11 +42,11 @@ export function LogsTab({ gatewayId }: { readonly gatewayId: string }) {
       <ResourceView of={calls}>
         {({ rows, total }) =>
           rows.length === 0 ? (
-            <EmptyState title={filters.isAny ? "No call matches" : "No calls yet"}>
+            <EmptyState title={filters.isFiltered ? "No matching calls" : "No calls yet"}>
               <p>
-                {filters.isAny
-                  ? "Widen or clear the filters. Search looks in the metadata that calls carry."
-                  : "Send one with a snippet of the settings: it appears here as soon as its answer has ended. Calls refused for want of a token are not logged."}
+                {filters.isFiltered
+                  ? "Change or clear the filters. The search covers only the metadata of calls."
+                  : "Send a call with the client code on the Settings tab. It appears here when its response is complete. Calls rejected by authentication are not logged."}
               </p>
             </EmptyState>
           ) : (
@@ -74,7 +74,7 @@ export function LogsTab({ gatewayId }: { readonly gatewayId: string }) {
                       </>
                     ),
                   },
-                  { title: "Kind", isMinor: true, cell: (call) => call.request_type },
+                  { title: "Type", isMinor: true, cell: (call) => call.request_type },
                   {
                     title: "Tokens",
                     align: "end",
@@ -102,7 +102,7 @@ export function StatusBadge({ call }: { readonly call: Call }) {
   return (
     <span className="badges">
       <Badge tone={call.success ? "good" : "bad"}>{call.status_code}</Badge>
-      {call.cached && <Badge tone="accent">cache</Badge>}
+      {call.cached && <Badge tone="accent">cached</Badge>}
       {call.step > 0 && <Badge tone="warn">fallback {call.step}</Badge>}
     </span>
   );

@@ -1,4 +1,4 @@
-/** The filters of the log, kept in the address so that a view can be linked to. */
+/** The log filters, stored in the URL so that a filtered view can be linked to. */
 import { useMemo } from "react";
 import { useQueryValue } from "../../../routing/location.ts";
 
@@ -18,9 +18,9 @@ export interface LogFilterState {
   readonly cached: readonly [string, (value: string) => void];
   readonly time: readonly [string, (value: string) => void];
   readonly search: readonly [string, (value: string) => void];
-  /** Parameters of the log interface. */
+  /** Query parameters of the log API. */
   readonly query: Readonly<Record<string, string>>;
-  readonly isAny: boolean;
+  readonly isFiltered: boolean;
 }
 
 export function useLogFilters(): LogFilterState {
@@ -31,7 +31,7 @@ export function useLogFilters(): LogFilterState {
   const time = useQueryValue("time");
   const search = useQueryValue("search");
   const hours = TIMES.find(({ name }) => name === time[0])?.hours ?? null;
-  // Fixed when the choice is made; new calls are later than it anyway.
+  // Computed when the time range is selected: a changing start would reload the log on every render.
   const since = useMemo(
     () => (hours === null ? "" : new Date(Date.now() - hours * HOUR_MS).toISOString()),
     [hours],
@@ -55,6 +55,6 @@ export function useLogFilters(): LogFilterState {
     time,
     search,
     query,
-    isAny: Object.values(query).some((value) => value !== ""),
+    isFiltered: Object.values(query).some((value) => value !== ""),
   };
 }

@@ -8,11 +8,11 @@ import type { Gateway } from "../gateway.ts";
 
 interface AuthenticationSwitchProps {
   readonly gateway: Gateway;
-  readonly mayEdit: boolean;
+  readonly canEdit: boolean;
   readonly onChange: () => void;
 }
 
-export function AuthenticationSwitch({ gateway, mayEdit, onChange }: AuthenticationSwitchProps) {
+export function AuthenticationSwitch({ gateway, canEdit, onChange }: AuthenticationSwitchProps) {
   const { api } = useAccountPaths();
   const labelId = useId();
   const toggle = useAction(async (authentication: boolean) => {
@@ -25,15 +25,15 @@ export function AuthenticationSwitch({ gateway, mayEdit, onChange }: Authenticat
         <Switch
           isOn={gateway.authentication}
           labelledBy={labelId}
-          isDisabled={!mayEdit || toggle.isBusy}
+          isDisabled={!canEdit || toggle.isBusy}
           onChange={(isOn) => void toggle.run(isOn)}
         />
         <strong id={labelId}>Authenticated Gateway</strong>
       </div>
       <p role="status" className={`notice ${gateway.authentication ? "notice-good" : "notice-warn"}`}>
         {gateway.authentication
-          ? "On: a call without a valid gateway token is refused with 401, before its body is read, and leaves no log entry."
-          : "Off: anyone who reaches this address can send calls through the gateway. A gateway token is ignored."}
+          ? "On: calls without a valid gateway token are rejected with status 401 and are not logged."
+          : "Off: anyone who can reach the gateway URL can send calls. Gateway tokens are ignored."}
       </p>
       {toggle.error !== null && <ErrorNotice error={toggle.error} />}
     </div>

@@ -21,11 +21,11 @@ export function ClientSnippets({
   return (
     <div className="stack">
       <p className="muted">
-        Every call sends the token in the header <code>gw-aig-authorization</code>; the provider's own key
-        stays in <code>Authorization</code>.{" "}
+        Send the token in the <code>gw-aig-authorization</code> header of every call, and the provider's API
+        key in <code>Authorization</code>.{" "}
         {token === null
-          ? "The code reads the token from GATEWAY_TOKEN."
-          : "The token you just created is filled in."}
+          ? "The code reads the token from the GATEWAY_TOKEN environment variable."
+          : "The code contains the token you just created."}
       </p>
       {name !== "anthropic" && (
         <div className="filters">

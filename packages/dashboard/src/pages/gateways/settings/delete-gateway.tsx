@@ -8,7 +8,7 @@ import type { Gateway } from "../gateway.ts";
 
 export function DeleteGateway({ gateway }: { readonly gateway: Gateway }) {
   const { api, page } = useAccountPaths();
-  const [isAsking, setAsking] = useState(false);
+  const [isConfirming, setConfirming] = useState(false);
   const remove = async () => {
     await ask(api("ai-gateway", "gateways", gateway.id), { method: "DELETE" });
     navigate(page("gateways"));
@@ -17,19 +17,21 @@ export function DeleteGateway({ gateway }: { readonly gateway: Gateway }) {
     <section className="panel" aria-labelledby="delete-title">
       <div className="row spread">
         <div>
-          <h2 id="delete-title">Delete this gateway</h2>
-          <p className="muted">Its logs, usage figures, stored keys, tags and tokens go with it.</p>
+          <h2 id="delete-title">Delete gateway</h2>
+          <p className="muted">
+            Deletes the gateway with its logs, usage data, stored provider keys, tags and tokens.
+          </p>
         </div>
-        <Button onClick={() => setAsking(true)}>Delete gateway</Button>
+        <Button onClick={() => setConfirming(true)}>Delete gateway</Button>
       </div>
-      {isAsking && (
+      {isConfirming && (
         <ConfirmDialog
           title={`Delete ${gateway.id}?`}
           verb="Delete"
           onConfirm={remove}
-          onClose={() => setAsking(false)}
+          onClose={() => setConfirming(false)}
         >
-          <p>Clients of this gateway are refused at once. This cannot be undone.</p>
+          <p>Calls to this gateway are rejected immediately. This cannot be undone.</p>
         </ConfirmDialog>
       )}
     </section>

@@ -5,24 +5,24 @@ import { Field } from "../../../components/field.tsx";
 import { ask } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { Link } from "../../../routing/link.tsx";
-import { useAccountPaths, useMay } from "../../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import { ExpiryField } from "../../tokens/expiry-field.tsx";
-import { ShownOnce } from "../../tokens/shown-once.tsx";
+import { NewTokenNotice } from "../../tokens/new-token-notice.tsx";
 import type { NewToken } from "../../tokens/token.ts";
 import type { Gateway } from "../gateway.ts";
 
 interface GatewayTokenStepProps {
   readonly gateway: Gateway;
-  readonly mayEdit: boolean;
+  readonly canEdit: boolean;
   readonly token: string | null;
   readonly onToken: (token: string) => void;
 }
 
-export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTokenStepProps) {
+export function GatewayTokenStep({ gateway, canEdit, token, onToken }: GatewayTokenStepProps) {
   const { api, page } = useAccountPaths();
-  const mayListTokens = useMay("tokens.edit");
+  const canListTokens = useHasPermission("tokens.edit");
   const [name, setName] = useState("");
-  const mayRun = useMay("gateway.run");
+  const canRun = useHasPermission("gateway.run");
   const [expiresAt, setExpiresAt] = useState<string | null>(null);
   const create = useAction(async () => {
     const { result } = await ask<NewToken>(api("ai-gateway", "gateways", gateway.id, "tokens"), {
@@ -38,16 +38,16 @@ export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTo
   return (
     <div className="stack">
       <p className="muted">
-        It has the Run permission for this gateway only. Store it where your clients read their secrets.
-        {mayListTokens && (
+        The token has the Run permission for this gateway only. Store it securely.
+        {canListTokens && (
           <>
             {" "}
-            <Link to={page("tokens")}>All tokens</Link>
+            <Link to={page("tokens")}>View all tokens</Link>
           </>
         )}
       </p>
-      {token !== null && <ShownOnce token={token} />}
-      {mayEdit && mayRun ? (
+      {token !== null && <NewTokenNotice token={token} />}
+      {canEdit && canRun ? (
         <form onSubmit={submit} className="filters">
           <Field label="Name (optional)">
             <input
@@ -63,7 +63,7 @@ export function GatewayTokenStep({ gateway, mayEdit, token, onToken }: GatewayTo
           </Button>
         </form>
       ) : (
-        <p>Creating one needs the permissions gateway.edit and gateway.run.</p>
+        <p>Creating a token requires the gateway.edit and gateway.run permissions.</p>
       )}
       {create.error !== null && <ErrorNotice error={create.error} />}
     </div>

@@ -1,6 +1,6 @@
-import { useMay } from "../../../session/session.ts";
+import { useHasPermission } from "../../../session/session.ts";
 import type { Gateway } from "../gateway.ts";
-import { BehaviourForm } from "./behaviour-form.tsx";
+import { GatewaySettingsForm } from "./gateway-settings-form.tsx";
 import { DeleteGateway } from "./delete-gateway.tsx";
 import { SetupSteps } from "./setup-steps.tsx";
 
@@ -11,12 +11,12 @@ export function SettingsTab({
   readonly gateway: Gateway;
   readonly onChange: () => void;
 }) {
-  const mayEdit = useMay("gateway.edit");
+  const canEdit = useHasPermission("gateway.edit");
   return (
     <div className="stack">
       <SetupSteps gateway={gateway} onChange={onChange} />
-      <BehaviourForm key={gateway.modified_at} gateway={gateway} onChange={onChange} />
-      {mayEdit && !gateway.is_default && <DeleteGateway gateway={gateway} />}
+      <GatewaySettingsForm key={gateway.modified_at} gateway={gateway} onChange={onChange} />
+      {canEdit && !gateway.is_default && <DeleteGateway gateway={gateway} />}
     </div>
   );
 }

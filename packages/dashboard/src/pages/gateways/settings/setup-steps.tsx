@@ -1,6 +1,6 @@
-/** The order in which a gateway becomes authenticated without locking anybody out: token first, clients next, the switch last. */
+/** The steps to turn on authentication without rejecting existing clients: create a token, configure the clients, turn it on. */
 import { useState } from "react";
-import { useMay } from "../../../session/session.ts";
+import { useHasPermission } from "../../../session/session.ts";
 import type { Gateway } from "../gateway.ts";
 import { AuthenticationSwitch } from "./authentication-switch.tsx";
 import { ClientSnippets } from "./client-snippets.tsx";
@@ -13,34 +13,34 @@ export function SetupSteps({
   readonly gateway: Gateway;
   readonly onChange: () => void;
 }) {
-  const mayEdit = useMay("gateway.edit");
-  // Kept as long as this page is open, so that the snippets can be pasted as they are; never stored.
+  const canEdit = useHasPermission("gateway.edit");
+  // In memory only, so that the client code can contain the token while the page is open.
   const [token, setToken] = useState<string | null>(null);
   return (
     <section className="panel" aria-labelledby="setup-title">
       <h2 id="setup-title">Authentication</h2>
       <p className="muted">
-        An authenticated gateway answers only calls that carry a gateway token. Walk the steps in this order,
-        and no client is cut off on the way.
+        An authenticated gateway accepts only calls with a gateway token. Follow these steps in order to avoid
+        interrupting existing clients.
       </p>
       <ol className="steps">
         <li>
-          <h3>Open the gateway's settings</h3>
+          <h3>Open the gateway settings</h3>
           <p className="muted">
-            You are here: gateway <code>{gateway.id}</code>.
+            Done: these are the settings of <code>{gateway.id}</code>.
           </p>
         </li>
         <li>
           <h3>Create an authentication token</h3>
-          <GatewayTokenStep gateway={gateway} mayEdit={mayEdit} token={token} onToken={setToken} />
+          <GatewayTokenStep gateway={gateway} canEdit={canEdit} token={token} onToken={setToken} />
         </li>
         <li>
-          <h3>Configure your clients to send it</h3>
+          <h3>Configure your clients to send the token</h3>
           <ClientSnippets gateway={gateway} token={token} />
         </li>
         <li>
-          <h3>Turn authentication on</h3>
-          <AuthenticationSwitch gateway={gateway} mayEdit={mayEdit} onChange={onChange} />
+          <h3>Turn on authentication</h3>
+          <AuthenticationSwitch gateway={gateway} canEdit={canEdit} onChange={onChange} />
         </li>
       </ol>
     </section>

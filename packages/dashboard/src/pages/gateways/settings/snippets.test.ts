@@ -10,7 +10,7 @@ const target = {
 };
 
 it.each(SNIPPETS)(
-  "$title names the gateway's address and header, and takes the token from the environment",
+  "$title contains the gateway URL and header, and reads the token from the environment",
   ({ name }) => {
     const code = snippet(name, target);
     expect(code).toContain("https://box.example.com/v1/default/shop/");
@@ -20,13 +20,13 @@ it.each(SNIPPETS)(
   },
 );
 
-it.each(SNIPPETS)("$title has a token that was just created filled in", ({ name }) => {
+it.each(SNIPPETS)("$title contains a token that was just created", ({ name }) => {
   const code = snippet(name, { ...target, token: "sbx_new" });
   expect(code).toContain("Bearer sbx_new");
   expect(code).not.toContain("GATEWAY_TOKEN");
 });
 
-it("asks for no provider key where none is needed", () => {
+it("omits the provider key for a provider without one", () => {
   expect(snippet("curl", { ...target, provider: "echo" })).not.toContain("Authorization: Bearer");
   for (const { slug, keyVariable } of PROVIDERS.filter((one) => one.keyVariable !== null))
     expect(snippet("curl", { ...target, provider: slug })).toContain(`Authorization: Bearer $${keyVariable}`);

@@ -1,12 +1,12 @@
-/** Client code with the gateway's address and header filled in. */
+/** Generates client code for a gateway. */
 
 export interface SnippetTarget {
-  /** Scheme, host and port the dashboard was opened at. */
+  /** Scheme, host and port of the gateway. */
   readonly origin: string;
   readonly accountId: string;
   readonly gatewayId: string;
   readonly provider: string;
-  /** Null: the code reads it from the environment. */
+  /** Null: the code reads the token from the environment. */
   readonly token: string | null;
 }
 
@@ -23,12 +23,12 @@ export interface SnippetProvider {
   readonly slug: string;
   readonly title: string;
   readonly model: string;
-  /** Environment variable of its key; null: it needs none. */
+  /** Environment variable of the API key; null if the provider needs none. */
   readonly keyVariable: string | null;
 }
 
 export const PROVIDERS: readonly SnippetProvider[] = [
-  { slug: "echo", title: "echo (built in, needs no key)", model: "echo", keyVariable: null },
+  { slug: "echo", title: "Echo (built-in)", model: "echo", keyVariable: null },
   { slug: "openai", title: "OpenAI", model: "gpt-5-mini", keyVariable: "OPENAI_API_KEY" },
   { slug: "mistral", title: "Mistral", model: "mistral-small-latest", keyVariable: "MISTRAL_API_KEY" },
   { slug: "groq", title: "Groq", model: "llama-3.3-70b-versatile", keyVariable: "GROQ_API_KEY" },

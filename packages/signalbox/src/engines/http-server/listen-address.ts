@@ -1,0 +1,27 @@
+/** The address of a listener, and who can reach it. */
+import { BlockList, isIPv6 } from "node:net";
+
+export interface BoundAddress {
+  /** As configured: an address or a name. */
+  readonly host: string;
+  /** The address that the name resolved to. */
+  readonly address: string;
+  readonly port: number;
+}
+
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+/** True when only programs on this machine can reach the listener. */
+export function isLoopback({ address }: BoundAddress): boolean {
+  // BlockList treats an IPv4-mapped IPv6 address as the IPv4 address.
+  return loopback.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+}
+
+/** A URL that works on this machine: the unspecified address is replaced by the loopback address of its family. */
+export function urlOf({ host, address, port }: BoundAddress): string {
+  if (address === "0.0.0.0") return `http://127.0.0.1:${port}`;
+  if (address === "::") return `http://[::1]:${port}`;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,123 @@
+/**
+ * The memory that bodies of many requests share: request bodies while they arrive and until their request ends, and optional copies.
+ *
+ * Invariants:
+ * 1. Never more than `max` bytes are in use. A request body that does not fit is refused; optional copies are not made.
+ * 2. Optional copies use at most half of the budget, so that slow readers of long responses cannot keep new requests out.
+ * 3. A body that makes no progress is cut: always when it is slower than `MIN_BYTES_PER_SECOND` over `stallMs`, or not complete after
+ *    `totalMs`; and as soon as room is needed, after `EVICT_AFTER_MS` without a byte, longest wait first.
+ */
+import { Limit } from "../../core/overload.ts";
+import { type Placed, PlaceList } from "../../core/place-list.ts";
+
+/** A hundredth of what a poor mobile connection carries. */
+const MIN_BYTES_PER_SECOND = 1024;
+/** Longer than any pause of a working connection: lost packets are sent again after some hundred milliseconds. */
+const EVICT_AFTER_MS = 2000;
+/** The longest time between two checks of arriving bodies. */
+const CHECK_MS = 1000;
+
+export interface MemoryBudgetOptions {
+  readonly maxBytes: number;
+  /** A body slower than `MIN_BYTES_PER_SECOND` over this time is cut. */
+  readonly stallMs: number;
+  /** A body must be complete within this time. Default: no limit beside the listener's. */
+  readonly totalMs?: number;
+}
+
+/** A body that is arriving. */
+export class Upload implements Placed {
+  place = -1;
+  readonly startedAt: number;
+  lastByteAt: number;
+  windowStart: number;
+  windowBytes = 0;
+  /** Ends the upload: must call `settle` and release its memory. */
+  readonly cut: () => void;
+
+  constructor(now: number, cut: () => void) {
+    this.startedAt = now;
+    this.lastByteAt = now;
+    this.windowStart = now;
+    this.cut = cut;
+  }
+
+  progress(bytes: number): void {
+    this.lastByteAt = performance.now();
+    this.windowBytes += bytes;
+  }
+}
+
+export class MemoryBudget extends Limit {
+  readonly #stallMs: number;
+  readonly #totalMs: number;
+  readonly #uploads = new PlaceList<Upload>();
+  #uploadCount = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ maxBytes, stallMs, totalMs = Infinity }: MemoryBudgetOptions) {
+    super(maxBytes);
+    this.#stallMs = stallMs;
+    this.#totalMs = totalMs;
+  }
+
+  /** True when a body counts as arriving from its headers on, and not from its second piece. */
+  get hasTotalTime(): boolean {
+    return this.#totalMs !== Infinity;
+  }
+
+  override take(bytes: number): boolean {
+    return super.take(bytes) || (this.#makeRoom(bytes) && super.take(bytes));
+  }
+
+  /** For optional copies. */
+  takeSpare(bytes: number): boolean {
+    return this.used + bytes <= this.max / 2 && super.take(bytes);
+  }
+
+  /** Watches an arriving body until `settle`. */
+  watch(cut: () => void): Upload {
+    const upload = new Upload(performance.now(), cut);
+    this.#uploads.add(upload);
+    this.#uploadCount += 1;
+    const everyMs = Math.min(CHECK_MS, this.#stallMs, this.#totalMs);
+    this.#timer ??= setInterval(() => this.#check(), everyMs).unref();
+    return upload;
+  }
+
+  settle(upload: Upload): void {
+    this.#uploads.delete(upload);
+    this.#uploadCount -= 1;
+  }
+
+  #check(): void {
+    if (this.#uploadCount === 0) {
+      // Stopped here, not by the last upload: otherwise a steady flow of small bodies would start and stop the timer with each of them.
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      return;
+    }
+    const now = performance.now();
+    for (const upload of this.#uploads.all()) {
+      const windowMs = now - upload.windowStart;
+      if (now - upload.lastByteAt >= this.#stallMs || now - upload.startedAt >= this.#totalMs) {
+        upload.cut();
+      } else if (windowMs >= this.#stallMs) {
+        if (upload.windowBytes < (windowMs / 1000) * MIN_BYTES_PER_SECOND) upload.cut();
+        upload.windowStart = now;
+        upload.windowBytes = 0;
+      }
+    }
+  }
+
+  #makeRoom(bytes: number): boolean {
+    const before = performance.now() - EVICT_AFTER_MS;
+    const stalled = this.#uploads.all().filter(({ lastByteAt }) => lastByteAt < before);
+    stalled.sort((a, b) => a.lastByteAt - b.lastByteAt);
+    for (const upload of stalled) {
+      upload.cut();
+      if (this.hasRoomFor(bytes)) return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,52 @@
+/** Builds the areas and connects them: this is the only place where one area receives the door of another. */
+import type { Registry } from "prom-client";
+import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
+import { createAgentsArea } from "../agents/index.ts";
+import type { AreaModule } from "../area-module.ts";
+import type { Config } from "../config/index.ts";
+import type { ResourceEvents } from "../contracts/resource-events.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Sealing } from "../core/sealing.ts";
+import { createGatewayArea, type GatewayArea } from "../gateway/index.ts";
+import { OutgoingWebhooks } from "../outgoing/index.ts";
+import { createTagsArea } from "../tags/index.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { createWebhooksArea, WebhookAgent } from "../webhooks/index.ts";
+import type { Storage } from "./storage.ts";
+
+export interface AreaParts extends Storage {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Never set back. */
+  readonly steadyClock: Clock;
+  readonly sealing: Sealing;
+  readonly accounts: Accounts;
+  readonly tokens: Tokens;
+  readonly authenticator: Authenticator;
+  readonly resourceEvents: ResourceEvents;
+  readonly registry: Registry;
+  readonly onFatal: (error: Error) => void;
+}
+
+export interface Areas {
+  readonly gateway: GatewayArea;
+  readonly agents: AreaModule;
+  readonly webhooks: AreaModule;
+  /** All areas, in the order in which they are started. */
+  readonly all: readonly AreaModule[];
+}
+
+export function createAreas(parts: AreaParts): Areas {
+  const tags = createTagsArea(parts);
+  const agents = createAgentsArea({
+    ...parts,
+    outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
+    builtInAgents: [WebhookAgent],
+    tags: tags.lookup,
+    tagFeed: tags.feed,
+  });
+  const webhooks = createWebhooksArea({ ...parts, agents: agents.door, tags: tags.lookup });
+  const gateway = createGatewayArea({ ...parts, tags: tags.lookup });
+  return { gateway, agents, webhooks, all: [gateway, agents, webhooks, tags] };
+}

@@ -1,0 +1,61 @@
+/** Opens what decides who a caller is: accounts, tokens, sessions and the authenticator. */
+import {
+  Accounts,
+  Authenticator,
+  openRootToken,
+  type RootToken,
+  Sessions,
+  Tokens,
+} from "../accounts/index.ts";
+import type { Config } from "../config/index.ts";
+import type { ResourceEvents } from "../contracts/resource-events.ts";
+import type { Clock } from "../core/clock.ts";
+import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
+import type { HttpRequest } from "../engines/http-server/index.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Closer } from "./close-all.ts";
+import type { Storage } from "./storage.ts";
+
+export interface Identity {
+  readonly accounts: Accounts;
+  readonly tokens: Tokens;
+  readonly sessions: Sessions;
+  readonly authenticator: Authenticator;
+  readonly rootToken: RootToken;
+}
+
+export interface IdentityOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly resourceEvents: ResourceEvents;
+  readonly gatewayExists: (accountId: string, gatewayId: string) => boolean;
+  /** False for requests to an address without a dashboard. */
+  readonly acceptsSessions: (request: HttpRequest) => boolean;
+}
+
+export async function openIdentity(
+  { database, dataFolder }: Storage,
+  options: IdentityOptions,
+  closers: Closer[],
+): Promise<Identity> {
+  const { config, clock, logger } = options;
+  const accounts = new Accounts(database, clock);
+  await accounts.load();
+  if (accounts.find(DEFAULT_ACCOUNT) === undefined) await accounts.create({ id: DEFAULT_ACCOUNT });
+  const tokens = new Tokens(database, clock, options.resourceEvents, options.gatewayExists);
+  await tokens.load();
+  tokens.start((error) => logger.error({ err: error }, "could not store the last use of tokens"));
+  closers.push({ close: () => tokens.stop() });
+  const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
+  const sessions = new Sessions(database, clock, tokens, rootToken.secret);
+  await sessions.load();
+  const authenticator = new Authenticator({
+    rootToken: rootToken.secret,
+    tokens,
+    sessions,
+    allowedHosts: config.file.dashboard.allowedHosts,
+    acceptsSessions: options.acceptsSessions,
+  });
+  return { accounts, tokens, sessions, authenticator, rootToken };
+}

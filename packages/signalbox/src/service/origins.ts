@@ -1,0 +1,49 @@
+/** The addresses under which the service is reached, as printed and as shown in the dashboard, and the commands that use them. */
+import { ownOrigin } from "../accounts/index.ts";
+import type { AreaModule, FirstCommand, OverviewCard } from "../area-module.ts";
+import type { Config } from "../config/index.ts";
+import type { HttpRequest } from "../engines/http-server/index.ts";
+import type { Front } from "../http/index.ts";
+
+/** Scheme, host and port. */
+export interface Origins {
+  readonly traffic: string;
+  readonly administration: string;
+}
+
+/** The configured address or, without one, the listeners' own. */
+export function ownOrigins({ url, adminUrl }: Front, config: Config): Origins {
+  const publicUrl = publicUrlOf(config);
+  return {
+    traffic: publicUrl ?? url,
+    administration: url === adminUrl ? (publicUrl ?? adminUrl) : adminUrl,
+  };
+}
+
+/** The configured address or, without one, the address that the sender of the request used, if it is one of ours. */
+export function originsFor(request: HttpRequest, front: Front | undefined, config: Config): Origins {
+  const { url = "", adminUrl = "" } = front ?? {};
+  const publicUrl = publicUrlOf(config);
+  const administration = ownOrigin(request, config.file.dashboard.allowedHosts) ?? adminUrl;
+  if (url !== adminUrl) return { traffic: publicUrl ?? url, administration };
+  return { traffic: publicUrl ?? administration, administration: publicUrl ?? administration };
+}
+
+function publicUrlOf(config: Config): string | undefined {
+  return config.file.listener.publicUrl?.replace(/\/+$/, "");
+}
+
+/** Commands that work as pasted. `tokenExpression` is a shell expression, so that the token itself is not printed. */
+export function firstCommandsOf(
+  areas: readonly AreaModule[],
+  { traffic, administration }: Origins,
+  tokenExpression: string,
+): (FirstCommand & { readonly card: OverviewCard })[] {
+  // An area without paths of its own is used through the management interface.
+  return areas.flatMap(({ card = "agents", mounts, firstCommands }) =>
+    (firstCommands?.(mounts.length > 0 ? traffic : administration, tokenExpression) ?? []).map((command) => ({
+      card,
+      ...command,
+    })),
+  );
+}

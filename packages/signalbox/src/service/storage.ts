@@ -1,0 +1,108 @@
+/** Opens everything that is stored: the data folder, the database with its schema, the call log and the instance store. */
+import { randomBytes } from "node:crypto";
+import { openSecretFile } from "../accounts/index.ts";
+import type { Config } from "../config/index.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Database } from "../database/database.ts";
+import { migrate } from "../database/migrate.ts";
+import { DataFolder } from "../database/sqlite/data-folder.ts";
+import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
+import { type CallLog, SqliteCallLog } from "../engines/call-log/index.ts";
+import { InstanceFiles, type InstanceStore } from "../engines/instance-store/index.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Closer } from "./close-all.ts";
+
+export interface StorageOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Called when storage can no longer be trusted. */
+  readonly onFatal: (error: Error) => void;
+}
+
+export interface Storage {
+  readonly dataFolder: DataFolder;
+  readonly database: Database;
+  readonly callLog: CallLog;
+  readonly instanceStore: InstanceStore;
+}
+
+/** Adds what it opened to `closers`, also when it fails half-way. */
+export async function openStorage(
+  options: StorageOptions,
+  clock: Clock,
+  closers: Closer[],
+): Promise<Storage> {
+  const dataFolder = DataFolder.open(options.config.dataDir);
+  closers.push({ close: () => dataFolder.close() });
+  const database = await openDatabase(options, dataFolder);
+  closers.push({ close: () => database.close() });
+  await migrate(database);
+  const callLog = await openCallLog(options, dataFolder, clock);
+  closers.push({ close: () => callLog.close() });
+  const instanceStore = openInstanceStore(options, dataFolder);
+  closers.push({ close: () => instanceStore.close(), canStall: true });
+  return { dataFolder, database, callLog, instanceStore };
+}
+
+async function openDatabase(
+  { config, logger, onFatal }: StorageOptions,
+  dataFolder: DataFolder,
+): Promise<Database> {
+  if (config.databaseUrl === undefined) {
+    return SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
+  }
+  // Imported here: most installations never need the driver.
+  const { PostgresDatabase } = await import("../database/postgres/postgres-database.ts");
+  return PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
+    onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
+  });
+}
+
+function openCallLog(
+  { config, logger, onFatal }: StorageOptions,
+  dataFolder: DataFolder,
+  clock: Clock,
+): Promise<CallLog> {
+  return SqliteCallLog.open({
+    ...config.file.gateway.logs,
+    folder: dataFolder.file("logs"),
+    clock,
+    onError: (error) => logger.error({ err: error }, "call log"),
+    onRecovery: (droppedCalls) => logger.warn({ droppedCalls }, "the call log can be written again"),
+    onTrimmed: () =>
+      logger.warn("the call log reached gateway.logs.maxTotalBytes: deleting the oldest bodies"),
+    onFatal,
+  });
+}
+
+function openInstanceStore(
+  { config, logger, onFatal }: StorageOptions,
+  dataFolder: DataFolder,
+): InstanceStore {
+  return new InstanceFiles(dataFolder.file("agents"), {
+    segmentBytes: config.file.agents.journalFileBytes,
+    onFailure: onFatal,
+    onStall: (error) => logger.error({ err: error }, "disk full: agent writes are paused"),
+  });
+}
+
+const WEBHOOK_SECRET = "WEBHOOK_SECRET";
+
+/**
+ * The configuration with a secret for generic webhooks: from the environment, or generated once and stored in the data folder. With PostgreSQL
+ * nothing is generated: a secret in the data folder of one machine would be unknown to the next.
+ */
+export function withWebhookSecret(config: Config, dataFolder: DataFolder, logger: Logger): Config {
+  if (config.environment[WEBHOOK_SECRET] || config.databaseUrl !== undefined) return config;
+  const file = dataFolder.file("webhook-secret");
+  const { text } = openSecretFile(file, () => randomBytes(32).toString("hex"));
+  logger.info(
+    { file },
+    `${WEBHOOK_SECRET} is not set: generic webhooks are verified with the secret in this file`,
+  );
+  return {
+    ...config,
+    environment: { ...config.environment, [WEBHOOK_SECRET]: text },
+    webhookSecretFile: file,
+  };
+}

@@ -1,0 +1,152 @@
+/**
+ * A labelled counter and a labelled histogram for Prometheus. Both are updated on every request: they keep plain numbers in nested maps and
+ * build their series when Prometheus reads them. prom-client's own labelled metrics hash their labels with every update, which cost more than
+ * the dispatch of a request.
+ */
+import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom-client";
+
+export interface Description {
+  readonly name: string;
+  readonly help: string;
+  /** Names of the labels; every value must come from a small set. Default: no label. */
+  readonly labels?: readonly string[];
+}
+
+type Label = string | number;
+type Counts = Map<Label, Counts | number>;
+
+/** A count for each combination of at most three labels. */
+export class LabelledCounter {
+  readonly #counts: Counts = new Map();
+
+  constructor(registry: Registry, { name, help, labels = [] }: Description) {
+    // Without a label there is one series from the start, as Prometheus expects.
+    if (labels.length === 0) this.#counts.set("", 0);
+    registerMetric(registry, name, help, "counter", () => seriesOf(this.#counts, labels, {}));
+  }
+
+  add(amount: number, first: Label = "", second?: Label, third?: Label): void {
+    let counts = this.#counts;
+    let last = first;
+    if (second !== undefined) {
+      counts = mapAt(counts, first);
+      last = second;
+    }
+    if (third !== undefined) {
+      counts = mapAt(counts, last);
+      last = third;
+    }
+    counts.set(last, ((counts.get(last) as number | undefined) ?? 0) + amount);
+  }
+}
+
+function mapAt(counts: Counts, label: Label): Counts {
+  let below = counts.get(label) as Counts | undefined;
+  if (below === undefined) {
+    below = new Map();
+    counts.set(label, below);
+  }
+  return below;
+}
+
+function seriesOf(
+  counts: Counts,
+  [name, ...rest]: readonly string[],
+  labels: Readonly<Record<string, Label>>,
+): MetricValue<string>[] {
+  return [...counts].flatMap(([value, below]) => {
+    const all = name === undefined ? labels : { ...labels, [name]: value };
+    return typeof below === "number" ? [{ value: below, labels: all }] : seriesOf(below, rest, all);
+  });
+}
+
+/** The distribution of a value, for each value of at most one label. */
+export class LabelledHistogram {
+  readonly #bounds: readonly number[];
+  readonly #distributions = new Map<string, Distribution>();
+
+  /** `bounds` ascending. */
+  constructor(registry: Registry, { name, help, labels = [] }: Description, bounds: readonly number[]) {
+    this.#bounds = bounds;
+    const [label] = labels;
+    if (label === undefined) this.#distributions.set("", new Distribution(bounds.length));
+    registerMetric(registry, name, help, "histogram", () =>
+      [...this.#distributions].flatMap(([value, distribution]) =>
+        distribution.series(name, label === undefined ? {} : { [label]: value }, bounds),
+      ),
+    );
+  }
+
+  observe(value: number, label = ""): void {
+    let distribution = this.#distributions.get(label);
+    if (distribution === undefined) {
+      distribution = new Distribution(this.#bounds.length);
+      this.#distributions.set(label, distribution);
+    }
+    distribution.observe(value, this.#bounds);
+  }
+}
+
+class Distribution {
+  readonly #buckets: Float64Array;
+  #sum = 0;
+  #count = 0;
+
+  constructor(bucketCount: number) {
+    this.#buckets = new Float64Array(bucketCount);
+  }
+
+  observe(value: number, bounds: readonly number[]): void {
+    this.#sum += value;
+    this.#count += 1;
+    for (let i = 0; i < bounds.length; i++) {
+      if (value <= (bounds[i] ?? Infinity)) {
+        this.#buckets[i] = (this.#buckets[i] ?? 0) + 1;
+        return;
+      }
+    }
+  }
+
+  /** Cumulative buckets, sum and count. */
+  series(
+    name: string,
+    labels: Readonly<Record<string, string>>,
+    bounds: readonly number[],
+  ): (MetricValue<string> & { metricName: string })[] {
+    let cumulative = 0;
+    const buckets = bounds.map((bound, i) => {
+      cumulative += this.#buckets[i] ?? 0;
+      return { metricName: `${name}_bucket`, labels: { le: bound, ...labels }, value: cumulative };
+    });
+    return [
+      ...buckets,
+      { metricName: `${name}_bucket`, labels: { le: "+Inf", ...labels }, value: this.#count },
+      { metricName: `${name}_sum`, labels: { ...labels }, value: this.#sum },
+      { metricName: `${name}_count`, labels: { ...labels }, value: this.#count },
+    ];
+  }
+}
+
+/** Registers a gauge that is read when Prometheus asks. */
+export function registerGauge(registry: Registry, { name, help }: Description, read: () => number): void {
+  registerMetric(registry, name, help, "gauge", () => [{ value: read(), labels: {} }]);
+}
+
+/** Registers the little that a registry needs of a metric. */
+export function registerMetric(
+  registry: Registry,
+  name: string,
+  help: string,
+  type: "counter" | "gauge" | "histogram",
+  values: () => MetricValue<string>[],
+): void {
+  const metric = {
+    name,
+    get: async () =>
+      ({ name, help, type, values: values(), aggregator: "sum" }) as unknown as MetricObjectWithValues<
+        MetricValue<string>
+      >,
+    reset: () => undefined,
+  };
+  registry.registerMetric(metric as unknown as Metric);
+}
