@@ -24,8 +24,7 @@ import {
   readForwardedHeaders,
   refuseOwnTokenInTarget,
 } from "../plan/forwarded-request.ts";
-import { malformed } from "../plan/inspect-body.ts";
-import { planStep, type StepParts } from "../plan/plan-step.ts";
+import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";

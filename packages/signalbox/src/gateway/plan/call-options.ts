@@ -11,7 +11,6 @@ import {
 } from "../settings/gateway-settings.ts";
 
 export interface CallOptions {
-  readonly authorization?: string;
   readonly skipCache?: boolean;
   readonly cacheTtlS?: number;
   readonly cacheKey?: string;
@@ -45,7 +44,6 @@ type OptionReader = (options: MutableOptions, value: string, name: string) => vo
 /** A map, because callers choose the names: an object would also find those of `Object.prototype`. */
 const READERS: ReadonlyMap<string, OptionReader> = new Map(
   Object.entries<OptionReader>({
-    authorization: (options, value) => (options.authorization = value),
     "skip-cache": (options, value, name) => (options.skipCache = toBoolean(value, name)),
     "cache-ttl": (options, value, name) => (options.cacheTtlS = toInteger(value, name, 1, MAX_CACHE_TTL_S)),
     "cache-key": (options, value, name) => (options.cacheKey = toText(value, name)),

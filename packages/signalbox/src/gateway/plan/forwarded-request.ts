@@ -129,7 +129,9 @@ export function isNeutral(name: string): boolean {
 }
 
 function judge(name: string): HeaderFate {
-  if (gatewayHeaderName(name) !== null) return "option";
+  const option = gatewayHeaderName(name);
+  // The token is read from the request itself, before its other headers.
+  if (option !== null) return option === "authorization" ? "drop" : "option";
   const hyphenated = name.replaceAll("_", "-");
   const isDropped =
     DROPPED.has(hyphenated) ||

@@ -2,7 +2,8 @@
  * Turns a request for one provider into a step: determines the type of the call, checks the body as far as the gateway understands it,
  * and builds the request to send upstream. A plain call has one step, the universal endpoint several.
  */
-import type { RequestBody, UpstreamRequest } from "../../engines/relay/index.ts";
+import { SignalboxError } from "@signalbox/protocol";
+import { readMembers, type RequestBody, type UpstreamRequest } from "../../engines/relay/index.ts";
 import type { Provider } from "../providers/provider.ts";
 import { CUSTOM_PREFIX, type ProviderDirectory } from "../providers/provider-directory.ts";
 import type { Gateway } from "../settings/gateway.ts";
@@ -10,7 +11,6 @@ import type { Backoff, GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
 import type { CallOptions } from "./call-options.ts";
 import type { ForwardedHeaders } from "./forwarded-request.ts";
-import { type BodyFacts, inspectBody, inspectStart, malformed, NO_FACTS } from "./inspect-body.ts";
 
 export interface Step {
   readonly provider: Provider;
@@ -187,5 +187,57 @@ function toPolicy(options: CallOptions, settings: GatewaySettings): AttemptPolic
     maxAttempts: options.maxAttempts ?? settings.retry_max_attempts ?? 1,
     retryDelayMs: options.retryDelayMs ?? settings.retry_delay ?? DEFAULT_RETRY_DELAY_MS,
     backoff: options.backoff ?? settings.retry_backoff ?? "constant",
+  };
+}
+
+/** What the gateway reads from a JSON request body. */
+interface BodyFacts {
+  readonly model: string | null;
+  readonly maxOutputTokens: number | null;
+}
+
+const NO_FACTS: BodyFacts = { model: null, maxOutputTokens: null };
+
+/** Larger bodies (long conversations, images) are scanned: parsing megabytes would delay every other call. */
+const PARSE_LIMIT_BYTES = 256 * 1024;
+const WANTED: ReadonlySet<string> = new Set([
+  "model",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "max_tokens",
+]);
+
+/** Throws `gateway_malformed_request` when the body is not a JSON object although `mustBeJson` requires one. */
+export function inspectBody(bytes: Buffer, mustBeJson: boolean): BodyFacts {
+  if (bytes.length > PARSE_LIMIT_BYTES) return inspectStart(bytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString("utf8"));
+  } catch {
+    if (mustBeJson) throw malformed("The body is not valid JSON");
+    return NO_FACTS;
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    if (mustBeJson) throw malformed("The body must be a JSON object");
+    return NO_FACTS;
+  }
+  return toFacts(value as Record<string, unknown>);
+}
+
+/** Reads the beginning of a JSON object. */
+export function inspectStart(bytes: Buffer): BodyFacts {
+  return toFacts(Object.fromEntries(readMembers(bytes, WANTED)));
+}
+
+export function malformed(message: string): SignalboxError {
+  return new SignalboxError("gateway_malformed_request", { message });
+}
+
+function toFacts(fields: Readonly<Record<string, unknown>>): BodyFacts {
+  const { model, max_completion_tokens, max_output_tokens, max_tokens } = fields;
+  const limit = max_completion_tokens ?? max_output_tokens ?? max_tokens;
+  return {
+    model: typeof model === "string" ? model : null,
+    maxOutputTokens: typeof limit === "number" && limit >= 0 ? limit : null,
   };
 }

@@ -11,8 +11,7 @@ import {
   refuseOwnTokenInTarget,
   type RootTokenCheck,
 } from "./forwarded-request.ts";
-import { malformed } from "./inspect-body.ts";
-import { planStep, type Step, type StepParts } from "./plan-step.ts";
+import { malformed, planStep, type Step, type StepParts } from "./plan-step.ts";
 
 const MAX_STEPS = 20;
 /** RFC 9110, section 5: a token, and visible characters without line breaks. */
