@@ -1,7 +1,7 @@
 /** Contract sections 1.1 and 4.1: built-in and custom providers, the echo provider, stored provider keys. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { BUILT_IN_PROVIDERS } from "../../packages/signalbox/src/gateway/providers/built-in.ts";
-import { createProvider } from "../../packages/signalbox/src/gateway/providers/create-provider.ts";
+import { createProvider } from "../../packages/signalbox/src/gateway/providers/provider.ts";
 import type { ProviderPeer } from "../peers/provider.ts";
 import { callPath, CHAT, post, readLogs, send, startWithProvider } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";

@@ -83,7 +83,9 @@ describe("outgoing webhooks", () => {
   it("a refused webhook throws an error with the receiver's status", async () => {
     const { url, close } = await receiver([422]);
     await sendGeneric(server.url, "obey/refused", { id: "1", do: "send", url });
-    expect((await runs("refused")).at(-1)?.note).toBe("send failed: 422 the receiver answered 422");
+    expect((await runs("refused")).at(-1)?.note).toBe(
+      "send failed: 422 the receiver responded with status 422",
+    );
     close();
   });
 

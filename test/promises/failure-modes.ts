@@ -155,13 +155,13 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/call-log/size-limit.test.ts › takes the oldest rows when no body is left, and keeps the figures",
   ],
   "Spend totals cannot be written": [
-    "packages/signalbox/src/gateway/limits/spend-limits.test.ts › keeps what it could not write and writes it when it can, with what came meanwhile",
-    "packages/signalbox/src/gateway/limits/spend-limits.test.ts › reports a failing write of its timer and does not leave a rejection behind",
+    "packages/signalbox/src/gateway/limits/spend-limits.test.ts › keeps amounts that it could not write, and writes them later with those settled since",
+    "packages/signalbox/src/gateway/limits/spend-limits.test.ts › reports a failed periodic write, without an unhandled rejection",
   ],
   "The process is killed while a gateway is deleted": [
     "test/faults/gateway-deletion.test.ts › nothing of a gateway is left after `kill -9` during its deletion",
-    "packages/signalbox/src/gateway/settings/gateway-deletions.test.ts › finishes at the next start what failed in between, before the name can be used",
-    "packages/signalbox/src/gateway/settings/gateway-deletions.test.ts › does not create a gateway over one that is not removed whole",
+    "packages/signalbox/src/gateway/settings/gateway-deletions.test.ts › finishes an interrupted deletion at the next start, before the name can be used",
+    "packages/signalbox/src/gateway/settings/gateway-deletions.test.ts › does not create a gateway while data of the deleted one is left",
   ],
   "The encryption key does not match": [
     "test/hostile/provider-secret-headers.test.ts › headers encrypted with another key: the provider is named, its calls are refused, and the rest is served",

@@ -170,13 +170,13 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "A POST is not sent twice automatically": [
     "test/hostile/gateway-provider-responses.test.ts › a POST on a kept connection that dies is not repeated: the caller gets a 502",
     "test/hostile/gateway-provider-responses.test.ts › with %s the request is repeated",
-    "packages/signalbox/src/engines/relay/connection-reuse.test.ts › sends a %s once when the server dies under it, for it may have done the work",
-    "packages/signalbox/src/engines/relay/connection-reuse.test.ts › notices before it writes that an idle connection was closed in the meantime (%s), and uses a new one",
+    "packages/signalbox/src/engines/relay/connection-reuse.test.ts › sends a %s once when the server closes the connection, because the server may have executed it",
+    "packages/signalbox/src/engines/relay/connection-reuse.test.ts › detects before writing that the server closed an idle connection (%s), and opens a new one",
   ],
   "Custom providers and outgoing webhooks cannot reach private addresses": [
-    "packages/signalbox/src/engines/ip-address/public-host.test.ts › judges addresses of %s as not public",
-    "packages/signalbox/src/engines/ip-address/public-host.test.ts › judges an IPv4 address the same however it is written",
-    "packages/signalbox/src/engines/ip-address/public-host.test.ts › refuses a name that resolves to %s %s",
+    "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies addresses of %s as private",
+    "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies an IPv4 address the same in IPv4 and in IPv6 notation",
+    "packages/signalbox/src/engines/ip-address/ip-address.test.ts › refuses a name that resolves to %s %s",
     "packages/signalbox/src/engines/relay/upstream-client.test.ts › refuses addresses that are not public where only public ones are allowed",
     "test/conformance/gateway-providers.test.ts › only https and public addresses are accepted unless the operator allows others",
     "test/conformance/webhook-outgoing.test.ts › webhooks to private addresses are refused unless the operator allows them",

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { type IncomingMessage, request, validateHeaderName, validateHeaderValue } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { ResponseParser } from "../../../packages/signalbox/src/engines/relay/response-parser.ts";
-import { UpstreamFailure } from "../../../packages/signalbox/src/engines/relay/upstream-failure.ts";
+import { UpstreamFailure } from "../../../packages/signalbox/src/engines/relay/upstream.ts";
 import { pick, type Random } from "../../support/ledger/random.ts";
 import { chance, cutAt, mutate, randomBytes, repeat, splits, upTo } from "./bytes.ts";
 import { type Arena, defineTarget } from "./fuzz-target.ts";

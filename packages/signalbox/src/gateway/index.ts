@@ -1,4 +1,4 @@
-/** The gateway area: composes the data plane, its settings and its management routes. */
+/** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
@@ -13,7 +13,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
-import { GatewayDoor } from "./call/gateway-door.ts";
+import { GatewayDoor } from "./door/gateway-door.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { usageRoute } from "./log-api/usage-route.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
@@ -28,14 +28,14 @@ import { Gateways } from "./settings/gateways.ts";
 import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
-import { createUsageTap, UpstreamClient } from "../engines/relay/index.ts";
+import { UpstreamClient } from "../engines/relay/index.ts";
 import { PriceTable } from "./limits/price-table.ts";
 
 export interface GatewayParts {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Never steps back; for rate limits. */
+  /** Monotonic; for rate limits. */
   readonly steadyClock: Clock;
   readonly sealing: Sealing;
   readonly database: Database;
@@ -53,121 +53,28 @@ const DEFAULT_ACCOUNT = "default";
 
 export interface GatewayArea extends AreaModule {
   exists(accountId: string, gatewayId: string): boolean;
-  /** Gateways that anyone who reaches the listener may use. */
+  /** Gateways that require no token: every client that reaches the listener may use them. */
   withoutAuthentication(): readonly GatewayRef[];
 }
 
 export function createGatewayArea(parts: GatewayParts): GatewayArea {
-  const { config, clock, callLog } = parts;
-  const keys = config.file.gateway;
-  const metrics = new GatewayMetrics(parts.registry, () => callLog.size);
-  const deletions = new GatewayDeletions(parts.database, [
-    ({ accountId, gatewayId }) => parts.tokens.revokeOfGateway(accountId, gatewayId),
-    (gateway) => callLog.dropGateway(gateway),
-    ({ accountId, gatewayId }) =>
-      parts.resourceEvents.deleted({ accountId, type: "ai_gateway", id: gatewayId }),
-  ]);
-  const gateways = new Gateways(parts.database, clock, deletions);
-  const customProviders = new CustomProviders({
-    database: parts.database,
-    clock,
-    mayBePrivate: keys.allowPrivateCustomProviders,
-    sealing: parts.sealing,
-    onUnreadable: ({ accountId, slug }) =>
-      parts.logger.error(
-        { accountId, provider: CUSTOM_PREFIX + slug },
-        `the stored headers of ${CUSTOM_PREFIX}${slug} cannot be read: start with the SIGNALBOX_ENCRYPTION_KEY (or the data folder's encryption-key file) they were stored with, or set the headers anew`,
-      ),
-  });
-  const providers = new ProviderDirectory(config.file.providers, (accountId, slug) =>
-    customProviders.findProvider(accountId, slug),
-  );
-  const providerKeys = new ProviderKeys({
-    database: parts.database,
-    clock,
-    environment: config.environment,
-    grants: keys.providerKeys,
-    customOrigin: (accountId, slug) => customProviders.originOf(accountId, slug.slice(CUSTOM_PREFIX.length)),
-  });
-  const prices = new PriceTable(keys.prices, clock);
-  const client = new UpstreamClient({
-    connectTimeoutMs: keys.connectTimeoutMs,
-    firstByteTimeoutMs: keys.firstByteTimeoutMs,
-    stallTimeoutMs: keys.stallTimeoutMs,
-    idleTimeoutMs: keys.upstreamIdleTimeoutMs,
-  });
-  const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
-  metrics.readBufferedBytes = () => budget.used;
-  const rateLimits = new RateLimits(parts.steadyClock);
-  const spendLimits = new SpendLimits({
-    database: parts.database,
-    clock,
-    onError: (error) => parts.logger.error({ err: error }, "spend cannot be written, trying again"),
-  });
-  const runner = new CallRunner({
-    client,
-    sink: {
-      record(call) {
-        // A call that outlives its gateway leaves no row: a later gateway of that name would show it.
-        if (gateways.find(call.accountId, call.gatewayId) !== undefined) callLog.record(call);
-      },
-      get hasRoom() {
-        return callLog.hasRoom;
-      },
-      whenRoom: () => callLog.whenRoom(),
-    },
-    metrics,
-    createTap: createUsageTap,
-    costOf: (provider, model, usage) => prices.costOf(provider, model, usage),
-    budget,
-    payloadBytes: keys.logs.maxBodyBytes,
-    clock,
-    cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
-    rateLimits,
-    spendLimits,
-  });
-  gateways.listen({
-    onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
-    onDeleted(gateway) {
-      rateLimits.forget(gateway);
-      spendLimits.forget(gateway);
-      providerKeys.forget(gateway);
-    },
-  });
-  const door = new GatewayDoor({
-    gateways,
-    providers,
-    keys: providerKeys,
-    authenticator: parts.authenticator,
-    metrics,
-    bodyLimits: {
-      // A larger body is streamed rather than wait for room that it alone would fill.
-      keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
-      maxBytes: keys.maxBodyBytes,
-      budget,
-    },
-    runner,
-  });
+  const { clock, callLog, logger } = parts;
+  const settings = createSettings(parts);
+  const { gateways, customProviders, providers, providerKeys, deletions } = settings;
+  const { door, runner, client, spendLimits } = createDataPlane(parts, settings);
+  const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
-    exists: (accountId, gatewayId) => gateways.find(accountId, gatewayId) !== undefined,
+    exists,
     withoutAuthentication: () =>
       parts.accounts
         .list()
         .flatMap(({ id }) => gateways.list(id))
-        .filter(({ settings }) => !settings.authentication)
+        .filter((gateway) => !gateway.settings.authentication)
         .map(toRef),
     routes: [
-      ...gatewayRoutes({
-        gateways,
-        providers,
-        tokens: parts.tokens,
-        tags: parts.tags,
-      }),
-      ...callLogRoutes({
-        callLog,
-        gatewayExists: (accountId, gatewayId) => gateways.find(accountId, gatewayId) !== undefined,
-      }),
+      ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
+      ...callLogRoutes({ callLog, gatewayExists: exists }),
       usageRoute({ callLog, clock, tags: parts.tags }),
       ...providerKeyRoutes(gateways, providerKeys, providers),
       ...customProviderRoutes(customProviders),
@@ -175,9 +82,9 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
       await deletions.finishAll((gateway, error) =>
-        parts.logger.error(
+        logger.error(
           { err: error, gateway },
-          "a deleted gateway cannot be removed whole, trying again later",
+          "cannot remove all data of a deleted gateway; retrying at the next start",
         ),
       );
       await customProviders.load();
@@ -197,6 +104,111 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       },
     ],
   };
+}
+
+/** Gateways, providers and keys: what the database stores and calls read from memory. */
+function createSettings({
+  config,
+  database,
+  clock,
+  sealing,
+  logger,
+  tokens,
+  callLog,
+  resourceEvents,
+}: GatewayParts) {
+  const keys = config.file.gateway;
+  const deletions = new GatewayDeletions(database, [
+    ({ accountId, gatewayId }) => tokens.revokeOfGateway(accountId, gatewayId),
+    (gateway) => callLog.dropGateway(gateway),
+    ({ accountId, gatewayId }) => resourceEvents.deleted({ accountId, type: "ai_gateway", id: gatewayId }),
+  ]);
+  const customProviders = new CustomProviders({
+    database,
+    clock,
+    mayBePrivate: keys.allowPrivateCustomProviders,
+    sealing,
+    onUnreadable: ({ accountId, slug }) =>
+      logger.error(
+        { accountId, provider: CUSTOM_PREFIX + slug },
+        `cannot decrypt the stored headers of ${CUSTOM_PREFIX}${slug}: start with the SIGNALBOX_ENCRYPTION_KEY (or the encryption-key file in the data folder) that they were stored with, or set the headers again`,
+      ),
+  });
+  return {
+    deletions,
+    customProviders,
+    gateways: new Gateways(database, clock, deletions),
+    providers: new ProviderDirectory(config.file.providers, (accountId, slug) =>
+      customProviders.findProvider(accountId, slug),
+    ),
+    providerKeys: new ProviderKeys({
+      database,
+      clock,
+      environment: config.environment,
+      grants: keys.providerKeys,
+      customOrigin: (accountId, slug) =>
+        customProviders.originOf(accountId, slug.slice(CUSTOM_PREFIX.length)),
+    }),
+  };
+}
+
+/** What serves calls: the door, the runner with its limits, and the upstream client. */
+function createDataPlane(
+  { config, clock, steadyClock, database, logger, registry, callLog, authenticator }: GatewayParts,
+  { gateways, providers, providerKeys }: ReturnType<typeof createSettings>,
+) {
+  const keys = config.file.gateway;
+  const metrics = new GatewayMetrics(registry, () => callLog.size);
+  const client = new UpstreamClient({
+    connectTimeoutMs: keys.connectTimeoutMs,
+    firstByteTimeoutMs: keys.firstByteTimeoutMs,
+    stallTimeoutMs: keys.stallTimeoutMs,
+    idleTimeoutMs: keys.upstreamIdleTimeoutMs,
+  });
+  const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
+  metrics.readBufferedBytes = () => budget.used;
+  const rateLimits = new RateLimits(steadyClock);
+  const spendLimits = new SpendLimits({
+    database,
+    clock,
+    onError: (error) => logger.error({ err: error }, "cannot write spend; retrying in a second"),
+  });
+  gateways.listen({
+    onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
+    onDeleted(gateway) {
+      rateLimits.forget(gateway);
+      spendLimits.forget(gateway);
+      providerKeys.forget(gateway);
+    },
+  });
+  const runner = new CallRunner({
+    client,
+    callLog,
+    gateways,
+    metrics,
+    prices: new PriceTable(keys.prices, clock),
+    budget,
+    payloadBytes: keys.logs.maxBodyBytes,
+    clock,
+    cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
+    rateLimits,
+    spendLimits,
+  });
+  const door = new GatewayDoor({
+    gateways,
+    providers,
+    keys: providerKeys,
+    authenticator,
+    metrics,
+    bodyLimits: {
+      // A body that would take more than a quarter of the memory for bodies is streamed instead.
+      keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
+      maxBytes: keys.maxBodyBytes,
+      budget,
+    },
+    runner,
+  });
+  return { door, runner, client, spendLimits };
 }
 
 function toRef(gateway: Gateway): GatewayRef {

@@ -1,9 +1,9 @@
-/** An outgoing webhook that did not succeed. */
+/** An outgoing webhook failed. */
 export class OutgoingWebhookError extends Error {
   override readonly name = "OutgoingWebhookError";
-  /** The receiver's HTTP status; null when no answer came. */
+  /** The receiver's HTTP status; null when no response arrived. */
   readonly status: number | null;
-  /** True when the same delivery may succeed later. A receiver that says 4xx (other than 408, 409, 425, 429) has decided. */
+  /** True when the same delivery may succeed later. A 4xx status other than 408, 409, 425 and 429 is final. */
   readonly retryable: boolean;
 
   constructor(message: string, details: { status?: number | null; retryable: boolean; cause?: unknown }) {

@@ -54,7 +54,7 @@ const failure = (promise: Promise<unknown>): Promise<OutgoingWebhookError> =>
   );
 
 describe("an outgoing webhook", () => {
-  it("is verified by the standardwebhooks package and carries the generic X-Signature", async () => {
+  it("is verified by the standardwebhooks package and has the generic X-Signature", async () => {
     const { received, port } = await receiver(200);
     const body = JSON.stringify({ type: "door.opened", data: { id: "é" } });
     const { id } = await sender().send({ url: `http://127.0.0.1:${port}/hook`, body, secret: SECRET });
@@ -88,7 +88,7 @@ describe("an outgoing webhook", () => {
     [500, true],
     [503, true],
   ])(
-    "that is answered with %i throws an error with that status, retryable: %s",
+    "with response status %i rejects with an error of that status, retryable: %s",
     async (status, retryable) => {
       const { port } = await receiver(status);
       const error = await failure(sender().send({ url: `http://127.0.0.1:${port}/`, body: "{}" }));
@@ -105,7 +105,7 @@ describe("an outgoing webhook", () => {
     expect(inside.received).toEqual([]);
   });
 
-  it("ends with a retryable error when the receiver never answers", async () => {
+  it("ends with a retryable error when the receiver never responds", async () => {
     const { port } = await receiver(0);
     const error = await failure(
       sender().send({ url: `http://127.0.0.1:${port}/`, body: "{}", timeoutMs: 50 }),
@@ -113,7 +113,7 @@ describe("an outgoing webhook", () => {
     expect(error).toMatchObject({ status: null, retryable: true });
   });
 
-  it("succeeds although the receiver's answer is longer than what is read of it", async () => {
+  it("succeeds when the response body is longer than the limit", async () => {
     const { port } = await receiver(200, {}, "x".repeat(1_000_000));
     await expect(sender().send({ url: `http://127.0.0.1:${port}/`, body: "{}" })).resolves.toMatchObject({
       status: 200,
@@ -155,7 +155,7 @@ describe("private addresses", () => {
   );
 
   it.each(["ftp://example.com/", "file:///etc/passwd", "not a url", "http://user:pass@example.com/"])(
-    "%s is no address for a webhook",
+    "%s is refused as the URL of a webhook",
     async (url) => {
       expect((await failure(sender().send({ url, body: "{}" }))).retryable).toBe(false);
     },

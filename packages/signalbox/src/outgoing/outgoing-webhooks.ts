@@ -1,12 +1,11 @@
 /**
- * Sends signed webhooks to addresses that agents' code names.
+ * Sends signed webhooks to URLs that agents choose.
  *
  * Invariants:
- * 1. Unless private hosts are allowed, a connection is only opened to an address that was itself checked: literals before the
- *    request, resolved names inside the connection's own look-up, so that a second DNS answer cannot differ from the checked one.
- * 2. A redirect is never followed; it is a non-success like any other. (Following it would let a public receiver point us inside.)
- * 3. A promise resolves only for a 2xx answer; everything else rejects with `OutgoingWebhookError`.
- * 4. One delivery ends within its time limit, whatever the receiver does, and at most `MAX_ANSWER_BYTES` of its answer are read.
+ * 1. Unless private hosts are allowed, connections are opened to public addresses only (see `engines/ip-address`).
+ * 2. Redirects are not followed, because a public receiver could redirect to a private address. A redirect is a failure.
+ * 3. `send` resolves for a 2xx response only; everything else rejects with `OutgoingWebhookError`.
+ * 4. A delivery ends within its time limit, and at most `MAX_RESPONSE_BYTES` of the response body are read.
  */
 import { lookup as systemLookup } from "node:dns";
 import type { Agent, IncomingMessage } from "node:http";
@@ -18,25 +17,24 @@ import { ulid } from "../core/ulid.ts";
 import { isRetryableStatus, OutgoingWebhookError } from "./outgoing-webhook-error.ts";
 import { signOutgoing } from "./sign-outgoing.ts";
 
-/** Providers give receivers 3 to 30 s; an agent's turn waits for this one. */
+/** Well-known senders allow 3 to 30 s; here the turn of an agent waits for the response. */
 const DEFAULT_TIMEOUT_MS = 10_000;
-/** Enough to free the connection for reuse after a normal answer; a longer one costs the connection. */
-const MAX_ANSWER_BYTES = 64 * 1024;
+/** Enough to reuse the connection after a usual response; after a longer one the connection is closed. */
+const MAX_RESPONSE_BYTES = 64 * 1024;
 const MAX_SOCKETS_PER_HOST = 32;
 
 export interface OutgoingWebhook {
   readonly url: string;
-  /** Serialised once: what is signed is what is sent. */
+  /** Serialised by the caller, so that the signed bytes are the sent ones. */
   readonly body: string;
   readonly secret?: string | undefined;
-  /** Delivery id; keep it the same over retries so that receivers can drop copies. Default: a new one. */
+  /** Delivery id; must not change between retries, so that receivers can detect duplicates. Default: a new one. */
   readonly id?: string | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What the agent runtime needs of this file. */
 export interface OutgoingSender {
   send(webhook: OutgoingWebhook): Promise<{ readonly id: string; readonly status: number }>;
 }
@@ -44,7 +42,7 @@ export interface OutgoingSender {
 export interface OutgoingOptions {
   readonly allowPrivateHosts: boolean;
   readonly clock: Clock;
-  /** Resolves host names; tests replace it. */
+  /** Resolves host names; replaced in tests. */
   readonly lookup?: typeof systemLookup;
 }
 
@@ -83,7 +81,7 @@ export class OutgoingWebhooks implements OutgoingSender {
     };
     const status = await this.#post(url, headers, webhook);
     if (status < 200 || status > 299) {
-      throw new OutgoingWebhookError(`the receiver answered ${status}`, {
+      throw new OutgoingWebhookError(`the receiver responded with status ${status}`, {
         status,
         retryable: isRetryableStatus(status),
       });
@@ -99,10 +97,10 @@ export class OutgoingWebhooks implements OutgoingSender {
   #parseUrl(text: string): URL {
     const url = URL.parse(text);
     if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) {
-      throw refused("an outgoing webhook needs an http or https URL");
+      throw refused("the URL of an outgoing webhook must be http or https");
     }
     if (url.username !== "" || url.password !== "")
-      throw refused("the URL must not hold a user name or password");
+      throw refused("the URL must not contain a user name or password");
     if (!this.#options.allowPrivateHosts && isPrivateHost(url.hostname)) throw privateHost(url.hostname);
     return url;
   }
@@ -121,12 +119,12 @@ export class OutgoingWebhooks implements OutgoingSender {
   }
 }
 
-/** Reads the answer's body to its end or its limit; the status is known either way. */
+/** Reads the response body to its end or to the limit. */
 function drain(response: IncomingMessage, done: () => void): void {
   let bytes = 0;
   response.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) response.destroy();
+    if (bytes > MAX_RESPONSE_BYTES) response.destroy();
   });
   response.once("error", done);
   response.once("close", done);
@@ -138,14 +136,14 @@ function refused(message: string): OutgoingWebhookError {
 
 function privateHost(host: string): OutgoingWebhookError {
   return refused(
-    `${host} is a private or loopback address; set outgoing.allowPrivateHosts to send webhooks inside your network`,
+    `${host} is a private or loopback address; set outgoing.allowPrivateHosts to send webhooks within your network`,
   );
 }
 
 function toOutgoingError(error: Error, isTimeout: boolean): OutgoingWebhookError {
   if (error instanceof OutgoingWebhookError) return error;
   const message = isTimeout
-    ? "the receiver did not answer in time"
+    ? "the receiver did not respond in time"
     : `the receiver cannot be reached: ${error.message}`;
   return new OutgoingWebhookError(message, {
     retryable: error.name !== "AbortError" || isTimeout,

@@ -1,6 +1,6 @@
 /**
- * The headers of an outgoing webhook: Standard Webhooks' three, which its public libraries verify, and `X-Signature` as the generic
- * scheme defines it, both from one secret. Without a secret only id and time are sent.
+ * Builds the headers of an outgoing webhook: the three of Standard Webhooks, and `X-Signature` of the generic scheme, both with the same
+ * secret. Without a secret only id and time are sent.
  */
 import { createHmac } from "node:crypto";
 import { standardKey } from "./standard-key.ts";

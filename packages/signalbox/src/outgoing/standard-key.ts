@@ -1,6 +1,6 @@
 /**
- * The key bytes of a Standard Webhooks secret. `whsec_` and bare secrets are base64, as the scheme's libraries read them; a text that is
- * no canonical base64 could never be used there and counts as raw bytes (the libraries' `format: "raw"`).
+ * The key bytes of a Standard Webhooks secret. Secrets with and without `whsec_` are base64, as the scheme's libraries decode them. Text
+ * that is not canonical base64 is used as raw bytes (`format: "raw"` of the libraries).
  */
 const PREFIX = "whsec_";
 

@@ -1,1 +1,2 @@
-export { createPublicLookup, isPrivateHost } from "./public-host.ts";
+/** Which IP addresses are private, and connections that reach public ones only; see README.md. */
+export { createPublicLookup, isIpAddress, isLoopbackAddress, isPrivateHost } from "./ip-address.ts";

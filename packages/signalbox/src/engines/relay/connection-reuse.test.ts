@@ -1,12 +1,10 @@
-/** When a kept connection is used again, and when a request may be sent a second time because it turned out to be dead. */
+/** When a connection is reused (invariant 2), and when a request is sent again because the connection was closed (invariant 3). */
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, expect, it } from "vitest";
-import { toOrigin } from "./origin.ts";
-import { NO_BODY, type RequestBody } from "./request-body.ts";
 import { UpstreamClient } from "./upstream-client.ts";
-import type { UpstreamFailure } from "./upstream-failure.ts";
+import { NO_BODY, type RequestBody, toOrigin, type UpstreamFailure } from "./upstream.ts";
 
 const closers: (() => unknown)[] = [];
 afterEach(async () => {
@@ -55,8 +53,8 @@ function send(
   {
     method = "POST",
     body = BODY,
-    headerLines = "",
-  }: { method?: string; body?: RequestBody; headerLines?: string },
+    headers = [],
+  }: { method?: string; body?: RequestBody; headers?: readonly string[] },
 ): Promise<Result> {
   return new Promise((resolve) => {
     const result: Result = { status: 0, failure: null };
@@ -65,7 +63,7 @@ function send(
         origin: toOrigin(new URL(`http://127.0.0.1:${port}`), true),
         method,
         target: "/x",
-        headerLines,
+        headers,
         body,
       },
       {
@@ -84,7 +82,7 @@ function send(
 }
 
 /** Answers a first request, and dies under the second one on the same connection after reading it. */
-async function listenAndDie(): Promise<{ port: number; seen: string[] }> {
+async function listenAndClose(): Promise<{ port: number; seen: string[] }> {
   const seen: string[] = [];
   const port = await listen((socket, index) => {
     let requests = 0;
@@ -99,9 +97,9 @@ async function listenAndDie(): Promise<{ port: number; seen: string[] }> {
 }
 
 it.each(["POST", "PATCH", "QUERY"])(
-  "sends a %s once when the server dies under it, for it may have done the work",
+  "sends a %s once when the server closes the connection, because the server may have executed it",
   async (method) => {
-    const { port, seen } = await listenAndDie();
+    const { port, seen } = await listenAndClose();
     const upstream = client();
     await send(upstream, port, { method });
     expect((await send(upstream, port, { method })).failure?.kind).toBe("broken");
@@ -113,9 +111,9 @@ it.each([
   ["GET", { method: "GET", body: NO_BODY }],
   ["PUT", { method: "PUT" }],
   ["DELETE", { method: "DELETE", body: NO_BODY }],
-  ["POST with an idempotency key", { headerLines: "a: b\r\nIdempotency-Key: k\r\n" }],
-])("sends a %s again on a new connection: twice does no harm", async (_, request) => {
-  const { port, seen } = await listenAndDie();
+  ["POST with an idempotency key", { headers: ["a", "b", "Idempotency-Key", "k"] }],
+])("sends a %s again on a new connection, because it may be executed twice", async (_, request) => {
+  const { port, seen } = await listenAndClose();
   const upstream = client();
   await send(upstream, port, request);
   expect(await send(upstream, port, request)).toMatchObject({ status: 200, failure: null });
@@ -159,14 +157,14 @@ async function listenElsewhere(how: "end" | "resetAndDestroy") {
     closeUnseen() {
       Atomics.store(shared, 0, 1);
       Atomics.wait(shared, 1, 0);
-      // Idle for long enough to be looked at once more, and for the packet to arrive.
+      // Idle for long enough that the connection is checked, and that the packet has arrived.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
     },
   };
 }
 
 it.each(["end", "resetAndDestroy"] as const)(
-  "notices before it writes that an idle connection was closed in the meantime (%s), and uses a new one",
+  "detects before writing that the server closed an idle connection (%s), and opens a new one",
   async (how) => {
     const { port, seen, closeUnseen } = await listenElsewhere(how);
     const upstream = client();
@@ -177,7 +175,7 @@ it.each(["end", "resetAndDestroy"] as const)(
   },
 );
 
-it("uses a connection that was idle for a while and is still open", async () => {
+it("reuses a connection that was idle and is still open", async () => {
   let connections = 0;
   const port = await listen((socket) => {
     connections += 1;
@@ -190,7 +188,7 @@ it("uses a connection that was idle for a while and is still open", async () => 
   expect(connections).toBe(1);
 });
 
-it("does not use a connection again while the kernel has not taken the whole request", async () => {
+it("does not reuse a connection before the kernel has accepted the whole request", async () => {
   const heads: string[] = [];
   const port = await listen((socket) => {
     // Answers early and leaves the rest of the body unread.

@@ -1,35 +1,42 @@
 /**
- * One connection to an upstream, carrying one call at a time.
+ * One connection to an upstream server, carrying one call at a time.
  *
- * States: connecting → busy ⇄ idle → closed, and idle → doubtful → busy.
- *   connecting/idle → busy: `send`; idle → doubtful: `send` after a while, until the server's close would have been seen;
- *   busy → idle: response and request complete and both sides may go on; any → closed: error, end of stream, timeout, `destroy`.
+ * States: connecting → busy ⇄ idle → closed, and idle → checking → busy.
+ *   connecting/idle → busy: `send`; idle → checking: `send` after a pause, until a close by the server would have been read;
+ *   busy → idle: request and response are complete and both sides keep the connection; any → closed: error, end of stream, timeout,
+ *   `destroy`.
  *
- * Invariants:
- * 1. A connection is idle only when the response ended exactly where the bytes did and the kernel has the whole request.
- * 2. A call is sent again elsewhere only if this connection had served before, not one byte of the response came, and sending it twice
- *    does no harm: none of its bytes had left, its method is idempotent, or it carries an idempotency key. That a server closed an idle
- *    connection as we picked it, and that it died while it worked on the request, look the same from here.
- * 3. The socket's timer always belongs to the present state: connect, first byte, stall, idle.
+ * The socket's timer always belongs to the present state: connect, first byte, stall, idle. The rules for using a connection again and
+ * for sending a request again are invariants 2 and 3 of the README.
  */
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { lookup } from "node:dns";
 import { createPublicLookup } from "../ip-address/index.ts";
-import type { Origin } from "./origin.ts";
-import type { RequestBody } from "./request-body.ts";
-import { ResponseParser } from "./response-parser.ts";
-import { mayRepeat, type UpstreamCall } from "./upstream-call.ts";
-import { UpstreamFailure } from "./upstream-failure.ts";
+import { type ResponseEvents, ResponseParser } from "./response-parser.ts";
+import {
+  type Origin,
+  type RequestBody,
+  UpstreamFailure,
+  type UpstreamRequest,
+  type UpstreamTimeouts,
+} from "./upstream.ts";
 
-export interface UpstreamTimeouts {
-  readonly connectTimeoutMs: number;
-  /** From the request to the response's head. */
-  readonly firstByteTimeoutMs: number;
-  /** Between two reads of a response, and between two reads by a slow client. */
-  readonly stallTimeoutMs: number;
-  /** How long an idle connection is kept; shorter when the server announces less. */
-  readonly idleTimeoutMs: number;
+/** The part of a connection that the carried call controls. */
+export interface Carrier {
+  pause(): void;
+  resume(): void;
+  destroy(): void;
+}
+
+/** A call as its connection sees it. */
+export interface CarriedCall extends ResponseEvents {
+  readonly request: UpstreamRequest;
+  readonly isEnded: boolean;
+  readonly isPaused: boolean;
+  attach(carrier: Carrier): void;
+  onReadEnd(): void;
+  fail(failure: UpstreamFailure): void;
 }
 
 export interface ConnectionOwner {
@@ -38,32 +45,34 @@ export interface ConnectionOwner {
   session: Buffer | undefined;
   onIdle(connection: Connection): void;
   onClosed(connection: Connection): void;
-  /** Sends the call over a fresh connection. */
-  resend(call: UpstreamCall): void;
+  /** Sends the call over a new connection. */
+  resend(call: CarriedCall): void;
 }
 
-/** Response headers of providers stay below 10 KB; the rest is room. */
+/** Response headers of known providers stay below 10 KB. */
 const MAX_HEAD_BYTES = 64 * 1024;
-/** Bodies up to this size are copied behind the header block: one buffer to write is cheaper than two. */
+/** Bodies up to this size are copied behind the header block: one buffer to write costs less than two. */
 const JOIN_BYTES = 64 * 1024;
-/** A server's announced idle time is cut by this, so that we close first. */
+/** Subtracted from the idle time that a server announces, so that this side closes first. */
 const IDLE_MARGIN_MS = 1000;
 /**
- * A connection that was idle for longer is looked at once more before it is used: a close that has arrived but was not read yet shows.
- * Connections under load are younger, so they pay nothing.
+ * A connection that was idle for longer is checked before it is used: one turn of the event loop shows a close that has arrived and was
+ * not read yet. Connections under load are younger and skip the check.
  */
-const DOUBT_AFTER_MS = 50;
+const CHECK_AFTER_MS = 50;
+/** RFC 9110, section 9.2.2. */
+const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
 
 export class Connection {
   readonly #owner: ConnectionOwner;
   readonly #socket: Socket;
   readonly #parser = new ResponseParser(MAX_HEAD_BYTES);
-  #call: UpstreamCall | null = null;
-  #state: "connecting" | "busy" | "idle" | "doubtful" | "closed" = "connecting";
+  #call: CarriedCall | null = null;
+  #state: "connecting" | "busy" | "idle" | "checking" | "closed" = "connecting";
   #idleSince = 0;
   #isRequestWritten = false;
   /** Whether a byte of the request may have reached the server. */
-  #hasLeft = false;
+  #mayHaveArrived = false;
   #hasResponseByte = false;
   #hasServed = false;
   #error: Error | undefined;
@@ -82,25 +91,25 @@ export class Connection {
     this.#socket.on("close", () => this.#onClose());
   }
 
-  send(call: UpstreamCall): void {
+  send(call: CarriedCall): void {
     this.#call = call;
     this.#hasResponseByte = false;
     this.#isRequestWritten = false;
-    this.#hasLeft = false;
+    this.#mayHaveArrived = false;
     call.attach(this);
     if (this.#state === "connecting") return;
-    if (performance.now() - this.#idleSince > DOUBT_AFTER_MS) {
-      this.#state = "doubtful";
-      // The second one comes after the loop has asked the kernel for news.
-      setImmediate(() => setImmediate(() => this.#trust(call)));
+    if (performance.now() - this.#idleSince > CHECK_AFTER_MS) {
+      this.#state = "checking";
+      // The second callback runs after the event loop has polled the socket.
+      setImmediate(() => setImmediate(() => this.#writeIfOpen(call)));
       return;
     }
     this.#state = "busy";
     this.#write(call);
   }
 
-  #trust(call: UpstreamCall): void {
-    if (this.#state !== "doubtful" || this.#socket.destroyed) return;
+  #writeIfOpen(call: CarriedCall): void {
+    if (this.#state !== "checking" || this.#socket.destroyed) return;
     this.#state = "busy";
     this.#write(call);
   }
@@ -127,11 +136,11 @@ export class Connection {
     this.#write(call);
   }
 
-  #write(call: UpstreamCall): void {
+  #write(call: CarriedCall): void {
     const { request } = call;
     this.#parser.begin(call, request.method === "HEAD");
     this.#socket.setTimeout(this.#owner.timeouts.firstByteTimeoutMs);
-    const head = `${request.method} ${request.target} HTTP/1.1\r\nhost: ${request.origin.hostHeader}\r\n${request.headerLines}${framing(request.method, request.body)}\r\n`;
+    const head = `${request.method} ${request.target} HTTP/1.1\r\nhost: ${request.origin.hostHeader}\r\n${headerLines(request.headers)}${framing(request.method, request.body)}\r\n`;
     if (request.body.kind === "streamed") {
       this.#upload(head, request.body);
       return;
@@ -150,11 +159,11 @@ export class Connection {
       this.#socket.uncork();
     }
     this.#isRequestWritten = true;
-    // The kernel refuses the very first byte on a connection that the server has reset.
-    this.#hasLeft = this.#socket.errored === null;
+    // On a connection that the server has reset, the kernel refuses the first byte.
+    this.#mayHaveArrived = this.#socket.errored === null;
   }
 
-  /** Sends what has arrived and goes on as the client sends, no faster than the upstream takes it. */
+  /** Sends the bytes that have arrived, and the rest as it arrives, no faster than the upstream accepts it. */
   #upload(head: string, body: RequestBody & { kind: "streamed" }): void {
     const socket = this.#socket;
     const { rest, start } = body;
@@ -183,7 +192,7 @@ export class Connection {
       socket.off("drain", onDrain);
       this.#stopUpload = null;
     };
-    this.#hasLeft = true;
+    this.#mayHaveArrived = true;
     socket.write(head, "latin1");
     writePart(start);
     socket.on("drain", onDrain);
@@ -193,8 +202,8 @@ export class Connection {
 
   #onData(data: Buffer): void {
     const call = this.#call;
-    if (call === null || this.#state === "doubtful") {
-      // Bytes nobody asked for: whatever they are, the next response could not be told from them.
+    if (call === null || this.#state === "checking") {
+      // Bytes without a request: the next response could not be told apart from them.
       this.#socket.destroy();
       return;
     }
@@ -218,7 +227,7 @@ export class Connection {
     this.#stopUpload?.();
     if (
       !this.#isRequestWritten ||
-      // An early answer: the rest of the request would be read as the beginning of the next one.
+      // An early response: the server would read the rest of this request as the beginning of the next one.
       this.#socket.writableLength > 0 ||
       !this.#parser.canReuse ||
       this.#state !== "busy"
@@ -234,22 +243,22 @@ export class Connection {
     const idleMs =
       announced === null ? idleTimeoutMs : Math.min(idleTimeoutMs, Math.max(announced - IDLE_MARGIN_MS, 1));
     this.#socket.setTimeout(idleMs);
-    // A pause for the last client must not outlive its call, or the end of the connection would go unseen.
+    // A socket that stays paused after its call would not report that the server closed it.
     if (this.#socket.isPaused()) this.#socket.resume();
     this.#owner.onIdle(this);
   }
 
   #onTimeout(): void {
-    if (this.#call !== null && this.#state !== "doubtful") {
+    if (this.#call !== null && this.#state !== "checking") {
       this.#error ??= this.#call.isPaused
-        ? new UpstreamFailure("timeout", "the client stopped reading")
+        ? new UpstreamFailure("timeout", "the reader of the response stopped reading")
         : new UpstreamFailure(
             this.#state === "connecting" ? "unreachable" : "timeout",
             this.#state === "connecting"
-              ? "no connection in time"
+              ? "connecting took too long"
               : this.#hasResponseByte
                 ? "the response stalled"
-                : "no response in time",
+                : "the server did not respond in time",
           );
     }
     this.#socket.destroy();
@@ -261,22 +270,26 @@ export class Connection {
     this.#stopUpload?.();
     const call = this.#call;
     this.#call = null;
-    if (call !== null && !call.isEnded) this.#settle(call, wasConnecting);
-    // Last, so that a pool that is about to be used again does not look empty.
+    if (call !== null && !call.isEnded) this.#endCall(call, wasConnecting);
+    // Last, because `resend` may just have added a connection to the pool.
     this.#owner.onClosed(this);
   }
 
-  #settle(call: UpstreamCall, wasConnecting: boolean): void {
-    if (this.#hasLeft && this.#error === undefined && this.#parser.finish()) return;
+  #endCall(call: CarriedCall, wasConnecting: boolean): void {
+    if (this.#mayHaveArrived && this.#error === undefined && this.#parser.finish()) return;
     if (this.#error instanceof UpstreamFailure) {
       call.fail(this.#error);
-    } else if (this.#hasServed && !this.#hasResponseByte && (!this.#hasLeft || mayRepeat(call.request))) {
+    } else if (
+      this.#hasServed &&
+      !this.#hasResponseByte &&
+      (!this.#mayHaveArrived || mayRepeat(call.request))
+    ) {
       this.#owner.resend(call);
     } else {
       call.fail(
         new UpstreamFailure(
           wasConnecting ? "unreachable" : "broken",
-          wasConnecting ? "cannot connect" : "the connection broke off",
+          wasConnecting ? "cannot connect" : "the connection was closed before the response was complete",
           this.#error,
         ),
       );
@@ -285,8 +298,8 @@ export class Connection {
 }
 
 /**
- * Reads of all connections go into one buffer: it is emptied before the next read begins, since what is passed on is copied. Node
- * would allocate 64 KiB for each read and then shrink it.
+ * All connections read into one buffer: its bytes are parsed and copied before the next read begins. Without it Node allocates 64 KiB
+ * for each read and shrinks it afterwards.
  */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
@@ -313,7 +326,6 @@ function openSocket(origin: Origin, session: Buffer | undefined, onData: (data: 
   });
 }
 
-/** For addresses that did not come from the operator. */
 const publicLookup = createPublicLookup(
   lookup,
   () => new Error("the name resolves to an address that is not public"),
@@ -322,11 +334,23 @@ const publicLookup = createPublicLookup(
 function framing(method: string, body: RequestBody): string {
   switch (body.kind) {
     case "none":
-      // A method that usually has a body says so explicitly (RFC 9110, section 8.6).
+      // RFC 9110, section 8.6: a method that usually has a body states the length 0.
       return method === "POST" || method === "PUT" || method === "PATCH" ? "content-length: 0\r\n" : "";
     case "whole":
       return `content-length: ${body.bytes.length}\r\n`;
     case "streamed":
       return body.length === null ? "transfer-encoding: chunked\r\n" : `content-length: ${body.length}\r\n`;
   }
+}
+
+function headerLines(headers: readonly string[]): string {
+  let lines = "";
+  for (let i = 0; i + 1 < headers.length; i += 2) lines += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  return lines;
+}
+
+/** Whether the server may receive the request twice (invariant 3). */
+function mayRepeat({ method, headers, body }: UpstreamRequest): boolean {
+  if (body.kind === "streamed") return false;
+  return IDEMPOTENT.has(method) || headers.some((text, i) => i % 2 === 0 && /^idempotency-key$/i.test(text));
 }

@@ -1,9 +1,20 @@
+/**
+ * The relay engine: sends HTTP/1.1 requests upstream and hands the responses over as they arrive. `upstream.ts` describes one exchange;
+ * README.md states what the engine promises.
+ */
+export { readMembers } from "./json-scan.ts";
 export { KeptBody } from "./kept-body.ts";
-export { type Origin, toOrigin } from "./origin.ts";
-export { NO_BODY, type RequestBody } from "./request-body.ts";
-export { contentTypeOf, type ResponseHead } from "./response-parser.ts";
-export type { UpstreamExchange, UpstreamHandler, UpstreamRequest } from "./upstream-call.ts";
+export { NO_USAGE, type Usage } from "./read-usage.ts";
+export {
+  NO_BODY,
+  type Origin,
+  type RequestBody,
+  type ResponseHead,
+  toOrigin,
+  type UpstreamExchange,
+  type UpstreamFailure,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from "./upstream.ts";
 export { UpstreamClient } from "./upstream-client.ts";
-export type { UpstreamFailure } from "./upstream-failure.ts";
-export { createUsageTap } from "./usage/create-usage-tap.ts";
-export type { UsageDialect, UsageTap } from "./usage/usage-tap.ts";
+export { createUsageTap, type UsageTap } from "./usage-tap.ts";

@@ -1,35 +1,35 @@
 /**
- * The beginning of a response's body, kept for the log or the cache.
+ * Keeps the beginning of a response body, for a log or a cache.
  *
- * Pieces are copied together as they come, but for a body that came in one: what is passed to the client is cut from memory that many calls
- * share, and a stream that holds on to a hundred small pieces for minutes would hold on to all that memory. The copies count against the
- * budget of all bodies; where it has no room, no more is kept.
+ * Chunks are copied together as they arrive: they are slices of slabs that many calls share, and a long stream that keeps a hundred
+ * small slices would keep all those slabs in memory. A body that arrives in one chunk is not copied. Copies are counted against a
+ * budget; when it is exhausted, the rest of the body is not kept.
  */
-
 const FIRST_BYTES = 4096;
-const NOTHING = Buffer.alloc(0);
+const NO_BYTES = Buffer.alloc(0);
 
-/** A budget of memory for copies that are optional. */
+/** The budget that kept bytes are counted against. */
 export interface SpareMemory {
+  /** False when there is no room; nothing is taken then. */
   takeSpare(bytes: number): boolean;
   release(bytes: number): void;
 }
 
 export class KeptBody {
-  readonly #budget: SpareMemory;
+  readonly #memory: SpareMemory;
   #maxBytes: number;
-  #bytes: Buffer = NOTHING;
-  /** Bytes taken of the budget. */
+  #bytes: Buffer = NO_BYTES;
+  /** Bytes taken from the budget. */
   #taken = 0;
   #length = 0;
   #isWhole = true;
 
-  constructor(maxBytes: number, budget: SpareMemory) {
+  constructor(maxBytes: number, memory: SpareMemory) {
     this.#maxBytes = maxBytes;
-    this.#budget = budget;
+    this.#memory = memory;
   }
 
-  /** False once something had to be left out. */
+  /** False when bytes of the body were not kept. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
@@ -51,12 +51,12 @@ export class KeptBody {
     this.#length += part.length;
   }
 
-  /** What was kept; nothing is kept any more afterwards. */
+  /** Returns the kept bytes, and gives their memory back to the budget. */
   take(): Buffer {
     const bytes = this.#length === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#length);
-    this.#bytes = NOTHING;
+    this.#bytes = NO_BYTES;
     this.#length = 0;
-    this.#budget.release(this.#taken);
+    this.#memory.release(this.#taken);
     this.#taken = 0;
     return bytes;
   }
@@ -66,7 +66,7 @@ export class KeptBody {
     if (needed <= this.#bytes.length) return true;
     const size = Math.min(this.#maxBytes, Math.max(needed, this.#bytes.length * 2, FIRST_BYTES));
     const more = size - this.#taken;
-    if (!this.#budget.takeSpare(more)) return false;
+    if (!this.#memory.takeSpare(more)) return false;
     this.#taken += more;
     const larger = Buffer.allocUnsafeSlow(size);
     this.#bytes.copy(larger, 0, 0, this.#length);

@@ -1,18 +1,21 @@
-/** The header lines of a response's head or trailer, as far as framing needs them. */
-import { UpstreamFailure } from "./upstream-failure.ts";
+/** Parses the header lines of a response's head or trailer, and reads from them what framing needs. */
+import { UpstreamFailure } from "./upstream.ts";
 
 export interface Fields {
   /** Name, value, name, value, …; names as sent. */
   readonly rawHeaders: readonly string[];
+  /** Value of the first `content-type` header; empty when there is none. */
+  readonly contentType: string;
   readonly contentLength: number | null;
   readonly isChunked: boolean;
   readonly isClose: boolean;
-  /** How long the server says it keeps an idle connection. */
+  /** How long the server keeps an idle connection, as it announces. */
   readonly keepAliveMs: number | null;
 }
 
 export const NO_FIELDS: Fields = {
   rawHeaders: [],
+  contentType: "",
   contentLength: null,
   isChunked: false,
   isClose: false,
@@ -21,16 +24,17 @@ export const NO_FIELDS: Fields = {
 
 /** RFC 9110, section 5.1: a token. */
 const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
-/** Anything else than a tab and what can be seen, in Latin-1. */
-// oxlint-disable-next-line no-control-regex -- these are what is looked for
+/** Every control character except the tab. */
+// oxlint-disable-next-line no-control-regex -- control characters are what the expression looks for
 const CONTROL = /[\0-\x08\x0a-\x1f\x7f]/;
-/** Names that were found to be tokens: a provider sends the same ones each time. Bounded, because it chooses them. */
+/** Names that are known to be tokens: a server repeats its names in every response. Bounded, because the server chooses them. */
 const knownNames = new Set<string>();
 const MAX_KNOWN_NAMES = 1000;
 
-/** Takes `text` from `start` on apart; lines end in CR LF but for the last. Throws for anything that llhttp would refuse. */
+/** Parses `text` from `start`; each line except the last ends in CR LF. Throws for everything that llhttp refuses. */
 export function parseFields(text: string, start: number): Fields {
   const rawHeaders: string[] = [];
+  let contentType = "";
   let contentLength: number | null = null;
   let isChunked = false;
   let isClose = false;
@@ -47,7 +51,7 @@ export function parseFields(text: string, start: number): Fields {
     const value = text.slice(valueStart, valueEnd);
     if (CONTROL.test(value)) throw broken("control character in a header");
     at = end + 2;
-    // Only names of these lengths matter for framing; the rest are passed on unseen.
+    // Only names of these lengths are compared.
     switch (name.length) {
       case 10: {
         const lower = name.toLowerCase();
@@ -55,6 +59,9 @@ export function parseFields(text: string, start: number): Fields {
         else if (lower === "keep-alive") keepAliveMs = parseKeepAlive(value);
         break;
       }
+      case 12:
+        if (contentType === "" && name.toLowerCase() === "content-type") contentType = value;
+        break;
       case 14:
         if (name.toLowerCase() === "content-length") {
           if (contentLength !== null || !/^\d{1,15}$/.test(value)) throw broken("invalid content-length");
@@ -63,7 +70,7 @@ export function parseFields(text: string, start: number): Fields {
         break;
       case 17:
         if (name.toLowerCase() === "transfer-encoding") {
-          // With a tab behind it llhttp takes the coding for another one.
+          // llhttp reads a coding followed by a tab as a different coding.
           if (isChunked || value.toLowerCase() !== "chunked" || text.slice(valueEnd, end).includes("\t")) {
             throw broken("unsupported transfer-encoding");
           }
@@ -74,10 +81,10 @@ export function parseFields(text: string, start: number): Fields {
     rawHeaders.push(name, value);
   }
   if (isChunked && contentLength !== null) throw broken("both content-length and transfer-encoding");
-  return { rawHeaders, contentLength, isChunked, isClose, keepAliveMs };
+  return { rawHeaders, contentType, contentLength, isChunked, isClose, keepAliveMs };
 }
 
-/** Also refuses a folded line, which begins with a blank, and a blank before the colon. */
+/** A folded line, which begins with a blank, and a blank before the colon fail this check too. */
 function checkName(name: string): void {
   if (!NAME.test(name)) throw broken("invalid header name");
   if (knownNames.size < MAX_KNOWN_NAMES) knownNames.add(name);
@@ -93,7 +100,7 @@ function skipBlanks(text: string, from: number, end: number): number {
   return at;
 }
 
-/** Blanks around a value are not part of it. `trim` would also take away what other parsers leave in or refuse. */
+/** Where the value ends, without trailing blanks. `trim` would also remove characters that other parsers keep or refuse. */
 function endOfValue(text: string, from: number, end: number): number {
   let at = end;
   while (at > from && isBlank(text.charCodeAt(at - 1))) at -= 1;

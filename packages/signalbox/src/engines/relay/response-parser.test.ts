@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { type ResponseHead, ResponseParser } from "./response-parser.ts";
+import { ResponseParser } from "./response-parser.ts";
+import type { ResponseHead } from "./upstream.ts";
 
 interface Parsed {
   readonly heads: ResponseHead[];
@@ -48,7 +49,7 @@ const FIXED = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nX-Odd:  spaced \r\n\r\nhe
 const CHUNKED =
   "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0A;ext=1\r\n0123456789\r\n0\r\ntrailer: x\r\n\r\n";
 
-it("reads a response with a length and keeps the connection", () => {
+it("reads a response with a length and can reuse the connection", () => {
   const result = parse([FIXED]);
   expect(result.heads[0]).toMatchObject({ status: 200, statusText: "OK" });
   expect(result.heads[0]?.rawHeaders).toEqual(["content-length", "5", "X-Odd", "spaced"]);
@@ -56,13 +57,13 @@ it("reads a response with a length and keeps the connection", () => {
   expect(result).toMatchObject({ ends: 1, isDone: true, canReuse: true });
 });
 
-it("squeezes chunked framing out into one body piece a read", () => {
+it("removes chunk framing and reports one body chunk per read", () => {
   const result = parse([CHUNKED]);
   expect(result.bodies).toEqual(["abc0123456789"]);
   expect(result).toMatchObject({ ends: 1, isDone: true, canReuse: true });
 });
 
-it("gives the same bytes and one end wherever the reads are cut", () => {
+it("reports the same bytes and one end however the response is split", () => {
   fc.assert(
     fc.property(
       fc.constantFrom(FIXED, CHUNKED),
@@ -76,7 +77,7 @@ it("gives the same bytes and one end wherever the reads are cut", () => {
   );
 });
 
-it("never delivers framing for any chunk sizes", () => {
+it("never reports framing bytes, for any chunk sizes", () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ minLength: 1, maxLength: 40 }), { maxLength: 6 }),
@@ -90,7 +91,7 @@ it("never delivers framing for any chunk sizes", () => {
   );
 });
 
-it("passes over informational responses", () => {
+it("skips informational responses", () => {
   const result = parse([`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${FIXED}`]);
   expect(result.heads.map((head) => head.status)).toEqual([200]);
   expect(result.bodies).toEqual(["hello"]);
@@ -115,7 +116,7 @@ it("reads a body without length until the connection closes", () => {
   expect(result).toMatchObject({ ends: 1, canReuse: false });
 });
 
-it("knows a response that was cut short", () => {
+it("recognises an incomplete response", () => {
   expect(parse(["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab"]).finish()).toBe(false);
   expect(parse(["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nab"]).finish()).toBe(false);
   expect(parse(["HTTP/1.1 200"]).finish()).toBe(false);
@@ -127,7 +128,7 @@ it.each([
   ["bytes follow the response", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nxHTTP/1.1 200 OK"],
   ["a 204 announces a body", "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\n"],
   ["a 204 announces chunks", "HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n"],
-])("does not use a connection again when %s", (_, wire) => {
+])("does not reuse a connection when %s", (_, wire) => {
   expect(parse([wire])).toMatchObject({ isDone: true, canReuse: false });
 });
 
@@ -138,7 +139,7 @@ it.each([
   ["an unknown transfer coding", "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n"],
   ["a folded header", "HTTP/1.1 200 OK\r\na: b\r\n c: d\r\n\r\n"],
   ["a header without colon", "HTTP/1.1 200 OK\r\nnonsense\r\n\r\n"],
-  ["an upgrade nobody asked for", "HTTP/1.1 101 Switching Protocols\r\n\r\n"],
+  ["an upgrade that was not requested", "HTTP/1.1 101 Switching Protocols\r\n\r\n"],
   ["a chunk size that is no number", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n"],
   ["a chunk longer than announced", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nab\r\n"],
   ["a bare line feed in framing", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\na\r\n"],
@@ -151,7 +152,7 @@ it.each([
 const OK = "HTTP/1.1 200 OK\r\n";
 const CHUNKS = `${OK}transfer-encoding: chunked\r\n\r\n`;
 
-/** What llhttp refuses, or reads as something else than what stands there at first sight. */
+/** Input that llhttp refuses, or reads differently from its appearance. */
 it.each([
   ["one length twice", `${OK}content-length: 2\r\ncontent-length: 2\r\n\r\nab`],
   ["a list of lengths", `${OK}content-length: 2, 2\r\n\r\nab`],
@@ -199,7 +200,7 @@ it.each([
   ["a folded trailer", `${CHUNKS}0\r\na: b\r\n c\r\n\r\n`],
   ["a bare CR in a trailer", `${CHUNKS}0\r\na: b\rc\r\n\r\n`],
   ["a length in a trailer", `${CHUNKS}0\r\ncontent-length: 5\r\n\r\n`],
-])("refuses %s, wherever the reads are cut", (_, wire) => {
+])("refuses %s, however the response is split", (_, wire) => {
   expect(() => parse([wire])).toThrowError(expect.objectContaining({ kind: "broken" }));
   expect(() => parse(wire.split(""))).toThrowError(expect.objectContaining({ kind: "broken" }));
 });
@@ -210,12 +211,12 @@ it.each([
   ["extensions with and without values", `${CHUNKS}2;a;b=c;d="e f\\"\xff"\r\nab\r\n0;x=y\r\n\r\n`],
   ["Latin-1 in a value", `${OK}a: \xe9\r\ncontent-length: 2\r\n\r\nab`],
   ["a line without reason", "HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nab"],
-])("takes %s", (_, wire) => {
+])("accepts %s", (_, wire) => {
   expect(parse([wire]).bodies.join("")).toBe("ab");
   expect(parse(wire.split(""))).toMatchObject({ ends: 1, isDone: true, canReuse: true });
 });
 
-it.each([" 2\t", "\t2 \t ", "2"])("takes blanks around a length for what they are: %j", (length) => {
+it.each([" 2\t", "\t2 \t ", "2"])("ignores blanks around a length: %j", (length) => {
   for (const reads of [
     [`${OK}content-length:${length}\r\n\r\nab`],
     `${OK}content-length:${length}\r\n\r\nab`.split(""),

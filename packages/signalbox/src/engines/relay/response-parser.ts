@@ -1,33 +1,17 @@
 /**
- * Incremental HTTP/1.1 response parser (RFC 9112): bytes of one connection in, one response at a time out.
+ * Incremental HTTP/1.1 response parser (RFC 9112): takes the bytes of one connection, and reports one response at a time.
  *
- * It exists because relaying is the gateway's whole work: general clients cost about a third of a call's time. What it takes for a valid
- * response, llhttp (the parser of node and undici) takes for the same one: it may refuse more, never less.
- *
- * Invariants:
- * 1. Each response gives `onHead` once and then `onBody` at least once; `isLast` is true exactly once, on the last one.
- * 2. Body chunks are the bytes of the message body without framing. One read gives at most one `onBody`: chunked framing is
- *    squeezed out in place. A chunk lies in the buffer that was pushed and is valid only until `push` returns.
- * 3. Anything that could be read in two ways (two lengths, a length and chunks, unknown codings, folded lines, control characters, white
- *    space where none belongs) is an error, never a guess.
- * 4. Memory is bounded by `maxHeadBytes`, whatever arrives.
+ * Every response that it accepts, llhttp (the parser of Node.js and undici) reads the same way; it may refuse more than llhttp
+ * (invariant 1 of the README). What it promises its caller:
+ * - A response is reported as one `onHead` and at least one `onBody`; `isLast` is true for the last `onBody` only.
+ * - A body chunk holds body bytes without framing. One `push` reports at most one `onBody`: chunk framing is removed in place. The
+ *   chunk is a slice of the pushed buffer and valid until `push` returns.
+ * - Input that can be read in two ways (two lengths, a length and chunks, unknown codings, folded lines, control characters, misplaced
+ *   white space) is an error.
+ * - Memory is bounded by `maxHeadBytes`.
  */
 import { broken, NO_FIELDS, parseFields } from "./response-fields.ts";
-
-export interface ResponseHead {
-  readonly status: number;
-  readonly statusText: string;
-  /** Name, value, name, value, …; names as sent. */
-  readonly rawHeaders: readonly string[];
-}
-
-export function contentTypeOf(head: ResponseHead): string {
-  for (let i = 0; i < head.rawHeaders.length; i += 2) {
-    const name = head.rawHeaders[i] ?? "";
-    if (name.length === 12 && name.toLowerCase() === "content-type") return head.rawHeaders[i + 1] ?? "";
-  }
-  return "";
-}
+import type { ResponseHead } from "./upstream.ts";
 
 export interface ResponseEvents {
   onHead(head: ResponseHead): void;
@@ -46,14 +30,14 @@ type State =
 
 const HEAD_END = "\r\n\r\n";
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/;
-/** RFC 9112, section 7.1.1, without the optional white space that only the grammar's leniency allows. */
+/** RFC 9112, section 7.1.1, without the white space that the grammar marks as bad. */
 const CHUNK_SIZE =
   /^([0-9a-f]{1,13})(?:;[\w!#$%&'*+.^`|~-]+(?:=(?:[\w!#$%&'*+.^`|~-]+|"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*$/i;
-/** Longest chunk-size line: no extension in use comes near. */
+/** Longest chunk-size line; chunk extensions in use are far shorter. */
 const MAX_LINE_BYTES = 4096;
 const LF = 0x0a;
 const CR = 0x0d;
-/** 52 bits, what a number holds exactly. */
+/** 52 bits, which a number holds exactly. */
 const MAX_SIZE_DIGITS = 13;
 const EMPTY = Buffer.alloc(0);
 
@@ -73,7 +57,7 @@ export class ResponseParser {
     this.#maxHeadBytes = maxHeadBytes;
   }
 
-  /** Begins to wait for the response to one request. */
+  /** Prepares for the response to one request. */
   begin(events: ResponseEvents, isHeadRequest: boolean): void {
     this.#events = events;
     this.#isHeadRequest = isHeadRequest;
@@ -87,12 +71,12 @@ export class ResponseParser {
     return this.#state === "done";
   }
 
-  /** True when the finished response lets the connection carry another request. */
+  /** True when the response is complete and the connection can carry another request. */
   get canReuse(): boolean {
     return this.#state === "done" && this.#canReuse;
   }
 
-  /** How long the server says it keeps an idle connection. */
+  /** How long the server keeps an idle connection, as it announces; null when it does not announce it. */
   get keepAliveMs(): number | null {
     return this.#keepAliveMs;
   }
@@ -117,7 +101,7 @@ export class ResponseParser {
     }
   }
 
-  /** The connection ended: completes a body that lasts until then; false when the response was cut short. */
+  /** The connection was closed: completes a body without a length. Returns false when the response is incomplete. */
   finish(): boolean {
     if (this.#state === "done") return true;
     if (this.#state !== "until-close") return false;
@@ -130,7 +114,7 @@ export class ResponseParser {
     this.#events?.onBody(chunk, isLast);
   }
 
-  /** The header block as text, and how many bytes of `data` belong to it; null when it is not all there yet. */
+  /** The header block as text, and how many bytes of `data` belong to it; null when it is incomplete. */
   #takeHead(data: Buffer): { text: string; used: number } | null {
     const before = this.#pending?.length ?? 0;
     const all = this.#pending === null ? data : Buffer.concat([this.#pending, data]);
@@ -139,7 +123,7 @@ export class ResponseParser {
       throw broken(`response headers over ${this.#maxHeadBytes} bytes`);
     }
     if (end === -1) {
-      // Copied: the pushed buffer is not ours to keep.
+      // Copied, because the caller reuses the pushed buffer.
       if (data.length > 0) this.#pending = this.#pending === null ? Buffer.from(data) : all;
       return null;
     }
@@ -153,10 +137,10 @@ export class ResponseParser {
     if (status === null) throw broken("not an HTTP/1.1 response");
     const code = Number(status[2]);
     const fields = lineEnd === -1 ? NO_FIELDS : parseFields(text, lineEnd + 2);
-    // Informational responses announce the real one; 101 would hand over a connection we never asked to upgrade.
+    // Informational responses precede the final one. No request asks for an upgrade, so 101 is an error.
     if (code === 101) throw broken("unexpected 101 response");
     if (code < 200) return;
-    // A 204 that announces a body may well send one, behind our back.
+    // A server that announces a body with 204 may send one, and the next response could not be told apart from it.
     const isOdd = code === 204 && (fields.isChunked || (fields.contentLength ?? 0) > 0);
     this.#canReuse = status[1] === "1" && !fields.isClose && !isOdd;
     this.#keepAliveMs = fields.keepAliveMs;
@@ -173,7 +157,12 @@ export class ResponseParser {
           : fields.contentLength === 0
             ? "done"
             : "fixed";
-    this.#events?.onHead({ status: code, statusText: status[3] ?? "", rawHeaders: fields.rawHeaders });
+    this.#events?.onHead({
+      status: code,
+      statusText: status[3] ?? "",
+      rawHeaders: fields.rawHeaders,
+      contentType: fields.contentType,
+    });
     if (this.#state === "done") this.#emit(EMPTY, true);
   }
 
@@ -192,7 +181,7 @@ export class ResponseParser {
 
   #pushChunked(data: Buffer, start: number): void {
     let at = start;
-    // The payload of this read, moved together: [from, to).
+    // The payload of this read, without the framing between its parts: [from, to).
     let from = -1;
     let to = -1;
     while (at < data.length && this.#state !== "done") {
@@ -209,7 +198,7 @@ export class ResponseParser {
         if (this.#remaining === 0) this.#state = "chunk-end";
         continue;
       }
-      const after = this.#takePlainLine(data, at);
+      const after = this.#takeSimpleLine(data, at);
       if (after !== -1) {
         at = after;
         continue;
@@ -227,10 +216,10 @@ export class ResponseParser {
   }
 
   /**
-   * The usual framing lines, whole and with nothing in them but what they must have: a stream of small events is framing for a fifth.
-   * Returns where the next thing begins, or -1 for a line that needs a closer look.
+   * Parses the common case of framing lines: complete, and without extensions. In a stream of small events a fifth of the bytes is
+   * framing. Returns where the next element begins, or -1 for a line that needs the general parser.
    */
-  #takePlainLine(data: Buffer, start: number): number {
+  #takeSimpleLine(data: Buffer, start: number): number {
     if (this.#line !== "") return -1;
     let at = start;
     if (this.#state === "chunk-end") {
@@ -244,7 +233,7 @@ export class ResponseParser {
     for (let digit = hexDigit(data[at]); digit !== -1; digit = hexDigit(data[++at])) size = size * 16 + digit;
     const count = at - digits;
     if (count === 0 || count > MAX_SIZE_DIGITS || data[at] !== CR || data[at + 1] !== LF) {
-      // The line before may have been taken.
+      // The end of the previous chunk may have been consumed.
       return digits > start ? digits : -1;
     }
     this.#remaining = size;
@@ -266,7 +255,7 @@ export class ResponseParser {
       this.#remaining = Number.parseInt(size, 16);
       this.#state = this.#remaining === 0 ? "trailer" : "chunk-data";
     } else {
-      // Trailers are checked and read over: what a client could use of them is nothing any provider sends.
+      // Trailers are checked and dropped: no known provider sends one that a client needs.
       this.#trailerBytes += line.length;
       if (this.#trailerBytes > this.#maxHeadBytes) throw broken("trailers too large");
       if (text === "") this.#state = "done";

@@ -1,19 +1,23 @@
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { PassThrough } from "node:stream";
+import fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
-import { toOrigin } from "./origin.ts";
-import { NO_BODY, type RequestBody } from "./request-body.ts";
-import type { UpstreamExchange } from "./upstream-call.ts";
 import { UpstreamClient } from "./upstream-client.ts";
-import type { UpstreamFailure } from "./upstream-failure.ts";
+import {
+  NO_BODY,
+  type RequestBody,
+  toOrigin,
+  type UpstreamExchange,
+  type UpstreamFailure,
+} from "./upstream.ts";
 
 const closers: (() => void)[] = [];
 afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-/** A server that hands over each connection and what arrives on it as text. */
+/** A server that passes each connection to the test. */
 async function listen(onConnection: (socket: Socket, index: number) => void): Promise<number> {
   let count = 0;
   const sockets = new Set<Socket>();
@@ -54,6 +58,7 @@ function send(
   port: number,
   body: RequestBody = NO_BODY,
   onExchange: (exchange: UpstreamExchange) => void = () => undefined,
+  headers: readonly string[] = [],
 ): Promise<Result> {
   return new Promise((resolve) => {
     const result: Result = { status: 0, body: "", failure: null };
@@ -62,7 +67,7 @@ function send(
         origin: toOrigin(new URL(`http://127.0.0.1:${port}`), true),
         method: body.kind === "none" ? "GET" : "POST",
         target: "/x",
-        headerLines: "",
+        headers,
         body,
       },
       {
@@ -96,7 +101,7 @@ it("sends one request after another over one connection", async () => {
   expect(connections).toBe(1);
 });
 
-it("does not send a request again when a fresh connection breaks off", async () => {
+it("does not send a request again when a new connection is closed before the response", async () => {
   let requests = 0;
   const port = await listen((socket) =>
     socket.on("data", () => {
@@ -109,7 +114,7 @@ it("does not send a request again when a fresh connection breaks off", async () 
   expect(requests).toBe(1);
 });
 
-it("does not send a request again once a byte of the response came", async () => {
+it("does not send a request again after a byte of the response arrived", async () => {
   let requests = 0;
   const port = await listen((socket) =>
     socket.on("data", () => {
@@ -124,7 +129,7 @@ it("does not send a request again once a byte of the response came", async () =>
   expect(requests).toBe(2);
 });
 
-it("does not use a connection again after bytes nobody asked for", async () => {
+it("does not reuse a connection after unexpected bytes", async () => {
   let connections = 0;
   const port = await listen((socket) => {
     connections += 1;
@@ -136,7 +141,43 @@ it("does not use a connection again after bytes nobody asked for", async () => {
   expect(connections).toBe(2);
 });
 
-it("reports a port where nobody listens as unreachable", async () => {
+/** Responses to a request that names its number; the last two are damaged. */
+const FRAMINGS: readonly ((body: string) => string)[] = [
+  (body) => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  (body) =>
+    `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+  (body) => `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  (body) => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length - 1}\r\n\r\n${body}`,
+  (body) => `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n${body}\r\n0\r\n\r\n`,
+];
+
+it("never gives a request the response of another, also after damaged responses", async () => {
+  let script: readonly { readonly framing: number; readonly cut: number }[] = [];
+  const port = await listen((socket) => {
+    socket.setNoDelay(true).on("data", (data) => {
+      const i = Number(/^n: (\d+)/m.exec(data.toString())?.[1]);
+      const { framing = 0, cut = 0 } = script[i] ?? {};
+      const wire = FRAMINGS[framing]?.(`body-of-${i}`) ?? "";
+      socket.write(wire.slice(0, cut % wire.length));
+      setImmediate(() => socket.write(wire.slice(cut % wire.length)));
+    });
+  });
+  const upstream = client();
+  const step = fc.record({ framing: fc.nat({ max: FRAMINGS.length - 1 }), cut: fc.nat({ max: 200 }) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 8 }), async (steps) => {
+      script = steps;
+      for (const [i, { framing }] of steps.entries()) {
+        const { body, failure } = await send(upstream, port, NO_BODY, undefined, ["n", String(i)]);
+        if (framing < 3) expect({ body, failure }).toEqual({ body: `body-of-${i}`, failure: null });
+        else expect(`body-of-${i}`.startsWith(body)).toBe(true);
+      }
+    }),
+    { numRuns: 25 },
+  );
+});
+
+it("reports a closed port as unreachable", async () => {
   const port = await listen(() => undefined);
   for (const close of closers.splice(0)) close();
   expect((await send(client(), port)).failure?.kind).toBe("unreachable");
@@ -169,7 +210,7 @@ it("closes the connection when a call is aborted", async () => {
   await closed;
 });
 
-it("streams a body of unknown length in chunks and one of known length as it is", async () => {
+it("streams a body of unknown length in chunks, and one of known length without", async () => {
   const port = await listen((socket) => {
     let text = "";
     socket.on("data", (data) => {
@@ -210,7 +251,7 @@ it("refuses addresses that are not public where only public ones are allowed", a
           origin: toOrigin(new URL(`http://${host}:${port}`), false),
           method: "GET",
           target: "/",
-          headerLines: "",
+          headers: [],
           body: NO_BODY,
         },
         { onHead: () => undefined, onBody: () => undefined, onReadEnd: () => undefined, onFailure: resolve },

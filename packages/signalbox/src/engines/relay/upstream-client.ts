@@ -1,16 +1,23 @@
-/** Sends calls upstream over kept-alive connections, one pool an origin. */
+/**
+ * Sends requests upstream over kept-alive connections, one pool per origin.
+ *
+ * `UpstreamCall` is one request and its response, whichever connection carries it: a call moves to a new connection when the pooled
+ * one turns out to be closed (invariant 3). Its states are waiting (for a connection or for the head) → receiving → ended. `ended` is
+ * reached exactly once, by the last body chunk, by a failure or by `abort`; no event follows it.
+ */
 import { isPrivateHost } from "../ip-address/index.ts";
-import { Connection, type ConnectionOwner, type UpstreamTimeouts } from "./connection.ts";
-import type { Origin } from "./origin.ts";
+import { type CarriedCall, type Carrier, Connection, type ConnectionOwner } from "./connection.ts";
 import {
-  UpstreamCall,
+  type Origin,
+  type ResponseHead,
   type UpstreamExchange,
+  UpstreamFailure,
   type UpstreamHandler,
   type UpstreamRequest,
-} from "./upstream-call.ts";
-import { UpstreamFailure } from "./upstream-failure.ts";
+  type UpstreamTimeouts,
+} from "./upstream.ts";
 
-/** Idle connections kept for one origin; beyond it the one just freed is closed. */
+/** Idle connections kept per origin; beyond it a connection that becomes idle is closed. */
 const MAX_IDLE = 256;
 
 export class UpstreamClient {
@@ -22,15 +29,16 @@ export class UpstreamClient {
     this.#timeouts = timeouts;
   }
 
+  /** Sends one request. Events are delivered to the handler later, never before `send` returns. */
   send(request: UpstreamRequest, handler: UpstreamHandler): UpstreamExchange {
     const call = new UpstreamCall(request, handler);
     const { origin } = request;
     if (this.#isClosed) {
-      queueMicrotask(() => call.fail(new UpstreamFailure("unreachable", "the gateway is stopping")));
+      queueMicrotask(() => call.fail(new UpstreamFailure("unreachable", "the client is closed")));
       return call;
     }
     if (!origin.mayBePrivate && isPrivateHost(origin.hostname)) {
-      // A literal address is never looked up, so the look-up's filter does not see it.
+      // A literal address is never resolved, so the checking look-up does not see it.
       queueMicrotask(() => call.fail(new UpstreamFailure("unreachable", "the address is not public")));
       return call;
     }
@@ -43,7 +51,7 @@ export class UpstreamClient {
     return call;
   }
 
-  /** Closes every connection; calls that still run fail. */
+  /** Closes every connection; running calls fail. */
   close(): void {
     this.#isClosed = true;
     for (const pool of this.#pools.values()) pool.close();
@@ -56,7 +64,7 @@ class OriginPool implements ConnectionOwner {
   readonly #origin: Origin;
   readonly #onEmpty: () => void;
   readonly #all = new Set<Connection>();
-  /** Last in, first out: the connection used most recently is the least likely to have been closed. */
+  /** Last in, first out: the server is least likely to have closed the connection that was used most recently. */
   readonly #idle: Connection[] = [];
 
   constructor(origin: Origin, timeouts: UpstreamTimeouts, onEmpty: () => void) {
@@ -66,12 +74,12 @@ class OriginPool implements ConnectionOwner {
   }
 
   send(call: UpstreamCall): void {
-    // A body that can be sent only once does not risk a connection that may be dead.
+    // A streamed body can be sent only once, so it gets a connection that the server cannot have closed yet.
     const pooled = call.request.body.kind === "streamed" ? undefined : this.#idle.pop();
     (pooled ?? this.#open()).send(call);
   }
 
-  resend(call: UpstreamCall): void {
+  resend(call: CarriedCall): void {
     this.#open().send(call);
   }
 
@@ -96,4 +104,96 @@ class OriginPool implements ConnectionOwner {
     this.#all.add(connection);
     return connection;
   }
+}
+
+class UpstreamCall implements UpstreamExchange, CarriedCall {
+  readonly request: UpstreamRequest;
+  readonly #handler: UpstreamHandler;
+  #carrier: Carrier | null = null;
+  #state: "waiting" | "receiving" | "ended" = "waiting";
+  #isPaused = false;
+
+  constructor(request: UpstreamRequest, handler: UpstreamHandler) {
+    this.request = request;
+    this.#handler = handler;
+  }
+
+  get isEnded(): boolean {
+    return this.#state === "ended";
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  attach(carrier: Carrier): void {
+    this.#carrier = carrier;
+  }
+
+  // When a call has ended, its connection may already carry another one.
+  pause(): void {
+    if (this.#state === "ended") return;
+    this.#isPaused = true;
+    this.#carrier?.pause();
+  }
+
+  resume(): void {
+    if (this.#state === "ended") return;
+    this.#isPaused = false;
+    this.#carrier?.resume();
+  }
+
+  abort(): void {
+    if (this.#state === "ended") return;
+    this.#state = "ended";
+    this.#carrier?.destroy();
+  }
+
+  onHead(head: ResponseHead): void {
+    if (this.#state !== "waiting") return;
+    this.#state = "receiving";
+    this.#handler.onHead(head);
+  }
+
+  onBody(chunk: Buffer, isLast: boolean): void {
+    if (this.#state !== "receiving") return;
+    if (isLast) this.#state = "ended";
+    // The chunk is part of the read buffer, which the next read of any connection overwrites.
+    this.#handler.onBody(chunk.length === 0 ? chunk : copyOut(chunk), isLast);
+  }
+
+  onReadEnd(): void {
+    if (this.#state === "receiving") this.#handler.onReadEnd();
+  }
+
+  fail(failure: UpstreamFailure): void {
+    if (this.#state === "ended") return;
+    this.#state = "ended";
+    this.#handler.onFailure(failure);
+  }
+}
+
+/**
+ * Response bytes on their way to the handler are copied into slabs: a buffer of its own for each read costs an allocation and later a
+ * collection, and Node's own pool of 8 KiB is too small for one read of a stream. A slab lives as long as any slice of it, so bytes
+ * that are kept longer than their call must be copied again (`KeptBody`).
+ */
+const SLAB_BYTES = 64 * 1024;
+/** A larger chunk gets a buffer of its own, because it would leave too much of a slab unused. */
+const MAX_SLICE_BYTES = SLAB_BYTES / 4;
+
+let slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+let usedBytes = 0;
+
+function copyOut(bytes: Buffer): Buffer {
+  const { length } = bytes;
+  if (length > MAX_SLICE_BYTES) return Buffer.from(bytes);
+  if (usedBytes + length > SLAB_BYTES) {
+    slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+    usedBytes = 0;
+  }
+  const slice = slab.subarray(usedBytes, usedBytes + length);
+  usedBytes += length;
+  bytes.copy(slice);
+  return slice;
 }

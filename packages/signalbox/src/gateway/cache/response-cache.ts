@@ -1,29 +1,28 @@
 /**
- * Responses kept in memory for requests that are exactly the same, least recently used first out.
+ * Keeps responses in memory for identical requests; the least recently used one is evicted first.
  *
  * Invariants:
- * 1. The key holds the gateway, its cache generation, the provider and the request as it goes upstream, with every header that may be a
- *    credential or a scope: nobody is answered from a response that another credential paid for or could see.
- * 2. Of requests with one key that miss at the same time, one goes upstream; the others wait for what becomes of it.
- * 3. Only whole responses with status 200 are kept.
+ * 1. The key contains the gateway, its cache generation, the provider and the request as it goes upstream, with every header that may be
+ *    a credential or a scope: no caller receives a response that was made for another credential.
+ * 2. Of several requests with one key that miss at the same time, one goes upstream; the others wait for its outcome.
+ * 3. Only complete responses with status 200 are kept.
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
-import type { CallUsage } from "../../engines/call-log/index.ts";
-import type { ResponseHead } from "../../engines/relay/index.ts";
+import type { ResponseHead, Usage } from "../../engines/relay/index.ts";
 
 export interface CachedResponse {
   readonly head: ResponseHead;
   readonly body: Buffer;
-  readonly usage: CallUsage;
+  readonly usage: Usage;
   readonly expiresAt: number;
 }
 
-/** What became of the request that went upstream: `abandoned` means its client left, and that says nothing about the response. */
+/** How the request that went upstream ended. `abandoned`: its client disconnected, so a waiting request tries again. */
 export type LeaderOutcome = "stored" | "uncacheable" | "abandoned";
 
-/** Rough size of an entry beside its body: headers, key, bookkeeping. */
+/** Approximate size of an entry without its body: headers, key and bookkeeping. */
 const ENTRY_OVERHEAD_BYTES = 1024;
 
 export class ResponseCache {
@@ -55,12 +54,12 @@ export class ResponseCache {
     return undefined;
   }
 
-  /** The request with this key that is upstream now, if any. */
+  /** The outcome of the request with this key that is upstream; undefined when there is none. */
   leaderOf(key: string): Promise<LeaderOutcome> | undefined {
     return this.#leaders.get(key);
   }
 
-  /** Announces a request that goes upstream; the returned function says what became of it and must be called once. */
+  /** Registers a request that goes upstream; the returned function reports its outcome and must be called once. */
   lead(key: string): (outcome: LeaderOutcome) => void {
     const { promise, resolve } = Promise.withResolvers<LeaderOutcome>();
     this.#leaders.set(key, promise);
@@ -75,7 +74,7 @@ export class ResponseCache {
   }
 }
 
-/** Parts are length-prefixed, so that no two lists of parts give the same key. */
+/** Parts are length-prefixed, so that different lists of parts give different keys. */
 export function cacheKey(parts: readonly (string | Uint8Array)[]): string {
   const hash = createHash("sha256");
   for (const part of parts) {

@@ -1,8 +1,8 @@
-/** The log row of a finished call, from what the call knows about itself. */
-import type { CallRecord, CallUsage } from "../../engines/call-log/index.ts";
-import { contentTypeOf, type ResponseHead } from "../../engines/relay/index.ts";
-import type { CallStart } from "./call.ts";
-import type { Step } from "./step.ts";
+/** Writes the log row of a finished call. */
+import type { CallRecord } from "../../engines/call-log/index.ts";
+import type { ResponseHead, Usage } from "../../engines/relay/index.ts";
+import type { Step } from "../plan/plan-step.ts";
+import type { CallParts, CallStart } from "./call-start.ts";
 
 export interface CallResult {
   readonly step: Step;
@@ -13,24 +13,23 @@ export interface CallResult {
   readonly isCached: boolean;
   readonly head: ResponseHead | null;
   readonly firstByteMs: number | null;
-  readonly usage: CallUsage;
+  readonly usage: Usage;
   readonly cost: number | null;
   readonly responseBytes: number;
-  /** The beginning of the response's body, or all of it. */
+  /** The response body, or its beginning. */
   readonly body: Buffer;
 }
 
-export function isLogged(start: Pick<CallStart, "options" | "gateway">): boolean {
-  return start.options.collectLog ?? start.gateway.settings.collect_logs;
+/** Records the call, unless logging is off or the gateway was deleted: a later gateway of that name would show the row. */
+export function recordCall(parts: CallParts, start: CallStart, result: CallResult): void {
+  const { accountId, id } = start.gateway;
+  if (start.logDetail === "none" || parts.gateways.find(accountId, id) === undefined) return;
+  parts.callLog.record(toCallRecord(start, result, parts.payloadBytes));
 }
 
-export function keepsPayload(start: Pick<CallStart, "options" | "gateway">): boolean {
-  return isLogged(start) && start.options.collectLogPayload !== false;
-}
-
-export function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number): CallRecord {
+function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number): CallRecord {
   const { step } = result;
-  const isKept = keepsPayload(start);
+  const isKept = start.logDetail === "bodies";
   const request = step.upstream.body;
   const sent = request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
   const sentBytes = sent?.length ?? 0;
@@ -46,7 +45,7 @@ export function toCallRecord(start: CallStart, result: CallResult, payloadBytes:
     method: step.upstream.method,
     requestType: step.requestType,
     requestContentType: start.request.headers["content-type"] ?? "",
-    responseContentType: result.head === null ? "" : contentTypeOf(result.head),
+    responseContentType: result.head?.contentType ?? "",
     statusCode: result.status,
     success: result.isComplete && result.status < 400,
     durationMs: performance.now() - start.startedAt,

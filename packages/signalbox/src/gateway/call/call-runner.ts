@@ -1,23 +1,26 @@
 /**
- * Runs a planned call: counts it against the rate limit, waits for room in the log, answers it from the cache or reserves its money
- * and sends it upstream.
+ * Runs a planned call: counts it against the rate limit, waits until the call log has room, and answers it from the cache or reserves its
+ * cost and sends it upstream.
  *
- * Every call that was let in counts against the rate limit, also one that the cache then answers: the limit is about calls, not
- * about their price. A cached answer costs no money.
+ * The rate limit counts every accepted call, including those that the cache answers. A cached response costs nothing.
  */
+import type { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
-import type { CallUsage } from "../../engines/call-log/index.ts";
+import type { HttpResponse } from "../../engines/http-server/index.ts";
+import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
+import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
 import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";
-import { Call, type CallOutcome, type CallStart } from "./call.ts";
-import { type CacheUse, planCacheUse, replay, variesBeyondKey } from "./call-cache.ts";
-import type { CallParts } from "./call-parts.ts";
-import type { Step } from "./step.ts";
+import type { Step } from "../plan/plan-step.ts";
+import { Call, type CallOutcome } from "./call.ts";
+import { recordCall } from "./call-record.ts";
+import type { CallParts, CallStart, LogDetail } from "./call-start.ts";
+import { toClientHeaders } from "./response-headers.ts";
 
-export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus">;
+export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus" | "logDetail">;
 
 export interface CallRunnerParts extends CallParts {
   readonly clock: Clock;
@@ -26,14 +29,15 @@ export interface CallRunnerParts extends CallParts {
   readonly spendLimits: SpendLimits;
 }
 
+/** `lead`: the call goes upstream for all waiting calls with its key; `alone`: it goes upstream for itself. */
 type CacheTurn =
   | { readonly kind: "cached"; readonly response: CachedResponse }
-  | { readonly kind: "lead"; readonly tell: (outcome: LeaderOutcome) => void }
+  | { readonly kind: "lead"; readonly report: (outcome: LeaderOutcome) => void }
   | { readonly kind: "alone" };
 
-/** Bytes of JSON per token of input, low enough that the estimate is rarely short. */
+/** Bytes of JSON per input token, low enough that the estimate is rarely too small. */
 const BYTES_PER_TOKEN = 3;
-/** Output that is reserved for a call that sets no limit of its own. */
+/** Output that is reserved for a call without an output limit. */
 const ASSUMED_OUTPUT_TOKENS = 4096;
 
 export class CallRunner {
@@ -44,126 +48,140 @@ export class CallRunner {
     this.#parts = parts;
   }
 
-  /** Gives the call once it is under way, or null when the cache answered; at once unless something must be waited for. */
-  run(planned: PlannedCall): Call | null | Promise<Call | null> {
-    const { sink, rateLimits, cache } = this.#parts;
+  /** Resolves when the call is under way upstream, or answered from the cache. */
+  async run(planned: PlannedCall): Promise<void> {
+    const { callLog, rateLimits, cache } = this.#parts;
     rateLimits.take(planned.gateway);
     const use = planCacheUse(cache, planned);
-    if (use === null && sink.hasRoom) return this.#send(this.#startOf(planned, null), null, null);
-    return this.#runLater(planned, use);
-  }
-
-  async #runLater(planned: PlannedCall, use: CacheUse | null): Promise<Call | null> {
-    const { sink } = this.#parts;
-    // A full log slows callers down rather than lose rows.
-    if (!sink.hasRoom) await sink.whenRoom();
-    if (use === null) return this.#send(this.#startOf(planned, null), null, null);
-    const start = this.#startOf(planned, "MISS");
-    const turn = await this.#takeTurn(use);
+    // A full log delays calls; rows are not dropped.
+    if (!callLog.hasRoom) await callLog.whenRoom();
+    const start = this.#startOf(planned, use === null ? null : "MISS");
     const [step] = planned.steps;
-    if (turn.kind === "cached" && step !== undefined) {
-      if (!planned.response.destroyed) replay(this.#parts, start, step, turn.response);
-      return null;
+    if (use === null || step === undefined) {
+      this.#send(start, null, null);
+      return;
     }
-    return this.#send(start, use, turn.kind === "lead" ? turn.tell : null);
+    const turn = await this.#takeTurn(use.key);
+    if (turn.kind !== "cached") this.#send(start, use, turn.kind === "lead" ? turn.report : null);
+    else if (!planned.response.destroyed) this.#replay(start, step, turn.response);
   }
 
-  #startOf(planned: PlannedCall, cacheStatus: CallStart["cacheStatus"]): CallStart {
-    const now = this.#parts.clock.now();
-    return { ...planned, id: ulid(now), createdAt: now, cacheStatus };
+  /** Ends the running call that answers with `response`, if there is one. */
+  refuse(response: HttpResponse, error: SignalboxError): void {
+    for (const call of this.#running.all()) if (call.response === response) call.refuse(error);
   }
 
-  /** Ends what still runs; after it no call writes to the log. */
+  /** Ends all running calls; no call writes to the log afterwards. */
   close(): void {
     for (const call of this.#running.all()) call.cancel();
   }
 
-  /** From the cache, or first in line to go upstream; waits while the same request is there already. */
-  async #takeTurn({ key }: CacheUse): Promise<CacheTurn> {
+  #startOf(planned: PlannedCall, cacheStatus: CallStart["cacheStatus"]): CallStart {
+    const now = this.#parts.clock.now();
+    return { ...planned, id: ulid(now), createdAt: now, cacheStatus, logDetail: logDetailOf(planned) };
+  }
+
+  /** Finds the response in the cache, or the right to go upstream; waits while a call with this key is upstream. */
+  async #takeTurn(key: string): Promise<CacheTurn> {
     const { cache } = this.#parts;
     for (;;) {
       const response = cache.find(key);
       if (response !== undefined) return { kind: "cached", response };
       const leader = cache.leaderOf(key);
-      // Looking and taking the lead are one step, or two that were woken together would both go.
-      if (leader === undefined) return { kind: "lead", tell: cache.lead(key) };
-      // Waiting in line behind one failing call after the other would add their times up.
+      // No await between the look-up and `lead`, or two calls that resumed together would both go upstream.
+      if (leader === undefined) return { kind: "lead", report: cache.lead(key) };
+      // Waiting for one failing call after another would add up their times.
       if ((await leader) === "uncacheable") return { kind: "alone" };
     }
   }
 
-  #send(start: CallStart, use: CacheUse | null, lead: ((outcome: LeaderOutcome) => void) | null): Call {
+  #send(start: CallStart, use: CacheUse | null, report: ((outcome: LeaderOutcome) => void) | null): void {
     const { metrics, cache } = this.#parts;
-    let money: SpendReservation | null;
+    let reservation: SpendReservation | null;
     try {
-      money = this.#reserve(start);
+      reservation = this.#reserve(start);
     } catch (error) {
-      lead?.("abandoned");
+      report?.("abandoned");
       throw error;
     }
     metrics.inFlight += 1;
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
-      money?.settle(outcome.cost);
-      if (use !== null) this.#keep(use, lead, outcome);
+      reservation?.settle(outcome.cost);
+      if (use !== null) {
+        const isStored = this.#store(use, outcome);
+        report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");
+      }
     });
     this.#running.add(call);
     metrics.overhead(performance.now() - start.startedAt);
     call.run();
-    return call;
   }
 
-  #keep(use: CacheUse, lead: ((outcome: LeaderOutcome) => void) | null, outcome: CallOutcome): void {
-    const { head, body, usage } = outcome;
+  /** False when the response may not be cached. */
+  #store(use: CacheUse, { status, head, body, usage }: CallOutcome): boolean {
     const { cache } = this.#parts;
-    if (
-      outcome.status === 200 &&
-      head !== null &&
-      body !== null &&
-      body.length <= cache.maxEntryBytes &&
-      !variesBeyondKey(head)
-    ) {
-      // Set before the others are told: they look into the cache next.
-      cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
-      lead?.("stored");
-    } else {
-      lead?.(outcome.isAbandoned ? "abandoned" : "uncacheable");
-    }
+    if (status !== 200 || head === null || body === null) return false;
+    if (body.length > cache.maxEntryBytes || variesBeyondKey(head)) return false;
+    cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
+    return true;
   }
 
-  #reserve(start: CallStart): SpendReservation | null {
-    const { gateway, options, steps } = start;
-    const limits = gateway.settings.spend_limits;
+  #replay(start: CallStart, step: Step, { head, body, usage }: CachedResponse): void {
+    const { response } = start;
+    const firstByteMs = performance.now() - start.startedAt;
+    this.#parts.metrics.ended(step.provider.slug, head.status, firstByteMs, usage, 0, true);
+    recordCall(this.#parts, start, {
+      step,
+      stepIndex: 0,
+      model: step.model,
+      status: head.status,
+      isComplete: true,
+      isCached: true,
+      head,
+      firstByteMs,
+      usage,
+      cost: 0,
+      responseBytes: body.length,
+      body,
+    });
+    const headers = toClientHeaders(head, {
+      logId: start.logDetail === "none" ? null : start.id,
+      cacheStatus: "HIT",
+      step: start.showsStep ? 0 : null,
+      errorOrigin: null,
+    });
+    response.writeHead(head.status, headers);
+    response.end(body);
+  }
+
+  #reserve({ gateway, options, steps }: CallStart): SpendReservation | null {
     const [step] = steps;
-    if (limits === null || step === undefined) return null;
+    if (gateway.settings.spend_limits === null || step === undefined) return null;
+    const { customCost } = options;
     return this.#parts.spendLimits.reserve({
       gateway,
       provider: step.provider.slug,
       model: step.model,
       metadata: options.metadata ?? null,
-      estimate: this.#estimate(start, step),
-      isBounded:
-        step.facts.maxOutputTokens !== null ||
-        (options.customCost !== undefined && "total" in options.customCost),
+      estimate: this.#parts.prices.costOf(step.provider.slug, step.model, estimateUsage(step), customCost),
+      isBounded: step.maxOutputTokens !== null || (customCost !== undefined && "total" in customCost),
     });
   }
+}
 
-  #estimate({ options }: CallStart, step: Step): number | null {
-    const { body } = step.upstream;
-    const bytes =
-      body.kind === "whole" ? body.bytes.length : body.kind === "streamed" ? (body.length ?? 0) : 0;
-    const usage: CallUsage = {
-      tokensIn: Math.ceil(bytes / BYTES_PER_TOKEN),
-      tokensOut: step.facts.maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
-      tokensInCached: 0,
-      tokensInCacheWrite: 0,
-      tokensOutReasoning: 0,
-    };
-    const custom = options.customCost;
-    if (custom === undefined) return this.#parts.costOf(step.provider.slug, step.model, usage);
-    return "total" in custom
-      ? custom.total
-      : custom.perTokenIn * usage.tokensIn + custom.perTokenOut * usage.tokensOut;
-  }
+function logDetailOf({ options, gateway }: PlannedCall): LogDetail {
+  if (!(options.collectLog ?? gateway.settings.collect_logs)) return "none";
+  return options.collectLogPayload === false ? "row" : "bodies";
+}
+
+/** The most tokens that the step is expected to use. */
+function estimateUsage({ upstream: { body }, maxOutputTokens }: Step): Usage {
+  const bytes = body.kind === "whole" ? body.bytes.length : body.kind === "streamed" ? (body.length ?? 0) : 0;
+  return {
+    ...NO_USAGE,
+    tokensIn: Math.ceil(bytes / BYTES_PER_TOKEN),
+    tokensOut: maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
+  };
 }

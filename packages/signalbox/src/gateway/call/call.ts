@@ -1,72 +1,52 @@
 /**
- * One call from the moment it is accepted to its last byte: tries the steps in order, each as often as its policy says, relays the
- * response that wins, and leaves one row in the call log.
+ * One call from its acceptance to its last byte: tries the steps in order, each as often as its policy allows, relays the response of the
+ * one that succeeds, and records one row in the call log.
  *
  * States:  attempting → relaying → ended
  *            │  ▲          │
- *            ▼  │          └─ the upstream breaks off: the client's connection is cut
+ *            ▼  │          └─ the upstream fails: the client's connection is closed
  *          waiting (retry delay)
- *   From any state but `ended`, the client going away ends the call and cancels what runs upstream.
+ *   From any state except `ended`, a disconnect of the client ends the call and aborts the upstream exchange.
  *
  * Invariants:
- * 1. Nothing is retried once a byte of the response's head went to the client: `relaying` is never left for another attempt.
- * 2. The row is recorded before the response's last byte is handed to the socket, so whoever has seen the end can read the row.
- * 3. At most what the client's socket takes is in memory: when it is full, reading upstream stops.
- * 4. `ended` is reached once; afterwards no timer and no upstream exchange of the call is alive.
+ * 1. No attempt follows once the head of a response went to the client: `relaying` leads to `ended` only.
+ * 2. The row is recorded before the last byte of the response is written, so a client that has read the end can read the row.
+ * 3. When the client's socket is full, reading upstream pauses: a slow client does not fill the memory.
+ * 4. `ended` is reached once; afterwards the call has no timer and no upstream exchange.
  */
-import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
+import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import { renderError, sendError } from "../../http/render-error.ts";
-import { type CallUsage, NO_USAGE } from "../../engines/call-log/index.ts";
-import type { Gateway } from "../settings/gateway.ts";
 import {
-  contentTypeOf,
+  createUsageTap,
   KeptBody,
+  NO_USAGE,
   type ResponseHead,
   type UpstreamExchange,
   type UpstreamFailure,
   type UpstreamHandler,
+  type Usage,
   type UsageTap,
 } from "../../engines/relay/index.ts";
-import type { CallOptions } from "./call-options.ts";
-import type { CallParts } from "./call-parts.ts";
-import { type CallResult, isLogged, keepsPayload, toCallRecord } from "./call-record.ts";
-import { usageDialectOf } from "./request-type.ts";
+import type { AttemptPolicy, Step } from "../plan/plan-step.ts";
+import { recordCall } from "./call-record.ts";
+import type { CallParts, CallStart } from "./call-start.ts";
 import { toClientHeaders } from "./response-headers.ts";
-import { delayBefore, isRetryableStatus, type Step } from "./step.ts";
-
-/** What is known of a call when it is accepted. */
-export interface CallStart {
-  readonly id: string;
-  readonly gateway: Gateway;
-  readonly request: HttpRequest;
-  readonly response: HttpResponse;
-  readonly requestId: string;
-  readonly options: CallOptions;
-  readonly steps: readonly Step[];
-  /** Whether the answer says which step it came from. */
-  readonly showsStep: boolean;
-  readonly tokenId: string | null;
-  readonly createdAt: number;
-  /** `performance.now()` when the headers had arrived. */
-  readonly startedAt: number;
-  readonly cacheStatus: "MISS" | null;
-}
 
 export interface CallOutcome {
   readonly status: number;
   readonly isComplete: boolean;
-  /** The client went away before the end. */
+  /** The client disconnected before the end. */
   readonly isAbandoned: boolean;
   readonly head: ResponseHead | null;
-  readonly usage: CallUsage;
+  readonly usage: Usage;
   readonly cost: number | null;
-  /** The whole response body, when it was kept whole. */
+  /** The response body; null when it was not kept whole. */
   readonly body: Buffer | null;
 }
 
-/** Not a registered status: the client closed the connection before it had an answer (nginx's number). */
+/** Not a registered status: nginx logs it when the client disconnects before the response. */
 const CLIENT_CLOSED = 499;
 
 export class Call implements UpstreamHandler, Placed {
@@ -74,7 +54,6 @@ export class Call implements UpstreamHandler, Placed {
   readonly #parts: CallParts;
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;
-  readonly #isLogged: boolean;
   readonly #kept: KeptBody;
   #state: "attempting" | "waiting" | "relaying" | "ended" = "attempting";
   #stepIndex = 0;
@@ -87,7 +66,7 @@ export class Call implements UpstreamHandler, Placed {
   #responseBytes = 0;
   #waitsForDrain = false;
 
-  /** `cacheBytes`: how much of the response is kept beyond what the log wants; `onEnded` is told how it went, once. */
+  /** Keeps at least `cacheBytes` of the response for the cache; `onEnded` is called once. */
   constructor(
     parts: CallParts,
     start: CallStart,
@@ -97,10 +76,13 @@ export class Call implements UpstreamHandler, Placed {
     this.#parts = parts;
     this.#start = start;
     this.#onEnded = onEnded;
-    this.#isLogged = isLogged(start);
-    const keptBytes = Math.max(cacheBytes, keepsPayload(start) ? parts.payloadBytes : 0);
+    const keptBytes = Math.max(cacheBytes, start.logDetail === "bodies" ? parts.payloadBytes : 0);
     this.#kept = new KeptBody(keptBytes, parts.budget);
     start.response.once("close", () => this.#onClientClose());
+  }
+
+  get response(): HttpResponse {
+    return this.#start.response;
   }
 
   run(): void {
@@ -111,7 +93,7 @@ export class Call implements UpstreamHandler, Placed {
     this.#try();
   }
 
-  /** Ends the call with an error of the gateway, unless an answer has begun; then the connection is cut. */
+  /** Ends the call with an error of the gateway; when the response has begun, closes the connection instead. */
   refuse(error: SignalboxError): void {
     if (this.#state === "ended") return;
     const isRelaying = this.#state === "relaying";
@@ -121,11 +103,16 @@ export class Call implements UpstreamHandler, Placed {
     else this.#sendError(error);
   }
 
-  /** Ends the call because the service stops: the client's connection is cut, the row says how far it came. */
+  /** Ends the call because the service stops: closes the client's connection. */
   cancel(): void {
     if (this.#state === "ended") return;
     this.#onClientClose();
     this.#start.response.destroy();
+  }
+
+  /** Sent to the client; null for a call without a row. */
+  get #logId(): string | null {
+    return this.#start.logDetail === "none" ? null : this.#start.id;
   }
 
   get #step(): Step {
@@ -152,27 +139,21 @@ export class Call implements UpstreamHandler, Placed {
     this.#state = "relaying";
     this.#head = head;
     this.#firstByteMs = performance.now() - this.#start.startedAt;
-    const { requestType, provider, model } = this.#step;
-    this.#tap =
-      head.status < 400
-        ? this.#parts.createTap(
-            usageDialectOf(requestType, provider.usage),
-            contentTypeOf(head),
-            model === "",
-          )
-        : null;
+    const { requestType, model } = this.#step;
+    const hasUsage = head.status < 400 && requestType !== "models";
+    this.#tap = hasUsage ? createUsageTap(head.contentType, model === "") : null;
     try {
       this.#start.response.writeHead(
         head.status,
         toClientHeaders(head, {
           cacheStatus: this.#start.cacheStatus,
-          logId: this.#isLogged ? this.#start.id : null,
+          logId: this.#logId,
           step: this.#start.showsStep ? this.#stepIndex : null,
           errorOrigin: head.status >= 400 ? "provider" : null,
         }),
       );
     } catch (cause) {
-      // Header names or values that HTTP does not allow: passing them on would let the provider write the response's structure.
+      // Node refuses header names and values that HTTP does not allow; they could change the structure of the response.
       this.#state = "attempting";
       this.#exchange?.abort();
       this.refuse(
@@ -207,7 +188,7 @@ export class Call implements UpstreamHandler, Placed {
   }
 
   onReadEnd(): void {
-    // The head alone arrived: a client that waits for a stream to open should not wait for its first event.
+    // Only the head arrived: a client that waits for a stream to open must not wait for its first event.
     if (this.#state === "relaying" && this.#responseBytes === 0) this.#start.response.flushHeaders();
   }
 
@@ -236,7 +217,7 @@ export class Call implements UpstreamHandler, Placed {
     if (!this.#tryAgain(true)) this.refuse(new SignalboxError("gateway_provider_timeout"));
   }
 
-  /** Goes on to the next attempt or step, if there is one left; what runs upstream is given up. */
+  /** Aborts the exchange and schedules the next attempt or step; false when there is none. */
   #tryAgain(isRetryable: boolean): boolean {
     const { policy, provider, upstream } = this.#step;
     const canResend = upstream.body.kind !== "streamed";
@@ -272,26 +253,27 @@ export class Call implements UpstreamHandler, Placed {
     const tapped = this.#tap?.end();
     const usage = tapped?.usage ?? NO_USAGE;
     const model = step.model === "" ? (tapped?.model ?? "") : step.model;
-    const cost = this.#costOf(model, usage);
+    // A provider bills neither calls that it did not answer nor its own refusals.
+    const isBilled = this.#head !== null && this.#head.status < 400;
+    const cost = isBilled
+      ? parts.prices.costOf(step.provider.slug, model, usage, start.options.customCost)
+      : 0;
     const body = this.#kept.take();
     parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, usage, cost, false);
-    if (this.#isLogged) {
-      const result: CallResult = {
-        step,
-        stepIndex: this.#stepIndex,
-        model,
-        status,
-        isComplete,
-        isCached: false,
-        head: this.#head,
-        firstByteMs: this.#firstByteMs,
-        usage,
-        cost,
-        responseBytes: this.#responseBytes,
-        body,
-      };
-      parts.sink.record(toCallRecord(start, result, parts.payloadBytes));
-    }
+    recordCall(parts, start, {
+      step,
+      stepIndex: this.#stepIndex,
+      model,
+      status,
+      isComplete,
+      isCached: false,
+      head: this.#head,
+      firstByteMs: this.#firstByteMs,
+      usage,
+      cost,
+      responseBytes: this.#responseBytes,
+      body,
+    });
     this.#onEnded({
       status,
       isComplete,
@@ -303,15 +285,6 @@ export class Call implements UpstreamHandler, Placed {
     });
   }
 
-  #costOf(model: string, usage: CallUsage): number | null {
-    // What no provider answered, no provider bills; neither does it bill its own refusals.
-    if (this.#head === null || this.#head.status >= 400) return 0;
-    const custom = this.#start.options.customCost;
-    if (custom === undefined) return this.#parts.costOf(this.#step.provider.slug, model, usage);
-    if ("total" in custom) return custom.total;
-    return custom.perTokenIn * usage.tokensIn + custom.perTokenOut * usage.tokensOut;
-  }
-
   #sendError(error: SignalboxError): void {
     const { response, requestId, showsStep } = this.#start;
     if (response.destroyed) return;
@@ -320,9 +293,27 @@ export class Call implements UpstreamHandler, Placed {
       ...rendered,
       headers: {
         ...rendered.headers,
-        ...(this.#isLogged ? { "gw-aig-log-id": this.#start.id } : {}),
+        ...(this.#logId === null ? {} : { "gw-aig-log-id": this.#logId }),
         ...(showsStep ? { "gw-aig-step": String(this.#stepIndex) } : {}),
       },
     });
   }
+}
+
+/** The delay before attempt `next`; 2 is the first retry. */
+function delayBefore(next: number, policy: AttemptPolicy): number {
+  const retries = next - 1;
+  switch (policy.backoff) {
+    case "constant":
+      return policy.retryDelayMs;
+    case "linear":
+      return policy.retryDelayMs * retries;
+    case "exponential":
+      return policy.retryDelayMs * 2 ** (retries - 1);
+  }
+}
+
+/** True for statuses that another attempt may change: the provider was busy, timed out or failed. */
+function isRetryableStatus(status: number): boolean {
+  return status === 408 || status === 429 || status >= 500;
 }

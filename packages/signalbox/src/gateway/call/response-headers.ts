@@ -1,12 +1,12 @@
 /**
- * A provider's response headers as the client gets them, plus what the gateway says about the call.
+ * Builds the response headers for the client: those of the provider, and those that the gateway adds about the call.
  *
- * Left out: what belongs to the provider's own connection, what only the gateway may say, and what speaks to a browser for this origin
- * (`speaksForOrigin` and the list below): a provider is a stranger here, and its answer leaves from the dashboard's address.
+ * Dropped are headers of the provider's connection, headers that only the gateway may set, and headers that instruct a browser about this
+ * origin (`speaksForOrigin` and the list below): the provider is not trusted, and its response comes from the dashboard's origin.
  */
 import { speaksForOrigin } from "../../http/foreign-answer.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import { gatewayHeaderName } from "./call-options.ts";
+import { gatewayHeaderName } from "../plan/call-options.ts";
 
 export interface ResponseMarks {
   readonly logId: string | null;
@@ -25,10 +25,10 @@ const DROPPED: ReadonlySet<string> = new Set([
   "trailer",
   "transfer-encoding",
   "upgrade",
-  // Cookies of this origin, which a client would send to every provider and to the dashboard.
+  // The cookies would belong to this origin: a client would send them to every provider and to the dashboard.
   "set-cookie",
   "set-cookie2",
-  // Instructions to a browser about a document; no client of an API reads them.
+  // Instructions to a browser about a document; API clients do not read them.
   "activate-storage-access",
   "document-policy",
   "feature-policy",
@@ -51,34 +51,35 @@ const DROPPED: ReadonlySet<string> = new Set([
   "x-xss-protection",
 ]);
 
-/** Whether other sites' pages may read an answer is for this service to decide; so is everything that isolates the origin. */
+/** This service decides which other origins may read a response, and how its own origin is isolated. */
 const DROPPED_PREFIXES = ["access-control-", "attribution-reporting-", "cross-origin-", "sec-"];
 
-/** A browser asks its user for a password, or sends the user's system credentials, when it sees these. */
+/** For these schemes a browser asks its user for a password, or sends the credentials of the system account. */
 const DIALOG_SCHEME = /(?:^|[\s,])(?:basic|digest|negotiate|ntlm)(?:$|[\s,])/i;
 
-/** Relations that tell a client where to read on. Every other one may make a browser fetch something. */
+/** Relations that a client follows on its own decision. Other relations may make a browser fetch the link. */
 const LINK_RELATION =
   /^(?:next|prev|previous|first|last|self|up|item|collection|canonical|alternate|help|describedby|deprecation|sunset|service-doc|service-desc|status|terms-of-service|license|latest-version|successor-version)$/i;
 
-type Verdict = "pass" | "drop" | "look";
+/** `inspect`: the value decides. */
+type Verdict = "pass" | "drop" | "inspect";
 
-/** Header names repeat from answer to answer; each is judged once. Bounded, because providers choose them. */
+/** Header names repeat from response to response, so each is judged once. Bounded, because providers choose them. */
 const verdicts = new Map<string, Verdict>();
 const MAX_VERDICTS = 1000;
 
-/** Flat list for `writeHead`. A provider's own `x-request-id` stays: it is the one its support asks for. */
+/** Returns a flat list for `writeHead`. The provider's `x-request-id` is kept: its support needs it to find the call. */
 export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): string[] {
   const headers: string[] = [];
   const { rawHeaders, status } = head;
   const named = connectionNames(rawHeaders);
-  // RFC 9110, section 8.6: such answers have no body, and a client that believes the length waits for one.
+  // RFC 9110, section 8.6: these responses have no body, and a client that trusts the length would wait for one.
   const isBodiless = status === 204 || status === 304;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? "";
     const value = rawHeaders[i + 1] ?? "";
     const verdict = verdicts.get(name) ?? judge(name);
-    if (verdict === "drop" || (verdict === "look" && !isHarmless(name.toLowerCase(), value))) continue;
+    if (verdict === "drop" || (verdict === "inspect" && !isHarmless(name.toLowerCase(), value))) continue;
     if (named?.has(name.toLowerCase()) === true) continue;
     if (isBodiless && name.toLowerCase() === "content-length") continue;
     headers.push(name, value);
@@ -93,10 +94,10 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
 function judge(raw: string): Verdict {
   const name = raw.toLowerCase();
   let verdict: Verdict = "pass";
-  if (name === "link" || name === "www-authenticate") verdict = "look";
+  if (name === "link" || name === "www-authenticate") verdict = "inspect";
   else if (
     DROPPED.has(name) ||
-    // Only the gateway speaks for the gateway: a provider must not be able to claim its marks.
+    // A provider must not set headers of the gateway.
     gatewayHeaderName(name) !== null ||
     speaksForOrigin(name) ||
     DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix))

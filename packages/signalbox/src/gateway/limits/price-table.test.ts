@@ -8,7 +8,7 @@ const NOW = Date.parse("2026-11-01T12:00:00Z");
 const clock = { now: () => NOW };
 
 describe("the price table", () => {
-  it("prices like the package it takes its data from", () => {
+  it("computes the same prices as the package", () => {
     const prices = new PriceTable({}, clock);
     const models = fc.constantFrom(
       ["openai", "openai", "gpt-5-mini"],
@@ -59,7 +59,7 @@ describe("the price table", () => {
     expect(hot).toBeLessThan(cold ?? 0);
   });
 
-  it("says that it does not know rather than guess", () => {
+  it("returns null for an unknown price", () => {
     const prices = new PriceTable({}, clock);
     const usage = { ...NO_USAGE, tokensIn: 10, tokensOut: 10 };
     expect(prices.costOf("openai", "no-such-model", usage)).toBeNull();
@@ -69,7 +69,7 @@ describe("the price table", () => {
     expect(prices.costOf("constructor", "toString", usage)).toBeNull();
   });
 
-  it("lets the configuration's prices go first, per model and per provider", () => {
+  it("prefers the configuration's prices, per model and per provider", () => {
     const prices = new PriceTable(
       {
         openai: { "gpt-5": { in: 1, out: 2, cached: 0.5, reasoning: 4 } },

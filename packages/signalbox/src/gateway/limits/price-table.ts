@@ -1,15 +1,16 @@
 /**
- * What a call cost in US dollars, from the list prices that the `@pydantic/genai-prices` package carries (no network is used at run
- * time) and from the configuration's own prices, which go first.
+ * Computes the cost of a call in US dollars, by the first that applies: the caller's own price, the configuration's prices, the list
+ * prices of the `@pydantic/genai-prices` package (which uses no network at run time).
  *
- * Finding a model among the package's patterns takes about 100 µs, so what was found (also nothing) is remembered per model; loading
- * its data takes about 50 ms and happens with the first call that has usage.
+ * Matching a model against the package's patterns takes about 100 µs, so the result is cached by model. Loading its data takes about
+ * 50 ms and happens with the first call that has usage.
  */
 import { createRequire } from "node:module";
 import type { calcPrice, ModelPrice } from "@pydantic/genai-prices";
 import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../core/clock.ts";
-import type { CallUsage } from "../../engines/call-log/index.ts";
+import type { Usage } from "../../engines/relay/index.ts";
+import type { CustomCost } from "../plan/call-options.ts";
 
 /** US dollars per million tokens. */
 export interface PriceOverride {
@@ -23,10 +24,10 @@ export interface PriceOverride {
   readonly reasoning?: number | undefined;
 }
 
-/** By provider slug, then by model; the model `*` stands for every model of the provider that is not named. */
+/** By provider slug, then by model; the model `*` applies to every other model of the provider. */
 export type PriceOverrides = Readonly<Record<string, Readonly<Record<string, PriceOverride>>>>;
 
-/** Our slug → the package's id, where they differ. Providers that are in neither column have no list prices. */
+/** Provider slug → provider id of the package. Other providers have no list prices. */
 const PACKAGE_IDS: Readonly<Record<string, string>> = {
   openai: "openai",
   anthropic: "anthropic",
@@ -47,9 +48,9 @@ const PACKAGE_IDS: Readonly<Record<string, string>> = {
   together: "together",
 };
 
-/** The caller chooses model names, so what is remembered about them is bounded. */
-const MAX_REMEMBERED_MODELS = 2000;
-/** Some providers charge by the time of day, in steps of an hour or half an hour; a minute late is close enough. */
+/** Bounded, because callers choose model names. */
+const MAX_CACHED_MODELS = 2000;
+/** Some providers charge by the time of day, in steps of an hour or half an hour; a delay of a minute is acceptable. */
 const CONDITIONAL_PRICE_TTL_MS = 60_000;
 const PER_MILLION = 1e-6;
 
@@ -64,26 +65,31 @@ function loadPackage(): PricesPackage {
   return pricesPackage;
 }
 
-/** A model's prices, ready for arithmetic; `null` stands for "looked up, unknown". */
+/** The prices of a model. */
 interface Prices {
+  /** Null when the package does not know the model. */
   readonly rates: ModelPrice | null;
-  /** When to look again; infinite for prices without conditions. */
+  /** When the prices must be looked up again; infinite for prices without conditions. */
   readonly staleAt: number;
 }
 
 export class PriceTable {
   readonly #overrides: PriceOverrides;
   readonly #clock: Clock;
-  readonly #remembered = new LRUCache<string, Prices>({ max: MAX_REMEMBERED_MODELS });
+  readonly #cached = new LRUCache<string, Prices>({ max: MAX_CACHED_MODELS });
 
   constructor(overrides: PriceOverrides = {}, clock: Clock = systemClock) {
     this.#overrides = overrides;
     this.#clock = clock;
   }
 
-  /** Null when the price of the model is unknown. */
-  costOf(provider: string, model: string, usage: CallUsage): number | null {
-    // Objects of the configuration have prototypes; a model named `constructor` must not find one.
+  /** Null when the price of the model is unknown. `custom` is the price that the caller stated for this call. */
+  costOf(provider: string, model: string, usage: Usage, custom?: CustomCost): number | null {
+    if (custom !== undefined) {
+      if ("total" in custom) return custom.total;
+      return custom.perTokenIn * usage.tokensIn + custom.perTokenOut * usage.tokensOut;
+    }
+    // Own properties only: a model named `constructor` must not find the prototype's.
     const own = ownValue(this.#overrides, provider);
     const override = own === undefined ? undefined : (ownValue(own, model) ?? ownValue(own, "*"));
     if (override !== undefined) return costByOverride(override, usage);
@@ -96,12 +102,12 @@ export class PriceTable {
   #ratesOf(packageId: string, model: string): ModelPrice | null {
     const key = `${packageId}\n${model}`;
     const now = this.#clock.now();
-    const known = this.#remembered.get(key);
+    const known = this.#cached.get(key);
     if (known !== undefined && now < known.staleAt) return known.rates;
     const found = loadPackage().calcPrice({}, model, { providerId: packageId, timestamp: new Date(now) });
     const isConditional = Array.isArray(found?.model.prices);
     const rates = found?.model_price ?? null;
-    this.#remembered.set(key, {
+    this.#cached.set(key, {
       rates,
       staleAt: isConditional ? now + CONDITIONAL_PRICE_TTL_MS : Number.POSITIVE_INFINITY,
     });
@@ -109,7 +115,7 @@ export class PriceTable {
   }
 }
 
-function costByOverride(price: PriceOverride, usage: CallUsage): number {
+function costByOverride(price: PriceOverride, usage: Usage): number {
   return sum(usage, {
     input: price.in,
     cached: price.cached ?? price.in,
@@ -119,7 +125,7 @@ function costByOverride(price: PriceOverride, usage: CallUsage): number {
   });
 }
 
-function costByRates(rates: ModelPrice, usage: CallUsage): number {
+function costByRates(rates: ModelPrice, usage: Usage): number {
   const input = rateAt(rates["input_mtok"], usage.tokensIn) ?? 0;
   const output = rateAt(rates["output_mtok"], usage.tokensIn) ?? 0;
   const perRequest = rateAt(rates["requests_kcount"], usage.tokensIn) ?? 0;
@@ -143,7 +149,7 @@ interface Rates {
   readonly reasoning: number;
 }
 
-function sum(usage: CallUsage, rates: Rates): number {
+function sum(usage: Usage, rates: Rates): number {
   const plainIn = Math.max(0, usage.tokensIn - usage.tokensInCached - usage.tokensInCacheWrite);
   const plainOut = Math.max(0, usage.tokensOut - usage.tokensOutReasoning);
   return (
@@ -156,7 +162,7 @@ function sum(usage: CallUsage, rates: Rates): number {
   );
 }
 
-/** Long prompts cost more with some models: the highest tier that the whole input passes applies to every token of the call. */
+/** Some models charge more for long prompts: the highest tier that the whole input exceeds applies to every token of the call. */
 function rateAt(rate: ModelPrice[string], tokensIn: number): number | undefined {
   if (rate === undefined || typeof rate === "number") return rate;
   let found = rate.base;

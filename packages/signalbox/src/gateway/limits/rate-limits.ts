@@ -1,14 +1,14 @@
 /**
- * The rate limit of every gateway that has one. A change of the limit begins a new count, any other change of settings does not.
+ * Applies the rate limit of each gateway that has one. Changing the limit starts a new count; changing other settings does not. Counts
+ * are in memory, so a restart begins with empty windows.
  *
- * Time comes from a clock that only grows: with the system's, a day that was set by mistake and taken back would leave a limited
- * gateway shut for that day.
+ * Time comes from a monotonic clock: if the system clock were set forward by a day and back, a limited gateway would refuse calls for
+ * that day.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
-import { FixedWindowLimiter, type RateLimiter, SlidingWindowLimiter } from "./rate-limiter.ts";
 
 interface Entry {
   readonly limiter: RateLimiter;
@@ -58,4 +58,72 @@ function keyOf(gateway: Gateway): string {
 
 function ruleOf(settings: GatewaySettings): string {
   return `${settings.rate_limiting_limit}/${settings.rate_limiting_interval}/${settings.rate_limiting_technique}`;
+}
+
+/** Counts the calls of one gateway. `take` is synchronous, so simultaneous calls cannot exceed the limit. */
+interface RateLimiter {
+  /** Counts the call and returns null when it may pass; otherwise returns the milliseconds until a call may pass. */
+  take(now: number): number | null;
+}
+
+/** At most `limit` calls from one multiple of the interval to the next. */
+export class FixedWindowLimiter implements RateLimiter {
+  readonly #limit: number;
+  readonly #intervalMs: number;
+  #window = -1;
+  #count = 0;
+
+  constructor(limit: number, intervalMs: number) {
+    this.#limit = limit;
+    this.#intervalMs = intervalMs;
+  }
+
+  take(now: number): number | null {
+    const window = Math.floor(now / this.#intervalMs);
+    // A clock that steps back by a rounding error must not reopen an earlier window.
+    if (window > this.#window) {
+      this.#window = window;
+      this.#count = 0;
+    }
+    if (this.#count >= this.#limit) return (this.#window + 1) * this.#intervalMs - now;
+    this.#count += 1;
+    return null;
+  }
+}
+
+/** At most `limit` calls in any period of one interval: keeps the time of each call that passed. */
+export class SlidingWindowLimiter implements RateLimiter {
+  readonly #limit: number;
+  readonly #intervalMs: number;
+  /** A ring of times, the oldest at `#start`; grows up to the limit. */
+  #times: Float64Array;
+  #start = 0;
+  #length = 0;
+
+  constructor(limit: number, intervalMs: number) {
+    this.#limit = limit;
+    this.#intervalMs = intervalMs;
+    this.#times = new Float64Array(Math.min(limit, 16));
+  }
+
+  take(now: number): number | null {
+    while (this.#length > 0 && (this.#times[this.#start] ?? 0) <= now - this.#intervalMs) {
+      this.#start = (this.#start + 1) % this.#times.length;
+      this.#length -= 1;
+    }
+    if (this.#length >= this.#limit) return (this.#times[this.#start] ?? now) + this.#intervalMs - now;
+    if (this.#length === this.#times.length) this.#grow();
+    this.#times[(this.#start + this.#length) % this.#times.length] = now;
+    this.#length += 1;
+    return null;
+  }
+
+  #grow(): void {
+    const larger = new Float64Array(Math.min(this.#limit, this.#times.length * 2));
+    for (let i = 0; i < this.#length; i++) {
+      larger[i] = this.#times[(this.#start + i) % this.#times.length] ?? 0;
+    }
+    this.#times = larger;
+    this.#start = 0;
+  }
 }

@@ -1,31 +1,31 @@
 /**
- * The buckets of one spend rule: a single one, or one for each value of the metadata the rule partitions by.
+ * The buckets of one spend rule: a single one, or one for each value of the metadata that the rule partitions by.
  *
- * Callers choose those values, so their number is bounded: buckets in which nothing is spent and no call runs are dropped, and once
- * `MAX_BUCKETS` are in use, all further values share one bucket. That one has the same limit, so making up values buys nobody money
- * that was not there; it can only make strangers share.
+ * Callers choose the values, so the number of buckets is bounded: empty buckets are dropped, and once `MAX_BUCKETS` are in use, all
+ * further values share one bucket with the same limit. Inventing values therefore raises no limit; it can only make unrelated callers
+ * share one.
  */
 import { hash } from "node:crypto";
 import type { SpendRule } from "../settings/gateway-settings.ts";
 import { SpendBucket } from "./spend-bucket.ts";
 
-/** Of one rule. Each takes some 300 bytes, and a row in the database for each slot it has spent in. */
+/** Per rule. A bucket takes about 300 bytes, and one database row for each slot with an amount. */
 const MAX_BUCKETS = 10_000;
-/** A look at all of them takes about a millisecond: not for every call with a new value. */
+/** A sweep takes about a millisecond, too long for every call with a new value. */
 const SWEEP_PAUSE_MS = 1000;
-/** Longer ones are hashed, so that a row's size is bounded. */
+/** Longer values are hashed, so that the size of a row is bounded. */
 const MAX_VALUE_LENGTH = 256;
-/** Not a list, as those of values are. */
+/** Cannot be the name of a value: those are JSON arrays. */
 const OTHERS = '"others"';
 
-export interface PlacedBucket {
-  /** In the database. */
+export interface NamedBucket {
+  /** The name in the database. */
   readonly name: string;
   readonly bucket: SpendBucket;
 }
 
 export class RuleBuckets {
-  /** The rule's gateway is gone: what is settled from now on counts for nobody. */
+  /** The gateway was deleted: amounts settled from now on are not written. */
   isForgotten = false;
   readonly #rule: SpendRule;
   readonly #buckets = new Map<string, SpendBucket>();
@@ -39,8 +39,8 @@ export class RuleBuckets {
     return this.#buckets.size;
   }
 
-  /** The bucket that `partition` counts in. */
-  find(partition: string | null, now: number): PlacedBucket {
+  /** The bucket of a partition. */
+  find(partition: string | null, now: number): NamedBucket {
     const name = this.#nameOf(partition === null ? null : shorten(partition));
     const known = this.#buckets.get(name);
     if (known !== undefined) return { name, bucket: known };
@@ -48,19 +48,19 @@ export class RuleBuckets {
     return { name, bucket: this.#create(name) };
   }
 
-  /** The bucket that the database knows by this name. */
-  restore(name: string, now: number): PlacedBucket {
+  /** The bucket with this name in the database. */
+  restore(name: string, now: number): NamedBucket {
     const at = name.indexOf(" ");
     return this.find(at === -1 ? null : name.slice(at + 1), now);
   }
 
-  /** Drops the buckets in which nothing is spent and no call runs. */
+  /** Drops empty buckets. */
   sweep(now: number): void {
     this.#sweptAt = now;
     for (const [name, bucket] of this.#buckets) if (bucket.isEmpty(now)) this.#buckets.delete(name);
   }
 
-  get #others(): PlacedBucket {
+  get #others(): NamedBucket {
     const name = this.#nameOf(OTHERS);
     return { name, bucket: this.#buckets.get(name) ?? this.#create(name) };
   }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { SpendBucket } from "./spend-bucket.ts";
 
-it("forgets a fixed window at its end, and not before", () => {
+it("resets a fixed window at its end, and not before", () => {
   const bucket = new SpendBucket(1000, "fixed");
   bucket.add(bucket.slotOf(5100), 7);
   expect(bucket.spent(5999)).toBe(7);
@@ -34,7 +34,7 @@ it("counts at least everything spent within a sliding window", () => {
   );
 });
 
-it("says exactly when enough of the money has left a sliding window", () => {
+it("reports exactly when enough of the amount has left a sliding window", () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.nat({ max: 300 }), fc.integer({ min: 1, max: 100 })), {

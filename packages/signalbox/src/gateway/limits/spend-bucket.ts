@@ -1,12 +1,12 @@
 /**
- * Money of one spend rule's bucket: what was spent in its window, and what running calls have reserved.
+ * One bucket of a spend rule: the amount spent in its window, and the amount reserved by running calls.
  *
- * A fixed window is one slot of the window's length, aligned to the clock. A sliding one is made of slots of a sixtieth of it; a slot
- * counts whole as long as any part of it is inside the window, so the limit errs on the strict side, never the loose one.
- * Amounts are whole millionths of a dollar: sums of many small calls stay exact.
+ * A fixed window is one slot of the window's length, aligned to the clock. A sliding window has slots of a sixtieth of its length; a slot
+ * counts entirely while any part of it is inside the window, so the limit is never exceeded, at the cost of being stricter.
+ * Amounts are integers in millionths of a dollar, so sums are exact.
  *
- * Windows follow the system's clock, because they outlive the process. If that clock ran ahead and was set right, what was spent in
- * the meantime lies in slots of the future; it counts from now on and for one window, not until that future is over.
+ * Windows follow the system clock, because they outlive the process. If that clock was ahead and is corrected, amounts in future slots
+ * count from now on for one window.
  */
 const SLIDING_SLOTS = 60;
 
@@ -15,7 +15,7 @@ export class SpendBucket {
   readonly slotMs: number;
   readonly #slots = new Map<number, number>();
   #reserved = 0;
-  /** Running calls; also those that could reserve nothing, because their price is unknown until it is settled. */
+  /** Running calls, including those that reserved nothing because their price is unknown. */
   #holders = 0;
 
   constructor(windowMs: number, technique: "fixed" | "sliding") {
@@ -27,7 +27,7 @@ export class SpendBucket {
     return this.#reserved;
   }
 
-  /** Nothing spent in the window and no call running: the bucket says nothing that a new one would not. */
+  /** True when nothing is spent in the window and no call is running: the bucket equals a new one. */
   isEmpty(now: number): boolean {
     return this.#holders === 0 && this.spent(now) === 0;
   }
@@ -65,12 +65,12 @@ export class SpendBucket {
     this.#slots.set(slot, (this.#slots.get(slot) ?? 0) + amount);
   }
 
-  /** When the amounts of a slot stop counting. */
+  /** When the amount of a slot stops counting. */
   endOf(slot: number): number {
     return this.slotMs === this.#windowMs ? slot + this.#windowMs : slot + this.slotMs + this.#windowMs;
   }
 
-  /** Milliseconds until no more than `allowed` of what is spent now counts; 0 when that is so already. `allowed` is not negative. */
+  /** Milliseconds until at most `allowed` of the present amounts counts; 0 when that is already the case. `allowed` is not negative. */
   msUntilSpentIs(allowed: number, now: number): number {
     let left = this.spent(now);
     let waitMs = 0;

@@ -105,7 +105,7 @@ const refusal = (gateway: Gateway, estimate = 1, user?: string) => {
   }
 };
 
-it("keeps what it could not write and writes it when it can, with what came meanwhile", async () => {
+it("keeps amounts that it could not write, and writes them later with those settled since", async () => {
   const gateway = await addGateway({});
   spend(gateway, 2);
   isFailing = true;
@@ -118,7 +118,7 @@ it("keeps what it could not write and writes it when it can, with what came mean
   expect(await rows()).toMatchObject([{ bucket: "r", micro_dollars: 5_000_000 }]);
 });
 
-it("reports a failing write of its timer and does not leave a rejection behind", async () => {
+it("reports a failed periodic write, without an unhandled rejection", async () => {
   const gateway = await addGateway({});
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   await limits.start({ find: () => gateway });
@@ -133,7 +133,7 @@ it("reports a failing write of its timer and does not leave a rejection behind",
   expect(await rows()).toHaveLength(1);
 });
 
-it("bounds the buckets of made-up values: the ones beyond share a limit", async () => {
+it("bounds the number of buckets; further values share one limit", async () => {
   const gateway = await addGateway({ limit: 1, metadata: { user: { mode: "partition" } } });
   for (let i = 0; i < 10_000; i++) spend(gateway, 1, `user-${i}`);
   expect(refusal(gateway, 1, "user-0")).not.toBeNull();
@@ -155,7 +155,7 @@ it("bounds the buckets of made-up values: the ones beyond share a limit", async 
   ]);
 });
 
-it("keeps long values apart without storing them", async () => {
+it("distinguishes long values without storing them", async () => {
   const gateway = await addGateway({ limit: 1, metadata: { user: { mode: "partition" } } });
   spend(gateway, 1, `${"x".repeat(9000)}a`);
   expect(refusal(gateway, 1, `${"x".repeat(9000)}a`)).not.toBeNull();
@@ -165,7 +165,7 @@ it("keeps long values apart without storing them", async () => {
   expect(refusal(gateway, 1, `${"x".repeat(9000)}a`)).not.toBeNull();
 });
 
-it("loads windows that still count and removes the others", async () => {
+it("loads windows that have not expired and deletes the others", async () => {
   const gateway = await addGateway({ technique: "sliding" });
   spend(gateway, 2);
   now += HOUR / 2;
@@ -178,7 +178,7 @@ it("loads windows that still count and removes the others", async () => {
   expect(refusal(gateway, 7)).toBeNull();
 });
 
-it("forgets a deleted gateway: one of the same name begins with nothing, also when calls of the old one end later", async () => {
+it("drops the amounts of a deleted gateway, also of calls that end after a gateway of the same name was created", async () => {
   const old = await addGateway({}, 1);
   spend(old, 5);
   const running = limits.reserve(request(old, 5));
@@ -198,7 +198,7 @@ it.each([
   ["fixed", 7],
   ["sliding", 3],
   ["sliding", 7],
-])("says when there will be enough money again (%s, %i dollars)", async (technique, estimate) => {
+])("reports when the call may pass (%s, %i dollars)", async (technique, estimate) => {
   const gateway = await addGateway({ technique });
   now = Date.UTC(2030, 0, 2, 12);
   spend(gateway, 4);
@@ -211,14 +211,14 @@ it.each([
   expect(refusal(gateway, estimate)).toBeNull();
 });
 
-it("names no time for a call that is dearer than the limit itself", async () => {
+it("reports no time for a call that costs more than the limit", async () => {
   const gateway = await addGateway({});
   const error = refusal(gateway, 11);
   expect(error?.message).toContain("this call alone");
   expect(error?.headers?.["retry-after"]).toBeUndefined();
 });
 
-it("counts what was spent while the clock ran ahead as spent now, once, over restarts", async () => {
+it("counts amounts from a clock that was ahead as spent now, once, across restarts", async () => {
   const gateway = await addGateway({});
   now += 24 * HOUR;
   spend(gateway, 8);

@@ -1,16 +1,16 @@
 /**
- * Spend limits: money is reserved before a call goes upstream and settled when its cost is known, so calls that run at the same time
- * cannot together spend what only one of them may.
+ * Spend limits. The cost of a call is reserved before it goes upstream and settled when it is known, so that simultaneous calls cannot
+ * together exceed a limit.
  *
  * Invariants:
- * 1. Reserving is one synchronous step over all rules that apply: either every bucket takes it or none does.
- * 2. A call reserves the price of its input and of the most output it can ask for. Where it names no output limit, the reservation is
- *    an assumption; such a call may run when nothing else does, even if the assumption does not fit, or a small limit would let
- *    nothing through. Only then can a limit be passed, by one call.
- * 3. Calls whose price is unknown neither reserve nor count: there is no number to compare.
- * 4. Settled amounts are written to the database every second and when the service stops; what `kill -9` can lose is that second.
- *    Amounts that could not be written wait for the next second; none is dropped.
- * 5. What a deleted gateway spent does not count for a later one of the same name, whatever was still running or waiting to be written.
+ * 1. Reserving is one synchronous step over all rules that apply: every bucket accepts the amount, or none is changed.
+ * 2. A call reserves the price of its input and of the largest output it can request. If it sets no output limit, the reservation is an
+ *    assumption. Such a call may run while no other does, even if the assumption exceeds the limit, because a small limit would
+ *    otherwise refuse every call. Only then can one call exceed a limit.
+ * 3. Calls with an unknown price neither reserve nor count.
+ * 4. Settled amounts are written to the database every second and when the service stops; `kill -9` loses at most that second. Amounts
+ *    that could not be written are kept for the next attempt.
+ * 5. Amounts of a deleted gateway never count for a later gateway of the same name, including amounts of running calls and unwritten ones.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -25,7 +25,7 @@ export interface SpendRequest {
   readonly gateway: Gateway;
   readonly provider: string;
   readonly model: string;
-  /** Flat JSON object, serialised. */
+  /** Serialised flat JSON object. */
   readonly metadata: string | null;
   /** Dollars; null when the price is unknown. */
   readonly estimate: number | null;
@@ -33,21 +33,21 @@ export interface SpendRequest {
   readonly isBounded: boolean;
 }
 
-/** Money held for one running call. */
+/** The amount reserved for one running call. */
 export interface SpendReservation {
-  /** Replaces the reservation by what the call really cost; must be called exactly once. */
+  /** Replaces the reservation by the actual cost; must be called exactly once. */
   settle(cost: number | null): void;
 }
 
 export interface SpendLimitsParts {
   readonly database: Database;
   readonly clock: Clock;
-  /** Amounts could not be written and will be tried again. */
+  /** Called when amounts could not be written; the write is repeated. */
   readonly onError: (error: unknown) => void;
 }
 
 const FLUSH_MS = 1000;
-/** Rows of windows that are over harm nobody; this keeps them few. */
+/** How often rows of expired windows are deleted. They have no effect, so the interval only bounds their number. */
 const CLEAN_MS = 60_000;
 const MICRO = 1_000_000;
 
@@ -60,7 +60,7 @@ interface Unwritten {
   amount: number;
 }
 
-interface Held {
+interface Placement {
   readonly rules: RuleBuckets;
   readonly name: string;
   readonly bucket: SpendBucket;
@@ -68,7 +68,7 @@ interface Held {
 
 export class SpendLimits {
   readonly #parts: SpendLimitsParts;
-  /** By gateway, then by what of a rule makes its count another one. */
+  /** By gateway, then by rule id, window and technique. */
   readonly #gateways = new Map<string, Map<string, RuleBuckets>>();
   #unwritten = new Map<string, Unwritten>();
   #timer: NodeJS.Timeout | undefined;
@@ -94,21 +94,21 @@ export class SpendLimits {
       const isAhead = row.slot_start > bucket.slotOf(now);
       if (isAhead || bucket.endOf(row.slot_start) <= now) misplaced.push(row);
       else bucket.add(row.slot_start, row.micro_dollars);
-      // The clock ran ahead and was set right: from here on the amount belongs to the present.
+      // The clock was ahead when the amount was written and has been corrected: the amount counts from now on.
       if (isAhead) this.#spend(gateway, { rules, name, bucket }, row.micro_dollars);
     }
     await this.#remove(misplaced);
     this.#sweep(now);
     this.#timer = setInterval(() => {
-      // Reported by flush; the next second tries again.
+      // `flush` reports the error, and the next interval repeats the write.
       this.flush().catch(() => undefined);
     }, FLUSH_MS).unref();
   }
 
-  /** Rejects when the last amounts could not be written. */
+  /** Rejects when the remaining amounts could not be written. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    // Reported by that flush; this one tries again.
+    // That flush reports its error; the next one repeats the write.
     await this.#flushing?.catch(() => undefined);
     await this.flush();
   }
@@ -120,15 +120,15 @@ export class SpendLimits {
     const now = this.#parts.clock.now();
     const amount = request.estimate === null ? 0 : Math.ceil(request.estimate * MICRO);
     const metadata = parseMetadata(request.metadata);
-    const held: Held[] = [];
+    const held: Placement[] = [];
     let refusal: Refusal | null = null;
     for (const rule of limits.rules) {
-      const place = rule.enabled ? placeIn(rule, request, metadata) : null;
-      if (place === null) continue;
+      const match = rule.enabled ? matchRule(rule, request, metadata) : null;
+      if (match === null) continue;
       const rules = this.#rulesOf(request.gateway, rule);
-      const { name, bucket } = rules.find(place.partition, now);
+      const { name, bucket } = rules.find(match.partition, now);
       const refused = refusalOf(rule, bucket, amount, request, now);
-      // Of several rules the one that takes longest says when to come back.
+      // Of several exhausted rules, `retry-after` follows the one with the longest wait.
       if (refused !== null && refused.waitMs > (refusal?.waitMs ?? -1)) refusal = refused;
       held.push({ rules, name, bucket });
     }
@@ -137,15 +137,15 @@ export class SpendLimits {
     for (const { bucket } of held) bucket.reserve(amount);
     return {
       settle: (cost) => {
-        for (const place of held) {
-          place.bucket.release(amount);
-          if (cost !== null && cost > 0) this.#spend(request.gateway, place, Math.ceil(cost * MICRO));
+        for (const placement of held) {
+          placement.bucket.release(amount);
+          if (cost !== null && cost > 0) this.#spend(request.gateway, placement, Math.ceil(cost * MICRO));
         }
       },
     };
   }
 
-  /** The gateway is gone; its rows went with its own. */
+  /** The gateway was deleted; the database deleted its rows. */
   forget(gateway: Gateway): void {
     const key = keyOf(gateway);
     for (const rules of this.#gateways.get(key)?.values() ?? []) rules.isForgotten = true;
@@ -153,7 +153,7 @@ export class SpendLimits {
     for (const [id, entry] of this.#unwritten) if (keyOf(entry.gateway) === key) this.#unwritten.delete(id);
   }
 
-  /** Writes what was settled since the last time; one at a time, so that a slow database is not given the same work twice. */
+  /** Writes the amounts settled since the last flush. One flush runs at a time; calls during a flush share it. */
   flush(): Promise<void> {
     this.#flushing ??= this.#flush().finally(() => (this.#flushing = null));
     return this.#flushing;
@@ -179,7 +179,7 @@ export class SpendLimits {
     try {
       await this.#parts.database.transaction(async (tx) => {
         for (const { gateway, bucket, slot, endsAt, amount } of entries) {
-          // Only for the gateway that spent it: another of that name was created at another time.
+          // `created_at` identifies the gateway that spent the amount; a later one of the same name differs in it.
           await tx.run(
             sql`INSERT INTO gateway_spend (account_id, gateway_id, bucket, slot_start, ends_at, micro_dollars)
                 SELECT account_id, id, CAST(${bucket} AS TEXT), CAST(${slot} AS BIGINT), CAST(${endsAt} AS BIGINT),
@@ -224,7 +224,7 @@ export class SpendLimits {
     }
   }
 
-  #spend(gateway: Gateway, { rules, name, bucket }: Held, amount: number): void {
+  #spend(gateway: Gateway, { rules, name, bucket }: Placement, amount: number): void {
     const slot = bucket.slotOf(this.#parts.clock.now());
     bucket.add(slot, amount);
     this.#keep({ gateway, rules, bucket: name, slot, endsAt: bucket.endOf(slot), amount });
@@ -257,14 +257,14 @@ export class SpendLimits {
 
 interface Refusal {
   readonly rule: SpendRule;
-  /** Until waiting helps; infinite when it does not. */
+  /** Until the call may pass; infinite when waiting does not help. */
   readonly waitMs: number;
 }
 
-/** Running calls may end at any moment, and mostly below what they reserved: their reservations are not waited for. */
+/** The shortest wait: running calls may end at any moment, usually below their reservation. */
 const SOON_MS = 1000;
 
-/** Null when the bucket has the money. */
+/** Null when the amount fits. */
 function refusalOf(
   rule: SpendRule,
   bucket: SpendBucket,
@@ -278,7 +278,7 @@ function refusalOf(
   const fits = spent + bucket.reserved + amount <= limit;
   const mayRunAlone = !request.isBounded && bucket.reserved === 0 && spent < limit;
   if (fits || mayRunAlone) return null;
-  // Alone it may run as soon as anything is left; else when there is room for all it may cost.
+  // A call without an output limit may run as soon as anything is left, others when their whole amount fits.
   const allowed = request.isBounded ? limit - amount : Math.ceil(limit) - 1;
   const waitMs = allowed < 0 ? Number.POSITIVE_INFINITY : bucket.msUntilSpentIs(allowed, now);
   return { rule, waitMs: Math.max(waitMs, SOON_MS) };
@@ -303,8 +303,8 @@ interface SpendRow {
   readonly micro_dollars: number;
 }
 
-/** Which of the rule's buckets a call belongs to; null when the rule does not speak of it. */
-function placeIn(
+/** The partition of the rule that the call belongs to; null when the rule does not apply to the call. */
+function matchRule(
   rule: SpendRule,
   request: SpendRequest,
   metadata: Readonly<Record<string, MetadataValue>>,

@@ -1,18 +1,19 @@
-/** The providers that come with the service. Base addresses are the public ones; the configuration may replace each. */
+/** The built-in providers, with their public base addresses; the configuration may replace each address. */
 import {
   azurePath,
+  bare,
   bedrockPath,
   huggingfacePath,
   ollamaPath,
   openAiBelow,
   openAiPath,
+  type ProviderDefinition,
   vertexPath,
   workersAiPath,
-} from "./path-rules.ts";
-import { bare, type ProviderDefinition } from "./provider.ts";
+} from "./provider.ts";
 
-/** One API shape, one base address each, a bearer token: nothing else to know. */
-const OPENAI_SHAPED: readonly (readonly [slug: string, baseUrl: string])[] = [
+/** OpenAI-compatible providers with a bearer token and one base address. */
+const OPENAI_COMPATIBLE: readonly (readonly [slug: string, baseUrl: string])[] = [
   ["openai", "https://api.openai.com/v1"],
   ["groq", "https://api.groq.com/openai/v1"],
   ["grok", "https://api.x.ai/v1"],
@@ -34,7 +35,6 @@ const OTHERS: readonly ProviderDefinition[] = [
   {
     slug: "anthropic",
     baseUrl: "https://api.anthropic.com/v1",
-    usage: "anthropic",
     credentialHeaders: ["x-api-key", "authorization"],
     toCredential: bare,
     rule: openAiPath,
@@ -42,7 +42,7 @@ const OTHERS: readonly ProviderDefinition[] = [
   {
     slug: "google-ai-studio",
     baseUrl: "https://generativelanguage.googleapis.com",
-    usage: "gemini",
+    acceptsKeyInQuery: true,
     credentialHeaders: ["x-goog-api-key", "authorization"],
     toCredential: bare,
     rule: openAiBelow("v1beta/openai/"),
@@ -51,7 +51,7 @@ const OTHERS: readonly ProviderDefinition[] = [
   {
     slug: "google-vertex-ai",
     baseUrl: "https://{0}aiplatform.googleapis.com",
-    usage: "gemini",
+    acceptsKeyInQuery: true,
     rule: vertexPath,
     modelInPath: (path) => GEMINI_MODEL.exec(path)?.[1] ?? null,
   },
@@ -69,7 +69,6 @@ const OTHERS: readonly ProviderDefinition[] = [
   {
     slug: "aws-bedrock",
     baseUrl: "https://bedrock-runtime.{0}.amazonaws.com",
-    usage: "anthropic",
     rule: bedrockPath,
     modelInPath: (path) => BEDROCK_MODEL.exec(path)?.[1] ?? null,
   },
@@ -89,6 +88,6 @@ const OTHERS: readonly ProviderDefinition[] = [
 ];
 
 export const BUILT_IN_PROVIDERS: readonly ProviderDefinition[] = [
-  ...OPENAI_SHAPED.map(([slug, baseUrl]): ProviderDefinition => ({ slug, baseUrl, rule: openAiPath })),
+  ...OPENAI_COMPATIBLE.map(([slug, baseUrl]): ProviderDefinition => ({ slug, baseUrl, rule: openAiPath })),
   ...OTHERS,
 ];

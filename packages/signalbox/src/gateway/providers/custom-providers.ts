@@ -1,7 +1,8 @@
 /**
- * Providers that an account defines for itself, reached as `custom-<slug>`: the database is the truth, memory is what calls look at.
+ * Custom providers: each belongs to an account and is reached as `custom-<slug>`. The database is the source of truth; calls read the
+ * copy in memory.
  *
- * A provider whose headers cannot be opened (another encryption key) stays listed and refuses calls; the others serve.
+ * A provider whose headers cannot be decrypted (another encryption key) stays listed and refuses calls; the others work.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -10,8 +11,7 @@ import type { Sealing } from "../../core/sealing.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
-import { createProvider } from "./create-provider.ts";
-import type { Provider } from "./provider.ts";
+import { createProvider, type Provider } from "./provider.ts";
 import { CUSTOM_PREFIX, ruleForBase } from "./provider-directory.ts";
 import {
   findStored,
@@ -33,9 +33,9 @@ export interface CustomProviderDetails {
   readonly position: number;
 }
 
-/** As a request has them. */
+/** The details as a management request states them. */
 export interface GivenDetails extends CustomProviderDetails {
-  /** JSON object of headers that go with every request, serialised. */
+  /** Serialised JSON object of headers that are sent with every request. */
   readonly headers: string;
 }
 
@@ -54,7 +54,7 @@ export interface CustomProvidersParts {
   readonly clock: Clock;
   readonly mayBePrivate: boolean;
   readonly sealing: Sealing;
-  /** Told at the start of each provider whose headers cannot be opened. */
+  /** Called at the start for each provider whose headers cannot be decrypted. */
   readonly onUnreadable: (provider: CustomProvider) => void;
 }
 
@@ -63,7 +63,7 @@ const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 export class CustomProviders {
   readonly #parts: CustomProvidersParts;
   readonly #byId = new Map<string, CustomProvider>();
-  /** Those that calls can use, and those they are refused for. */
+  /** The enabled providers by account and slug; those with unreadable headers refuse calls. */
   readonly #providers = new Map<string, Provider>();
   readonly #origins = new Map<string, string>();
 
@@ -71,12 +71,12 @@ export class CustomProviders {
     this.#parts = parts;
   }
 
-  /** Headers that are stored as plain text, or sealed with a key that was replaced, are sealed with the key in use. */
+  /** Reads all providers. Headers stored as plain text, or sealed with a former key, are sealed with the current key. */
   async load(): Promise<void> {
     const rows = await this.#parts.database.all<CustomProviderRow>(sql`SELECT * FROM custom_provider`);
     const loaded = rows.map((row) => this.#fromRow(row));
     if (loaded.some(({ isUpToDate }) => !isUpToDate)) {
-      await this.#writeAnew(loaded.map(({ provider }) => provider));
+      await this.#rewrite(loaded.map(({ provider }) => provider));
     }
     for (const { provider } of loaded) {
       this.#put(provider);
@@ -84,7 +84,7 @@ export class CustomProviders {
     }
   }
 
-  /** For calls: the enabled provider with this slug. */
+  /** The enabled provider with this slug. */
   findProvider(accountId: string, slug: string): Provider | undefined {
     return this.#providers.get(`${accountId}/${slug}`);
   }
@@ -94,7 +94,7 @@ export class CustomProviders {
     return this.#origins.get(`${accountId}/${slug}`);
   }
 
-  /** By position, then by name. */
+  /** Sorted by position, then by name. */
   list(accountId: string): CustomProvider[] {
     return [...this.#byId.values()]
       .filter((provider) => provider.accountId === accountId)
@@ -129,7 +129,7 @@ export class CustomProviders {
     return provider;
   }
 
-  /** `dropped` names the headers whose stored values did not follow the provider to another address. */
+  /** `dropped` names the headers whose stored values were removed because the address changed. */
   async update(
     accountId: string,
     id: string,
@@ -157,14 +157,14 @@ export class CustomProviders {
     return provider;
   }
 
-  /** The headers after a change to `baseUrl` and `headerText`; undefined text leaves them as they are, as far as the address does. */
+  /** The headers after a change to `baseUrl` and `headerText`. Undefined text keeps them, unless the address changes. */
   #toStored(
     before: Pick<CustomProvider, "id" | "details" | "headers">,
     baseUrl: string,
     headerText: string | undefined,
   ): { headers: SecretHeader[]; dropped: string[] } {
     const owner = { providerId: before.id, baseUrl };
-    const staysPut = isSameAddress(before.details.base_url, baseUrl);
+    const isSame = isSameAddress(before.details.base_url, baseUrl);
     const wanted =
       headerText === undefined
         ? new Map(before.headers.map(({ name }) => [name, HIDDEN]))
@@ -175,7 +175,7 @@ export class CustomProviders {
       if (value !== HIDDEN) headers.push(sealHeader(this.#parts.sealing, owner, name, value));
       else {
         const stored = findStored(before.headers, name);
-        if (staysPut) headers.push(stored);
+        if (isSame) headers.push(stored);
         else dropped.push(name);
       }
     }
@@ -213,10 +213,10 @@ export class CustomProviders {
   }
 
   /**
-   * All rows of the table: SQLite leaves old copies of a row in unused parts of the table's pages, and only pages that are given up whole
-   * are wiped.
+   * Rewrites all rows of the table: SQLite leaves old copies of a row in unused parts of its pages, and `secure_delete` overwrites only
+   * what is deleted.
    */
-  async #writeAnew(providers: readonly CustomProvider[]): Promise<void> {
+  async #rewrite(providers: readonly CustomProvider[]): Promise<void> {
     const isSqlite = this.#parts.database.engine === "sqlite";
     await this.#parts.database.transaction(async (tx) => {
       if (isSqlite) await tx.run(sql`PRAGMA secure_delete = ON`);
@@ -236,7 +236,7 @@ export class CustomProviders {
       { slug: CUSTOM_PREFIX + slug, baseUrl: details.base_url, rule: ruleForBase(details.base_url) },
       {
         mayBePrivate: this.#parts.mayBePrivate,
-        extraHeaderLines: headers.map(({ name, value }) => `${name}: ${value?.reveal() ?? ""}\r\n`).join(""),
+        extraHeaders: headers.flatMap(({ name, value }) => [name, value?.reveal() ?? ""]),
       },
     );
     this.#providers.set(`${accountId}/${slug}`, isReadable(provider) ? usable : refusing(usable));
@@ -251,12 +251,12 @@ export class CustomProviders {
     if (url.search !== "" || url.hash !== "" || url.username !== "" || url.password !== "") {
       throw invalid("base_url must not hold a query, fragment or credentials");
     }
-    // Names are judged when they are resolved; an address, or a name that is local by definition, can be judged now.
+    // Other names are checked when a connection resolves them.
     if (!mayBePrivate && isPrivateHost(url.hostname)) throw invalid("base_url must be a public address");
   }
 }
 
-/** False when the account has one with this slug. */
+/** False when the account already has a provider with this slug. */
 async function insert(database: Queryable, provider: CustomProvider): Promise<boolean> {
   const { id, accountId, slug, createdAt, modifiedAt } = provider;
   const { changes } = await database.run(
@@ -271,7 +271,7 @@ function isReadable(provider: CustomProvider): boolean {
   return provider.headers.every(({ value }) => value !== null);
 }
 
-/** Called without its headers, the provider would answer something that looks like its own fault. */
+/** Without its headers the provider would answer with an error that hides the cause. */
 function refusing(provider: Provider): Provider {
   return {
     ...provider,
@@ -302,7 +302,7 @@ interface CustomProviderRow {
 
 interface StoredDetails extends CustomProviderDetails {
   readonly sealed_headers?: Readonly<Record<string, string>>;
-  /** Serialised plain headers, from before they were sealed. */
+  /** Serialised plain headers, as versions before sealing stored them. */
   readonly headers?: string;
 }
 

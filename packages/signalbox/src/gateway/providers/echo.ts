@@ -1,9 +1,8 @@
 /**
- * The built-in provider `echo`: answers OpenAI-shaped chat completions inside the process, always the same way for the same request, so
- * that a first call and other people's test suites need no key and no network. It says back the last user message.
+ * The built-in provider `echo`: answers OpenAI-compatible chat completions inside the process with the last user message. The same
+ * request always gives the same response, so a first call and test suites need no key and no network.
  *
- * Usage figures count one token for every four characters begun. A stream ends with a usage chunk whether or not the request asked for
- * one, since the figures are the point.
+ * One token is four characters, rounded up. A stream always ends with a usage chunk, whether or not the request asks for one.
  */
 import { createHash } from "node:crypto";
 import {
@@ -28,22 +27,22 @@ interface Usage {
   readonly total_tokens: number;
 }
 
-/** Nothing is ever sent there; it only fills the shape. */
-const NOWHERE = toOrigin(new URL("http://echo.invalid"), false);
+/** Required by the interface; no request is sent there. */
+const UNUSED_ORIGIN = toOrigin(new URL("http://echo.invalid"), false);
 const CHARACTERS_PER_TOKEN = 4;
 const MODELS = ["echo"];
-/** Longer answers are not streamed word by word. */
+/** Longer answers are streamed in equal parts. */
 const MAX_WORDS_LENGTH = 16 * 1024;
 const MAX_EVENTS = 1000;
 
 export function createEchoProvider(): Provider {
   return {
     slug: "echo",
-    usage: "openai",
     credentialHeaders: ["authorization"],
     toCredential: bearer,
-    extraHeaderLines: "",
-    locate: (path) => ({ origin: NOWHERE, path: `/${path.startsWith("v1/") ? path.slice(3) : path}` }),
+    acceptsKeyInQuery: false,
+    extraHeaders: [],
+    locate: (path) => ({ origin: UNUSED_ORIGIN, path: `/${path.startsWith("v1/") ? path.slice(3) : path}` }),
     modelInPath: () => null,
     answer: (request, handler) => new EchoExchange(request, handler),
   };
@@ -55,7 +54,7 @@ interface LocalResponse {
   readonly chunks: readonly Buffer[];
 }
 
-/** Delivers the answer as a connection would: later, in chunks, and no more than the reader takes. */
+/** Delivers the answer as a connection does: asynchronously, in chunks, and paused while the reader is. */
 class EchoExchange implements UpstreamExchange {
   readonly #handler: UpstreamHandler;
   #chunks: readonly Buffer[] = [];
@@ -86,10 +85,10 @@ class EchoExchange implements UpstreamExchange {
     if (this.#isEnded) return;
     const response = respond(request);
     this.#chunks = response.chunks;
-    const rawHeaders = ["content-type", response.contentType];
-    if (response.chunks.length === 1)
-      rawHeaders.push("content-length", String(response.chunks[0]?.length ?? 0));
-    this.#handler.onHead({ status: response.status, statusText: "", rawHeaders });
+    const { status, contentType, chunks } = response;
+    const rawHeaders = ["content-type", contentType];
+    if (chunks.length === 1) rawHeaders.push("content-length", String(chunks[0]?.length ?? 0));
+    this.#handler.onHead({ status, statusText: "", rawHeaders, contentType });
     this.#deliver();
   }
 
@@ -113,13 +112,13 @@ function respond(request: UpstreamRequest): LocalResponse {
     });
   }
   if (path !== "/chat/completions" || request.method !== "POST") {
-    return problem(404, `echo does not serve ${request.method} ${path}`, "not_found");
+    return errorResponse(404, `echo does not serve ${request.method} ${path}`, "not_found");
   }
   const body = request.body.kind === "whole" ? parseChat(request.body.bytes) : null;
-  if (body === null) return problem(400, "The body is not a JSON object", "invalid_body");
-  if (typeof body.model !== "string") return problem(400, "model must be a string", "invalid_model");
+  if (body === null) return errorResponse(400, "The body is not a JSON object", "invalid_body");
+  if (typeof body.model !== "string") return errorResponse(400, "model must be a string", "invalid_model");
   if (!Array.isArray(body.messages) || body.messages.length === 0) {
-    return problem(400, "messages must be an array that is not empty", "invalid_messages");
+    return errorResponse(400, "messages must be an array that is not empty", "invalid_messages");
   }
   return complete(body.model, body.messages, body);
 }
@@ -178,7 +177,7 @@ function stream(base: object, answer: string, finishReason: string, usage: Usage
   };
 }
 
-/** Words of an ordinary answer; of a long one, which would make millions of events, as many parts as are allowed. */
+/** The words of the answer; of a long one, `MAX_EVENTS` parts. */
 function piecesOf(answer: string): string[] {
   if (answer.length > MAX_WORDS_LENGTH) {
     const length = Math.ceil(answer.length / MAX_EVENTS);
@@ -202,7 +201,7 @@ function roleOf(message: unknown): unknown {
   return typeof message === "object" && message !== null && "role" in message ? message.role : undefined;
 }
 
-/** Text of a message whose content is a string or a list of parts. */
+/** The text of a message; its content is a string or a list of parts. */
 function textOf(message: unknown): string {
   const content =
     typeof message === "object" && message !== null && "content" in message ? message.content : undefined;
@@ -225,6 +224,6 @@ function json(status: number, value: object): LocalResponse {
   return { status, contentType: "application/json", chunks: [Buffer.from(JSON.stringify(value))] };
 }
 
-function problem(status: number, message: string, code: string): LocalResponse {
+function errorResponse(status: number, message: string, code: string): LocalResponse {
   return json(status, { error: { message, type: "invalid_request_error", param: null, code } });
 }

@@ -1,9 +1,7 @@
-/** Finds the provider a path names: built in, added by the configuration, or an account's own (`custom-<slug>`). */
+/** Finds a provider by its slug: built in, added by the configuration, or a custom provider of the account (`custom-<slug>`). */
 import { BUILT_IN_PROVIDERS } from "./built-in.ts";
-import { createProvider } from "./create-provider.ts";
 import { createEchoProvider } from "./echo.ts";
-import { openAiPath, samePath } from "./path-rules.ts";
-import type { PathRule, Provider } from "./provider.ts";
+import { createProvider, openAiPath, type PathRule, type Provider, samePath } from "./provider.ts";
 
 export type ConfiguredProviders = Readonly<Record<string, { readonly baseUrl: string }>>;
 
@@ -38,13 +36,13 @@ export class ProviderDirectory {
     );
   }
 
-  /** Slugs that every account can use. */
+  /** Slugs of the providers that all accounts share. */
   get sharedSlugs(): string[] {
     return [...this.#shared.keys()].sort();
   }
 }
 
-/** A base that ends in the version is OpenAI-shaped by all appearances; any other takes paths as they come. */
+/** A base address that ends in the version is taken for OpenAI-compatible; others receive paths unchanged. */
 export function ruleForBase(baseUrl: string): PathRule {
   return /\/v1\/?$/.test(new URL(baseUrl).pathname) ? openAiPath : samePath;
 }

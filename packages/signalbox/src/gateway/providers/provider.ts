@@ -1,29 +1,31 @@
 /**
- * A provider as data: where its API lives, how a path below `/v1/{account}/{gateway}/{slug}/` becomes a path of that API, which
- * headers carry its credential, and which field names its usage figures have. Adding one is a line in a family's table.
+ * A provider: the address of its API, how a path below `/v1/{account}/{gateway}/{slug}/` becomes a path of that API, and which headers
+ * carry its credential. The tables in built-in.ts define the providers.
  */
-import type {
-  Origin,
-  UpstreamExchange,
-  UpstreamHandler,
-  UpstreamRequest,
-  UsageDialect,
+import { SignalboxError } from "@signalbox/protocol";
+import {
+  type Origin,
+  toOrigin,
+  type UpstreamExchange,
+  type UpstreamHandler,
+  type UpstreamRequest,
 } from "../../engines/relay/index.ts";
 
 export interface Provider {
   readonly slug: string;
-  readonly usage: UsageDialect;
-  /** Headers that carry the caller's credential, lower-case; the first is where a stored key goes. */
+  /** Headers that carry the caller's credential, in lower case; a stored key is sent in the first one. */
   readonly credentialHeaders: readonly string[];
-  /** Puts a stored key into the form the first credential header wants. */
+  /** The value of the first credential header for a stored key. */
   readonly toCredential: (key: string) => string;
-  /** Header lines that go with every request (`name: value\r\n`); those of a custom provider. */
-  readonly extraHeaderLines: string;
-  /** Where a path goes; throws `gateway_malformed_request` for one that names no place. */
+  /** Whether the API also takes the key as the query parameter `key`, as Google's do. */
+  readonly acceptsKeyInQuery: boolean;
+  /** Headers that are sent with every request: name, value, name, value, … Only custom providers have them. */
+  readonly extraHeaders: readonly string[];
+  /** The upstream address of a path; throws `gateway_malformed_request` for a path that has none. */
   locate(path: string, accountId: string): Location;
-  /** Model named by the path, for APIs that put it there; null when the body names it. */
+  /** The model that the path names; null for APIs that name it in the body. */
   modelInPath(path: string): string | null;
-  /** Present when the provider answers inside the process. */
+  /** Present when the provider answers inside this process. */
   readonly answer?: (request: UpstreamRequest, handler: UpstreamHandler) => UpstreamExchange;
 }
 
@@ -33,25 +35,24 @@ export interface Location {
   readonly path: string;
 }
 
-/** What a family's table says of one provider; `createProvider` turns it into a `Provider`. */
+/** An entry of the provider tables; `createProvider` turns it into a `Provider`. */
 export interface ProviderDefinition {
   readonly slug: string;
-  /**
-   * Base address, path included. Its host may hold `{0}`, filled by the path rule from the request's path (a region, a resource).
-   */
+  /** Base address with its path. The host may contain `{0}`, which the path rule fills from the request's path (a region, a resource). */
   readonly baseUrl: string;
-  readonly usage?: UsageDialect;
   readonly credentialHeaders?: readonly string[];
   readonly toCredential?: (key: string) => string;
+  readonly acceptsKeyInQuery?: boolean;
   readonly rule: PathRule;
   readonly modelInPath?: (path: string) => string | null;
 }
 
-/** Turns the path after the provider segment into a path after the base address, and a value for `{0}` in the host. */
+/** Maps the path after the provider segment, without leading slash and query, to a path after the base address. */
 export type PathRule = (path: string, accountId: string) => RoutedPath;
 
 export interface RoutedPath {
   readonly path: string;
+  /** The value of `{0}` in the host. */
   readonly hostPart?: string;
 }
 
@@ -61,4 +62,125 @@ export function bearer(key: string): string {
 
 export function bare(key: string): string {
   return key;
+}
+
+export interface ProviderOptions {
+  /** Replaces the address of the definition. If it has no path, the path of the definition is kept. */
+  readonly baseUrl?: string;
+  readonly mayBePrivate?: boolean;
+  readonly extraHeaders?: readonly string[];
+}
+
+/** Origins made from request paths (regions, resources) that are cached; callers choose them. */
+const MAX_CACHED_ORIGINS = 64;
+
+export function createProvider(definition: ProviderDefinition, options: ProviderOptions = {}): Provider {
+  const mayBePrivate = options.mayBePrivate ?? true;
+  const template = options.baseUrl ?? definition.baseUrl;
+  const own = new URL(template.replace("{0}", "x"));
+  const basePath =
+    options.baseUrl !== undefined && own.pathname === "/"
+      ? new URL(definition.baseUrl.replace("{0}", "x")).pathname
+      : own.pathname;
+  const prefix = basePath.endsWith("/") ? basePath : `${basePath}/`;
+  const fixedOrigin = template.includes("{0}") ? null : toOrigin(own, mayBePrivate);
+  const origins = new Map<string, Origin>();
+  const originOf = (hostPart: string): Origin => {
+    if (fixedOrigin !== null) return fixedOrigin;
+    let origin = origins.get(hostPart);
+    if (origin === undefined) {
+      if (origins.size >= MAX_CACHED_ORIGINS) origins.clear();
+      origin = toOrigin(new URL(template.replace("{0}", hostPart)), mayBePrivate);
+      origins.set(hostPart, origin);
+    }
+    return origin;
+  };
+  return {
+    slug: definition.slug,
+    credentialHeaders: definition.credentialHeaders ?? ["authorization"],
+    toCredential: definition.toCredential ?? bearer,
+    acceptsKeyInQuery: definition.acceptsKeyInQuery ?? false,
+    extraHeaders: options.extraHeaders ?? [],
+    locate(path, accountId) {
+      const routed = definition.rule(path, accountId);
+      return { origin: originOf(routed.hostPart ?? ""), path: prefix + routed.path };
+    },
+    modelInPath: definition.modelInPath ?? (() => null),
+  };
+}
+
+const VERSION = "v1/";
+/** One DNS label; nothing else of a request's path may become part of a host name. */
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+
+/** OpenAI-compatible APIs whose base address ends in the version: `x` and `v1/x` are the same path. */
+export const openAiPath: PathRule = (path) => ({ path: withoutVersion(path) });
+
+/** The path is forwarded unchanged. */
+export const samePath: PathRule = (path) => ({ path });
+
+/** OpenAI-compatible endpoints are below `prefix`; all other paths belong to the provider's native API. */
+export function openAiBelow(prefix: string, endpoints: readonly string[] = OPENAI_ENDPOINTS): PathRule {
+  const known = new Set(endpoints);
+  return (path) => {
+    const plain = withoutVersion(path);
+    return { path: known.has(plain) ? `${prefix}${plain}` : path };
+  };
+}
+
+export const OPENAI_ENDPOINTS = ["chat/completions", "completions", "embeddings", "responses", "models"];
+
+/** `{resource}/{deployment}/…`, or `{resource}/openai/…` for the API of the resource without a deployment. */
+export const azurePath: PathRule = (path) => {
+  const [resource = "", deployment = "", ...rest] = path.split("/");
+  if (!LABEL.test(resource) || deployment === "" || rest.length === 0) {
+    throw invalidPath("azure-openai paths are {resource}/{deployment}/…");
+  }
+  const prefix = deployment === "openai" ? "openai" : `openai/deployments/${deployment}`;
+  return { hostPart: resource, path: `${prefix}/${rest.join("/")}` };
+};
+
+/** `bedrock-runtime/{region}/…`; the OpenAI-compatible endpoints are below `openai/v1`. */
+export const bedrockPath: PathRule = (path) => {
+  const [service = "", region = "", ...rest] = path.split("/");
+  if (service !== "bedrock-runtime" || !LABEL.test(region) || rest.length === 0) {
+    throw invalidPath("aws-bedrock paths are bedrock-runtime/{region}/…");
+  }
+  return { hostPart: region, path: openAiBelow("openai/v1/")(rest.join("/"), "").path };
+};
+
+/** The path contains the region: `v1/projects/{project}/locations/{region}/…`. */
+export const vertexPath: PathRule = (path) => {
+  const region = /^[^/]+\/projects\/[^/]+\/locations\/([^/]+)\//.exec(path)?.[1];
+  if (region === undefined || !LABEL.test(region)) {
+    throw invalidPath("google-vertex-ai paths are v1/projects/{project}/locations/{region}/…");
+  }
+  return { hostPart: region === "global" ? "" : `${region}-`, path };
+};
+
+/** `{model}` runs a model; the OpenAI-compatible endpoints are below `v1`. */
+export const workersAiPath: PathRule = (path, accountId) => {
+  const account = `accounts/${encodeURIComponent(accountId)}/ai/`;
+  const plain = withoutVersion(path);
+  if (OPENAI_ENDPOINTS.includes(plain)) return { path: `${account}v1/${plain}` };
+  return { path: `${account}run/${path.startsWith("run/") ? path.slice(4) : path}` };
+};
+
+/** OpenAI-compatible endpoints go to the router; other paths name a model of the inference API. */
+export const huggingfacePath: PathRule = (path) => {
+  const plain = withoutVersion(path);
+  return { path: OPENAI_ENDPOINTS.includes(plain) ? `v1/${plain}` : `hf-inference/models/${path}` };
+};
+
+/** Ollama's native API is below `api/`, the OpenAI-compatible one below `v1/`. */
+export const ollamaPath: PathRule = (path) => ({
+  path: path.startsWith("api/") ? path : `v1/${withoutVersion(path)}`,
+});
+
+function withoutVersion(path: string): string {
+  return path.startsWith(VERSION) ? path.slice(VERSION.length) : path;
+}
+
+function invalidPath(message: string): SignalboxError {
+  return new SignalboxError("gateway_malformed_request", { message });
 }

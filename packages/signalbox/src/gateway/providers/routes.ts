@@ -1,6 +1,6 @@
 /**
- * Management routes of an account's own providers, shaped as the `customProviders` resource of the public `cloudflare` SDK. What a read
- * shows, a change accepts: values of headers are shown as `[secret]`, which stands for the stored ones.
+ * Management routes of custom providers, compatible with the `customProviders` resource of the public `cloudflare` SDK. A client can send
+ * back what it read: header values are shown as `[secret]`, which means the stored value.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
@@ -33,7 +33,7 @@ const creation = z.strictObject({
   position: details.position.default(0),
 });
 
-/** Shown by a read and not settable; accepted so that what was read can be written back, and ignored. */
+/** Returned by a read and not settable; accepted and ignored, so that a client can send back what it read. */
 const change = z
   .strictObject({
     ...details,
@@ -58,7 +58,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       method: "GET",
       path: PATH,
       access: "gateway.read",
-      summary: "List the account's own providers.",
+      summary: "List the account's custom providers.",
       query: pageQuery,
       result: z.array(result),
       handler: ({ params, query }) => {
@@ -70,7 +70,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       method: "POST",
       path: PATH,
       access: "gateway.edit",
-      summary: "Add a provider, reached as `custom-<slug>`.",
+      summary: "Create a custom provider, reached as `custom-<slug>`.",
       body: creation,
       result,
       handler: async ({ params, body: { slug, ...rest } }) => ({
@@ -81,7 +81,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       method: "GET",
       path: `${PATH}/{provider_id}`,
       access: "gateway.read",
-      summary: "Read one of the account's own providers.",
+      summary: "Read one of the account's custom providers.",
       result,
       handler: ({ params }) => ({
         result: show(providers.get(params["account_id"] ?? "", params["provider_id"] ?? "")),
@@ -92,7 +92,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       path: `${PATH}/{provider_id}`,
       access: "gateway.edit",
       summary:
-        "Change a provider; its slug stays. A new `base_url` removes stored header values that the same request does not bring anew.",
+        "Change a provider, except its slug. A new `base_url` removes stored header values that the same request does not set.",
       body: change,
       result,
       handler: async ({ params, body }) => {
@@ -114,7 +114,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       method: "DELETE",
       path: `${PATH}/{provider_id}`,
       access: "gateway.edit",
-      summary: "Remove a provider; calls to it fail from then on.",
+      summary: "Delete a provider; later calls to it fail.",
       result,
       handler: async ({ params }) => ({
         result: show(await providers.delete(params["account_id"] ?? "", params["provider_id"] ?? "")),
@@ -124,10 +124,10 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
 }
 
 function droppedNotice(names: readonly string[]): string {
-  return `base_url changed: the stored values of ${names.join(", ")} were removed, because they were given for the old address; set headers to use them at the new one`;
+  return `base_url changed: the stored values of ${names.join(", ")} were removed, because they were set for the old address; set headers again to use them at the new one`;
 }
 
-/** Header values may be credentials: their names are shown, the values are not. */
+/** Header values may be credentials, so only their names are shown. */
 function show({
   id,
   slug,

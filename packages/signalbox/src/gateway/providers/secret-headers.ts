@@ -1,18 +1,18 @@
 /**
- * Headers that go with every request to a custom provider. Their values may be credentials: they are kept sealed, bound to the address
- * they were given for, and never shown again.
+ * Headers that are sent with every request to a custom provider. Their values may be credentials: they are stored encrypted, bound to the
+ * address they were set for, and never shown.
  *
  * Invariants:
- * 1. A stored value goes to the address it was given for and nowhere else: it is sealed for the provider, the header's name and the
- *    address together. Whoever changes the address must bring the values anew, and a row changed in the database does not open.
- * 2. `HIDDEN` in place of a value stands for the stored one, so that what was read can be written back. It never moves a value to
- *    another name.
+ * 1. A stored value is sent only to the address it was set for: it is sealed with the provider, the header's name and the address as
+ *    context. A user who changes the address must set the values again, and a row that was modified in the database cannot be decrypted.
+ * 2. `HIDDEN` in place of a value means the stored value of that name, so that a client can send back what it read. It never moves a
+ *    value to another name.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Sealing } from "../../core/sealing.ts";
 import { Secret } from "../../core/secret.ts";
 
-/** What is shown in place of a value. */
+/** Shown in place of a value. */
 export const HIDDEN = "[secret]";
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -29,17 +29,17 @@ const FORBIDDEN_HEADERS = new Set([
 export interface SecretHeader {
   readonly name: string;
   readonly sealed: string;
-  /** Null when none of the keys opens it. */
+  /** Null when no key decrypts it. */
   readonly value: Secret | null;
 }
 
-/** Whose headers they are. */
+/** The provider and address that headers belong to. */
 export interface HeaderOwner {
   readonly providerId: string;
   readonly baseUrl: string;
 }
 
-/** The headers of a request body; a value may be `HIDDEN`. */
+/** Parses the headers of a management request; a value may be `HIDDEN`. */
 export function parseHeaders(text: string): Map<string, string> {
   const headers = new Map<string, string>();
   if (text === "") return headers;
@@ -70,7 +70,7 @@ export function sealHeader(sealing: Sealing, owner: HeaderOwner, name: string, v
   return { name, sealed: sealing.seal(value, contextOf(owner, name)), value: new Secret(value) };
 }
 
-/** The header as it was stored, and whether it was sealed with the key in use. */
+/** The stored header, and whether it was sealed with the current key. */
 export function openHeader(
   sealing: Sealing,
   owner: HeaderOwner,
@@ -80,17 +80,17 @@ export function openHeader(
   const opened = sealing.open(sealed, contextOf(owner, name));
   return {
     header: { name, sealed, value: opened === null ? null : new Secret(opened.text) },
-    // What cannot be opened cannot be sealed anew either.
+    // A value that cannot be decrypted cannot be sealed again either.
     isCurrentKey: opened?.isCurrentKey ?? true,
   };
 }
 
-/** The stored header that `HIDDEN` stands for. */
+/** The stored header that `HIDDEN` means. */
 export function findStored(stored: readonly SecretHeader[], name: string): SecretHeader {
   const found = stored.find((header) => header.name.toLowerCase() === name.toLowerCase());
   if (found !== undefined) return { ...found, name };
   throw invalid(
-    `headers.${name.slice(0, 64)}: ${HIDDEN} stands for a stored value, and there is none of this name`,
+    `headers.${name.slice(0, 64)}: ${HIDDEN} means the stored value, but no value of this name is stored`,
   );
 }
 
@@ -98,7 +98,7 @@ export function isSameAddress(one: string, other: string): boolean {
   return addressOf(one) === addressOf(other);
 }
 
-/** With the path: on a host that many share, another path can be another owner. */
+/** Includes the path: on a shared host another path may belong to another owner. */
 function addressOf(baseUrl: string): string {
   return new URL(baseUrl).href.replace(/\/+$/, "");
 }

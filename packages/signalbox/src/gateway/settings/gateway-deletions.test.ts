@@ -43,14 +43,14 @@ async function open(): Promise<{ gateways: Gateways; deletions: GatewayDeletions
 
 const records = () => database.all(sql`SELECT * FROM gateway_deletion`);
 
-it("leaves no record of a deletion that went through", async () => {
+it("removes the record of a completed deletion", async () => {
   const { gateways } = await open();
   await gateways.delete("default", "default");
   expect(removed).toEqual(["tokens of default", "calls of default"]);
   expect(await records()).toEqual([]);
 });
 
-it("finishes at the next start what failed in between, before the name can be used", async () => {
+it("finishes an interrupted deletion at the next start, before the name can be used", async () => {
   const before = await open();
   isFailing = true;
   await expect(before.gateways.delete("default", "default")).rejects.toThrow("disk is full");
@@ -66,7 +66,7 @@ it("finishes at the next start what failed in between, before the name can be us
   expect(await records()).toEqual([]);
 });
 
-it("does not create a gateway over one that is not removed whole", async () => {
+it("does not create a gateway while data of the deleted one is left", async () => {
   const { gateways } = await open();
   isFailing = true;
   await expect(gateways.delete("default", "default")).rejects.toThrow("disk is full");
@@ -81,7 +81,7 @@ it("does not create a gateway over one that is not removed whole", async () => {
   expect(removed).toEqual([]);
 });
 
-it("starts although a deletion still cannot be finished, and says so", async () => {
+it("starts when a deletion still fails, and reports it", async () => {
   const { gateways } = await open();
   isFailing = true;
   await expect(gateways.delete("default", "default")).rejects.toThrow("disk is full");
@@ -92,7 +92,7 @@ it("starts although a deletion still cannot be finished, and says so", async () 
   expect(await records()).toHaveLength(1);
 });
 
-it("keeps the gateway when its deletion cannot even be recorded", async () => {
+it("keeps the gateway when its deletion cannot be recorded", async () => {
   const { gateways } = await open();
   await database.run(sql`DROP TABLE gateway_deletion`);
   await expect(gateways.delete("default", "default")).rejects.toThrow("gateway_deletion");
@@ -107,7 +107,7 @@ it("creates the default gateway at the first start only", async () => {
   expect((await open()).gateways.list("default")).toEqual([]);
 });
 
-it("lets changes of one name follow each other: a new gateway is not removed by the old one's deletion", async () => {
+it("runs changes of one name one after the other: the deletion of an old gateway does not remove a new one", async () => {
   const { gateways } = await open();
   const outcomes = await Promise.allSettled([
     gateways.delete("default", "default"),

@@ -1,19 +1,20 @@
 /**
- * What has to go when a gateway goes: its tokens, stored calls and tags, each in a storage of its own, so not in one transaction.
+ * Deletes what belongs to a deleted gateway: its tokens, stored calls and tags. They are in different stores, so one transaction cannot
+ * cover them.
  *
  *   recorded (with the deletion of the gateway's row) → steps → record removed
  *
  * Invariants:
- * 1. A gateway's row and the record of its deletion change in one transaction: what a crash or a failing disk leaves is known.
- * 2. Steps can be repeated. A deletion that was interrupted is finished at the next start, before anything is served, or when its
- *    name is used again.
- * 3. No gateway is created under a name whose deletion is not finished: it would show what the old one left.
+ * 1. The gateway's row and the record of its deletion change in one transaction, so a crash cannot leave data without a record.
+ * 2. Steps can be repeated. An interrupted deletion is finished at the next start, before the service accepts requests, or when the name
+ *    is used again.
+ * 3. No gateway is created under a name whose deletion is not finished: it would show data of the old one.
  */
 import type { Database, Queryable } from "../../database/database.ts";
 import type { GatewayRef } from "../../engines/call-log/index.ts";
 import { sql } from "../../core/sql.ts";
 
-/** Removes one kind of thing that belongs to a deleted gateway. */
+/** Deletes one kind of data of a deleted gateway. */
 export type DeletionStep = (gateway: GatewayRef) => Promise<void>;
 
 export class GatewayDeletions {
@@ -35,7 +36,7 @@ export class GatewayDeletions {
     for (const row of rows) this.added({ accountId: row.account_id, gatewayId: row.gateway_id });
   }
 
-  /** Part of the transaction that deletes the gateway's row; `added` follows when it is committed. */
+  /** Runs in the transaction that deletes the gateway's row; call `added` after the commit. */
   async record(tx: Queryable, gateway: GatewayRef, now: number): Promise<void> {
     await tx.run(
       sql`INSERT INTO gateway_deletion (account_id, gateway_id, deleted_at)
@@ -47,7 +48,7 @@ export class GatewayDeletions {
     this.#pending.set(keyOf(gateway), gateway);
   }
 
-  /** Resolves when nothing of a deleted gateway is left; at once when there is nothing to do. Rejects when a step failed. */
+  /** Resolves when no data of the deleted gateway is left. Rejects when a step failed. */
   async finish(gateway: GatewayRef): Promise<void> {
     const key = keyOf(gateway);
     if (!this.#pending.has(key)) return;
@@ -59,7 +60,7 @@ export class GatewayDeletions {
     await running;
   }
 
-  /** At the start: one deletion that still cannot be finished does not hold up the others, nor the service. */
+  /** Runs at the start. A deletion that fails again stops neither the others nor the service. */
   async finishAll(onError: (gateway: GatewayRef, error: unknown) => void): Promise<void> {
     for (const gateway of this.#pending.values()) {
       try {

@@ -1,6 +1,6 @@
 /**
- * The settings of a gateway, under the names clients of the hosted original know. Each one here does something; settings of the
- * original that this service does not have are accepted only in the value that means "off", so that nothing is switched on in vain.
+ * The settings of a gateway, with the names of the hosted original. Settings of the original that this service does not support are
+ * accepted only with the value that means "off", so that no client believes it has switched one on.
  */
 import { z } from "zod";
 
@@ -40,7 +40,7 @@ const spendLimits = z.strictObject({
     .array(spendRule)
     .max(MAX_SPEND_RULES)
     .default([])
-    // Money already spent belongs to a rule's id, so each rule gets one that survives reordering.
+    // Amounts already spent are stored by rule id, so each rule gets an id that does not change when rules are reordered.
     .transform((rules) => rules.map((rule, i) => ({ ...rule, id: rule.id ?? `rule-${i + 1}` })))
     .refine((rules) => new Set(rules.map((rule) => rule.id)).size === rules.length, "ids must differ"),
 });
@@ -53,7 +53,7 @@ export const gatewaySettings = z.object({
   /** Whether a change of the settings empties the cache. */
   cache_invalidate_on_update: z.boolean().default(false),
   collect_logs: z.boolean().default(true),
-  /** How many rows are kept; null leaves it to the service's retention. */
+  /** How many rows are kept; null: as many as the service's retention keeps. */
   log_management: z.int().min(1).max(10_000_000).nullable().default(null),
   log_management_strategy: z.enum(["STOP_INSERTING", "DELETE_OLDEST"]).nullable().default(null),
   /** Seconds; null or 0 switches the limit off. */
@@ -105,7 +105,7 @@ const unsupported = {
   zdr: off(false),
 };
 
-/** Without defaults: what is absent from an update stays as it is. */
+/** Without defaults: settings that an update omits keep their values. */
 const changes = z.object(
   Object.fromEntries(
     Object.entries(gatewaySettings.shape).map(([name, schema]) => [name, schema.removeDefault().optional()]),
@@ -116,7 +116,7 @@ const changes = z.object(
   },
 );
 
-/** Shown by a read and not settable; accepted so that what was read can be written back, and ignored. */
+/** Returned by a read and not settable; accepted and ignored, so that a client can send back what it read. */
 const readOnly = {
   is_default: z.unknown().optional(),
   created_at: z.unknown().optional(),

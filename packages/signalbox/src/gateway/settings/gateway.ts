@@ -1,6 +1,6 @@
 import type { GatewaySettings } from "./gateway-settings.ts";
 
-/** A gateway as the request path sees it: immutable, replaced whole when its settings change. */
+/** A gateway as calls use it: immutable, and replaced as a whole when its settings change. */
 export interface Gateway {
   readonly accountId: string;
   readonly id: string;
@@ -8,7 +8,7 @@ export interface Gateway {
   readonly createdAt: number;
   readonly modifiedAt: number;
   readonly settings: GatewaySettings;
-  /** Grows whenever cached responses must no longer be used. */
+  /** Increases when cached responses must no longer be used. */
   readonly cacheGeneration: number;
 }
 

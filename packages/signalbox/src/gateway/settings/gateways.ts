@@ -1,11 +1,11 @@
 /**
- * The gateways of every account: the database is the truth and is written first, memory is what calls look at.
+ * The gateways of all accounts. The database is the source of truth and is written first; calls read the copy in memory.
  *
  * Invariants:
- * 1. `find` never does I/O: it runs for every call.
- * 2. A change counts for every call that arrives after its answer was sent.
- * 3. The account `default` gets its gateway `default` at the first start; a deleted one does not come back.
- * 4. A new gateway has nothing of a deleted one of the same name.
+ * 1. `find` does no I/O: it runs for every call.
+ * 2. A change applies to every call that arrives after the response to the change was sent.
+ * 3. The account `default` gets its gateway `default` at the first start; once deleted, it is not created again.
+ * 4. A new gateway inherits nothing from a deleted one of the same name.
  */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -16,7 +16,7 @@ import type { GatewayDeletions } from "./gateway-deletions.ts";
 import { DEFAULT_SETTINGS, gatewaySettings, type GatewaySettings } from "./gateway-settings.ts";
 
 export interface GatewayListener {
-  /** Read at the start, created, or given other settings. */
+  /** The gateway was loaded, created or updated. */
   onChanged(gateway: Gateway): void;
   onDeleted(gateway: Gateway): void;
 }
@@ -27,8 +27,8 @@ export class Gateways {
   readonly #deletions: GatewayDeletions;
   readonly #byAccount = new Map<string, Map<string, Gateway>>();
   readonly #listeners: GatewayListener[] = [];
-  /** The last change of each name that is being changed: one at a time, so that none works on what another is about to remove. */
-  readonly #changing = new Map<string, Promise<unknown>>();
+  /** The last pending change by gateway name: changes of one gateway run one after the other. */
+  readonly #pendingChanges = new Map<string, Promise<unknown>>();
 
   constructor(database: Database, clock: Clock, deletions: GatewayDeletions) {
     this.#database = database;
@@ -36,7 +36,7 @@ export class Gateways {
     this.#deletions = deletions;
   }
 
-  /** Reads every gateway; makes the one of the account `default` when this is the first start. */
+  /** Loads all gateways; at the first start creates the gateway of the account `default`. */
   async load(defaultAccountId: string): Promise<void> {
     await this.#deletions.load();
     await this.#database.transaction(async (tx) => {
@@ -59,7 +59,7 @@ export class Gateways {
     return this.#byAccount.get(accountId)?.get(id);
   }
 
-  /** In order of their ids. */
+  /** Sorted by id. */
   list(accountId: string): Gateway[] {
     return [...(this.#byAccount.get(accountId)?.values() ?? [])].sort((a, b) => (a.id < b.id ? -1 : 1));
   }
@@ -68,7 +68,7 @@ export class Gateways {
     if (!isIdentifier(id)) {
       throw new SignalboxError("invalid_request", { message: "id must be 1 to 64 letters, digits, _ or -" });
     }
-    return this.#alone(accountId, id, async () => {
+    return this.#inTurn(accountId, id, async () => {
       await this.#deletions.finish({ accountId, gatewayId: id });
       const gateway = this.#newGateway(accountId, id, wanted);
       if (!(await insert(this.#database, gateway))) {
@@ -80,19 +80,19 @@ export class Gateways {
   }
 
   async update(accountId: string, id: string, wanted: Partial<GatewaySettings>): Promise<Gateway> {
-    return this.#alone(accountId, id, () => this.#update(accountId, id, wanted));
+    return this.#inTurn(accountId, id, () => this.#update(accountId, id, wanted));
   }
 
   /**
-   * Calls find it no more from here on. Resolves when its tokens, calls and tags are gone as well; rejects when that failed after the
-   * gateway was deleted, and will be finished later.
+   * Deletes the gateway; calls no longer find it. Resolves when its tokens, calls and tags are deleted as well. Rejects when that failed
+   * after the gateway was deleted; the rest is then deleted later.
    */
   async delete(accountId: string, id: string): Promise<Gateway> {
-    return this.#alone(accountId, id, () => this.#delete(accountId, id));
+    return this.#inTurn(accountId, id, () => this.#delete(accountId, id));
   }
 
   async #update(accountId: string, id: string, wanted: Partial<GatewaySettings>): Promise<Gateway> {
-    // Read and written in one transaction, so that two updates at once both count.
+    // Read and written in one transaction, so that simultaneous updates do not overwrite each other.
     const gateway = await this.#database.transaction(async (tx) => {
       const row = await tx.get<GatewayRow>(
         sql`SELECT * FROM gateway WHERE account_id = ${accountId} AND id = ${id}`,
@@ -119,7 +119,7 @@ export class Gateways {
 
   async #delete(accountId: string, id: string): Promise<Gateway> {
     const ref = { accountId, gatewayId: id };
-    // A client that was told of a failure and tries again.
+    // A client may repeat a deletion that failed half-way.
     await this.#deletions.finish(ref);
     const gateway = this.find(accountId, id);
     if (gateway === undefined) throw gatewayMissing();
@@ -137,17 +137,17 @@ export class Gateways {
     return gateway;
   }
 
-  #alone<T>(accountId: string, id: string, work: () => Promise<T>): Promise<T> {
+  #inTurn<T>(accountId: string, id: string, work: () => Promise<T>): Promise<T> {
     const key = `${accountId}/${id}`;
-    const result = (this.#changing.get(key) ?? Promise.resolve()).then(work);
-    // The next in line does not care how this one ended.
+    const result = (this.#pendingChanges.get(key) ?? Promise.resolve()).then(work);
+    // The next change runs whether this one succeeded or failed.
     const ended = result.then(
       () => undefined,
       () => undefined,
     );
-    this.#changing.set(key, ended);
+    this.#pendingChanges.set(key, ended);
     void ended.then(() => {
-      if (this.#changing.get(key) === ended) this.#changing.delete(key);
+      if (this.#pendingChanges.get(key) === ended) this.#pendingChanges.delete(key);
     });
     return result;
   }
@@ -177,7 +177,7 @@ export function gatewayMissing(): SignalboxError {
   return new SignalboxError("not_found", { message: "Gateway not found" });
 }
 
-/** False when there is one of that name. */
+/** False when a gateway of that name exists. */
 async function insert(database: Queryable, gateway: Gateway): Promise<boolean> {
   const { accountId, id, settings, isDefault, createdAt, modifiedAt } = gateway;
   const { changes } = await database.run(
@@ -204,9 +204,9 @@ function fromRow(row: GatewayRow): Gateway {
     isDefault: row.is_default === 1,
     createdAt: row.created_at,
     modifiedAt: row.modified_at,
-    // Parsed, so that settings written by an older version get the newer ones' defaults.
+    // Parsed, so that settings of an older version get the defaults of newer settings.
     settings: gatewaySettings.parse(JSON.parse(row.settings)),
-    // The cache does not outlive the process, so any start will do.
+    // The cache does not outlive the process, so any initial value is valid.
     cacheGeneration: row.modified_at,
   };
 }

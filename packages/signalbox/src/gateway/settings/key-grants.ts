@@ -1,8 +1,8 @@
 /**
- * Which account may use which variable of the service's environment as a provider key. The operator says so in the configuration
- * (`gateway.providerKeys`); what tenants store in the database only chooses among what they were given.
+ * Decides which account may use which environment variable of the service as a provider key. The operator grants variables in the
+ * configuration (`gateway.providerKeys`); entries that tenants store can only select among granted ones.
  *
- * Whether a variable exists plays no part here: an account learns nothing about variables that are not its own.
+ * The decision does not depend on whether a variable exists, so an account learns nothing about variables of others.
  */
 import { CUSTOM_PREFIX } from "../providers/provider-directory.ts";
 
@@ -23,8 +23,8 @@ const EVERY_ACCOUNT = "*";
 export type KeyReach = { readonly to: "anywhere" } | { readonly to: "origin"; readonly origin: string };
 
 /**
- * Null when the account may not use the variable. The key of a custom provider is bound to an origin, because that provider's address is
- * the tenant's to change; other providers' addresses are the operator's or ours.
+ * Null when the account may not use the variable. The key of a custom provider is bound to an origin, because the tenant can change the
+ * provider's address; the operator controls the addresses of all other providers.
  */
 export function grantedReach(grants: KeyGrants, use: KeyUse): KeyReach | null {
   const grant = Object.hasOwn(grants, use.envName) ? grants[use.envName] : undefined;

@@ -1,4 +1,4 @@
-/** Page numbers as the management lists of gateways use them: `page` from 1, `per_page` up to 100. */
+/** Pagination of the gateway's management lists: `page` from 1, `per_page` up to 100. */
 import { z } from "zod";
 
 export const pageQuery = z.object({

@@ -1,4 +1,4 @@
-/** Management routes of a gateway's stored provider keys, shaped as the `providerConfigs` resource of the public `cloudflare` SDK. */
+/** Management routes of a gateway's provider keys, compatible with the `providerConfigs` resource of the public `cloudflare` SDK. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -40,7 +40,7 @@ export function providerKeyRoutes(
       method: "GET",
       path: PATH,
       access: "gateway.read",
-      summary: "List a gateway's provider keys: where each comes from, never the key itself.",
+      summary: "List a gateway's provider keys: the environment variable of each, never the key itself.",
       query: pageQuery,
       result: z.array(result),
       handler: ({ params, query }) => {
@@ -78,7 +78,7 @@ export function providerKeyRoutes(
       method: "DELETE",
       path: `${PATH}/{config_id}`,
       access: "gateway.edit",
-      summary: "Forget where a provider key comes from.",
+      summary: "Delete a provider key entry.",
       result,
       handler: async ({ params }) => ({
         result: show(await keys.delete(requireGateway(gateways, params), params["config_id"] ?? "")),

@@ -1,14 +1,14 @@
 /**
- * Provider keys that a gateway puts into calls which bring none. A key is never stored: its entry names the environment variable
- * that holds it, and the process reads it there.
+ * Provider keys that a gateway adds to calls without a credential. A key is never stored: its entry names the environment variable that
+ * contains it.
  *
- * Which variables may be named is limited to those whose name says that they are that provider's key (`OPENAI_API_KEY`,
- * `OPENAI_API_KEY_TEAM_A`): whoever may edit a gateway must not be able to send any secret of the process to any provider. Of those an
- * account may use the ones that the operator gave it (`key-grants.ts`).
+ * An entry may name only variables whose name belongs to the provider (`OPENAI_API_KEY`, `OPENAI_API_KEY_TEAM_A`): a user who may edit a
+ * gateway must not be able to send another secret of the process to a provider. Of these variables an account may use those that the
+ * operator granted (`key-grants.ts`).
  *
  * Invariants:
- * 1. A grant is asked for when an entry is made and at each use: an entry from before the operator took a variable away is dead.
- * 2. Answers do not depend on whether a variable exists, as far as it is not the account's own.
+ * 1. The grant is checked when an entry is created and at each use: an entry for a variable that is no longer granted does not work.
+ * 2. Responses do not reveal whether a variable exists that the account may not use.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -24,7 +24,7 @@ export interface ProviderKey {
   readonly gatewayId: string;
   readonly providerSlug: string;
   readonly alias: string;
-  /** Used by calls that name no alias. */
+  /** Used by calls without an alias. */
   readonly isDefault: boolean;
   readonly envName: string;
   readonly modifiedAt: number;
@@ -35,21 +35,21 @@ export interface ProviderKeysParts {
   readonly clock: Clock;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly grants: KeyGrants;
-  /** Where an account's own provider is at this moment; undefined when there is none. */
+  /** The present origin of a custom provider; undefined when it does not exist. */
   readonly customOrigin: (accountId: string, providerSlug: string) => string | undefined;
 }
 
-/** An entry, and what the configuration says of it; that does not change while the process runs. */
-interface Judged<Use extends KeyUse> {
+/** An entry and its grant, which does not change while the process runs. */
+interface Granted<Use extends KeyUse> {
   readonly key: Use;
-  /** Null: the account may not use it. */
+  /** Null when the account may not use the key. */
   readonly reach: KeyReach | null;
 }
 
 export class ProviderKeys {
   readonly #parts: ProviderKeysParts;
   /** By account, gateway and provider. */
-  readonly #byProvider = new Map<string, Judged<ProviderKey>[]>();
+  readonly #byProvider = new Map<string, Granted<ProviderKey>[]>();
 
   constructor(parts: ProviderKeysParts) {
     this.#parts = parts;
@@ -69,11 +69,11 @@ export class ProviderKeys {
   }
 
   /**
-   * The key for a call: of the alias it names, else the provider's default one, else null. Throws `gateway_unknown_key_alias` for
-   * an alias that is not there, or whose variable is not set or not the account's.
+   * The key for a call: that of the alias, else the provider's default key, else null. Throws `gateway_unknown_key_alias` for an unknown
+   * alias, and for one whose variable is not set or not granted.
    */
   find(gateway: Gateway, providerSlug: string, alias: string | undefined): string | null {
-    const keys = this.#byProvider.get(placeOf(gateway.accountId, gateway.id, providerSlug));
+    const keys = this.#byProvider.get(keyOf(gateway.accountId, gateway.id, providerSlug));
     if (keys === undefined && alias === undefined) return null;
     const found = keys?.find(({ key }) => (alias === undefined ? key.isDefault : key.alias === alias));
     if (found === undefined) {
@@ -100,7 +100,7 @@ export class ProviderKeys {
         message: `secret_id must be ${prefix} or begin with ${prefix}_`,
       });
     }
-    if (!this.#mayUse(this.#judge({ ...wanted, accountId: gateway.accountId }))) {
+    if (!this.#mayUse(this.#grant({ ...wanted, accountId: gateway.accountId }))) {
       throw new SignalboxError("invalid_request", {
         message: `secret_id: this account may not use ${wanted.envName}; the operator gives variables to accounts (gateway.providerKeys)`,
       });
@@ -141,26 +141,26 @@ export class ProviderKeys {
     return key;
   }
 
-  /** Their rows go with the gateway's row. */
+  /** The gateway was deleted; the database deleted the rows. */
   forget(gateway: Gateway): void {
     for (const key of this.list(gateway)) {
-      this.#byProvider.delete(placeOf(key.accountId, key.gatewayId, key.providerSlug));
+      this.#byProvider.delete(keyOf(key.accountId, key.gatewayId, key.providerSlug));
     }
   }
 
   #put(key: ProviderKey): void {
-    const place = placeOf(key.accountId, key.gatewayId, key.providerSlug);
-    const loaded = this.#judge(key);
-    const keys = this.#byProvider.get(place);
-    if (keys === undefined) this.#byProvider.set(place, [loaded]);
+    const name = keyOf(key.accountId, key.gatewayId, key.providerSlug);
+    const loaded = this.#grant(key);
+    const keys = this.#byProvider.get(name);
+    if (keys === undefined) this.#byProvider.set(name, [loaded]);
     else keys.push(loaded);
   }
 
-  #judge<Use extends KeyUse>(key: Use): Judged<Use> {
+  #grant<Use extends KeyUse>(key: Use): Granted<Use> {
     return { key, reach: grantedReach(this.#parts.grants, key) };
   }
 
-  #mayUse({ key, reach }: Judged<KeyUse>): boolean {
+  #mayUse({ key, reach }: Granted<KeyUse>): boolean {
     if (reach === null) return false;
     if (reach.to === "anywhere") return true;
     return this.#parts.customOrigin(key.accountId, key.providerSlug) === reach.origin;
@@ -172,7 +172,7 @@ export function envPrefix(providerSlug: string): string {
   return `${providerSlug.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}_API_KEY`;
 }
 
-function placeOf(accountId: string, gatewayId: string, providerSlug: string): string {
+function keyOf(accountId: string, gatewayId: string, providerSlug: string): string {
   return `${accountId}/${gatewayId}/${providerSlug}`;
 }
 

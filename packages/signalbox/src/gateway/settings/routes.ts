@@ -1,4 +1,4 @@
-/** Management routes of gateways, shaped as the `aiGateway` resource of the public `cloudflare` SDK expects them. */
+/** Management routes of gateways, compatible with the `aiGateway` resource of the public `cloudflare` SDK. */
 import { z } from "zod";
 import { boundGateway, showToken, type Tokens } from "../../accounts/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -17,7 +17,7 @@ export interface GatewayRouteParts {
   readonly gateways: Gateways;
   readonly tokens: Tokens;
   readonly providers: ProviderDirectory;
-  /** Lets lists be filtered by tag; absent until tags are there. */
+  /** Filters lists by tag. */
   readonly tags: TagLookup | undefined;
 }
 
@@ -83,7 +83,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       method: "PUT",
       path: ONE,
       access: "gateway.edit",
-      summary: "Change a gateway's settings; those that are absent stay as they are.",
+      summary: "Change a gateway's settings; omitted settings keep their values.",
       body: gatewayUpdate,
       result: gatewayResult,
       handler: async ({ params, body }) => {
@@ -111,7 +111,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       path: `${ONE}/tokens`,
       access: "gateway.edit",
       summary:
-        "Create an authentication token with Run permission for this gateway, which the caller must hold; shown in this answer only.",
+        "Create an authentication token with Run permission for this gateway, which the caller must hold; the token is shown in this response only.",
       body: newGatewayToken,
       handler: async ({ params, body, principal }) => {
         const gateway = requireGateway(gateways, params);
@@ -131,7 +131,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       method: "GET",
       path: `${ONE}/url/{provider}`,
       access: "gateway.read",
-      summary: "The address to give a client of this provider as its base URL.",
+      summary: "The base URL to configure in a client of this provider.",
       result: z.string(),
       handler: ({ params, trafficOrigin }) => {
         const gateway = requireGateway(gateways, params);

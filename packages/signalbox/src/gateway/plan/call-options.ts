@@ -1,6 +1,6 @@
 /**
- * What a caller may say about one call in `gw-aig-…` headers (or `cf-aig-…`, the spelling of the hosted original). The universal
- * endpoint's steps carry the same headers, and `config` objects say some of it again.
+ * Options that a caller sets for one call in `gw-aig-…` headers (or `cf-aig-…`, the names of the hosted original). Steps of the universal
+ * endpoint have the same headers, and a `config` object for some of them.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import {
@@ -11,13 +11,12 @@ import {
 } from "../settings/gateway-settings.ts";
 
 export interface CallOptions {
-  readonly authorization?: string;
   readonly skipCache?: boolean;
   readonly cacheTtlS?: number;
   readonly cacheKey?: string;
   readonly collectLog?: boolean;
   readonly collectLogPayload?: boolean;
-  /** Flat JSON object, serialised. */
+  /** Serialised flat JSON object. */
   readonly metadata?: string;
   readonly customCost?: CustomCost;
   readonly eventId?: string;
@@ -42,10 +41,9 @@ const MAX_TEXT = 512;
 
 type OptionReader = (options: MutableOptions, value: string, name: string) => void;
 
-/** A map, because callers choose the names: an object would also answer to those of `Object.prototype`. */
+/** A map, because callers choose the names: an object would also find those of `Object.prototype`. */
 const READERS: ReadonlyMap<string, OptionReader> = new Map(
   Object.entries<OptionReader>({
-    authorization: (options, value) => (options.authorization = value),
     "skip-cache": (options, value, name) => (options.skipCache = toBoolean(value, name)),
     "cache-ttl": (options, value, name) => (options.cacheTtlS = toInteger(value, name, 1, MAX_CACHE_TTL_S)),
     "cache-key": (options, value, name) => (options.cacheKey = toText(value, name)),
@@ -64,17 +62,17 @@ const READERS: ReadonlyMap<string, OptionReader> = new Map(
   }),
 );
 
-/** The header's name without `gw-aig-` or `cf-aig-`, or null when it is none of ours. Takes lower case. */
+/** The header's name without `gw-aig-` or `cf-aig-`; null for other headers. Takes lower case. */
 export function gatewayHeaderName(name: string): string | null {
   return name.startsWith("gw-aig-") || name.startsWith("cf-aig-") ? name.slice(7) : null;
 }
 
 export class CallOptionsReader {
   readonly #options: MutableOptions = {};
-  /** Our own spelling wins over the alias, whichever comes first. */
+  /** Options that were set with `gw-aig-`, which takes precedence over `cf-aig-` in any order. */
   readonly #own: string[] = [];
 
-  /** Takes a header in lower case; unknown gateway headers are ignored, as a newer client may send them. */
+  /** Takes a header name in lower case. Unknown gateway headers are ignored, because a newer client may send them. */
   add(name: string, value: string): void {
     const option = name.slice(7);
     const read = READERS.get(option);
@@ -90,7 +88,7 @@ export class CallOptionsReader {
   }
 }
 
-/** The `config` object of a universal step. */
+/** Options in the `config` object of a universal step. */
 export function stepConfigOptions(config: unknown): CallOptions {
   if (config === undefined || config === null) return NO_OPTIONS;
   if (typeof config !== "object" || Array.isArray(config)) throw invalid("config", "an object");
@@ -136,7 +134,7 @@ function toBackoff(value: string, name: string): Backoff {
   throw invalid(name, "constant, linear or exponential");
 }
 
-/** Keys beyond the fifth are left out, as the hosted original does. */
+/** Keys beyond the fifth are dropped, as in the hosted original. */
 function toMetadata(value: string, name: string): string {
   const object = toObject(value, name);
   const entries = Object.entries(object).slice(0, MAX_METADATA_KEYS);
@@ -163,7 +161,7 @@ function isPrice(price: unknown): price is number {
 function toObject(value: string, name: string): Record<string, unknown> {
   let parsed: unknown;
   try {
-    // Header values arrive as Latin-1; clients write UTF-8 into them.
+    // Node decodes header values as Latin-1; clients send UTF-8.
     parsed = JSON.parse(Buffer.from(value, "latin1").toString("utf8"));
   } catch {
     throw invalid(name, "a JSON object");

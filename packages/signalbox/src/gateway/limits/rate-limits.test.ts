@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { FixedWindowLimiter, SlidingWindowLimiter } from "./rate-limiter.ts";
+import { FixedWindowLimiter, SlidingWindowLimiter } from "./rate-limits.ts";
 
 const gaps = fc.array(fc.nat({ max: 400 }), { minLength: 1, maxLength: 200 });
 
-it("never lets more than the limit through in any interval when sliding, and refuses none it could let through", () => {
+it("passes as many calls as the limit allows in any interval when sliding, and no more", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 40 }), gaps, (limit, steps) => {
       const limiter = new SlidingWindowLimiter(limit, 1000);
@@ -22,7 +22,7 @@ it("never lets more than the limit through in any interval when sliding, and ref
   );
 });
 
-it("never lets more than the limit through in any clock window when fixed", () => {
+it("passes as many calls as the limit allows in each clock window when fixed, and no more", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 40 }), gaps, (limit, steps) => {
       const limiter = new FixedWindowLimiter(limit, 1000);
@@ -41,7 +41,7 @@ it("never lets more than the limit through in any clock window when fixed", () =
   );
 });
 
-it("lets a call through exactly when it said it would", () => {
+it("passes a call exactly after the reported wait", () => {
   for (const Limiter of [FixedWindowLimiter, SlidingWindowLimiter]) {
     const limiter = new Limiter(2, 1000);
     limiter.take(5100);
@@ -52,7 +52,7 @@ it("lets a call through exactly when it said it would", () => {
   }
 });
 
-it("does not open a window twice when the clock steps back", () => {
+it("does not reopen a window when the clock steps back", () => {
   const limiter = new FixedWindowLimiter(1, 1000);
   expect(limiter.take(5500)).toBeNull();
   expect(limiter.take(4500)).not.toBeNull();

@@ -1,21 +1,23 @@
 /**
- * The universal endpoint's body: an array of steps (or one), each a provider, an endpoint of it, headers and the JSON to send.
- * A step's own headers win over its `config`, which wins over the request's headers, which win over the gateway's settings.
+ * Parses the body of the universal endpoint: an array of steps (or one step), each with a provider, an endpoint, headers and the JSON to
+ * send. A step's headers take precedence over its `config`, then the request's headers, then the gateway's settings.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Gateway } from "../settings/gateway.ts";
-import { type CallOptions, CallOptionsReader, stepConfigOptions } from "./call-options.ts";
-import { headerRule } from "./forwarded-headers.ts";
-import { checkProviderPath } from "./gateway-path.ts";
-import { malformed } from "./inspect-body.ts";
-import { refuseOwnToken, refuseOwnTokenInTarget, type RootTokenCheck } from "./own-token.ts";
-import { planStep, type StepParts } from "./plan-step.ts";
-import type { Step } from "./step.ts";
+import { type CallOptions, stepConfigOptions } from "./call-options.ts";
+import {
+  checkProviderPath,
+  readForwardedHeaders,
+  refuseOwnTokenInTarget,
+  type RootTokenCheck,
+} from "./forwarded-request.ts";
+import { malformed, planStep, type Step, type StepParts } from "./plan-step.ts";
 
 const MAX_STEPS = 20;
 /** RFC 9110, section 5: a token, and visible characters without line breaks. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
 export interface UniversalParts extends StepParts {
   readonly authenticator: RootTokenCheck;
 }
@@ -25,7 +27,7 @@ export function parseUniversalSteps(
   gateway: Gateway,
   parts: UniversalParts,
   callOptions: CallOptions,
-  traceLine: string,
+  traceparent: string | null,
 ): Step[] {
   let value: unknown;
   try {
@@ -39,7 +41,7 @@ export function parseUniversalSteps(
   }
   return items.map((item, i) => {
     try {
-      return toStep(item, gateway, parts, callOptions, traceLine);
+      return toStep(item, gateway, parts, callOptions, traceparent);
     } catch (error) {
       if (!(error instanceof SignalboxError)) throw error;
       throw new SignalboxError(error.id, { message: `step ${i}: ${error.message}` });
@@ -52,7 +54,7 @@ function toStep(
   gateway: Gateway,
   parts: UniversalParts,
   callOptions: CallOptions,
-  traceLine: string,
+  traceparent: string | null,
 ): Step {
   if (typeof item !== "object" || item === null) throw malformed("must be an object");
   const given = item as Record<string, unknown>;
@@ -64,7 +66,13 @@ function toStep(
   const [path, search] = splitEndpoint(endpoint);
   checkProviderPath(path);
   refuseOwnTokenInTarget(parts.authenticator, path, search);
-  const headers = readHeaders(given["headers"], provider.credentialHeaders, parts.authenticator);
+  const rawHeaders = toRawHeaders(given["headers"]);
+  const forwarded = readForwardedHeaders(
+    rawHeaders,
+    undefined,
+    provider.credentialHeaders,
+    parts.authenticator,
+  );
   const body = toJson(query ?? {});
   return planStep(parts, {
     gateway,
@@ -72,16 +80,16 @@ function toStep(
     method: "POST",
     path,
     query: search,
-    headerLines: headers.lines + traceLine,
-    credentialLines: headers.credentialLines,
-    contentType: headers.contentType,
+    forwarded,
+    traceparent,
+    contentType: rawHeaders[1],
     isEncoded: false,
     body: { kind: "whole", bytes: body },
-    options: { ...callOptions, ...stepConfigOptions(given["config"]), ...headers.options },
+    options: { ...callOptions, ...stepConfigOptions(given["config"]), ...forwarded.options },
   });
 }
 
-/** What was parsed can be written again, unless it is nested deeper than V8's stack: it reads JSON in a loop but writes it recursively. */
+/** V8 parses JSON in a loop but writes it recursively, so a deeply nested value that was parsed may not be writable. */
 function toJson(value: unknown): Buffer {
   try {
     return Buffer.from(JSON.stringify(value));
@@ -100,49 +108,20 @@ function splitEndpoint(endpoint: string): [string, string] {
   return question === -1 ? [trimmed, ""] : [trimmed.slice(0, question), trimmed.slice(question + 1)];
 }
 
-interface StepHeaders {
-  readonly lines: string;
-  readonly credentialLines: string;
-  readonly contentType: string;
-  readonly options: CallOptions;
-}
-
-function readHeaders(
-  given: unknown,
-  credentialHeaders: readonly string[],
-  root: RootTokenCheck,
-): StepHeaders {
+/** The headers of a step as a request would carry them: name, value, name, value, …; names in lower case, `content-type` first. */
+function toRawHeaders(given: unknown): string[] {
   if (given !== undefined && given !== null && (typeof given !== "object" || Array.isArray(given))) {
     throw malformed("headers must be an object");
   }
-  const reader = new CallOptionsReader();
-  let lines = "";
-  let credentialLines = "";
-  let contentType = "application/json";
+  const headers = ["content-type", "application/json"];
   for (const [raw, value] of Object.entries(given ?? {})) {
-    const { name, fate } = headerRule(raw);
+    const name = raw.toLowerCase();
     const text = typeof value === "number" || typeof value === "boolean" ? String(value) : value;
     if (!HEADER_NAME.test(name) || typeof text !== "string" || !HEADER_VALUE.test(text)) {
       throw malformed(`headers.${raw.slice(0, 64)} is not a valid header`);
     }
-    if (fate === "drop") continue;
-    if (fate === "option") {
-      reader.add(name, text);
-      continue;
-    }
-    refuseOwnToken(root, text);
-    if (name === "content-type") {
-      contentType = text;
-    } else {
-      const line = `${name}: ${text}\r\n`;
-      if (credentialHeaders.includes(name)) credentialLines += line;
-      else lines += line;
-    }
+    if (name === "content-type") headers[1] = text;
+    else headers.push(name, text);
   }
-  return {
-    lines: `content-type: ${contentType}\r\n${lines}accept-encoding: identity\r\n`,
-    credentialLines,
-    contentType,
-    options: reader.options,
-  };
+  return headers;
 }

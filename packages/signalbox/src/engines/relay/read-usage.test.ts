@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { readUsage } from "./read-usage.ts";
-import { readTailUsage } from "./tail-usage.ts";
+import { readTailUsage, readUsage } from "./read-usage.ts";
 
 const usage = fc.oneof(
   fc.record({ prompt_tokens: fc.nat(), completion_tokens: fc.nat() }),
@@ -37,7 +36,7 @@ const { body } = fc.letrec((tie) => ({
   ),
 }));
 
-it("says nothing or what parsing the whole body says", () => {
+it("returns null or the result of parsing the whole body", () => {
   let found = 0;
   fc.assert(
     fc.property(body, fc.constantFrom(undefined, 1, "\t"), (value, space) => {

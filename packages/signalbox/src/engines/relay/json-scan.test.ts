@@ -1,0 +1,81 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { endOfLevel, endOfString, readMembers, skipSpace } from "./json-scan.ts";
+
+const NAMES = ["model", "max_tokens", "x", 'quo"te', "back\\slash", "__proto__"];
+const WANTED = new Set(NAMES);
+const key = fc.oneof(fc.constantFrom(...NAMES), fc.string({ unit: "grapheme" }));
+const object = fc.dictionary(key, fc.jsonValue({ stringUnit: "grapheme" }), { noNullPrototype: true });
+const space = fc.constantFrom(undefined, 1, "\t");
+
+/** The members that `readMembers` reads, by way of `JSON.parse`. */
+function membersByParsing(text: string): Map<string, unknown> {
+  const all = Object.entries(JSON.parse(text) as Record<string, unknown>);
+  return new Map(
+    all.filter(([name, value]) => WANTED.has(name) && (typeof value !== "object" || value === null)),
+  );
+}
+
+function members(text: string): Map<string, unknown> {
+  return readMembers(Buffer.from(text), WANTED);
+}
+
+it("reads the members that JSON.parse reads", () => {
+  fc.assert(
+    fc.property(object, space, (value, indent) => {
+      const text = JSON.stringify(value, null, indent);
+      expect(members(text)).toEqual(membersByParsing(text));
+    }),
+  );
+});
+
+it("lets the last of several members with one name count", () => {
+  for (const text of ['{"x":1,"x":"two"}', '{"x":"one","x":2}', '{"x":1,"x":{}}', '{"\\u0078":1, "x":3}'])
+    expect(members(text)).toEqual(membersByParsing(text));
+});
+
+it("reads no value that a cut changed, wherever the text is cut", () => {
+  fc.assert(
+    fc.property(object, space, fc.nat(), (value, indent, cut) => {
+      const text = Buffer.from(JSON.stringify(value, null, indent));
+      const whole = readMembers(text, WANTED);
+      const part = readMembers(text.subarray(0, cut % (text.length + 1)), WANTED);
+      for (const [name, found] of part) expect(found).toEqual(whole.get(name));
+    }),
+  );
+});
+
+it("finds where a string and a level end", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "grapheme" }), fc.jsonValue(), space, (string, value, indent) => {
+      const text = Buffer.from(JSON.stringify(string));
+      expect(endOfString(Buffer.concat([text, text]), 0)).toBe(text.length - 1);
+      const list = Buffer.from(JSON.stringify([value], null, indent));
+      expect(endOfLevel(Buffer.concat([list, Buffer.from("]}")]), 1)).toBe(list.length - 1);
+      expect(endOfLevel(list.subarray(0, -1), 1)).toBe(-1);
+    }),
+  );
+});
+
+it("never throws and never leaves the bytes, whatever they are", () => {
+  const hostile = fc
+    .array(fc.constantFrom("{", "}", "[", "]", '"', ",", ":", "\\", " ", "x", "1", "\n"), { maxLength: 60 })
+    .map((all) => all.join(""));
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        hostile.map((text) => Buffer.from(text)),
+        fc.uint8Array().map((bytes) => Buffer.from(bytes)),
+      ),
+      fc.nat({ max: 60 }),
+      (bytes, from) => {
+        readMembers(bytes, WANTED);
+        for (const at of [endOfString(bytes, from), endOfLevel(bytes, from)]) {
+          expect(at === -1 || (at >= from && at < bytes.length)).toBe(true);
+        }
+        expect(skipSpace(bytes, 0)).toBeLessThanOrEqual(bytes.length);
+      },
+    ),
+    { numRuns: 1000 },
+  );
+});

@@ -1,0 +1,113 @@
+/**
+ * Finds its way in JSON bytes without building the values: for bodies too large to parse, parts of bodies, and bodies of which one
+ * member is needed.
+ *
+ * The functions do not validate. On text that `JSON.parse` accepts they agree with it; on other text they return -1, or a position or
+ * members that a caller must check. They never throw and never read past the end.
+ */
+export const QUOTE = 0x22;
+export const BACKSLASH = 0x5c;
+export const COLON = 0x3a;
+export const OPEN_BRACE = 0x7b;
+export const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const COMMA = 0x2c;
+/** Keys and short values end within this many bytes, where a loop costs less than the call of a native search. */
+const NEAR_BYTES = 48;
+
+/** Index of the first byte from `from` on that is not white space; the length of `bytes` when there is none. */
+export function skipSpace(bytes: Buffer, from: number): number {
+  let at = from;
+  while (isSpace(bytes[at])) at += 1;
+  return at;
+}
+
+/** Index of the quotation mark that ends the string whose opening mark is at `start`; -1 when there is none. */
+export function endOfString(bytes: Buffer, start: number): number {
+  let at = start + 1;
+  for (const near = Math.min(at + NEAR_BYTES, bytes.length); at < near; at++) {
+    const byte = bytes[at];
+    if (byte === QUOTE) return at;
+    if (byte === BACKSLASH) at += 1;
+  }
+  for (let end = bytes.indexOf(QUOTE, at); end !== -1; end = bytes.indexOf(QUOTE, end + 1)) {
+    let backslashes = 0;
+    while (bytes[end - 1 - backslashes] === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return end;
+  }
+  return -1;
+}
+
+/** Index of the bracket that closes the object or array that `from` is inside of; -1 when there is none. */
+export function endOfLevel(bytes: Buffer, from: number): number {
+  let depth = 0;
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at);
+      if (at === -1) return -1;
+    } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      depth += 1;
+    } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+      if (depth === 0) return at;
+      depth -= 1;
+    }
+  }
+  return -1;
+}
+
+/**
+ * The wanted members of the outermost object whose values are strings, numbers, booleans or null. Reads the beginning of an object as
+ * well: a text that is cut off or malformed gives the members that are complete before that point.
+ */
+export function readMembers(bytes: Buffer, wanted: ReadonlySet<string>): Map<string, unknown> {
+  const found = new Map<string, unknown>();
+  const open = skipSpace(bytes, 0);
+  if (bytes[open] !== OPEN_BRACE) return found;
+  let at = skipSpace(bytes, open + 1);
+  while (bytes[at] === QUOTE) {
+    const keyEnd = endOfString(bytes, at);
+    const colon = keyEnd === -1 ? -1 : skipSpace(bytes, keyEnd + 1);
+    if (bytes[colon] !== COLON) return found;
+    const start = skipSpace(bytes, colon + 1);
+    const end = endOfValue(bytes, start);
+    if (end === -1) return found;
+    const key = parse(bytes, at, keyEnd);
+    if (typeof key === "string" && wanted.has(key)) {
+      // As in `JSON.parse`, the last of several members with one name counts.
+      if (isOpening(bytes[start])) found.delete(key);
+      else found.set(key, parse(bytes, start, end));
+    }
+    const comma = skipSpace(bytes, end + 1);
+    if (bytes[comma] !== COMMA) return found;
+    at = skipSpace(bytes, comma + 1);
+  }
+  return found;
+}
+
+/** Index of the last byte of the member value that begins at `start`; -1 when the value is cut off. */
+function endOfValue(bytes: Buffer, start: number): number {
+  if (bytes[start] === QUOTE) return endOfString(bytes, start);
+  if (isOpening(bytes[start])) return endOfLevel(bytes, start + 1);
+  let at = start;
+  while (at < bytes.length && !isSpace(bytes[at]) && bytes[at] !== COMMA && bytes[at] !== CLOSE_BRACE)
+    at += 1;
+  return at === bytes.length || at === start ? -1 : at - 1;
+}
+
+function parse(bytes: Buffer, start: number, end: number): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8", start, end + 1));
+  } catch {
+    return undefined;
+  }
+}
+
+function isOpening(byte: number | undefined): boolean {
+  return byte === OPEN_BRACE || byte === OPEN_BRACKET;
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}

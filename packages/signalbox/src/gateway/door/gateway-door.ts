@@ -1,0 +1,233 @@
+/**
+ * The entrance of the data plane, `/v1/{account_id}/{gateway_id}/{provider}/{path}`. The order of work is part of the contract: path →
+ * gateway → token → provider → body → limits → cache → upstream. Everything up to the token is decided from the head of the request, so
+ * a refused caller costs no body, no upstream request and no log row.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import { type Authenticator, bearerText, isAllowed } from "../../accounts/index.ts";
+import {
+  type BodyLimits,
+  hasBody,
+  type HttpRequest,
+  type HttpResponse,
+} from "../../engines/http-server/index.ts";
+import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
+import type { Area } from "../../http/area.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { toTraceparent } from "../../telemetry/trace-context.ts";
+import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
+import type { GatewayMetrics } from "../metrics.ts";
+import {
+  checkProviderPath,
+  decodePath,
+  readCallOptions,
+  readForwardedHeaders,
+  refuseOwnTokenInTarget,
+} from "../plan/forwarded-request.ts";
+import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
+import { parseUniversalSteps } from "../plan/universal-steps.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import type { Gateways } from "../settings/gateways.ts";
+import { toBodyError } from "./body-failure.ts";
+
+export interface GatewayDoorParts extends StepParts {
+  readonly gateways: Gateways;
+  readonly authenticator: Authenticator;
+  readonly metrics: GatewayMetrics;
+  readonly bodyLimits: Required<BodyLimits>;
+  readonly runner: CallRunner;
+}
+
+/** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
+const SKIPPED_BODY_BYTES = 64 * 1024;
+
+/** One request, as the listener passes it on. */
+interface Incoming {
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+  readonly context: RequestContext;
+}
+
+type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep">;
+
+export class GatewayDoor implements Area {
+  readonly name = "gateway";
+  readonly segments = ["v1"];
+  readonly dialect = "gateway";
+  readonly isForeign = true;
+  readonly #parts: GatewayDoorParts;
+
+  constructor(parts: GatewayDoorParts) {
+    this.#parts = parts;
+  }
+
+  async handle(request: HttpRequest, response: HttpResponse, context: RequestContext): Promise<void> {
+    const startedAt = performance.now();
+    try {
+      // TRACE would send the caller's headers back (RFC 9110, section 9.3.8); no provider uses it.
+      if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
+      const path = parseGatewayPath(context.path);
+      const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
+      if (gateway === undefined) throw new SignalboxError("gateway_not_found");
+      const tokenId = gateway.settings.authentication ? this.#authorise(gateway, request) : null;
+      const incoming: Incoming = { request, response, context };
+      const plan =
+        path.provider === null
+          ? await this.#planUniversal(gateway, incoming)
+          : await this.#planPlain(gateway, path.provider, path.path, incoming);
+      await this.#parts.runner.run({
+        ...plan,
+        gateway,
+        request,
+        response,
+        requestId: context.id,
+        tokenId,
+        startedAt,
+      });
+    } catch (error) {
+      if (error instanceof SignalboxError) this.#parts.metrics.refused(error.id);
+      if (!request.complete && !isSmall(request)) response.shouldKeepAlive = false;
+      throw error;
+    }
+  }
+
+  /**
+   * The id of the token that authorises the call, `root` for the root token. The error is the same whatever is wrong with the token: it
+   * does not reveal whether the token exists, has expired, or belongs to another gateway.
+   */
+  #authorise(gateway: Gateway, { headers }: HttpRequest): string {
+    const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
+    const text = typeof header === "string" ? bearerText(header) : null;
+    const principal = text === null ? null : this.#parts.authenticator.fromText(text);
+    if (principal === null || !isAllowed(principal, gateway.accountId, "gateway.run")) {
+      throw new SignalboxError("gateway_unauthorized");
+    }
+    if (principal.kind === "root") return "root";
+    const { gatewayId, id } = principal.token;
+    if (gatewayId !== null && gatewayId !== gateway.id) throw new SignalboxError("gateway_unauthorized");
+    return id;
+  }
+
+  async #planPlain(
+    gateway: Gateway,
+    slug: string,
+    path: string,
+    { request, response, context }: Incoming,
+  ): Promise<CallPlan> {
+    const { providers, authenticator, bodyLimits, runner } = this.#parts;
+    const provider = providers.find(gateway.accountId, slug);
+    if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
+    refuseOwnTokenInTarget(authenticator, path, context.query);
+    const forwarded = readForwardedHeaders(
+      request.rawHeaders,
+      request.headers.connection,
+      provider.credentialHeaders,
+      authenticator,
+    );
+    const { options } = forwarded;
+    // A streamed body that exceeds its limit ends the call that is under way.
+    const onLateFailure = (error: SignalboxError) => runner.refuse(response, error);
+    const body = hasBody(request) ? await readBody(context, bodyLimits, onLateFailure) : NO_BODY;
+    const step = planStep(this.#parts, {
+      gateway,
+      provider,
+      method: request.method ?? "GET",
+      path,
+      query: context.query,
+      forwarded,
+      traceparent: traceparentOf(request, context),
+      contentType: request.headers["content-type"],
+      isEncoded: request.headers["content-encoding"] !== undefined,
+      body,
+      options,
+    });
+    return { options, steps: [step], showsStep: false };
+  }
+
+  async #planUniversal(gateway: Gateway, { request, context }: Incoming): Promise<CallPlan> {
+    if (request.method !== "POST") {
+      throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
+    }
+    const options = readCallOptions(request.rawHeaders);
+    const body = await readWholeBody(request, context, this.#parts.bodyLimits);
+    const traceparent = traceparentOf(request, context);
+    const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
+    return { options, steps, showsStep: true };
+  }
+}
+
+interface GatewayPath {
+  readonly accountId: string;
+  readonly gatewayId: string;
+  /** Null on the universal endpoint, which names its providers in the body. */
+  readonly provider: string | null;
+  /** As sent, without the leading slash. */
+  readonly path: string;
+}
+
+/** Account, gateway and provider are decoded; the rest of the path is forwarded as it was sent. */
+function parseGatewayPath(path: string): GatewayPath {
+  // The first segment is `v1`, but may be written with escapes (`v%31`).
+  const start = endOfSegment(path, 1) + 1;
+  const accountEnd = endOfSegment(path, start);
+  const gatewayEnd = endOfSegment(path, accountEnd + 1);
+  const accountId = decodePath(path.slice(start, accountEnd));
+  const gatewayId = decodePath(path.slice(accountEnd + 1, gatewayEnd));
+  if (accountId === "" || gatewayId === "") throw new SignalboxError("gateway_not_found");
+  if (gatewayEnd + 1 >= path.length) return { accountId, gatewayId, provider: null, path: "" };
+  const providerEnd = endOfSegment(path, gatewayEnd + 1);
+  const rest = path.slice(providerEnd + 1);
+  checkProviderPath(rest);
+  return { accountId, gatewayId, provider: decodePath(path.slice(gatewayEnd + 1, providerEnd)), path: rest };
+}
+
+function endOfSegment(path: string, from: number): number {
+  const end = path.indexOf("/", from);
+  return end === -1 ? path.length : end;
+}
+
+/** Resolves with the whole body, or with the beginning of a streamed one; `onLateFailure` is called when the rest of that fails. */
+function readBody(
+  context: RequestContext,
+  limits: BodyLimits,
+  onLateFailure: (error: SignalboxError) => void = () => undefined,
+): Promise<RequestBody> {
+  return new Promise((resolve, reject) => {
+    let isRead = false;
+    context.receiveBody(limits, {
+      onBody(body) {
+        isRead = true;
+        resolve(body);
+      },
+      onFailure(failure) {
+        const error = toBodyError(failure, limits.maxBytes);
+        if (isRead) onLateFailure(error);
+        else reject(error);
+      },
+    });
+  });
+}
+
+/** Reads the body of the universal endpoint, which must fit in memory. */
+async function readWholeBody(
+  request: HttpRequest,
+  context: RequestContext,
+  { keepBytes, budget }: Required<BodyLimits>,
+): Promise<Buffer> {
+  if (!hasBody(request)) throw malformed("The body must be an array of steps");
+  const body = await readBody(context, { maxBytes: keepBytes, budget });
+  if (body.kind !== "whole") throw malformed("The body must be an array of steps");
+  // The bytes of each step are serialised again, so they are in memory twice.
+  if (!context.memory.hold(budget, body.bytes.length)) throw toBodyError("no_room", keepBytes);
+  return body.bytes;
+}
+
+/** Continues the caller's trace with the span of this request as the parent; null when the caller sent no trace. */
+function traceparentOf(request: HttpRequest, context: RequestContext): string | null {
+  return request.headers["traceparent"] === undefined ? null : toTraceparent(context.trace);
+}
+
+function isSmall(request: HttpRequest): boolean {
+  const length = request.headers["content-length"];
+  return length === undefined ? !hasBody(request) : Number(length) <= SKIPPED_BODY_BYTES;
+}

@@ -1,0 +1,31 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { inspectBody, inspectStart } from "./plan-step.ts";
+
+const NAMES = ["model", "max_tokens", "max_completion_tokens", "max_output_tokens"];
+
+it("reads the same from the scanned and from the parsed body", () => {
+  const value = fc.oneof(fc.string(), fc.boolean(), fc.integer(), fc.constant(null));
+  const key = fc.oneof(fc.constantFrom(...NAMES), fc.string());
+  const body = fc.dictionary(key, value);
+  fc.assert(
+    fc.property(body, fc.constantFrom(0, 2), (fields, indent) => {
+      const bytes = Buffer.from(JSON.stringify(fields, null, indent));
+      expect(inspectStart(bytes)).toEqual(inspectBody(bytes, true));
+    }),
+  );
+});
+
+it("never throws on bytes that are not JSON", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
+      inspectStart(Buffer.from(bytes));
+      inspectBody(Buffer.from(bytes), false);
+    }),
+  );
+});
+
+it("reads the model and the output limit", () => {
+  const facts = inspectBody(Buffer.from('{"model":"m","stream":true,"max_tokens":5}'), true);
+  expect(facts).toEqual({ model: "m", maxOutputTokens: 5 });
+});

@@ -1,0 +1,243 @@
+/**
+ * Turns a request for one provider into a step: determines the type of the call, checks the body as far as the gateway understands it,
+ * and builds the request to send upstream. A plain call has one step, the universal endpoint several.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import { readMembers, type RequestBody, type UpstreamRequest } from "../../engines/relay/index.ts";
+import type { Provider } from "../providers/provider.ts";
+import { CUSTOM_PREFIX, type ProviderDirectory } from "../providers/provider-directory.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import type { Backoff, GatewaySettings } from "../settings/gateway-settings.ts";
+import type { ProviderKeys } from "../settings/provider-keys.ts";
+import type { CallOptions } from "./call-options.ts";
+import type { ForwardedHeaders } from "./forwarded-request.ts";
+
+export interface Step {
+  readonly provider: Provider;
+  /** After the provider segment, without the query. */
+  readonly path: string;
+  readonly requestType: RequestType;
+  /** As the request names it; empty when only the response does. */
+  readonly model: string;
+  /** The output limit that the request sets; null when it sets none. */
+  readonly maxOutputTokens: number | null;
+  readonly upstream: UpstreamRequest;
+  readonly policy: AttemptPolicy;
+}
+
+export interface AttemptPolicy {
+  /** Until the first byte of the response; null leaves it to the service's own limit. */
+  readonly requestTimeoutMs: number | null;
+  readonly maxAttempts: number;
+  readonly retryDelayMs: number;
+  readonly backoff: Backoff;
+}
+
+/** The type of a call, for the log and for the checks of its body; empty when the path is not known. */
+export type RequestType =
+  | "chat"
+  | "completions"
+  | "responses"
+  | "messages"
+  | "embeddings"
+  | "generate_content"
+  | "images"
+  | "audio"
+  | "moderations"
+  | "models"
+  | "";
+
+export interface StepParts {
+  readonly providers: ProviderDirectory;
+  readonly keys: ProviderKeys;
+}
+
+export interface StepRequest {
+  readonly gateway: Gateway;
+  readonly provider: Provider;
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly forwarded: Omit<ForwardedHeaders, "options">;
+  /** Continues the caller's trace; null when the caller sent none. */
+  readonly traceparent: string | null;
+  readonly contentType: string | undefined;
+  readonly isEncoded: boolean;
+  readonly body: RequestBody;
+  readonly options: CallOptions;
+}
+
+const TYPE_BY_PATH: readonly { readonly path: RegExp; readonly type: RequestType }[] = [
+  { path: /(^|\/)chat\/completions$/, type: "chat" },
+  { path: /(^|\/)completions$/, type: "completions" },
+  { path: /(^|\/)responses$/, type: "responses" },
+  { path: /(^|\/)messages$/, type: "messages" },
+  { path: /(^|\/)embeddings$/, type: "embeddings" },
+  { path: /:(stream)?generateContent$/i, type: "generate_content" },
+  { path: /:(batch)?embedContents?$/i, type: "embeddings" },
+  { path: /(^|\/)images\//, type: "images" },
+  { path: /(^|\/)audio\//, type: "audio" },
+  { path: /(^|\/)moderations$/, type: "moderations" },
+  { path: /(^|\/)models(\/[^/:]+)?$/, type: "models" },
+];
+
+/** Types whose JSON bodies the gateway understands well enough to refuse a malformed one. */
+const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
+  "chat",
+  "completions",
+  "responses",
+  "messages",
+  "embeddings",
+]);
+
+const NO_HEADERS: readonly string[] = [];
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+const DEFAULT_RETRY_DELAY_MS = 100;
+
+export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
+  const { provider, path, method, query } = wanted;
+  const requestType = requestTypeOf(method, path);
+  const facts = factsOf(wanted, requestType);
+  const { origin, path: upstreamPath } = provider.locate(path, wanted.gateway.accountId);
+  return {
+    provider,
+    path,
+    requestType,
+    model: facts.model ?? provider.modelInPath(path) ?? "",
+    maxOutputTokens: facts.maxOutputTokens,
+    upstream: {
+      origin,
+      method,
+      target: query === "" ? upstreamPath : `${upstreamPath}?${query}`,
+      headers: upstreamHeaders(keys, wanted),
+      body: wanted.body,
+    },
+    policy: toPolicy(wanted.options, wanted.gateway.settings),
+  };
+}
+
+function requestTypeOf(method: string, path: string): RequestType {
+  if (method !== "POST") return path.endsWith("models") ? "models" : "";
+  return TYPE_BY_PATH.find((known) => known.path.test(path))?.type ?? "";
+}
+
+function upstreamHeaders(keys: ProviderKeys, wanted: StepRequest): string[] {
+  const { forwarded, provider, traceparent } = wanted;
+  return [
+    ...forwarded.headers,
+    // Usage is read from the response as it passes, so the response must not be compressed.
+    "accept-encoding",
+    "identity",
+    ...(traceparent === null ? NO_HEADERS : ["traceparent", traceparent]),
+    ...credentialOf(keys, wanted),
+    ...provider.extraHeaders,
+  ];
+}
+
+/** The caller's own credential, or a stored key when the caller sent none or names a stored key. */
+function credentialOf(
+  keys: ProviderKeys,
+  { gateway, provider, options, forwarded, query }: StepRequest,
+): readonly string[] {
+  const { credential } = forwarded;
+  if (options.keyAlias === undefined) {
+    if (credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query))) return credential;
+  }
+  const key = keys.find(gateway, provider.slug, options.keyAlias);
+  return key === null
+    ? credential
+    : [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(key)];
+}
+
+function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
+  const { body, contentType, provider } = wanted;
+  if (!CHECKED_TYPES.has(requestType)) {
+    // The provider judges the bodies of other types; of a Gemini body the output limit is read.
+    return body.kind === "whole" && requestType === "generate_content" && !wanted.isEncoded
+      ? inspectBody(body.bytes, false)
+      : NO_FACTS;
+  }
+  // A compressed body is forwarded as it is.
+  if (wanted.isEncoded) return NO_FACTS;
+  if (requestType === "chat" && contentType !== undefined && !JSON_TYPE.test(contentType)) {
+    throw malformed("Content-Type must be application/json");
+  }
+  if (body.kind === "none") throw malformed("The body is empty");
+  // Only the beginning of a streamed body is known, so the provider judges it.
+  if (body.kind === "streamed") return inspectStart(body.start);
+  const facts = inspectBody(body.bytes, contentType === undefined || JSON_TYPE.test(contentType));
+  if (facts.model === null && needsModel(requestType, provider, wanted.path)) {
+    throw malformed("model is required and must be a string");
+  }
+  return facts;
+}
+
+/** A custom provider may serve a single model, and then needs no name. */
+function needsModel(requestType: RequestType, provider: Provider, path: string): boolean {
+  return (
+    (requestType === "chat" || requestType === "messages" || requestType === "embeddings") &&
+    !provider.slug.startsWith(CUSTOM_PREFIX) &&
+    provider.modelInPath(path) === null
+  );
+}
+
+function toPolicy(options: CallOptions, settings: GatewaySettings): AttemptPolicy {
+  return {
+    requestTimeoutMs: options.requestTimeoutMs ?? null,
+    maxAttempts: options.maxAttempts ?? settings.retry_max_attempts ?? 1,
+    retryDelayMs: options.retryDelayMs ?? settings.retry_delay ?? DEFAULT_RETRY_DELAY_MS,
+    backoff: options.backoff ?? settings.retry_backoff ?? "constant",
+  };
+}
+
+/** What the gateway reads from a JSON request body. */
+interface BodyFacts {
+  readonly model: string | null;
+  readonly maxOutputTokens: number | null;
+}
+
+const NO_FACTS: BodyFacts = { model: null, maxOutputTokens: null };
+
+/** Larger bodies (long conversations, images) are scanned: parsing megabytes would delay every other call. */
+const PARSE_LIMIT_BYTES = 256 * 1024;
+const WANTED: ReadonlySet<string> = new Set([
+  "model",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "max_tokens",
+]);
+
+/** Throws `gateway_malformed_request` when the body is not a JSON object although `mustBeJson` requires one. */
+export function inspectBody(bytes: Buffer, mustBeJson: boolean): BodyFacts {
+  if (bytes.length > PARSE_LIMIT_BYTES) return inspectStart(bytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString("utf8"));
+  } catch {
+    if (mustBeJson) throw malformed("The body is not valid JSON");
+    return NO_FACTS;
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    if (mustBeJson) throw malformed("The body must be a JSON object");
+    return NO_FACTS;
+  }
+  return toFacts(value as Record<string, unknown>);
+}
+
+/** Reads the beginning of a JSON object. */
+export function inspectStart(bytes: Buffer): BodyFacts {
+  return toFacts(Object.fromEntries(readMembers(bytes, WANTED)));
+}
+
+export function malformed(message: string): SignalboxError {
+  return new SignalboxError("gateway_malformed_request", { message });
+}
+
+function toFacts(fields: Readonly<Record<string, unknown>>): BodyFacts {
+  const { model, max_completion_tokens, max_output_tokens, max_tokens } = fields;
+  const limit = max_completion_tokens ?? max_output_tokens ?? max_tokens;
+  return {
+    model: typeof model === "string" ? model : null,
+    maxOutputTokens: typeof limit === "number" && limit >= 0 ? limit : null,
+  };
+}
