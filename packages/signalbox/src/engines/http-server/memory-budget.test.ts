@@ -77,3 +77,12 @@ it("cuts a body that is not complete after the total time, however quickly it ar
   expect(endless.cuts()).toBe(1);
   expect(budget.used).toBe(0);
 });
+
+it("gives optional copies at most half of its memory", () => {
+  const budget = new MemoryBudget({ maxBytes: 1000, stallMs: 10_000 });
+  expect(budget.takeSpare(500)).toBe(true);
+  expect(budget.takeSpare(1)).toBe(false);
+  expect(budget.take(500)).toBe(true);
+  budget.release(600);
+  expect(budget.takeSpare(100)).toBe(true);
+});
