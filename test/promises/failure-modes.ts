@@ -15,8 +15,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-on-postgres.test.ts › keep former instances and names in the account default, and wake all that are due",
   ],
   "Logs of a killed process are left in the data folder": [
-    "packages/signalbox/src/engines/instance-store/log-files.test.ts › are not used, and gone after a while",
-    "packages/signalbox/src/engines/instance-store/log-files.test.ts › hold up no start, and a log that is in use by then is not taken away",
+    "packages/signalbox/src/engines/instance-store/journal/spare-wal.test.ts › are not used, and gone after a while",
+    "packages/signalbox/src/engines/instance-store/journal/spare-wal.test.ts › hold up no start, and a log that is in use by then is not taken away",
   ],
   "The server is stopped": [
     "test/conformance/running-it.test.ts › lets a running request finish while new connections are refused",
@@ -76,7 +76,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/agents-damaged-file.test.ts › is left alone for a while after a failure, whichever page is damaged",
   ],
   "An instance's file was written by a newer version": [
-    "packages/signalbox/src/engines/instance-store/instance-files.test.ts › of a newer version is refused and not touched",
+    "packages/signalbox/src/engines/instance-store/journal/journal-store.test.ts › of a newer version is refused and not touched",
   ],
   "The journal is damaged": [
     "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › is refused when a file that is not its newest is damaged",

@@ -13,7 +13,7 @@ import { Secret } from "../core/secret.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
 import { migrate } from "../database/migrate.ts";
 import { ResourceEvents } from "../contracts/resource-events.ts";
-import { InstanceFiles } from "../engines/instance-store/instance-files.ts";
+import { InstanceFiles } from "../engines/instance-store/journal/journal-store.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { type AgentsArea, createAgentsArea } from "./index.ts";

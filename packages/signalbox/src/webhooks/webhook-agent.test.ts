@@ -10,7 +10,7 @@ import {
   type TestServerOptions,
 } from "../../../../test/support/test-server.ts";
 import { SECRET, sendGeneric } from "../../../../test/support/webhook-sender.ts";
-import { instanceTemplate } from "../engines/instance-store/instance-template.ts";
+import { instanceTemplate } from "../engines/instance-store/journal/template.ts";
 import { EVENT_SCHEMA } from "./event-table.ts";
 
 const MODULE = join(import.meta.dirname, "../../../../test/fixtures/event-writing-agents.ts");

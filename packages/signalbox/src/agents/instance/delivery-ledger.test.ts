@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { InstanceDatabase } from "../../engines/instance-store/instance-store.ts";
 import { sql } from "../../core/sql.ts";
-import { InstanceFiles } from "../../engines/instance-store/instance-files.ts";
+import { InstanceFiles } from "../../engines/instance-store/journal/journal-store.ts";
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";
 import { DeliveryLedger } from "./delivery-ledger.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { InstanceDatabase } from "../../engines/instance-store/instance-store.ts";
 import { sql } from "../../core/sql.ts";
-import { InstanceFiles } from "../../engines/instance-store/instance-files.ts";
+import { InstanceFiles } from "../../engines/instance-store/journal/journal-store.ts";
 import { runInTurn } from "../../engines/turn-runtime/current-turn.ts";
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";

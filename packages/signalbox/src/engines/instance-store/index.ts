@@ -1,4 +1,4 @@
-export { InstanceFiles } from "./instance-files.ts";
+export { InstanceFiles } from "./journal/journal-store.ts";
 export {
   type InstanceDatabase,
   type InstanceRef,

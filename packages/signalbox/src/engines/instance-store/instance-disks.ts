@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import type { InstanceDatabase } from "./instance-store.ts";
 import { rawSql, sql } from "../../core/sql.ts";
-import { InstanceFiles } from "./instance-files.ts";
+import { InstanceFiles } from "./journal/journal-store.ts";
 
 const ROOMY = 2 ** 30;
 

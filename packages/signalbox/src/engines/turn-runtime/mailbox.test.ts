@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { InstanceDatabase } from "../instance-store/instance-store.ts";
 import { rawSql, sql } from "../../core/sql.ts";
-import { InstanceFiles } from "../instance-store/instance-files.ts";
+import { InstanceFiles } from "../instance-store/journal/journal-store.ts";
 import { Mailbox } from "./mailbox.ts";
 import { OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";

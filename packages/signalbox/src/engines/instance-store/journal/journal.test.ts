@@ -18,7 +18,7 @@ import { describe, expect, it, vi } from "vitest";
 import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
 import type { InstanceDatabase } from "../instance-store.ts";
 import { rawSql, sql } from "../../../core/sql.ts";
-import type { InstanceFiles } from "../instance-files.ts";
+import type { InstanceFiles } from "./journal-store.ts";
 import { readRecords } from "./record.ts";
 
 const disks = useInstanceDisks();

@@ -10,7 +10,7 @@
 import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { NO_ID, RECORD_KINDS, type JournalRecord } from "./record.ts";
-import { eachPage } from "./wal-frames.ts";
+import { eachPage } from "./wal-reader.ts";
 import { writeWhole } from "./write-whole.ts";
 
 /** What the records of one segment make of one instance's file. */

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { FolderSync } from "./folder-sync.ts";
-import { NewNames } from "./new-names.ts";
+import { FolderSync } from "../folder-sync.ts";
+import { NewNames } from "./unsynced-names.ts";
 
 class CountingSync extends FolderSync {
   readonly folders: string[] = [];

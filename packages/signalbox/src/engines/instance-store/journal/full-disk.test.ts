@@ -1,8 +1,8 @@
 /** No room to copy an instance's log into its file: nothing is lost, and everything goes on when there is room. */
 import { readdirSync } from "node:fs";
 import { afterEach, expect, it, vi } from "vitest";
-import { readRows, useInstanceDisks, writeRow } from "./instance-disks.ts";
-import { SqliteConnection } from "../sqlite-file/connection.ts";
+import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
+import { SqliteConnection } from "../../sqlite-file/connection.ts";
 
 const REF = { account: "default", agent: "a", name: "x" };
 const disks = useInstanceDisks();

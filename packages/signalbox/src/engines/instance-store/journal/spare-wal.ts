@@ -23,8 +23,8 @@ import {
 } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { syncFolder } from "../sqlite-file/index.ts";
-import { WAL_HEADER_BYTES } from "./journal/wal-frames.ts";
+import { syncFolder } from "../../sqlite-file/index.ts";
+import { WAL_HEADER_BYTES } from "./wal-reader.ts";
 
 /** Logs kept for use; enough for instances that come and go. */
 const MAX_SPARES = 256;

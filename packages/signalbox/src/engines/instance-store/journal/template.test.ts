@@ -6,8 +6,8 @@ import { describe, expect, it, vi } from "vitest";
 import { useInstanceDisks } from "../instance-disks.ts";
 import type { InstanceDatabase } from "../instance-store.ts";
 import { sql } from "../../../core/sql.ts";
-import type { InstanceFiles } from "../instance-files.ts";
-import { instanceTemplate } from "../instance-template.ts";
+import type { InstanceFiles } from "./journal-store.ts";
+import { instanceTemplate } from "./template.ts";
 import { NO_ID, readRecords, RECORD_KINDS, RecordBuffer } from "./record.ts";
 
 /** Every record begins another segment. */

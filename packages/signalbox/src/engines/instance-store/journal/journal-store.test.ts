@@ -5,8 +5,8 @@ import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { rawSql, sql } from "../../core/sql.ts";
-import { InstanceFiles } from "./instance-files.ts";
+import { rawSql, sql } from "../../../core/sql.ts";
+import { InstanceFiles } from "./journal-store.ts";
 
 let folder: string;
 let files: InstanceFiles;

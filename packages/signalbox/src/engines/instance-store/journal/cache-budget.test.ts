@@ -2,10 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { InstanceDatabase } from "./instance-store.ts";
-import { rawSql, sql } from "../../core/sql.ts";
+import type { InstanceDatabase } from "../instance-store.ts";
+import { rawSql, sql } from "../../../core/sql.ts";
 import { CacheBudget } from "./cache-budget.ts";
-import { InstanceFiles } from "./instance-files.ts";
+import { InstanceFiles } from "./journal-store.ts";
 
 function fail(error: Error): never {
   throw error;

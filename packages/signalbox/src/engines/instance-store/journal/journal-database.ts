@@ -10,23 +10,23 @@
 import { closeSync, fchmodSync, fdatasync, openSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { type AgentStatement, type InstanceDatabase, SqlError } from "./instance-store.ts";
-import { rawSql, type SqlQuery, type SqlValue } from "../../core/sql.ts";
+import { type AgentStatement, type InstanceDatabase, SqlError } from "../instance-store.ts";
+import { rawSql, type SqlQuery, type SqlValue } from "../../../core/sql.ts";
 import {
   isFullDisk,
   type PreparedStatement,
   SqliteConnection,
   StatementCache,
   textOf,
-} from "../sqlite-file/index.ts";
-import { requireSchema } from "./instance-template.ts";
+} from "../../sqlite-file/index.ts";
+import { requireSchema } from "./template.ts";
 import type { CacheBudget } from "./cache-budget.ts";
-import type { DiskRoom } from "./disk-room.ts";
-import type { Entry, Journal } from "./journal/journal.ts";
-import { WalTail } from "./journal/wal-frames.ts";
-import { writeWhole } from "./journal/write-whole.ts";
-import type { LogFile, LogFiles } from "./log-files.ts";
-import { type Compiled, StatementGuard } from "./statement-guard.ts";
+import type { DiskRoom } from "../disk-room.ts";
+import type { Entry, Journal } from "./journal.ts";
+import { WalTail } from "./wal-reader.ts";
+import { writeWhole } from "./write-whole.ts";
+import type { LogFile, LogFiles } from "./spare-wal.ts";
+import { type Compiled, StatementGuard } from "../statement-guard.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");

@@ -5,8 +5,8 @@
  * `PRAGMA user_version` numbers the runtime's schema; an older instance is brought forward when it is opened.
  */
 import { hash } from "node:crypto";
-import { SqliteConnection } from "../sqlite-file/index.ts";
-import { ID_BYTES, NO_ID, type Template } from "./journal/record.ts";
+import { SqliteConnection } from "../../sqlite-file/index.ts";
+import { ID_BYTES, NO_ID, type Template } from "./record.ts";
 
 /**
  * 2: the tables of queue, dead letters and schedules come with the first row in one of them.

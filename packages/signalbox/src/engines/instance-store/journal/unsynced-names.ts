@@ -3,7 +3,7 @@
  * settled one after the other only the first in each folder has to wait for one.
  */
 import { dirname } from "node:path";
-import type { FolderSync } from "./folder-sync.ts";
+import type { FolderSync } from "../folder-sync.ts";
 
 export class NewNames {
   readonly #folderSync: FolderSync;

@@ -11,25 +11,25 @@ import { hash } from "node:crypto";
 import { closeSync, existsSync, fdatasync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 import { promisify } from "node:util";
-import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
+import { DEFAULT_ACCOUNT } from "../../../core/default-account.ts";
 import type {
   InstanceDatabase,
   InstanceRef,
   InstanceStore,
   QueryLimits,
   QueryResult,
-} from "./instance-store.ts";
+} from "../instance-store.ts";
 import { CacheBudget } from "./cache-budget.ts";
-import { DiskRoom } from "./disk-room.ts";
-import { FolderSync } from "./folder-sync.ts";
-import { type InstancePlace, SqliteInstanceDatabase } from "./instance-database.ts";
-import { instanceTemplate } from "./instance-template.ts";
-import { Journal } from "./journal/journal.ts";
-import { ID_BYTES, type Template } from "./journal/record.ts";
-import { LogFiles } from "./log-files.ts";
-import { NewNames } from "./new-names.ts";
-import { queryInProcess } from "./read-only-query.ts";
-import { SleepingDatabase } from "./sleeping-database.ts";
+import { DiskRoom } from "../disk-room.ts";
+import { FolderSync } from "../folder-sync.ts";
+import { type InstancePlace, SqliteInstanceDatabase } from "./journal-database.ts";
+import { instanceTemplate } from "./template.ts";
+import { Journal } from "./journal.ts";
+import { ID_BYTES, type Template } from "./record.ts";
+import { LogFiles } from "./spare-wal.ts";
+import { NewNames } from "./unsynced-names.ts";
+import { queryInProcess } from "../read-only-query.ts";
+import { SleepingDatabase } from "../immutable-database.ts";
 
 /** Two hexadecimal digits: 256 folders, 400 files each at 100,000 instances. */
 const FOLDERS = 256;
