@@ -20,7 +20,7 @@ import {
   Sessions,
   Tokens,
 } from "./accounts/index.ts";
-import { createAgentsArea } from "./agents/index.ts";
+import { BASE_SCHEMA, createAgentsArea, RESERVED_NAME } from "./agents/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import { closeAll, type Closer } from "./close-all.ts";
 import type { Config } from "./config/index.ts";
@@ -42,7 +42,7 @@ import { OutgoingWebhooks } from "./outgoing/index.ts";
 import { migrate } from "./database/migrate.ts";
 import { type CallLog, SqliteCallLog } from "./engines/call-log/index.ts";
 import type { Database } from "./database/database.ts";
-import { InstanceFiles, type InstanceStore } from "./engines/instance-store/index.ts";
+import { type InstanceStore, openInstanceStore } from "./engines/instance-store/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
 import { DataFolder } from "./database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "./database/sqlite/sqlite-database.ts";
@@ -176,7 +176,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
     const callLog = await openCallLog(config, dataFolder, clock, options);
     closers.push({ close: () => callLog.close() });
-    const instanceStore = openInstanceStore(config, dataFolder, options);
+    const instanceStore = await openAgentsStore(config, dataFolder, options);
     closers.push({ close: () => instanceStore.close(), canStall: true });
 
     const registry = createRegistry();
@@ -348,15 +348,19 @@ function openCallLog(
   });
 }
 
-function openInstanceStore(
+function openAgentsStore(
   config: Config,
   dataFolder: DataFolder,
   { logger, onFatal }: ServiceOptions,
-): InstanceStore {
-  return new InstanceFiles(dataFolder.file("agents"), {
-    segmentBytes: config.file.agents.journalFileBytes,
+): Promise<InstanceStore> {
+  const { store, journalFileBytes } = config.file.agents;
+  return openInstanceStore(store, {
+    folder: dataFolder.file("agents"),
+    baseSchema: BASE_SCHEMA,
+    reservedName: RESERVED_NAME,
+    segmentBytes: journalFileBytes,
     onFailure: onFatal,
-    onStall: (error) => logger.error({ err: error }, "the disk is full: agents wait until there is room"),
+    onStall: (error) => logger.error({ err: error }, "disk full: agent writes are paused"),
   });
 }
 

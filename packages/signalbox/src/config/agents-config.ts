@@ -31,6 +31,11 @@ export const agentsConfig = z
     /** Instances in memory at once; each holds up to four files open. Default 1,000. */
     maxActiveInstances: z.int().min(1).default(1000),
     /**
+     * How instances' commits become durable: `journal` writes the commits of all instances to one journal with one sync, `plain` syncs a file for
+     * each instance. Either opens the data of the other. Default `journal`.
+     */
+    store: z.enum(["journal", "plain"]).default("journal"),
+    /**
      * Size at which the journal of all instances' commits begins another file; up to four exist. Larger ones spare the disk work, smaller
      * ones are read sooner after a crash. Default 256 MiB.
      */

@@ -1,8 +1,8 @@
-export { InstanceFiles } from "./journal/journal-store.ts";
 export {
+  type BaseSchema,
   type InstanceDatabase,
-  type InstanceRef,
   type InstanceStore,
   type QueryResult,
   SqlError,
 } from "./instance-store.ts";
+export { type InstanceStoreEngine, openInstanceStore } from "./open-instance-store.ts";

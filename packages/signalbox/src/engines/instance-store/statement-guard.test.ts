@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SqliteConnection } from "../sqlite-file/connection.ts";
+import { ReservedNames } from "./reserved-names.ts";
 import { StatementGuard } from "./statement-guard.ts";
 
 let connection: SqliteConnection;
@@ -11,7 +12,7 @@ beforeEach(() => {
     "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT); CREATE TABLE _signalbox_meta (a, b)",
   );
   connection.exec("CREATE VIRTUAL TABLE found USING fts5 (text)");
-  guard = new StatementGuard();
+  guard = new StatementGuard(new ReservedNames("_signalbox"));
   connection.setAuthorizer(guard.authorize);
 });
 afterEach(() => connection.close());

@@ -4,7 +4,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
 import { SqliteConnection } from "../../sqlite-file/connection.ts";
 
-const REF = { account: "default", agent: "a", name: "x" };
+const NAME = "x";
 const disks = useInstanceDisks();
 
 afterEach(() => void vi.restoreAllMocks());
@@ -29,7 +29,7 @@ function fillDisk(): { readonly attempts: () => number; makeRoom(): void } {
 
 it("an instance is closed only when its file has everything, for its log goes to another one", async () => {
   const files = disks.open("one", undefined, stalled);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   for (let i = 0; i < 10; i++) await writeRow(database, i);
   const disk = fillDisk();
   let isClosed = false;
@@ -39,14 +39,14 @@ it("an instance is closed only when its file has everything, for its log goes to
   disk.makeRoom();
   await closed;
   await expect.poll(() => files.problem).toBeNull();
-  const again = await files.open(REF);
+  const again = await files.open(NAME);
   expect(readRows(again)).toHaveLength(10);
   await again.close();
 });
 
 it("a journal's file that cannot be settled is kept until there is room, and the process goes on", async () => {
   const files = disks.open("one", 1, stalled);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const disk = fillDisk();
   for (let i = 0; i < 10; i++) await writeRow(database, i);
   await vi.waitFor(() => expect(disk.attempts()).toBeGreaterThan(1));

@@ -3,7 +3,6 @@ import fs, {
   appendFileSync,
   copyFileSync,
   cpSync,
-  existsSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -13,19 +12,16 @@ import fs, {
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { setImmediate as nextLoop } from "node:timers/promises";
-import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
-import type { InstanceDatabase } from "../instance-store.ts";
 import { rawSql, sql } from "../../../core/sql.ts";
-import type { InstanceFiles } from "./journal-store.ts";
+import type { JournalStore } from "./journal-store.ts";
 import { readRecords } from "./record.ts";
 
 const disks = useInstanceDisks();
-const refOf = (name: string) => ({ account: "default", agent: "a", name });
 
-async function readOf(files: InstanceFiles, name: string): Promise<number[]> {
-  const database = await files.open(refOf(name));
+async function readOf(files: JournalStore, name: string): Promise<number[]> {
+  const database = await files.open(name);
   const values = readRows(database);
   await database.close();
   return values;
@@ -49,7 +45,7 @@ function cutTo(from: string, journalOf: string, target: string): void {
 describe("a journal that was left behind", () => {
   it("brings back instances whose files never reached the disk", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     disks.copy("one", "before");
     await writeRow(database, 1);
     await writeRow(database, 2);
@@ -62,7 +58,7 @@ describe("a journal that was left behind", () => {
 
   it("makes files whole of which the disk has only some pages", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     await writeRow(database, 1);
     disks.copy("one", "before");
     for (let i = 2; i < 300; i++) await writeRow(database, i);
@@ -85,9 +81,9 @@ describe("a journal that was left behind", () => {
 
   it("forgets what nobody was told of: half a record, and an instance without a commit", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     await writeRow(database, 1);
-    const silent = await files.open(refOf("silent"));
+    const silent = await files.open("silent");
     const [segment = ""] = segmentsOf("one");
     const { end } = readRecords(readFileSync(join(disks.folder, "one/agents/journal", segment)), 1);
     await writeRow(database, 2);
@@ -97,7 +93,7 @@ describe("a journal that was left behind", () => {
     const cut = disks.open("cut");
     expect(filesOf("cut", ".db")).toHaveLength(1);
     expect(await readOf(cut, "x")).toEqual([1]);
-    const again = await cut.open(refOf("silent"));
+    const again = await cut.open("silent");
     expect(again.isNew).toBe(true);
     await again.close();
     await cut.close();
@@ -107,13 +103,13 @@ describe("a journal that was left behind", () => {
 
   it("does not bring back what was destroyed, nor mix it with its successor", async () => {
     const files = disks.open("one");
-    const first = await files.open(refOf("x"));
+    const first = await files.open("x");
     await writeRow(first, 1);
     await first.close();
     disks.copy("one", "before");
-    await files.destroy(refOf("x"));
+    await files.destroy("x");
     disks.copy("one", "destroyed");
-    const second = await files.open(refOf("x"));
+    const second = await files.open("x");
     await writeRow(second, 2);
     disks.copy("one", "created");
     cutTo("before", "destroyed", "cut");
@@ -127,7 +123,7 @@ describe("a journal that was left behind", () => {
 
   it("can be replayed again and again", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     await writeRow(database, 1);
     await database.close();
     disks.copy("one", "disk-2");
@@ -135,7 +131,7 @@ describe("a journal that was left behind", () => {
       // Killed right after the start, and the next one after a write of its own.
       disks.open(`disk-${i}`);
       disks.copy(`disk-${i}`, `started-${i}`);
-      const woken = await disks.open(`started-${i}`).open(refOf("x"));
+      const woken = await disks.open(`started-${i}`).open("x");
       await writeRow(woken, i);
       disks.copy(`started-${i}`, `disk-${i + 1}`);
       await woken.close();
@@ -145,7 +141,7 @@ describe("a journal that was left behind", () => {
 
   it("is refused when a file that is not its newest is damaged", async () => {
     const files = disks.open("one", 1);
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     for (let i = 0; i < 3; i++) commitRow(database, i);
     disks.copy("one", "cut");
     const journal = join(disks.folder, "cut/agents/journal");
@@ -161,10 +157,10 @@ describe("a journal that was left behind", () => {
 describe("the journal's files", () => {
   it("are removed when what they tell of is in the instances' own files, busy or asleep", async () => {
     const files = disks.open("one", 4096);
-    const asleep = await files.open(refOf("asleep"));
+    const asleep = await files.open("asleep");
     await writeRow(asleep, 1);
     await asleep.close();
-    const busy = await files.open(refOf("busy"));
+    const busy = await files.open("busy");
     for (let i = 0; i < 100; i++) {
       commitRow(busy, i);
       const synced = busy.sync();
@@ -185,7 +181,7 @@ describe("the journal's files", () => {
 
   it("keep an instance's log from growing for ever", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     const text = "x".repeat(500_000);
     database.begin();
     database.run(rawSql("CREATE TABLE big (id INTEGER PRIMARY KEY, text TEXT)"));
@@ -205,7 +201,7 @@ describe("the journal's files", () => {
 
   it("are kept until there are descriptors to settle them with", async () => {
     const files = disks.open("one", 1);
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     const { openSync } = fs;
     // No test can use up the descriptors of the machine it runs on.
     fs.openSync = ((path: string, flags: string, ...rest: []) => {
@@ -230,7 +226,7 @@ describe("the journal's files", () => {
   it("wait for room on a full disk, and lose nothing", async () => {
     const onStall = vi.fn();
     const files = disks.open("one", undefined, onStall);
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     await writeRow(database, 1);
     const writeSync = fs.writeSync;
     // No test can fill a disk of the machine it runs on.
@@ -258,74 +254,4 @@ describe("the journal's files", () => {
     expect(await readOf(disks.open("cut"), "x")).toEqual([1, 2, 4]);
     await database.close();
   });
-
-  it(
-    "hold all the transactions, in any order of commits, syncs, sleeps and crashes",
-    { timeout: 120_000 },
-    async () => {
-      const step = fc.oneof(
-        fc.record({ do: fc.constant("put" as const), instance: fc.nat(2) }),
-        fc.record({ do: fc.constant("sync" as const), instance: fc.nat(2) }),
-        fc.record({ do: fc.constant("close" as const), instance: fc.nat(2) }),
-        fc.record({ do: fc.constant("crash" as const), instance: fc.constant(0) }),
-      );
-      let run = 0;
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-          run += 1;
-          let disk = `${run}-0`;
-          let files = disks.open(disk, 8192);
-          const open = new Map<number, InstanceDatabase>();
-          const told = new Map<number, number>();
-          const committed = new Map<number, number>();
-          for (const [at, { do: action, instance }] of steps.entries()) {
-            if (action === "crash") {
-              disks.copy(disk, `${run}-${at + 1}`);
-              // The old ones go on for a moment, on files that nobody will look at.
-              for (const database of open.values()) await database.close();
-              await files.close();
-              open.clear();
-              disk = `${run}-${at + 1}`;
-              files = disks.open(disk, 8192);
-              for (const [name, count] of told) {
-                const values = await readOf(files, String(name));
-                expect(values.length).toBeGreaterThanOrEqual(count);
-                expect(values).toEqual(values.map((_, i) => i));
-                told.set(name, values.length);
-                committed.set(name, values.length);
-              }
-              for (const name of committed.keys()) if (!told.has(name)) committed.delete(name);
-              continue;
-            }
-            if (action === "close") {
-              await open.get(instance)?.close();
-              if (open.delete(instance)) told.set(instance, committed.get(instance) ?? 0);
-              continue;
-            }
-            let database = open.get(instance);
-            if (database === undefined) {
-              database = await files.open(refOf(String(instance)));
-              open.set(instance, database);
-              database.begin();
-              database.run(rawSql("CREATE TABLE IF NOT EXISTS t (x INTEGER)"));
-              database.commit();
-              committed.set(instance, readRows(database).length);
-            }
-            if (action === "put") {
-              commitRow(database, committed.get(instance) ?? 0);
-              committed.set(instance, (committed.get(instance) ?? 0) + 1);
-            } else {
-              await database.sync();
-              told.set(instance, committed.get(instance) ?? 0);
-            }
-          }
-          for (const database of open.values()) await database.close();
-          await files.close();
-          expect(existsSync(join(disks.folder, disk, "agents/journal"))).toBe(true);
-          expect(segmentsOf(disk)).toEqual([]);
-        }),
-        { numRuns: 40 },
-      );
-    },
-  );
 });

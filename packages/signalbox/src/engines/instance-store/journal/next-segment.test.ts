@@ -4,20 +4,19 @@ import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-dis
 import { Segment } from "./segment.ts";
 
 const disks = useInstanceDisks();
-const refOf = (name: string) => ({ account: "default", agent: "a", name });
 
 it("something that is written at once while the next file is being made goes into that file", async () => {
   // Every flush begins a file of its own.
   const files = disks.open("one", 1);
-  const x = await files.open(refOf("x"));
-  const y = await files.open(refOf("y"));
+  const x = await files.open("x");
+  const y = await files.open("y");
   const { create } = Segment;
   let made = 0;
   vi.spyOn(Segment, "create").mockImplementation((options) => {
     made += 1;
     queueMicrotask(() => {
       commitRow(y, made);
-      y.secure();
+      y.flush();
     });
     return create(options);
   });
@@ -32,7 +31,7 @@ it("something that is written at once while the next file is being made goes int
     ["x", 5],
     ["y", made],
   ] as const) {
-    const database = await next.open(refOf(name));
+    const database = await next.open(name);
     expect(readRows(database)).toHaveLength(rows);
     await database.close();
   }

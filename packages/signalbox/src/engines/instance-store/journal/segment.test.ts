@@ -7,8 +7,7 @@ import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
 import type { InstanceDatabase, InstanceStore } from "../instance-store.ts";
 import { readRecords } from "./record.ts";
 
-const REF = { account: "default", agent: "a", name: "x" };
-
+const NAME = "x";
 const disks = useInstanceDisks();
 
 const segmentsOf = (disk: string) =>
@@ -19,7 +18,7 @@ const segmentsOf = (disk: string) =>
 const newestOf = (disk: string) => segmentsOf(disk).at(-1) ?? "";
 
 async function countOf(files: InstanceStore): Promise<number> {
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const count = readRows(database).length;
   await database.close();
   return count;
@@ -38,7 +37,7 @@ async function writeUntilReused(name: string, database: InstanceDatabase): Promi
 
 it("a segment is written over a settled one, and after a crash what is left of that is not taken for its own", async () => {
   const files = disks.open("one", 64 * 1024);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const count = await writeUntilReused("one", database);
   disks.copy("one", "killed");
   // Nothing of what was written since the first segment may be needed from the instance's own file.
@@ -48,7 +47,7 @@ it("a segment is written over a settled one, and after a crash what is left of t
 
 it("a segment that was about to be written over a former one when the power went is empty", async () => {
   const files = disks.open("one", 64 * 1024);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   for (let i = 0; i < 5; i++) await writeRow(database, i);
   disks.copy("one", "cut");
   copyFileSync(newestOf("cut"), join(disks.journalOf("cut"), "0000000002.log"));
@@ -61,7 +60,7 @@ it("a segment that was about to be written over a former one when the power went
 
 it("a segment's file has its size before the records come, and grows in large steps", async () => {
   const files = disks.open("one", 2 ** 30);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const sizes = new Set<number>();
   for (let i = 0; i < 100; i++) {
     await writeRow(database, i);
@@ -75,7 +74,7 @@ it("a segment's file has its size before the records come, and grows in large st
 
 it("a segment whose file cannot be laid out, because the disk is full, takes records while they fit", async () => {
   const files = disks.open("one", 2 ** 30);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const { writeSync } = fs;
   // No test can fill a disk of the machine it runs on.
   fs.writeSync = ((fd: number, bytes: Buffer, ...rest: [number, number, number]) => {
@@ -97,7 +96,7 @@ it("a segment whose file cannot be laid out, because the disk is full, takes rec
 
 it("a file that had to grow far beyond its size is not kept", async () => {
   const files = disks.open("one", 1);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   for (let i = 0; i < 20; i++) await writeRow(database, i);
   await database.close();
   await vi.waitFor(() => expect(segmentsOf("one")).toHaveLength(1));
@@ -106,7 +105,7 @@ it("a file that had to grow far beyond its size is not kept", async () => {
 
 it("an orderly stop leaves no file behind to be written over", async () => {
   const files = disks.open("one", 64 * 1024);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   await writeUntilReused("one", database);
   await vi.waitFor(() => expect(segmentsOf("one")).toHaveLength(1));
   await database.close();
@@ -116,7 +115,7 @@ it("an orderly stop leaves no file behind to be written over", async () => {
 
 it("a file that a killed process left to be written over is removed", async () => {
   const files = disks.open("one", 64 * 1024);
-  await writeRow(await files.open(REF), 1);
+  await writeRow(await files.open(NAME), 1);
   disks.copy("one", "killed");
   writeFileSync(join(disks.journalOf("killed"), "spare"), "anything");
   const next = disks.open("killed", 64 * 1024);

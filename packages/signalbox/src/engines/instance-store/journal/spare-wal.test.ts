@@ -5,14 +5,13 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
 
 const disks = useInstanceDisks();
-const refOf = (name: string) => ({ account: "default", agent: "a", name });
 const logsOf = (disk: string) => globSync(`${disk}/agents/??/*-wal`, { cwd: disks.folder });
 
 /** A disk with instances whose files say 1, 2 and whose logs, left by a process that was killed, would take the 2 back. */
 async function leaveStaleLogs(names: readonly string[]): Promise<void> {
   const files = disks.open("disk");
   for (const name of names) {
-    const database = await files.open(refOf(name));
+    const database = await files.open(name);
     await writeRow(database, 1);
     const [log = ""] = logsOf("disk");
     const path = join(disks.folder, log);
@@ -26,7 +25,7 @@ async function leaveStaleLogs(names: readonly string[]): Promise<void> {
     copyFileSync(path, path.replace(/-stale$/, ""));
     fs.rmSync(path);
   }
-  mkdirSync(join(disks.folder, "disk/agents/logs"));
+  mkdirSync(join(disks.folder, "disk/agents/spare-wal"));
   expect(logsOf("disk")).toHaveLength(names.length);
 }
 
@@ -51,21 +50,21 @@ describe("logs of a process that was killed", () => {
   it("are not used, and gone after a while", async () => {
     await leaveStaleLogs(["x", "y", "z"]);
     const files = disks.open("disk");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     expect(readRows(database)).toEqual([1, 2]);
     await expect.poll(() => logsOf("disk")).toHaveLength(1);
     await writeRow(database, 3);
     expect(readRows(database)).toEqual([1, 2, 3]);
     await database.close();
     await files.close();
-    expect(existsSync(join(disks.folder, "disk/agents/logs"))).toBe(false);
+    expect(existsSync(join(disks.folder, "disk/agents/spare-wal"))).toBe(false);
   });
 
   it("hold up no start, and a log that is in use by then is not taken away", async () => {
     await leaveStaleLogs(["x", "y"]);
     const release = holdListings();
     const files = disks.open("disk");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     expect(readRows(database)).toEqual([1, 2]);
     await writeRow(database, 3);
     expect(logsOf("disk")).toHaveLength(2);
@@ -73,7 +72,7 @@ describe("logs of a process that was killed", () => {
     await expect.poll(() => logsOf("disk")).toHaveLength(1);
     await writeRow(database, 4);
     await database.close();
-    const again = await files.open(refOf("x"));
+    const again = await files.open("x");
     expect(readRows(again)).toEqual([1, 2, 3, 4]);
     await again.close();
   });
@@ -88,7 +87,7 @@ describe("logs of a process that was killed", () => {
     expect(logsOf("disk").length).toBeGreaterThan(0);
     const next = disks.open("disk");
     for (const name of ["x", "y"]) {
-      const database = await next.open(refOf(name));
+      const database = await next.open(name);
       expect(readRows(database)).toEqual([1, 2]);
       await database.close();
     }

@@ -1,13 +1,14 @@
 /**
- * SQLite's log files (`-wal`) of open instances. SQLite would create one whenever it opens a database and remove it at the close, and making an
- * inode is the dearest thing a file system is asked for when an instance wakes; so they are put aside and used again, under another name.
+ * WAL files of open databases, and spare ones in the folder `spare-wal`. SQLite creates a WAL when it opens a database and removes the WAL when it
+ * closes the database; creating an inode is the most expensive file-system call when an instance wakes. So WAL files are renamed and reused.
  *
  * Invariants:
- * 1. A log that an instance starts with is empty. What the logs of a process that was killed hold is of no use: the journal has it, or nobody
- *    was told of it. The next start, which the folder of spare logs tells of them, removes them in the background, folder by folder; in a folder
- *    that is still to be swept, a log that an instance finds is replaced. The folder of spare logs goes with an orderly stop after that is done.
- * 2. A log is emptied only after SQLite has closed the database that used it. Without its header it is empty for SQLite, whatever follows;
- *    cutting it would make the file system give back room that the next user asks for again.
+ * 1. A database is opened with an empty WAL. A WAL that a crashed process left is worthless, because its commits are in the journal or were not
+ *    acknowledged. An orderly close removes the folder `spare-wal`; if the folder exists at start, the last process crashed and its WAL files are
+ *    removed in the background, folder by folder. In a folder that is not yet swept, a WAL found at `attach` is replaced.
+ * 2. A WAL is emptied only after SQLite has closed the database that used it. Without its header the WAL is empty for SQLite. Truncating would
+ *    free blocks that the next user allocates again.
+ * 3. `spare-wal` is removed only when the folders of the databases hold no WAL durably: the plain engine would recover the WAL.
  */
 import {
   closeSync,
@@ -24,69 +25,94 @@ import {
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { syncFolder } from "../../sqlite-file/index.ts";
+import type { FolderSync } from "../folder-sync.ts";
+import { FOLDER_NAME } from "../instance-path.ts";
 import { WAL_HEADER_BYTES } from "./wal-reader.ts";
 
-/** Logs kept for use; enough for instances that come and go. */
+/** Spare files; enough for instances that come and go. */
 const MAX_SPARES = 256;
 const MAX_SPARE_BYTES = 128 * 1024;
 const NO_HEADER = Buffer.alloc(WAL_HEADER_BYTES);
+const FOLDER = "spare-wal";
+/** The name of the folder in earlier versions. */
+const FORMER_FOLDER = "logs";
 
-export interface LogFile {
+export interface WalFile {
   readonly fd: number;
-  /** Where it is while it is not in use; null until it was first put aside. */
+  /** Path while the file is spare; null before its first use has ended. */
   spare: string | null;
 }
 
-export class LogFiles {
+export class SpareWal {
   readonly #folder: string;
-  #spares: LogFile[] = [];
+  readonly #folderSync: FolderSync;
+  #spares: WalFile[] = [];
   #counter = 0;
-  /** Folders that may hold logs of a process that was killed. */
+  /** Folders of databases that had a WAL. */
+  readonly #used = new Set<string>();
+  /** Folders that may hold WAL files of a crashed process. */
   readonly #unswept: Set<string>;
-  /** Logs in use, while there is something to be swept. */
+  /** WAL files in use, until all folders are swept. */
   readonly #inUse = new Set<string>();
   readonly #sweeping: Promise<void>;
   #isClosed = false;
 
-  /** Takes as long for a million instances as for none. */
-  constructor(root: string) {
-    this.#folder = join(root, "logs");
-    this.#unswept = new Set(existsSync(this.#folder) ? foldersOf(root) : []);
-    rmSync(this.#folder, { recursive: true, force: true });
+  /** Takes the same time for any number of instances. */
+  constructor(root: string, folderSync: FolderSync) {
+    this.#folder = join(root, FOLDER);
+    this.#folderSync = folderSync;
+    this.#unswept = new Set(SpareWal.isLeftIn(root) ? foldersOf(root) : []);
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(this.#folder)) rmSync(join(this.#folder, name));
     syncFolder(root);
+    rmSync(join(root, FORMER_FOLDER), { recursive: true, force: true });
     this.#sweeping = this.#sweep();
   }
 
-  /** Gives the database an empty log before SQLite opens it. Nobody else can have one open that `isNew`. */
-  lay(databasePath: string, isNew: boolean): LogFile {
-    const path = `${databasePath}-wal`;
-    if (this.#unswept.size > 0) this.#replaceLeft(path);
-    if (!isNew && isInUse(path))
-      throw new Error(`another program has written to ${databasePath} and has it open`);
-    const log = this.#spares.pop();
-    if (log === undefined) return { fd: openSync(path, "w+", 0o600), spare: null };
-    renameSync(log.spare as string, path);
-    return log;
+  /** True if the last process that used the folder crashed. */
+  static isLeftIn(root: string): boolean {
+    return existsSync(join(root, FOLDER)) || existsSync(join(root, FORMER_FOLDER));
   }
 
-  /** Takes the log from under SQLite, which then closes the database with it and finds nothing to remove. */
-  putAside(databasePath: string, log: LogFile): void {
+  /** Resolves when the WAL files of a crashed process are removed; some may be left if a folder cannot be read. */
+  get swept(): Promise<void> {
+    return this.#sweeping;
+  }
+
+  /** Creates an empty WAL before SQLite opens the database. No other process has a new database open. */
+  attach(databasePath: string, isNew: boolean): WalFile {
+    const path = `${databasePath}-wal`;
+    const folder = dirname(path);
+    this.#used.add(folder);
+    if (this.#unswept.size > 0) {
+      if (this.#unswept.has(folder)) rmSync(path, { force: true });
+      this.#inUse.add(path);
+    }
+    if (!isNew && isInUse(path))
+      throw new Error(`another program has ${databasePath} open and has written to it`);
+    const wal = this.#spares.pop();
+    if (wal === undefined) return { fd: openSync(path, "w+", 0o600), spare: null };
+    renameSync(wal.spare as string, path);
+    return wal;
+  }
+
+  /** Renames the WAL before SQLite closes the database, so that SQLite finds no WAL to remove. */
+  detach(databasePath: string, wal: WalFile): void {
     this.#inUse.delete(`${databasePath}-wal`);
     this.#counter += 1;
-    log.spare = join(this.#folder, String(this.#counter));
-    renameSync(`${databasePath}-wal`, log.spare);
+    wal.spare = join(this.#folder, String(this.#counter));
+    renameSync(`${databasePath}-wal`, wal.spare);
   }
 
-  /** The log, of which so much was used, no longer is. */
-  giveBack(log: LogFile, usedBytes: number): void {
+  /** Empties a detached WAL, of which `usedBytes` were used, for the next database. */
+  release(wal: WalFile, usedBytes: number): void {
     if (this.#spares.length < MAX_SPARES) {
-      if (usedBytes > MAX_SPARE_BYTES) ftruncateSync(log.fd, 0);
-      else if (usedBytes > 0) writeSync(log.fd, NO_HEADER, 0, NO_HEADER.length, 0);
-      this.#spares.push(log);
+      if (usedBytes > MAX_SPARE_BYTES) ftruncateSync(wal.fd, 0);
+      else if (usedBytes > 0) writeSync(wal.fd, NO_HEADER, 0, NO_HEADER.length, 0);
+      this.#spares.push(wal);
     } else {
-      closeSync(log.fd);
-      rmSync(log.spare as string, { force: true });
+      closeSync(wal.fd);
+      rmSync(wal.spare as string, { force: true });
     }
   }
 
@@ -98,13 +124,9 @@ export class LogFiles {
       rmSync(spare as string, { force: true });
     }
     this.#spares = [];
-    if (this.#unswept.size === 0) rmSync(this.#folder, { recursive: true, force: true });
-  }
-
-  /** Nothing of this process has the log: it would be known to be in use, or put aside. */
-  #replaceLeft(path: string): void {
-    if (this.#unswept.has(dirname(path))) rmSync(path, { force: true });
-    this.#inUse.add(path);
+    if (this.#unswept.size > 0) return;
+    await Promise.all([...this.#used].map((folder) => this.#folderSync.sync(folder)));
+    rmSync(this.#folder, { recursive: true, force: true });
   }
 
   async #sweep(): Promise<void> {
@@ -114,14 +136,18 @@ export class LogFiles {
       try {
         names = await readdir(folder);
       } catch {
-        // It stays unswept: its logs are replaced one by one, and the next start tries again.
+        // The folder stays unswept: `attach` replaces its WAL files one by one, and the next start tries again.
         continue;
       }
-      // No waiting from here on: what is not in use now is not taken into use meanwhile.
+      // Synchronous from here on: no database is opened in between.
+      let isChanged = false;
       for (const name of names) {
         const path = join(folder, name);
-        if (name.endsWith("-wal") && !this.#inUse.has(path)) rmSync(path, { force: true });
+        if (!name.endsWith("-wal") || this.#inUse.has(path)) continue;
+        rmSync(path, { force: true });
+        isChanged = true;
       }
+      if (isChanged) this.#used.add(folder);
       this.#unswept.delete(folder);
     }
     if (this.#unswept.size === 0) this.#inUse.clear();
@@ -133,7 +159,7 @@ function isInUse(path: string): boolean {
 }
 
 function foldersOf(root: string): string[] {
-  return readdirSync(root, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && entry.name !== "logs" && entry.name !== "journal")
-    .map((entry) => join(root, entry.name));
+  return readdirSync(root)
+    .filter((name) => FOLDER_NAME.test(name))
+    .map((name) => join(root, name));
 }

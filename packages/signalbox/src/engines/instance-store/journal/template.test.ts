@@ -3,11 +3,11 @@ import fs, { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { useInstanceDisks } from "../instance-disks.ts";
+import { TEST_SCHEMA, useInstanceDisks } from "../instance-disks.ts";
 import type { InstanceDatabase } from "../instance-store.ts";
 import { sql } from "../../../core/sql.ts";
-import type { InstanceFiles } from "./journal-store.ts";
-import { instanceTemplate } from "./template.ts";
+import type { JournalStore } from "./journal-store.ts";
+import { Templates } from "./template.ts";
 import { NO_ID, readRecords, RECORD_KINDS, RecordBuffer } from "./record.ts";
 
 /** Every record begins another segment. */
@@ -16,25 +16,25 @@ const NOTES = "CREATE TABLE notes (x INTEGER, y TEXT); CREATE INDEX notes_by_y O
 const MARKS = "CREATE TABLE marks (x INTEGER);";
 
 const disks = useInstanceDisks();
+const templates = new Templates(TEST_SCHEMA);
 
-const refOf = (name: string) => ({ account: "default", agent: "a", name });
 const removeDatabases = (disk: string) => {
   for (const file of readdirSync(join(disks.folder, disk, "agents"), { recursive: true, encoding: "utf8" }))
     if (file.endsWith(".db")) rmSync(join(disks.folder, disk, "agents", file));
 };
 
 /** One acknowledged row, which is all that the instance ever commits: nothing of its schema. */
-async function tell(database: InstanceDatabase, table: "notes" | "marks" | "_signalbox_meta"): Promise<void> {
+async function tell(database: InstanceDatabase, table: "notes" | "marks" | "_base_meta"): Promise<void> {
   database.begin();
   if (table === "notes") database.run(sql`INSERT INTO notes VALUES (1, 'one')`);
   else if (table === "marks") database.run(sql`INSERT INTO marks VALUES (1)`);
-  else database.run(sql`INSERT INTO _signalbox_meta VALUES ('key', 'value')`);
+  else database.run(sql`INSERT INTO _base_meta VALUES ('key', 'value')`);
   database.commit();
   await database.sync();
 }
 
-async function tablesOf(files: InstanceFiles, name: string): Promise<string[]> {
-  const database = await files.open(refOf(name));
+async function tablesOf(files: JournalStore, name: string): Promise<string[]> {
+  const database = await files.open(name);
   expect(database.isNew).toBe(false);
   const names = database
     .all<{ name: string }>(
@@ -49,13 +49,13 @@ async function tablesOf(files: InstanceFiles, name: string): Promise<string[]> {
 describe("an instance that starts with tables of its class", () => {
   it("is brought back with them when only the journal reached the disk", async () => {
     const files = disks.open("one");
-    const plain = await files.open(refOf("plain"));
-    const noted = await files.open(refOf("noted"), NOTES);
-    const marked = await files.open(refOf("marked"), MARKS);
+    const plain = await files.open("plain");
+    const noted = await files.open("noted", NOTES);
+    const marked = await files.open("marked", MARKS);
     expect([plain.isNew, noted.isNew, marked.isNew]).toEqual([true, true, true]);
     await tell(noted, "notes");
     await tell(marked, "marks");
-    await tell(plain, "_signalbox_meta");
+    await tell(plain, "_base_meta");
     disks.copy("one", "cut");
     removeDatabases("cut");
     const cut = disks.open("cut");
@@ -70,10 +70,10 @@ describe("an instance that starts with tables of its class", () => {
     const open: InstanceDatabase[] = [];
     for (let i = 0; i < 6; i++) {
       const schema = [NOTES, MARKS, ""][i % 3];
-      const database = await files.open(refOf(String(i)), schema);
+      const database = await files.open(String(i), schema);
       open.push(database);
       disks.copy("one", `created-${i}`);
-      await tell(database, (["notes", "marks", "_signalbox_meta"] as const)[i % 3] ?? "marks");
+      await tell(database, (["notes", "marks", "_base_meta"] as const)[i % 3] ?? "marks");
       disks.copy("one", `told-${i}`);
       for (const disk of [`created-${i}`, `told-${i}`]) {
         const restarted = disks.open(disk);
@@ -91,14 +91,12 @@ describe("an instance that starts with tables of its class", () => {
   it("has a segment's template before it in the same segment, and each only once", async () => {
     const files = disks.open("one");
     const open: InstanceDatabase[] = [];
-    for (let i = 0; i < 6; i++) open.push(await files.open(refOf(String(i)), i % 2 === 0 ? NOTES : MARKS));
+    for (let i = 0; i < 6; i++) open.push(await files.open(String(i), i % 2 === 0 ? NOTES : MARKS));
     const [segment = ""] = readdirSync(disks.journalOf("one"));
     const { records } = readRecords(readFileSync(join(disks.journalOf("one"), segment)), 1);
-    const templates = records.filter(({ kind }) => kind === RECORD_KINDS.template);
-    expect(templates.map(({ id }) => id)).toEqual(
-      [instanceTemplate(), instanceTemplate(NOTES), instanceTemplate(MARKS)].map(({ id }) =>
-        id.toString("hex"),
-      ),
+    const found = records.filter(({ kind }) => kind === RECORD_KINDS.template);
+    expect(found.map(({ id }) => id)).toEqual(
+      [templates.find(), templates.find(NOTES), templates.find(MARKS)].map(({ id }) => id.toString("hex")),
     );
     for (const [at, { kind, payload }] of records.entries()) {
       if (kind !== RECORD_KINDS.created) continue;
@@ -112,11 +110,11 @@ describe("an instance that starts with tables of its class", () => {
 
   it("that was destroyed and created again starts as its last creation says", async () => {
     const files = disks.open("one");
-    const first = await files.open(refOf("x"), NOTES);
+    const first = await files.open("x", NOTES);
     await tell(first, "notes");
     await first.close();
-    await files.destroy(refOf("x"));
-    const second = await files.open(refOf("x"), MARKS);
+    await files.destroy("x");
+    const second = await files.open("x", MARKS);
     await tell(second, "marks");
     disks.copy("one", "cut");
     removeDatabases("cut");
@@ -127,7 +125,7 @@ describe("an instance that starts with tables of its class", () => {
   it("waits for room on a full disk between its template and its own record", async () => {
     const onStall = vi.fn();
     const files = disks.open("one", undefined, onStall);
-    const other = await files.open(refOf("other"));
+    const other = await files.open("other");
     const { writeSync } = fs;
     let writes = 0;
     // No test can fill a disk of the machine it runs on.
@@ -140,7 +138,7 @@ describe("an instance that starts with tables of its class", () => {
     syncBuiltinESMExports();
     let database: InstanceDatabase;
     try {
-      const opening = files.open(refOf("x"), NOTES);
+      const opening = files.open("x", NOTES);
       await vi.waitFor(() => expect(onStall).toHaveBeenCalledTimes(1));
       fs.writeSync = writeSync;
       syncBuiltinESMExports();
@@ -169,8 +167,8 @@ describe("a journal", () => {
 
   it("that names no templates, as it used to be written, means the one at its beginning", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
-    await tell(database, "_signalbox_meta");
+    const database = await files.open("x");
+    await tell(database, "_base_meta");
     const [segment = ""] = readdirSync(disks.journalOf("one"));
     const { records } = readRecords(readFileSync(join(disks.journalOf("one"), segment)), 1);
     expect(
@@ -188,10 +186,10 @@ describe("a journal", () => {
 
   it("with an instance of a template that it does not have is refused", () => {
     layJournal((records) => {
-      records.add(RECORD_KINDS.template, NO_ID, 0, instanceTemplate().bytes);
+      records.add(RECORD_KINDS.template, NO_ID, 0, templates.find().bytes);
       records.add(RECORD_KINDS.created, ID, 0, Buffer.alloc(20, 0xaa));
     });
-    expect(() => disks.open("made")).toThrow(/0000000001\.log is damaged: .* starts as aaaaaaaa/);
+    expect(() => disks.open("made")).toThrow(/0000000001\.log is damaged: it lacks the template aaaaaaaa/);
   });
 
   it("with an instance before any template is refused", () => {
@@ -201,7 +199,7 @@ describe("a journal", () => {
 
   it("without its number in it, as it used to be written, is read all the same", async () => {
     const add = (records: RecordBuffer) => {
-      records.add(RECORD_KINDS.template, NO_ID, 0, instanceTemplate().bytes);
+      records.add(RECORD_KINDS.template, NO_ID, 0, templates.find().bytes);
       records.add(9 as never, ID, 0, Buffer.alloc(0));
     };
     layJournal(add, 0);
