@@ -14,7 +14,7 @@ import {
 import type { DiskRoom } from "./disk-room.ts";
 import { type GuardedStatement, type InstanceDatabase, SqlError } from "./instance-store.ts";
 import type { ReservedNames } from "./reserved-names.ts";
-import { type Compiled, StatementGuard } from "./statement-guard.ts";
+import { type Compiled, hasStatement, StatementGuard } from "./statement-guard.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
@@ -151,9 +151,4 @@ export abstract class GuardedDatabase implements InstanceDatabase {
       throw new SqlError(message, text.trim(), cause);
     }
   }
-}
-
-/** True if the text contains more than blanks, comments and semicolons. */
-export function hasStatement(text: string): boolean {
-  return text.replaceAll(/--[^\n]*|\/\*[\s\S]*?\*\/|[\s;]+/g, "") !== "";
 }

@@ -1,3 +1,4 @@
+/** Many small SQLite databases, one for each instance; `instance-store.ts` is the interface. See README.md. */
 export {
   type BaseSchema,
   type InstanceDatabase,

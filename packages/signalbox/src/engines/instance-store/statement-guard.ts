@@ -47,7 +47,7 @@ const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
 ]);
 
 /** Actions that create an index or a trigger; its name is the first of the two. */
-const NAMED_BESIDE_TABLES: ReadonlySet<number> = new Set([
+const INDEXES_AND_TRIGGERS: ReadonlySet<number> = new Set([
   A.SQLITE_CREATE_INDEX,
   A.SQLITE_CREATE_TEMP_INDEX,
   A.SQLITE_CREATE_TRIGGER,
@@ -67,13 +67,13 @@ const TABLE_CHANGES: ReadonlySet<number> = new Set([
 
 const TRIGGERS: ReadonlySet<number> = new Set([A.SQLITE_CREATE_TRIGGER, A.SQLITE_CREATE_TEMP_TRIGGER]);
 
-const TRANSACTIONS = "transactions are the runtime's: statements cannot begin or end one";
+const NO_TRANSACTIONS = "transactions are the runtime's: statements cannot begin or end one";
 
 const REFUSED: ReadonlyMap<number, string> = new Map([
   [A.SQLITE_ATTACH, "attaching a file is not allowed"],
   [A.SQLITE_DETACH, "detaching a file is not allowed"],
-  [A.SQLITE_TRANSACTION, TRANSACTIONS],
-  [A.SQLITE_SAVEPOINT, TRANSACTIONS],
+  [A.SQLITE_TRANSACTION, NO_TRANSACTIONS],
+  [A.SQLITE_SAVEPOINT, NO_TRANSACTIONS],
 ]);
 
 /** True if the action neither writes nor is refused by the guard. */
@@ -113,17 +113,17 @@ export class StatementGuard {
 
   readonly authorize: Authorizer = (action, first, second) => {
     if (this.isTrusted) return true;
-    const tableSide = WRITES.get(action);
-    if (tableSide !== undefined) {
+    const tablePosition = WRITES.get(action);
+    if (tablePosition !== undefined) {
       this.#isWrite = true;
       if (TABLE_CHANGES.has(action)) this.#changesTables = true;
       else if (TRIGGERS.has(action)) this.#createsTrigger = true;
       else if (action === A.SQLITE_INSERT && first !== null)
         (this.#inserts ??= new Set()).add(first.toLowerCase());
       if (action === A.SQLITE_ALTER_TABLE) this.#altersTable = true;
-      const table = tableSide === "first" ? first : second;
+      const table = tablePosition === "first" ? first : second;
       if (this.#reserved.has(table)) return this.#refuse(`the table ${table} belongs to the runtime`);
-      return NAMED_BESIDE_TABLES.has(action) && this.#reserved.has(first)
+      return INDEXES_AND_TRIGGERS.has(action) && this.#reserved.has(first)
         ? this.#refuse(`the name ${first} belongs to the runtime`)
         : true;
     }
@@ -186,4 +186,9 @@ export class StatementGuard {
     this.#refusal = reason;
     return false;
   }
+}
+
+/** True if the text contains more than blanks, comments and semicolons. */
+export function hasStatement(text: string): boolean {
+  return text.replaceAll(/--[^\n]*|\/\*[\s\S]*?\*\/|[\s;]+/g, "") !== "";
 }

@@ -1,4 +1,4 @@
-/** No room to copy an instance's log into its file: nothing is lost, and everything goes on when there is room. */
+/** A disk without room for a checkpoint: no commit is lost, and the store continues when the disk has room. */
 import { readdirSync } from "node:fs";
 import { afterEach, expect, it, vi } from "vitest";
 import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
@@ -9,10 +9,9 @@ const disks = useInstanceDisks();
 
 afterEach(() => void vi.restoreAllMocks());
 
-/** That it is told is not what these tests are about. */
 const stalled = () => undefined;
 
-/** No test can fill a disk of the machine it runs on: SQLite says so when it is told to fold. */
+/** Tests cannot fill the disk of the machine: checkpoints fail until `makeRoom` is called. */
 function fillDisk(): { readonly attempts: () => number; makeRoom(): void } {
   const { get } = SqliteConnection.prototype;
   let attempts = 0;
@@ -27,7 +26,7 @@ function fillDisk(): { readonly attempts: () => number; makeRoom(): void } {
   return { attempts: () => attempts, makeRoom: () => spy.mockRestore() };
 }
 
-it("an instance is closed only when its file has everything, for its log goes to another one", async () => {
+it("a database is closed only after its checkpoint, because its WAL is reused", async () => {
   const files = disks.open("one", undefined, stalled);
   const database = await files.open(NAME);
   for (let i = 0; i < 10; i++) await writeRow(database, i);
@@ -44,7 +43,7 @@ it("an instance is closed only when its file has everything, for its log goes to
   await again.close();
 });
 
-it("a journal's file that cannot be settled is kept until there is room, and the process goes on", async () => {
+it("a segment whose instances cannot be checkpointed is kept until the disk has room, and the process continues", async () => {
   const files = disks.open("one", 1, stalled);
   const database = await files.open(NAME);
   const disk = fillDisk();

@@ -1,4 +1,4 @@
-/** The journal under the files: what a process that ended anywhere leaves behind is made whole by the next one. */
+/** The journal and its replay: a process that ends at any point leaves files that the next process completes. */
 import fs, {
   appendFileSync,
   copyFileSync,
@@ -33,7 +33,7 @@ const filesOf = (name: string, end: string) =>
     file.endsWith(end),
   );
 
-/** What is on the disk if every file but the journal kept the state it had when `from` was taken. */
+/** A disk on which every file except the journal has the state of the copy `from`. */
 function cutTo(from: string, journalOf: string, target: string): void {
   cpSync(join(disks.folder, from), join(disks.folder, target), { recursive: true });
   rmSync(join(disks.folder, target, "agents/journal"), { recursive: true });
@@ -42,8 +42,8 @@ function cutTo(from: string, journalOf: string, target: string): void {
   });
 }
 
-describe("a journal that was left behind", () => {
-  it("brings back instances whose files never reached the disk", async () => {
+describe("the replay of a journal", () => {
+  it("restores instances whose files never reached the disk", async () => {
     const files = disks.open("one");
     const database = await files.open("x");
     disks.copy("one", "before");
@@ -56,7 +56,7 @@ describe("a journal that was left behind", () => {
     await files.close();
   });
 
-  it("makes files whole of which the disk has only some pages", async () => {
+  it("restores files of which the disk has only some pages", async () => {
     const files = disks.open("one");
     const database = await files.open("x");
     await writeRow(database, 1);
@@ -67,7 +67,7 @@ describe("a journal that was left behind", () => {
     const [file = ""] = filesOf("cut", ".db");
     const now = readFileSync(join(disks.folder, "cut/agents", file));
     const old = readFileSync(join(disks.folder, "before/agents", file));
-    // Every other page as it was, or nothing.
+    // Every other page has its old content, or zeros.
     for (let page = 0; page * 1024 < now.length; page += 2) {
       const start = page * 1024;
       now.fill(0, start, start + 1024);
@@ -79,11 +79,11 @@ describe("a journal that was left behind", () => {
     await files.close();
   });
 
-  it("forgets what nobody was told of: half a record, and an instance without a commit", async () => {
+  it("ignores an incomplete record and an instance without a commit", async () => {
     const files = disks.open("one");
     const database = await files.open("x");
     await writeRow(database, 1);
-    const silent = await files.open("silent");
+    const uncommitted = await files.open("uncommitted");
     const [segment = ""] = segmentsOf("one");
     const { end } = readRecords(readFileSync(join(disks.folder, "one/agents/journal", segment)), 1);
     await writeRow(database, 2);
@@ -93,15 +93,15 @@ describe("a journal that was left behind", () => {
     const cut = disks.open("cut");
     expect(filesOf("cut", ".db")).toHaveLength(1);
     expect(await readOf(cut, "x")).toEqual([1]);
-    const again = await cut.open("silent");
+    const again = await cut.open("uncommitted");
     expect(again.isNew).toBe(true);
     await again.close();
     await cut.close();
-    for (const open of [database, silent]) await open.close();
+    for (const open of [database, uncommitted]) await open.close();
     await files.close();
   });
 
-  it("does not bring back what was destroyed, nor mix it with its successor", async () => {
+  it("does not restore a destroyed instance, and keeps it apart from its successor", async () => {
     const files = disks.open("one");
     const first = await files.open("x");
     await writeRow(first, 1);
@@ -121,14 +121,14 @@ describe("a journal that was left behind", () => {
     await files.close();
   });
 
-  it("can be replayed again and again", async () => {
+  it("can be repeated", async () => {
     const files = disks.open("one");
     const database = await files.open("x");
     await writeRow(database, 1);
     await database.close();
     disks.copy("one", "disk-2");
     for (let i = 2; i < 5; i++) {
-      // Killed right after the start, and the next one after a write of its own.
+      // One process is killed right after its start, the next one after a write.
       disks.open(`disk-${i}`);
       disks.copy(`disk-${i}`, `started-${i}`);
       const woken = await disks.open(`started-${i}`).open("x");
@@ -139,7 +139,7 @@ describe("a journal that was left behind", () => {
     expect(await readOf(disks.open("disk-5"), "x")).toEqual([1, 2, 3, 4]);
   });
 
-  it("is refused when a file that is not its newest is damaged", async () => {
+  it("is refused if a segment other than the newest is damaged", async () => {
     const files = disks.open("one", 1);
     const database = await files.open("x");
     for (let i = 0; i < 3; i++) commitRow(database, i);
@@ -154,17 +154,17 @@ describe("a journal that was left behind", () => {
   });
 });
 
-describe("the journal's files", () => {
-  it("are removed when what they tell of is in the instances' own files, busy or asleep", async () => {
+describe("segments", () => {
+  it("are removed when their instances are checkpointed, open or closed", async () => {
     const files = disks.open("one", 4096);
-    const asleep = await files.open("asleep");
-    await writeRow(asleep, 1);
-    await asleep.close();
+    const closed = await files.open("closed");
+    await writeRow(closed, 1);
+    await closed.close();
     const busy = await files.open("busy");
     for (let i = 0; i < 100; i++) {
       commitRow(busy, i);
       const synced = busy.sync();
-      // A commit that the sync does not cover, all the time.
+      // There is always a commit that the sync does not cover.
       commitRow(busy, i);
       await synced;
     }
@@ -172,14 +172,14 @@ describe("the journal's files", () => {
     expect(segmentsOf("one")[0]).not.toBe("0000000001.log");
     disks.copy("one", "cut");
     rmSync(join(disks.folder, "cut/agents/journal"), { recursive: true });
-    expect(await readOf(disks.open("cut"), "asleep")).toEqual([1]);
+    expect(await readOf(disks.open("cut"), "closed")).toEqual([1]);
     await busy.close();
     await files.close();
     expect(segmentsOf("one")).toEqual([]);
     expect(await readOf(disks.open("one"), "busy")).toHaveLength(200);
   });
 
-  it("keep an instance's log from growing for ever", async () => {
+  it("are independent of the WAL, which does not grow without limit", async () => {
     const files = disks.open("one");
     const database = await files.open("x");
     const text = "x".repeat(500_000);
@@ -199,11 +199,11 @@ describe("the journal's files", () => {
     await files.close();
   });
 
-  it("are kept until there are descriptors to settle them with", async () => {
+  it("are kept while too many files are open to checkpoint their instances", async () => {
     const files = disks.open("one", 1);
     const database = await files.open("x");
     const { openSync } = fs;
-    // No test can use up the descriptors of the machine it runs on.
+    // Tests cannot use up the descriptors of the machine.
     fs.openSync = ((path: string, flags: string, ...rest: []) => {
       if (path.endsWith(".db"))
         throw Object.assign(new Error("EMFILE: too many open files, open"), { code: "EMFILE" });
@@ -223,24 +223,24 @@ describe("the journal's files", () => {
     expect(await readOf(disks.open("one"), "x")).toHaveLength(20);
   });
 
-  it("wait for room on a full disk, and lose nothing", async () => {
+  it("wait for room on a full disk and lose no record", async () => {
     const onStall = vi.fn();
     const files = disks.open("one", undefined, onStall);
     const database = await files.open("x");
     await writeRow(database, 1);
     const writeSync = fs.writeSync;
-    // No test can fill a disk of the machine it runs on.
+    // Tests cannot fill the disk of the machine.
     fs.writeSync = () => {
       throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
     };
     syncBuiltinESMExports();
-    let isTold = false;
+    let isSynced = false;
     try {
-      const synced = writeRow(database, 2).then(() => (isTold = true));
+      const synced = writeRow(database, 2).then(() => (isSynced = true));
       await vi.waitFor(() => expect(onStall).toHaveBeenCalledTimes(1));
       expect(() => commitRow(database, 3)).toThrow("the disk is full");
       expect(files.problem).toContain("the journal waits for room");
-      expect(isTold).toBe(false);
+      expect(isSynced).toBe(false);
       fs.writeSync = writeSync;
       syncBuiltinESMExports();
       await synced;

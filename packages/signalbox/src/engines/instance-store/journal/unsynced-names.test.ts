@@ -17,7 +17,7 @@ class CountingSync extends FolderSync {
   }
 }
 
-it("syncs a folder once for all the names in it, and again for names that came later", async () => {
+it("syncs a folder once for all names in it, and again for later names", async () => {
   const sync = new CountingSync();
   const names = new UnsyncedNames(sync);
   for (const path of ["/a/1", "/a/2", "/b/1"]) names.add(path);
@@ -31,7 +31,7 @@ it("syncs a folder once for all the names in it, and again for names that came l
   expect(sync.folders).toEqual(["/a", "/a", "/b"]);
 });
 
-it("does not take a name for synced that came while the sync ran", async () => {
+it("does not count a name as durable that was added during the sync", async () => {
   const sync = new CountingSync();
   const names = new UnsyncedNames(sync);
   names.add("/a/1");
