@@ -77,7 +77,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/agents-damaged-file.test.ts › is left alone for a while after a failure, whichever page is damaged",
   ],
   "An instance's file was written by a newer version": [
-    "packages/signalbox/src/engines/instance-store/instance-store-contract.ts › of a later version is refused and not changed; of an earlier version it is upgraded",
+    "packages/signalbox/src/engines/instance-store/schema-version.test.ts › that a later version wrote is refused and not changed",
   ],
   "The journal is damaged": [
     "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › is refused if a segment other than the newest is damaged",

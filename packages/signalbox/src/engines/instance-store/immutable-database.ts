@@ -1,8 +1,8 @@
 /**
  * A closed database, opened for reading on a full disk: a usual open creates a WAL, which needs room.
  *
- * A closed database has no WAL, so SQLite is told that the file does not change (`immutable`); then SQLite neither locks the file nor searches
- * for a WAL. The caller must not open the database for writing meanwhile.
+ * A closed database has no WAL, so it is opened as `immutable`: SQLite neither locks the file nor searches for a WAL. The caller must not open the
+ * database for writing at the same time.
  */
 import { pathToFileURL } from "node:url";
 import type { SqlQuery } from "../../core/sql.ts";

@@ -3,11 +3,10 @@ import fs, { readdirSync, statSync } from "node:fs";
 import { hash } from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { rawSql, sql } from "../../core/sql.ts";
+import { sql } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/connection.ts";
-import { commitRow, readRows, rowsOf, TEST_SCHEMA, useInstanceDisks, writeRow } from "./instance-disks.ts";
+import { commitRow, readRows, rowsOf, useInstanceDisks, writeRow } from "./instance-disks.ts";
 import type { InstanceDatabase } from "./instance-store.ts";
 import type { InstanceStoreEngine } from "./open-instance-store.ts";
 
@@ -28,7 +27,7 @@ const tablesOf = (database: InstanceDatabase) =>
 export function testInstanceStore(engine: InstanceStoreEngine): void {
   const disks = useInstanceDisks();
   const start = (disk = "one") => disks.start(engine, disk);
-  /** Kills the process that uses the disk, as far as its files tell, and starts the next one. */
+  /** Starts a process on a copy of the disk, as after a kill of the process that uses the disk. */
   let crashes = 0;
   const restart = (disk = "one") => {
     crashes += 1;
@@ -84,19 +83,6 @@ export function testInstanceStore(engine: InstanceStoreEngine): void {
       expect(disks.filesOf("one", "*.db")).toEqual([]);
       const database = await store.open(NAME);
       expect([database.isNew, readRows(database)]).toEqual([true, []]);
-      await database.close();
-    });
-
-    it("of a later version is refused and not changed; of an earlier version it is upgraded", async () => {
-      const store = await start();
-      await writeRowTo(await store.open(NAME));
-      const path = join(disks.folder, disks.filesOf("one", "*.db")[0] ?? "");
-      change(path, "PRAGMA user_version = 999");
-      await expect(store.open(NAME)).rejects.toThrow("has schema 999");
-      change(path, "ALTER TABLE _base_meta RENAME TO _base_old; PRAGMA user_version = 1");
-      const database = await store.open(NAME);
-      expect([tablesOf(database), readRows(database)]).toEqual([["_base_meta", "t"], [1]]);
-      expect(database.get(rawSql("PRAGMA user_version"))).toEqual({ user_version: TEST_SCHEMA.version });
       await database.close();
     });
   });
@@ -258,13 +244,6 @@ export function testInstanceStore(engine: InstanceStoreEngine): void {
 async function writeRowTo(database: InstanceDatabase): Promise<void> {
   await writeRow(database, 1);
   await database.close();
-}
-
-/** What an operator, or another release, may do to the file of a closed database. */
-function change(path: string, text: string): void {
-  const database = new DatabaseSync(path);
-  database.exec(text);
-  database.close();
 }
 
 /** Tests cannot fill the disk of the machine: inserts and the probe fail until the returned function is called. */
