@@ -6,4 +6,4 @@ export {
   type QueryResult,
   SqlError,
 } from "./instance-store.ts";
-export { type InstanceStoreEngine, openInstanceStore } from "./open-instance-store.ts";
+export { openInstanceStore } from "./open-instance-store.ts";
