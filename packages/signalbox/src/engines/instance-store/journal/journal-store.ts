@@ -43,6 +43,7 @@ export class JournalStore implements InstanceStore {
   /** By id; null while the database is being opened. */
   readonly #open = new Map<string, JournalDatabase | null>();
   readonly #newNames: UnsyncedNames;
+  #foldersCreated: Promise<void> | undefined;
 
   /** Replays the journal of the last process first. */
   constructor(options: InstanceStoreOptions) {
@@ -73,11 +74,7 @@ export class JournalStore implements InstanceStore {
       room: this.#room,
       onClose: (id) => void this.#open.delete(id),
     };
-    for (const id of replayed) {
-      const path = this.#paths.of(id);
-      this.#newNames.add(dirname(path));
-      this.#newNames.add(path);
-    }
+    for (const id of replayed) this.#newNames.add(this.#paths.of(id));
   }
 
   /** Replays the journal of a crashed process and removes its WAL files, so that only the databases hold commits. */
@@ -103,8 +100,9 @@ export class JournalStore implements InstanceStore {
     try {
       const template = existsSync(path) ? null : this.#templates.find(schema);
       if (template !== null) {
+        this.#foldersCreated ??= this.#createFolders();
+        await this.#foldersCreated;
         await this.#journal.created(id, key, template);
-        if (this.#paths.createFolder(path)) this.#newNames.add(dirname(path));
         this.#newNames.add(path);
       }
       const database = JournalDatabase.open(place, template?.bytes ?? null, this.#parts);
@@ -148,6 +146,12 @@ export class JournalStore implements InstanceStore {
     await this.#spareWal.close();
   }
 
+  async #createFolders(): Promise<void> {
+    this.#paths.createAllFolders();
+    await this.#folderSync.sync(this.#paths.root);
+    await this.#folderSync.sync(dirname(this.#paths.root));
+  }
+
   /** Resolves when the main file of the instance, if one exists, holds all current commits durably. */
   async #checkpoint(id: string): Promise<void> {
     const database = this.#open.get(id) ?? null;
@@ -156,9 +160,7 @@ export class JournalStore implements InstanceStore {
       await database.close();
       await this.#syncClosed(id);
     }
-    const path = this.#paths.of(id);
-    await this.#newNames.sync(dirname(path));
-    await this.#newNames.sync(path);
+    await this.#newNames.sync(this.#paths.of(id));
   }
 
   async #syncClosed(id: string): Promise<void> {

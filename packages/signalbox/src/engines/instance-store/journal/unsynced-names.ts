@@ -1,5 +1,5 @@
 /**
- * Names of new files and folders that are not yet durable, by the folder that contains them. One fsync of a folder covers all names in it, so that of many files that are synced one
+ * Names of new files that are not yet durable, by folder. One fsync of a folder covers all names in it, so that of many files that are synced one
  * after the other only the first in each folder waits for an fsync.
  */
 import { dirname } from "node:path";
@@ -13,7 +13,7 @@ export class UnsyncedNames {
     this.#folderSync = folderSync;
   }
 
-  /** The file or folder must exist before the caller returns to the event loop. */
+  /** The file must exist before the caller returns to the event loop. */
   add(path: string): void {
     const folder = dirname(path);
     const names = this.#byFolder.get(folder);
