@@ -106,7 +106,8 @@ describe("names", () => {
     const files = await readdir(join(server.dataDir, "agents"), { recursive: true });
     expect(
       files.filter(
-        (file) => !/^(journal|logs|[0-9a-f]{2})(\/([0-9a-f]{40}\.db(-wal)?|\d+(\.log)?))?$/.test(file),
+        (file) =>
+          !/^(journal|spare-wal|live-wal|[0-9a-f]{2})(\/([0-9a-f]{40}\.db(-wal)?|\d+(\.log)?))?$/.test(file),
       ),
     ).toEqual([]);
   });

@@ -2,9 +2,10 @@
 export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "The process is killed": [
     "test/faults/agents-kill.test.ts › a hundred kills under load lose no reported change and leave no change partial",
+    "test/faults/agents-plain-store.test.ts › kills under load lose no acknowledged change with %s",
     "test/faults/webhooks-kill.test.ts › kill -9 at full speed loses no acknowledged delivery and runs none twice",
     "test/faults/mixed-kill.test.ts › everything acknowledged survives ten kills at random moments under mixed load",
-    "packages/signalbox/src/engines/instance-store/journal/next-segment.test.ts › something that is written at once while the next file is being made goes into that file",
+    "packages/signalbox/src/engines/instance-store/journal/next-segment.test.ts › a record that is written while the next segment is being created goes into that segment",
   ],
   "The power fails": [
     "test/faults/agents-power-cut.test.ts › every reported change is durable, and no change is partial",
@@ -15,8 +16,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-on-postgres.test.ts › earlier instances and names belong to the account default, and all due instances are woken",
   ],
   "WAL files of a killed process are left in the data folder": [
-    "packages/signalbox/src/engines/instance-store/log-files.test.ts › are not used, and gone after a while",
-    "packages/signalbox/src/engines/instance-store/log-files.test.ts › hold up no start, and a log that is in use by then is not taken away",
+    "packages/signalbox/src/engines/instance-store/journal/spare-wal.test.ts › are not read, and are removed in the background",
+    "packages/signalbox/src/engines/instance-store/journal/spare-wal.test.ts › do not delay the start, and a WAL that is in use by then is not removed",
   ],
   "The server is stopped": [
     "test/conformance/running-it.test.ts › a running request finishes while new connections are refused",
@@ -76,18 +77,18 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/agents-damaged-file.test.ts › a failed instance is not retried for a while, whichever page is damaged",
   ],
   "An instance's file was written by a newer version": [
-    "packages/signalbox/src/engines/instance-store/instance-files.test.ts › of a newer version is refused and not touched",
+    "packages/signalbox/src/engines/instance-store/schema-version.test.ts › that a later version wrote is refused and not changed",
   ],
   "The journal is damaged": [
-    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › is refused when a file that is not its newest is damaged",
-    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › forgets what nobody was told of: half a record, and an instance without a commit",
+    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › is refused if a segment other than the newest is damaged",
+    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › ignores an incomplete record and an instance without a commit",
   ],
   "A sync fails": [
-    "packages/signalbox/src/engines/sqlite-file/wal-sync.test.ts › fails everything that waits when a sync fails, never tries again, and reports it once",
+    "packages/signalbox/src/engines/sqlite-file/wal-sync.test.ts › fails all pending and later calls after a failed sync, does not retry, and reports the failure once",
     "packages/signalbox/src/engines/turn-runtime/output-gate.test.ts › lets nothing out after a failed sync, ever",
   ],
   "The process dies while an instance is destroyed": [
-    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › does not bring back what was destroyed, nor mix it with its successor",
+    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › does not restore a destroyed instance, and keeps it apart from its successor",
     "packages/signalbox/src/agents/instance/catalog-presence.test.ts › one whose database is gone has no work, whatever the catalog says",
   ],
   "An instance gets events faster than it handles them": [

@@ -62,7 +62,7 @@ export class StandbyServers {
   }
 }
 
-class StandbyServer {
+export class StandbyServer {
   readonly #child: ChildProcess;
   readonly #exit: Promise<unknown[]>;
   #errors = "";

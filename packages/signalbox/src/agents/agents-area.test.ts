@@ -13,10 +13,10 @@ import { Secret } from "../core/secret.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
 import { migrate } from "../database/migrate.ts";
 import { ResourceEvents } from "../contracts/resource-events.ts";
-import { InstanceFiles } from "../engines/instance-store/instance-files.ts";
+import { openInstanceStore } from "../engines/instance-store/index.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { createLogger } from "../telemetry/logger.ts";
-import { type AgentsArea, createAgentsArea } from "./index.ts";
+import { type AgentsArea, BASE_SCHEMA, createAgentsArea, RESERVED_NAME } from "./index.ts";
 
 let folder: string;
 let database: SqliteDatabase;
@@ -37,7 +37,10 @@ async function openArea(): Promise<void> {
     logger: createLogger({ level: "silent", isPretty: false }),
     clock: systemClock,
     database,
-    instanceStore: new InstanceFiles(join(folder, "agents"), {
+    instanceStore: await openInstanceStore("journal", {
+      folder: join(folder, "agents"),
+      baseSchema: BASE_SCHEMA,
+      reservedName: RESERVED_NAME,
       segmentBytes: 2 ** 20,
       onFailure: fail,
       onStall: fail,

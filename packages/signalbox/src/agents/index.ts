@@ -12,6 +12,7 @@ export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
 export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "./agents-door.ts";
 export { callable, type CallableOptions } from "./callable.ts";
 export type { Connection, ConnectionContext } from "./connections/connection.ts";
+export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
 export { isRefusal } from "./instance/delivery.ts";
 export { INITIAL_SCHEMA } from "./initial-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";

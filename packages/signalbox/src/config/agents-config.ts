@@ -31,6 +31,11 @@ export const agentsConfig = z
     /** Maximum number of instances in memory; each has up to four open files. Default 1,000. */
     maxActiveInstances: z.int().min(1).default(1000),
     /**
+     * How instances' commits become durable: `journal` writes the commits of all instances to one journal with one sync, `plain` syncs a file for
+     * each instance. Either opens the data of the other. Default `journal`.
+     */
+    store: z.enum(["journal", "plain"]).default("journal"),
+    /**
      * Size at which the journal of all instances' commits starts a new file; up to four files exist. Larger files need fewer disk writes,
      * smaller files shorten recovery after a crash. Default 256 MiB.
      */

@@ -1,6 +1,7 @@
 /** Opens everything that is stored: the data folder, the database with its schema, the call log and the instance store. */
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
+import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
@@ -8,7 +9,7 @@ import { migrate } from "../database/migrate.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { type CallLog, SqliteCallLog } from "../engines/call-log/index.ts";
-import { InstanceFiles, type InstanceStore } from "../engines/instance-store/index.ts";
+import { type InstanceStore, openInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Closer } from "./close-all.ts";
 
@@ -39,7 +40,7 @@ export async function openStorage(
   await migrate(database);
   const callLog = await openCallLog(options, dataFolder, clock);
   closers.push({ close: () => callLog.close() });
-  const instanceStore = openInstanceStore(options, dataFolder);
+  const instanceStore = await openAgentStore(options, dataFolder);
   closers.push({ close: () => instanceStore.close(), canStall: true });
   return { dataFolder, database, callLog, instanceStore };
 }
@@ -75,12 +76,16 @@ function openCallLog(
   });
 }
 
-function openInstanceStore(
+function openAgentStore(
   { config, logger, onFatal }: StorageOptions,
   dataFolder: DataFolder,
-): InstanceStore {
-  return new InstanceFiles(dataFolder.file("agents"), {
-    segmentBytes: config.file.agents.journalFileBytes,
+): Promise<InstanceStore> {
+  const { store, journalFileBytes } = config.file.agents;
+  return openInstanceStore(store, {
+    folder: dataFolder.file("agents"),
+    baseSchema: BASE_SCHEMA,
+    reservedName: RESERVED_NAME,
+    segmentBytes: journalFileBytes,
     onFailure: onFatal,
     onStall: (error) => logger.error({ err: error }, "disk full: agent writes are paused"),
   });

@@ -10,7 +10,8 @@ import {
   type TestServerOptions,
 } from "../../../../test/support/test-server.ts";
 import { SECRET, sendGeneric } from "../../../../test/support/webhook-sender.ts";
-import { instanceTemplate } from "../engines/instance-store/instance-template.ts";
+import { BASE_SCHEMA } from "../agents/index.ts";
+import { Templates } from "../engines/instance-store/journal/template.ts";
 import { EVENT_SCHEMA } from "./event-table.ts";
 
 const MODULE = join(import.meta.dirname, "../../../../test/fixtures/event-writing-agents.ts");
@@ -73,7 +74,7 @@ describe("an instance's table of events", () => {
       expect((await sendGeneric(at.url, "entity", { id: "1" })).status).toBe(200);
     });
     const [file = ""] = databasesOf(dataDir);
-    const created = Buffer.from(instanceTemplate(EVENT_SCHEMA).bytes);
+    const created = Buffer.from(new Templates(BASE_SCHEMA).find(EVENT_SCHEMA).bytes);
     expect(readFileSync(file).readUInt32BE(SCHEMA_COOKIE)).toBe(created.readUInt32BE(SCHEMA_COOKIE));
     const database = new DatabaseSync(file, { readOnly: true });
     expect(database.prepare("SELECT id FROM events").all()).toEqual([{ id: "1" }]);

@@ -2,7 +2,7 @@
  * What instances are doing, for people who watch: a live tail for whoever listens, and the last few events of each instance in
  * memory. Costs next to nothing when nobody looks.
  */
-import type { InstanceRef } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "./instance-ref.ts";
 
 export type ActivityType =
   | "start"

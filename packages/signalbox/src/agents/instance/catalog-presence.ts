@@ -7,7 +7,7 @@
  *    storage has failed is woken later, after a pause: woken at once, it would fail over and over.
  */
 import type { Clock } from "../../core/clock.ts";
-import type { InstanceRef } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "./instance-ref.ts";
 import { STORAGE_PAUSE_MS } from "../work/work-pump.ts";
 import type { InstanceCatalog } from "./instance-catalog.ts";
 

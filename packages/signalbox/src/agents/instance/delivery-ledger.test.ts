@@ -4,18 +4,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { InstanceDatabase } from "../../engines/instance-store/instance-store.ts";
+import {
+  type InstanceDatabase,
+  type InstanceStore,
+  openInstanceStore,
+} from "../../engines/instance-store/index.ts";
 import { sql } from "../../core/sql.ts";
-import { InstanceFiles } from "../../engines/instance-store/instance-files.ts";
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";
+import { BASE_SCHEMA, RESERVED_NAME } from "./base-schema.ts";
 import { DeliveryLedger } from "./delivery-ledger.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-const REF = { account: "default", agent: "test", name: "x" };
-
 let folder: string;
-let files: InstanceFiles;
+let files: InstanceStore;
 let database: InstanceDatabase;
 let transactions: Transactions;
 let ledger: DeliveryLedger;
@@ -23,7 +25,7 @@ let now: number;
 
 /** Opens the database, the second time as one that is there already. */
 async function open(): Promise<void> {
-  database = await files.open(REF);
+  database = await files.open("x");
   const gate = new OutputGate(
     () => database.sync(),
     () => undefined,
@@ -47,7 +49,10 @@ const entries = () => database.get<{ n: number }>(sql`SELECT count(*) AS n FROM 
 beforeEach(async () => {
   now = Date.parse("2026-01-01T00:00:00Z");
   folder = await mkdtemp(join(tmpdir(), "signalbox-ledger-"));
-  files = new InstanceFiles(join(folder, "agents"), {
+  files = await openInstanceStore("journal", {
+    folder: join(folder, "agents"),
+    baseSchema: BASE_SCHEMA,
+    reservedName: RESERVED_NAME,
     segmentBytes: 2 ** 20,
     onFailure: fail,
     onStall: fail,

@@ -9,7 +9,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { RecencyList } from "../../core/recency-list.ts";
-import type { InstanceRef } from "../../engines/instance-store/index.ts";
+import { databaseName, type InstanceRef } from "./instance-ref.ts";
 import type { AgentDefinition } from "../agent-definition.ts";
 import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
 import { type InstanceReader, readerOf } from "./inspection.ts";
@@ -184,7 +184,7 @@ export class Directory {
   }
 
   async #readAsleep<T>(ref: InstanceRef, work: (reader: InstanceReader) => T): Promise<T> {
-    const database = await this.#environment.store.openToRead(ref);
+    const database = await this.#environment.store.openToRead(databaseName(ref));
     try {
       return work(readerOf(database, this.#environment.clock));
     } finally {
@@ -226,7 +226,7 @@ export class Directory {
   async #remove(ref: InstanceRef): Promise<void> {
     const { store, catalog } = this.#environment;
     // The file goes first: a crash in between leaves an entry without data, never data without an entry.
-    await store.destroy(ref);
+    await store.destroy(databaseName(ref));
     await catalog.remove(ref);
     await this.#onDestroy(ref);
   }

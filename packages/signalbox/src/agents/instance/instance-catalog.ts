@@ -7,7 +7,7 @@
  * 2. Writes of many instances share transactions: those that something waits for go at once, the others with them or a little later.
  */
 import type { Database, Queryable } from "../../database/database.ts";
-import type { InstanceRef } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "./instance-ref.ts";
 import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
 import { keyOf } from "./instance-key.ts";
 

@@ -1,7 +1,8 @@
 /** What all instances of a process share. */
 import type { Clock } from "../../core/clock.ts";
 import type { OutgoingSender } from "../../outgoing/index.ts";
-import type { InstanceRef, InstanceStore } from "../../engines/instance-store/index.ts";
+import type { InstanceStore } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "./instance-ref.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ActivityHub } from "./activity.ts";
 import type { AgentMetrics } from "../agent-metrics.ts";

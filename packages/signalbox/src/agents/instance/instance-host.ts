@@ -45,11 +45,11 @@ export function createHost(instance: Instance, parts: HostParts): AgentHost {
     readState: () => state.value,
     writeState: (next, source) => writeState(instance, state, next, source),
     query(sqlParts, values) {
-      const statement = database.agentStatement(sqlParts);
+      const statement = database.guardedStatement(sqlParts);
       if (statement.isWrite) transactions.open();
       return statement.all(values.map(toSqlValue));
     },
-    mayInsert: (sqlParts, table) => database.agentStatement(sqlParts).mayInsert(table),
+    mayInsert: (sqlParts, table) => database.guardedStatement(sqlParts).mayInsert(table),
     checkMethod(name) {
       if (!definition.hasMethod(name))
         throw new TypeError(`${definition.className} has no method "${name}" of its own`);

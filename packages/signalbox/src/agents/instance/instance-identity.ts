@@ -5,7 +5,8 @@
  * Invariant: whatever a database holds of an instance, it holds this as well. One whose first turn writes nothing gets it when that turn ends, and so
  * before its answer leaves; one that has no turn, when it is closed.
  */
-import type { InstanceDatabase, InstanceRef } from "../../engines/instance-store/index.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "./instance-ref.ts";
 import { sql } from "../../core/sql.ts";
 import { type Participant, runOutsideTurns, type Transactions } from "../../engines/turn-runtime/index.ts";
 

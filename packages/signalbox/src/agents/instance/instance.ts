@@ -12,7 +12,8 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Ranked } from "../../core/recency-list.ts";
-import type { InstanceDatabase, InstanceRef } from "../../engines/instance-store/index.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import { databaseName, type InstanceRef } from "./instance-ref.ts";
 import { Activity } from "./activity.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import type { AnyAgent } from "../agent.ts";
@@ -186,7 +187,9 @@ export class Instance implements TurnOwner, Ranked<Instance> {
         this.#leave(this.#close(undefined));
         return;
       }
-      database = await environment.store.open(ref, definition.initialSchema).catch(failInternally);
+      database = await environment.store
+        .open(databaseName(ref), definition.initialSchema)
+        .catch(failInternally);
       this.#presence.opened(this.lastActiveAt, database.isNew);
       await this.#open(database);
       environment.metrics.starts.add(1, database.isNew ? "new" : "woken");

@@ -13,7 +13,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import type { InstanceRef } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "./instance-ref.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Instance } from "./instance.ts";
 import type { DueEntry, InstanceCatalog } from "./instance-catalog.ts";

@@ -2,7 +2,8 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
-import type { InstanceRef, InstanceStore } from "../../engines/instance-store/index.ts";
+import type { InstanceStore } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "../instance/instance-ref.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import type { AgentDefinition } from "../agent-definition.ts";

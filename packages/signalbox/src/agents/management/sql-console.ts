@@ -8,11 +8,11 @@
 import { SignalboxError } from "@signalbox/protocol";
 import {
   type InstanceDatabase,
-  type InstanceRef,
   type InstanceStore,
   type QueryResult,
   SqlError,
 } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "../instance/instance-ref.ts";
 import { sql } from "../../core/sql.ts";
 import type { Directory } from "../instance/directory.ts";
 

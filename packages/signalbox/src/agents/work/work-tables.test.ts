@@ -3,13 +3,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { InstanceDatabase } from "../../engines/instance-store/instance-store.ts";
+import {
+  type InstanceDatabase,
+  type InstanceStore,
+  openInstanceStore,
+} from "../../engines/instance-store/index.ts";
 import { sql } from "../../core/sql.ts";
-import { InstanceFiles } from "../../engines/instance-store/instance-files.ts";
 import { runInTurn } from "../../engines/turn-runtime/current-turn.ts";
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";
 import { Turn } from "../../engines/turn-runtime/turn.ts";
+import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { Schedules } from "./schedules.ts";
 import { WorkQueue } from "./work-queue.ts";
@@ -19,20 +23,21 @@ const fail = (error: Error) => {
   throw error;
 };
 const ignore = () => undefined;
-const REF = { account: "default", agent: "worker", name: "a" };
-
 let folder: string;
-let store: InstanceFiles;
+let store: InstanceStore;
 let database: InstanceDatabase;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "signalbox-work-"));
-  store = new InstanceFiles(join(folder, "agents"), {
+  store = await openInstanceStore("journal", {
+    folder: join(folder, "agents"),
+    baseSchema: BASE_SCHEMA,
+    reservedName: RESERVED_NAME,
+    segmentBytes: 2 ** 20,
     onFailure: fail,
     onStall: fail,
-    segmentBytes: 1 << 20,
   });
-  database = await store.open(REF);
+  database = await store.open("a");
 });
 
 afterEach(async () => {
@@ -114,8 +119,10 @@ describe("the first work", () => {
     first.queue.add("work", 1);
     first.transactions.finish();
     await database.close();
-    database = await store.open(REF);
+    database = await store.open("a");
     expect(open().queue.count()).toBe(1);
-    expect(() => database.agentStatement(["DELETE FROM _signalbox_queue"])).toThrow("belongs to the runtime");
+    expect(() => database.guardedStatement(["DELETE FROM _signalbox_queue"])).toThrow(
+      "belongs to the runtime",
+    );
   });
 });

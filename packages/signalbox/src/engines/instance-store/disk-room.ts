@@ -1,12 +1,10 @@
 /**
- * Whether the disk has room for what instances write. Once it has not, nothing more is begun until it has again: a turn that is refused at its
- * first write leaves nothing behind, while one that is stopped in the middle costs its instance a start, a log line and a wait.
+ * Tracks whether the disk is full. While the disk is full no transaction begins: a turn that is refused at its first write leaves nothing to undo,
+ * and a turn that fails in the middle costs its instance a restart.
  *
  * Invariants:
- * 1. A failure is reported to `onStall` when the disk fills up, not once for each of those who meet it, and no more than once a minute: room may
- *    come and go.
- * 2. The disk is looked at again by itself, whether or not anybody wants to write. It counts as full for as long as the journal or an instance
- *    that leaves memory waits for room.
+ * 1. `onStall` is called when the disk becomes full, at most once a minute.
+ * 2. The disk is probed on a timer, whether or not an instance wants to write. The disk counts as full while any writer waits for room.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +13,7 @@ import { explainFailure, isFullDisk } from "../sqlite-file/index.ts";
 
 const PROBE_MS = 500;
 const REPORT_MS = 60_000;
-/** What a webhook of the usual size writes to the log, to the journal and later to the file. */
+/** More than one event of usual size writes to the WAL, the journal and the database. */
 const PROBE = Buffer.alloc(64 * 1024);
 const PROBE_FILE = "room";
 
@@ -23,8 +21,8 @@ export class DiskRoom {
   readonly #folder: string;
   readonly #onStall: (error: Error) => void;
   #full: Error | null = null;
-  #isJournalStalled = false;
-  #closing = 0;
+  /** Writers that wait for room, described for operators. */
+  readonly #waiting = new Set<{ readonly writer: string }>();
   #reportedAt = Number.NEGATIVE_INFINITY;
   #probing: Repetition | null = null;
 
@@ -34,46 +32,38 @@ export class DiskRoom {
   }
 
   get problem(): string | null {
-    if (this.#isJournalStalled) return "the disk is full, and the journal waits for room";
-    return this.#full === null ? null : "the disk is full";
+    if (this.#full === null) return null;
+    for (const { writer } of this.#waiting) return `the disk is full, and ${writer} waits for room`;
+    return "the disk is full";
   }
 
-  /** Throws `storage_unavailable` while there is no room. */
+  /** Throws `storage_unavailable` while the disk is full. */
   require(): void {
     if (this.#full !== null) throw explainFailure(this.#full);
   }
 
-  /** Takes note of a failure to write, and gives back what to tell of it. */
+  /** Records a failed write; returns the error to throw to the caller. */
   explain(error: unknown): unknown {
-    if (isFullDisk(error)) this.#note(error);
+    if (isFullDisk(error)) this.#setFull(error);
     return explainFailure(error);
   }
 
-  /** An instance that leaves memory cannot bring its log to its file yet; whoever wants it waits for that. */
-  closingStalled(error: Error): void {
-    this.#closing += 1;
-    this.#note(error);
-  }
-
-  closingGoesOn(): void {
-    this.#closing -= 1;
-  }
-
-  journalStalled(error: Error): void {
-    this.#isJournalStalled = true;
-    this.#note(error);
-  }
-
-  journalWrites(): void {
-    this.#isJournalStalled = false;
-    this.#clearIfNobodyWaits();
+  /** A writer retries until the disk has room; the returned function ends the wait. */
+  wait(writer: string, error: Error): () => void {
+    const entry = { writer };
+    this.#waiting.add(entry);
+    this.#setFull(error);
+    return () => {
+      this.#waiting.delete(entry);
+      this.#clear();
+    };
   }
 
   async close(): Promise<void> {
     await this.#probing?.stop();
   }
 
-  #note(error: Error): void {
+  #setFull(error: Error): void {
     if (this.#full !== null) return;
     this.#full = error;
     const now = performance.now();
@@ -81,7 +71,7 @@ export class DiskRoom {
       this.#reportedAt = now;
       this.#onStall(error);
     }
-    // That the probe found no room needs no report: it is known.
+    // A failed probe needs no report: the problem is known.
     this.#probing ??= repeat(
       PROBE_MS,
       () => this.#probe(),
@@ -96,13 +86,13 @@ export class DiskRoom {
     } finally {
       rmSync(file, { force: true });
     }
-    this.#clearIfNobodyWaits();
+    this.#clear();
   }
 
-  #clearIfNobodyWaits(): void {
-    if (this.#isJournalStalled || this.#closing > 0) return;
+  #clear(): void {
+    if (this.#waiting.size > 0) return;
     this.#full = null;
-    // Not waited for: the probe itself may be what got here.
+    // Not awaited: the caller may be the probe itself.
     void this.#probing?.stop();
     this.#probing = null;
   }

@@ -1,6 +1,6 @@
 /**
- * Makes new files' names durable: one fsync of a folder covers every file created in it before the call, and calls that come while
- * one runs share the next. A failure is as final as a failed sync of data.
+ * Makes the names of new files durable. One fsync of a folder covers every file created in the folder before the call; calls during an fsync
+ * share the next one. A failed fsync is final, as a failed sync of data is.
  */
 import { open } from "node:fs/promises";
 
@@ -26,7 +26,7 @@ export class FolderSync {
         if (folder?.running === running) this.#folders.delete(path);
       },
       (cause: unknown) => {
-        const failure = new Error("the disk refused to sync a folder; new instances may be lost", { cause });
+        const failure = new Error(`fsync of the folder ${path} failed; new instances may be lost`, { cause });
         this.#onFailure(failure);
         throw failure;
       },

@@ -1,8 +1,9 @@
-export { InstanceFiles } from "./instance-files.ts";
+/** Many small SQLite databases, one for each instance; `instance-store.ts` is the interface. See README.md. */
 export {
+  type BaseSchema,
   type InstanceDatabase,
-  type InstanceRef,
   type InstanceStore,
   type QueryResult,
   SqlError,
 } from "./instance-store.ts";
+export { openInstanceStore } from "./open-instance-store.ts";

@@ -1,51 +1,78 @@
-/** Disks of tests about instances' files: data folders that processes open, leave behind and find again. */
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+/** Disks for tests: data folders that processes open, leave behind at a crash, and open again. */
+import { cpSync, globSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
-import type { InstanceDatabase } from "./instance-store.ts";
 import { rawSql, sql } from "../../core/sql.ts";
-import { InstanceFiles } from "./instance-files.ts";
+import type { BaseSchema, InstanceDatabase, InstanceStore, InstanceStoreOptions } from "./instance-store.ts";
+import { JournalStore } from "./journal/journal-store.ts";
+import { type InstanceStoreEngine, openInstanceStore } from "./open-instance-store.ts";
 
 const ROOMY = 2 ** 30;
 
+/** Version 1 had the table `_base_old`. */
+export const TEST_SCHEMA: BaseSchema = {
+  version: 2,
+  create: "CREATE TABLE _base_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;",
+  upgrade: () => "ALTER TABLE _base_old RENAME TO _base_meta;",
+};
+
 export interface InstanceDisks {
-  /** Of all disks of the running test. */
+  /** Contains all disks of the running test. */
   readonly folder: string;
-  /** A process's files; what it settles in the background it has settled when the test ends. */
-  open(disk: string, segmentBytes?: number, onStall?: (error: Error) => void): InstanceFiles;
-  /** What a process that is killed now leaves behind. */
+  /** Starts a process with the given engine on the disk. The store is closed at the end of the test. */
+  start(
+    engine: InstanceStoreEngine,
+    disk: string,
+    options?: Partial<InstanceStoreOptions>,
+  ): Promise<InstanceStore>;
+  /** The same for the journal engine. */
+  open(disk: string, segmentBytes?: number, onStall?: (error: Error) => void): JournalStore;
+  /** Copies what a process that is killed now leaves on the disk. */
   copy(disk: string, to: string): void;
   journalOf(disk: string): string;
+  /** Paths of the disk's files, relative to `folder`. */
+  filesOf(disk: string, pattern: "*.db" | "*.db-wal"): string[];
 }
 
-/** Fresh ones for each test of the file. */
+/** Fresh disks for each test of the file. */
 export function useInstanceDisks(): InstanceDisks {
   let folder = "";
-  let opened: InstanceFiles[] = [];
+  let opened: InstanceStore[] = [];
   beforeEach(() => {
     opened = [];
     folder = mkdtempSync(join(tmpdir(), "signalbox-disks-"));
   });
   afterEach(async () => {
-    for (const files of opened) await files.close();
+    for (const store of opened) await store.close();
     rmSync(folder, { recursive: true, force: true });
+  });
+  const optionsFor = (disk: string, options: Partial<InstanceStoreOptions> = {}): InstanceStoreOptions => ({
+    folder: join(folder, disk, "agents"),
+    baseSchema: TEST_SCHEMA,
+    reservedName: "_base",
+    segmentBytes: ROOMY,
+    onFailure: fail,
+    onStall: fail,
+    ...options,
   });
   return {
     get folder() {
       return folder;
     },
+    async start(engine, disk, options) {
+      const store = await openInstanceStore(engine, optionsFor(disk, options));
+      opened.push(store);
+      return store;
+    },
     open(disk, segmentBytes = ROOMY, onStall = fail) {
-      const files = new InstanceFiles(join(folder, disk, "agents"), {
-        segmentBytes,
-        onFailure: fail,
-        onStall,
-      });
-      opened.push(files);
-      return files;
+      const store = new JournalStore(optionsFor(disk, { segmentBytes, onStall }));
+      opened.push(store);
+      return store;
     },
     copy: (disk, to) => cpSync(join(folder, disk), join(folder, to), { recursive: true }),
     journalOf: (disk) => join(folder, disk, "agents/journal"),
+    filesOf: (disk, pattern) => globSync(`${disk}/agents/??/${pattern}`, { cwd: folder }),
   };
 }
 
@@ -62,9 +89,18 @@ export function commitRow(database: InstanceDatabase, value: number): void {
   database.commit();
 }
 
-/** Those written so, in order. */
+/** The rows of `writeRow` and `commitRow`, in order; none if there is no table. */
 export function readRows(database: InstanceDatabase): number[] {
+  if (database.get(sql`SELECT 1 FROM sqlite_schema WHERE name = 't'`) === undefined) return [];
   return database.all<{ x: number }>(rawSql("SELECT x FROM t ORDER BY rowid")).map(({ x }) => x);
+}
+
+/** Opens the database, reads its rows and closes the database. */
+export async function rowsOf(store: InstanceStore, name: string): Promise<number[]> {
+  const database = await store.open(name);
+  const rows = readRows(database);
+  await database.close();
+  return rows;
 }
 
 function fail(error: Error): never {

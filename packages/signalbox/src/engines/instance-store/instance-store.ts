@@ -1,106 +1,124 @@
 /**
- * Where agents' instances keep what they know: one synchronous SQLite database each, made durable by whatever stands behind `sync`.
+ * The interface of the instance store: many small SQLite databases, one for each instance, in one folder. `open-instance-store.ts` lists the
+ * engines behind it.
  *
- * Invariants every adapter keeps:
- * 1. One `InstanceDatabase` per reference is open at a time, in one process; the caller closes it before opening it again.
- * 2. Statements are synchronous and see what was written before them. `begin`, `commit` and `rollback` do not nest.
- * 3. A promise from `sync` resolves only when everything committed before the call survives the loss of power (or of the machine,
- *    for an adapter that replicates). One call covers all commits before it. A failed `sync` is final: the adapter reports it
- *    through its `onFailure` and never resolves a later one.
- * 4. While there is no room, `open` and `begin` (not `openToRead`) fail at once with `storage_unavailable`, and what was committed waits: nothing acknowledged is lost,
- *    and everything goes on by itself when there is room.
- * 5. `commit` itself promises nothing about durability: whoever lets results out waits for `sync`.
+ * Invariants of every engine:
+ * 1. At most one `InstanceDatabase` is open for a name, in one process. The caller closes a database before it opens the database again.
+ * 2. Statements are synchronous and see all earlier writes. Every write runs between `begin` and `commit`; transactions do not nest.
+ * 3. A promise from `sync` resolves only after all commits before the call are durable: they survive a power failure. `commit` alone promises
+ *    nothing about durability. A failed `sync` is final: the engine calls `onFailure`, and no later `sync` resolves.
+ * 4. While the disk is full, `open` and `begin` throw `storage_unavailable` at once, committed transactions are kept, and `openToRead` works for
+ *    closed databases. Writing resumes without intervention when the disk has room.
+ * 5. A database exists from its first commit. A database that was open and without a commit at a crash does not exist afterwards.
  */
 import type { SqlQuery, SqlValue } from "../../core/sql.ts";
 
-export interface InstanceRef {
-  /** Id of the account it belongs to. */
-  readonly account: string;
-  /** Kebab-case name of the agent's class. */
-  readonly agent: string;
-  readonly name: string;
-}
-
 export interface InstanceStore {
   /**
-   * Opens the instance's database and creates it first if there is none: then `schema`, statements of the agent's class, has been run in it.
-   * A database that is there already is opened as it is.
+   * Opens the database of the instance, and creates the database if none exists: with the base tables and with the tables of `schema`. An
+   * existing database ignores `schema`.
+   *
+   * @param name Identifies the instance; any text.
    */
-  open(ref: InstanceRef, schema?: string): Promise<InstanceDatabase>;
-  /** As `open`, for an instance that exists and is only read: that needs no room. */
-  openToRead(ref: InstanceRef): Promise<InstanceDatabase>;
-  /** Removes a closed instance's database; resolves when that too is durable. Removing what is not there is no error. */
-  destroy(ref: InstanceRef): Promise<void>;
+  open(name: string, schema?: string): Promise<InstanceDatabase>;
+  /** Opens an existing database for reading; on a full disk, too. */
+  openToRead(name: string): Promise<InstanceDatabase>;
+  /** Removes a closed database; resolves when the removal is durable. Does nothing if no database exists. */
+  destroy(name: string): Promise<void>;
   /**
-   * Runs one reading statement on a snapshot, away from the event loop. Rejects with `SqlError` for a statement that is not one, that
-   * writes or looks outside, or that takes too long or too much memory.
+   * Runs one reading statement on a snapshot, in another process. Rejects with `SqlError` if the text is not one statement, writes, accesses
+   * anything but the snapshot, or exceeds the limits.
    */
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult>;
-  /** What keeps instances from writing at the moment, in words for operators; null when nothing does. It becomes null by itself. */
+  /** Why no instance can write now, as text for operators; null if instances can write. */
   readonly problem: string | null;
   /** Throws `storage_unavailable` while no instance can write. */
   requireRoom(): void;
-  /** Lets go of everything; all instances are closed by then. */
+  /** Releases all files. All databases must be closed. */
   close(): Promise<void>;
+}
+
+export interface InstanceStoreOptions {
+  readonly folder: string;
+  readonly baseSchema: BaseSchema;
+  /** Guarded statements cannot write to, or create, a table of this name or with this name and `_` as a prefix. */
+  readonly reservedName: string;
+  /** Size at which the journal starts another file. The plain engine has no journal. */
+  readonly segmentBytes: number;
+  /** Must end the process: after a failed sync the state of the disk is unknown. */
+  readonly onFailure: (error: Error) => void;
+  /** The disk is full; called at most once a minute. */
+  readonly onStall: (error: Error) => void;
+}
+
+/** Tables that every database has. `PRAGMA user_version` holds the version. */
+export interface BaseSchema {
+  /** 1 or more: version 0 is a database without a commit. */
+  readonly version: number;
+  /** Statements that create the tables. */
+  readonly create: string;
+  /** Statements that upgrade a database of the given earlier version, without BEGIN and COMMIT. */
+  upgrade(version: number): string;
 }
 
 export interface QueryLimits {
   readonly maxRows: number;
-  /** Of all rows together, about; also of any one value. */
+  /** Approximate size of all rows together, and the size limit of one value. */
   readonly maxBytes: number;
   readonly timeoutMs: number;
-  /** Of whatever runs the query. */
+  /** Memory of the process that runs the query. */
   readonly maxMemoryBytes: number;
 }
 
 export interface QueryResult {
   readonly rows: readonly Readonly<Record<string, SqlValue>>[];
-  /** True when there were more rows, or more bytes of them, than the limits. */
+  /** True if the limits cut off further rows. */
   readonly isCut: boolean;
 }
 
 export interface InstanceDatabase {
-  /** True when `open` created it. */
+  /** True if `open` created the database. */
   readonly isNew: boolean;
 
-  /** Statements of the runtime itself, on its own tables. */
+  /** Trusted statements: the guard does not check them. */
   all<Row>(query: SqlQuery): Row[];
   get<Row>(query: SqlQuery): Row | undefined;
   run(query: SqlQuery): { changes: number };
 
   /**
-   * A statement of the agent's own code. Throws `SqlError` for text that does not compile, that is more than one statement (with
-   * values), or that the guard refuses: attaching files, ending transactions, settings, writing to the runtime's tables.
+   * Compiles a statement of foreign code. Throws `SqlError` if the text does not compile, or if the guard refuses the statement: ATTACH,
+   * transaction statements, PRAGMA, writes to reserved tables.
    */
-  agentStatement(parts: readonly string[]): AgentStatement;
+  guardedStatement(parts: readonly string[]): GuardedStatement;
 
-  /** Goes up whenever a statement of the agent's may have added or removed tables or their constraints. */
+  /** Increases whenever a guarded statement may have added or removed tables or constraints. */
   readonly tableChanges: number;
 
   begin(): void;
   commit(): void;
-  /** Ends a transaction without a trace; no error when none is open. */
+  /** Does nothing if no transaction is open. */
   rollback(): void;
 
-  /** From here on what was committed survives the end of the process, if not of the machine. */
-  secure(): void;
+  /** Hands all commits to the operating system: they survive the end of the process, but not a power failure. */
+  flush(): void;
+  /** Resolves when all commits are durable. */
   sync(): Promise<void>;
-  /** The whole database as one file's bytes, as of now. */
+  /** The current content as the bytes of a database file. */
   snapshot(): Uint8Array;
-  /** Waits for a sync in flight, makes everything durable and lets go of every file. */
+  /** Makes all commits durable and closes all files. */
   close(): Promise<void>;
 }
 
-export interface AgentStatement {
-  /** True when running it may change the database, so that a transaction must be open. */
+export interface GuardedStatement {
+  /** True if the statement may change the database; then a transaction must be open. */
   readonly isWrite: boolean;
-  /** True when running it may insert rows into the table, or create a trigger that would. `table` is written in small letters. */
+  /** True if the statement may insert rows into the table, also by a trigger, or creates a trigger. `table` is in lower case. */
   mayInsert(table: string): boolean;
-  /** Integers that a number does not hold come as bigints. */
+  /** Integers beyond 2^53 are returned as bigint. */
   all(values: readonly SqlValue[]): Record<string, SqlValue>[];
 }
 
-/** What the agent's SQL did wrong, with the statement. */
+/** An error in a guarded statement or in a query, with the statement's text. */
 export class SqlError extends Error {
   override readonly name = "SqlError";
   readonly query: string;

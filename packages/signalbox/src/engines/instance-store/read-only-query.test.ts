@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { queryInProcess } from "./read-only-query.ts";
 
 const MEBIBYTE = 1024 * 1024;
-/** Long enough for a busy machine: only one test is about time. */
+/** A timeout for a busy machine; only one test is about time. */
 const LIMITS = { maxRows: 10, maxBytes: MEBIBYTE, timeoutMs: 50_000, maxMemoryBytes: 256 * MEBIBYTE };
 
 function query(text: string, limits: Partial<typeof LIMITS> = {}) {
@@ -12,15 +12,15 @@ function query(text: string, limits: Partial<typeof LIMITS> = {}) {
   return queryInProcess(database.serialize(), text, { ...LIMITS, ...limits });
 }
 
-describe("a query in a process of its own", () => {
-  it("gives its rows, large integers exactly", async () => {
+describe("a query in its own process", () => {
+  it("returns its rows, with exact large integers", async () => {
     expect(await query("SELECT n FROM t")).toEqual({
       rows: [{ n: 1 }, { n: 9007199254740993n }],
       isCut: false,
     });
   });
 
-  it("is killed when its process grows too large, and says so", async () => {
+  it("is killed when its process uses too much memory, with an error that says so", async () => {
     const columns = Array.from({ length: 500 }, (_, i) => `zeroblob(1000000) AS c${i}`);
     await expect(query(`SELECT ${columns.join(", ")}`)).rejects.toThrow(
       "more than 268435456 bytes of memory",
@@ -32,7 +32,7 @@ describe("a query in a process of its own", () => {
     await expect(query(endless, { timeoutMs: 200 })).rejects.toThrow("longer than 200 ms");
   });
 
-  it("stops at its limits of rows and bytes, and cannot make a value that is larger", async () => {
+  it("stops at the limits of rows and bytes, and cannot create a larger value", async () => {
     const many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50)";
     expect(await query(`${many} SELECT i FROM n`)).toMatchObject({ isCut: true, rows: { length: 10 } });
     const wide = await query(`${many} SELECT hex(zeroblob(100000)) AS t FROM n`);

@@ -1,19 +1,19 @@
 /**
- * Runs an operator's query in a process of its own, on a copy of the database: it can neither write nor hold up anything, and when it
- * takes too long or too much memory it is killed. (A thread would not do: nothing ends a thread that is inside SQLite.)
+ * Runs a query on a copy of a database in its own process: the query cannot write and cannot block the server, and the process is killed at
+ * its limits of time and memory. (A thread inside SQLite cannot be ended.)
  */
 import { fork } from "node:child_process";
 import { type QueryLimits, type QueryResult, SqlError } from "./instance-store.ts";
 
-export interface QueryOrder {
+export interface QueryRequest {
   readonly snapshot: Uint8Array;
   readonly text: string;
   readonly limits: QueryLimits;
 }
 
-/** What the process says when it begins with the statement: from then on its time counts. */
-export const BEGUN = "begun";
-/** For the process itself to start, on a machine that is busy. */
+/** Message of the process when it starts the statement; then `timeoutMs` begins. */
+export const STARTED = "started";
+/** Time limit for the start of the process; generous, for a busy machine. */
 const START_TIMEOUT_MS = 10_000;
 
 export type QueryAnswer = QueryResult | { readonly error: string };
@@ -28,7 +28,7 @@ export async function queryInProcess(
   const child = fork(new URL(`./read-only-query.worker${extension}`, import.meta.url), {
     serialization: "advanced",
     stdio: ["ignore", "ignore", "ignore", "ipc"],
-    // None of our flags and none of our secrets.
+    // The process gets none of the server's flags and secrets.
     execArgv: [],
     env: {},
   });
@@ -38,21 +38,21 @@ export async function queryInProcess(
       const expire = () => resolve({ error: `the query took longer than ${timeoutMs} ms` });
       timer = setTimeout(expire, START_TIMEOUT_MS);
       child.on("message", (message) => {
-        if (message !== BEGUN) resolve(message as QueryAnswer);
+        if (message !== STARTED) resolve(message as QueryAnswer);
         else {
           clearTimeout(timer);
           timer = setTimeout(expire, timeoutMs);
         }
       });
-      // Also after the answer: a process that cannot be killed any more must not end ours.
+      // Stays after the answer: a failed kill must not end the server.
       child.on("error", reject);
       child.once("exit", (_code, signal) => {
         const cause =
           signal === "SIGKILL" ? `the query needed more than ${maxMemoryBytes} bytes of memory` : undefined;
         resolve({ error: cause ?? "the query ended without an answer" });
       });
-      const order: QueryOrder = { snapshot, text, limits };
-      child.send(order);
+      const request: QueryRequest = { snapshot, text, limits };
+      child.send(request);
     });
     if ("error" in answer) throw new SqlError(answer.error, text);
     return answer;

@@ -1,39 +1,39 @@
 /**
- * The process behind `read-only-query.ts`: one copy of a database, one statement, one answer.
+ * The process of `read-only-query.ts`: one copy of a database, one statement, one answer.
  *
- * Its memory is bounded twice: by what one value may have, and by a thread that watches the whole process while SQLite holds up the main one.
+ * Its memory is limited twice: by the maximum size of a value, and by a thread that watches the process while SQLite blocks the main thread.
  */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { SqlValue } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/index.ts";
-import { BEGUN, type QueryAnswer, type QueryOrder } from "./read-only-query.ts";
-import { mayRead } from "./statement-guard.ts";
+import { STARTED, type QueryAnswer, type QueryRequest } from "./read-only-query.ts";
+import { hasStatement, mayRead } from "./statement-guard.ts";
 
-/** Looks so often that little can be allocated between two looks. */
-const WATCHMAN = `setInterval((maxBytes) => {
+/** Checks often enough that little can be allocated between two checks. */
+const WATCHDOG = `setInterval((maxBytes) => {
   if (process.memoryUsage.rss() > maxBytes) process.kill(process.pid, "SIGKILL");
 }, 10, require("node:worker_threads").workerData);`;
 
-process.once("message", (order) => {
-  void run(order as QueryOrder).then((result) => process.send?.(result));
+process.once("message", (request) => {
+  void run(request as QueryRequest).then((result) => process.send?.(result));
 });
 
-async function run(order: QueryOrder): Promise<QueryAnswer> {
-  const { maxMemoryBytes } = order.limits;
-  const watchman = new Worker(WATCHMAN, { eval: true, workerData: maxMemoryBytes });
-  // Without the watchman nothing bounds the query: better no answer.
-  watchman.on("error", () => process.kill(process.pid, "SIGKILL"));
-  await once(watchman, "online");
-  process.send?.(BEGUN);
-  return answer(order);
+async function run(request: QueryRequest): Promise<QueryAnswer> {
+  const { maxMemoryBytes } = request.limits;
+  const watchdog = new Worker(WATCHDOG, { eval: true, workerData: maxMemoryBytes });
+  // Without the watchdog the memory of the query is not limited.
+  watchdog.on("error", () => process.kill(process.pid, "SIGKILL"));
+  await once(watchdog, "online");
+  process.send?.(STARTED);
+  return answer(request);
 }
 
-function answer({ snapshot, text, limits }: QueryOrder): QueryAnswer {
+function answer({ snapshot, text, limits }: QueryRequest): QueryAnswer {
   const connection = SqliteConnection.open(":memory:", { maxValueBytes: limits.maxBytes });
   try {
-    connection.deserialize(toPlainFile(snapshot));
-    // What a sort needs beyond its memory would go to files, which nothing counts.
+    connection.deserialize(withoutWal(snapshot));
+    // Otherwise sorting would use temporary files, which are not limited.
     connection.exec("PRAGMA temp_store = MEMORY");
     let isRefused = false;
     connection.setAuthorizer((action, first, second) => {
@@ -43,8 +43,7 @@ function answer({ snapshot, text, limits }: QueryOrder): QueryAnswer {
     });
     try {
       const statement = connection.prepare(text);
-      const rest = text.slice(statement.text.length).replaceAll(/--[^\n]*|\/\*[\s\S]*?\*\/|[\s;]+/g, "");
-      if (rest !== "") return { error: "one statement at a time" };
+      if (hasStatement(text.slice(statement.text.length))) return { error: "one statement at a time" };
       return collect(statement.iterate([]), limits.maxRows, limits.maxBytes);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
@@ -55,7 +54,7 @@ function answer({ snapshot, text, limits }: QueryOrder): QueryAnswer {
   }
 }
 
-/** Rows until one limit is met; the row that does not fit any more is not read on. */
+/** Reads rows up to the limits. */
 function collect(source: Iterable<Record<string, SqlValue>>, maxRows: number, maxBytes: number): QueryAnswer {
   const rows: Record<string, SqlValue>[] = [];
   let bytes = 0;
@@ -70,7 +69,7 @@ function collect(source: Iterable<Record<string, SqlValue>>, maxRows: number, ma
   return { rows, isCut: false };
 }
 
-/** About what the row takes as JSON. */
+/** The approximate size of the row as JSON. */
 function sizeOf(row: Readonly<Record<string, SqlValue>>): number {
   let bytes = 2;
   for (const [name, value] of Object.entries(row)) {
@@ -82,8 +81,8 @@ function sizeOf(row: Readonly<Record<string, SqlValue>>): number {
   return bytes;
 }
 
-/** A database in memory has no log: the header must not say that it has one (SQLite file format, section 1.3.3). */
-function toPlainFile(bytes: Uint8Array): Uint8Array {
+/** Clears WAL mode in the header: a database in memory has no WAL (SQLite file format, section 1.3.3). */
+function withoutWal(bytes: Uint8Array): Uint8Array {
   bytes[18] = 1;
   bytes[19] = 1;
   return bytes;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SqliteConnection } from "../sqlite-file/connection.ts";
+import { ReservedNames } from "./reserved-names.ts";
 import { StatementGuard } from "./statement-guard.ts";
 
 let connection: SqliteConnection;
@@ -11,7 +12,7 @@ beforeEach(() => {
     "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT); CREATE TABLE _signalbox_meta (a, b)",
   );
   connection.exec("CREATE VIRTUAL TABLE found USING fts5 (text)");
-  guard = new StatementGuard();
+  guard = new StatementGuard(new ReservedNames("_signalbox"));
   connection.setAuthorizer(guard.authorize);
 });
 afterEach(() => connection.close());
@@ -21,7 +22,7 @@ function run(text: string): void {
   guard.run(() => statement.all([]));
 }
 
-/** Everything with a name in the database, also in its temporary part. */
+/** All names in the database and in the temporary database. */
 function names(): string[] {
   const text = "SELECT name FROM sqlite_schema UNION SELECT name FROM sqlite_temp_schema";
   return connection
@@ -30,7 +31,7 @@ function names(): string[] {
     .map(({ name }) => String(name));
 }
 
-describe("names of the runtime", () => {
+describe("reserved names", () => {
   it.each([
     "ALTER TABLE note RENAME TO _signalbox_note",
     "alter table main.note rename to _SignalBox_note;",
@@ -40,7 +41,7 @@ describe("names of the runtime", () => {
     "ALTER TABLE note RENAME TO`_SIGNALBOX_NOTE`-- end",
     "ALTER TABLE note RENAME TO/* to **/ -- note\n\t_signalbox_note",
     "ALTER TABLE note RENAME TO \uFEFF_signalbox_note",
-    // Its own tables would be called _signalbox_data, _signalbox_idx, ….
+    // The shadow tables would be _signalbox_data, _signalbox_idx, ….
     "ALTER TABLE found RENAME TO _signalbox",
     "ALTER TABLE found RENAME TO _signalbox/**/",
     'ALTER TABLE found RENAME TO "_Signalbox"',
@@ -66,14 +67,14 @@ describe("names of the runtime", () => {
     "REPLACE INTO _signalbox_meta VALUES (1, 2)",
     "UPDATE _signalbox_meta SET a = 1",
     "CREATE INDEX i ON _signalbox_meta (a)",
-  ])("are not given to what is the agent's: %s", (text) => {
+  ])("cannot be used by a guarded statement: %s", (text) => {
     const before = names();
     expect(() => run(text)).toThrow();
     expect(guard.refusal).toMatch(/belongs to the runtime$/);
     expect(names()).toEqual(before);
   });
 
-  it("are not reached by renaming a temporary table either", () => {
+  it("cannot be given to a temporary table by renaming", () => {
     run("CREATE TEMP TABLE mine (a)");
     expect(() => run("ALTER TABLE temp.mine RENAME TO _signalbox_meta")).toThrow();
     expect(guard.refusal).toBe("the name _signalbox_meta belongs to the runtime");
@@ -90,7 +91,7 @@ describe("names of the runtime", () => {
     "CREATE TABLE _signal (a)",
     "CREATE VIEW v AS SELECT * FROM _signalbox_meta",
     "SELECT 'ALTER TABLE note RENAME TO _signalbox_note'",
-  ])("are alone in being reserved: %s", (text) => {
+  ])("are the only refused names: %s", (text) => {
     expect(() => run(text)).not.toThrow();
     expect(guard.refusal).toBeNull();
   });

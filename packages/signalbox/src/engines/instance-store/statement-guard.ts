@@ -1,26 +1,13 @@
 /**
- * What SQL of an agent's own code may do in the instance's database. SQLite asks the guard while it compiles a statement, so a
- * statement that is used again costs nothing.
+ * Checks statements of foreign code. SQLite calls the guard while it compiles a statement, so that a cached statement is not checked again.
  *
- * Refused: other files (ATTACH, DETACH, VACUUM), transaction statements (the runtime owns them), settings (PRAGMA, except those that
- * only describe the schema), loading extensions, writing to or hanging triggers on the runtime's tables (`_signalbox_…`), and giving
- * anything of the agent's a name that the runtime may want. Reading the runtime's tables is allowed.
+ * Refused: ATTACH, DETACH and VACUUM, transaction statements, PRAGMA (except those that describe the schema), `load_extension`, writes to reserved
+ * tables, triggers on reserved tables, and creating anything with a reserved name. Reading reserved tables is allowed.
  */
 import { type Authorizer, SQLITE_ACTIONS as A } from "../sqlite-file/index.ts";
+import type { ReservedNames } from "./reserved-names.ts";
 
-/** Names of the runtime's own tables begin with this. */
-const RESERVED_PREFIX = "_signalbox_";
-/** A full-text table of this name would have tables `_signalbox_data`, `_signalbox_idx`, … beside it. */
-const RESERVED_NAME = "_signalbox";
-
-/**
- * The end of a `RENAME TO` (or `RENAME COLUMN … TO`) with a reserved name. SQLite's guard is told the old name alone, so the new one is
- * read from the text: names have no escapes, so a reserved one stands there as it is, in one of the four quotes or none.
- */
-const RENAMED_TO_RESERVED =
-  /\bTO(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*["'`[]?(_signalbox(?:_[^\s"'`\];]*|(?![^\s"'`\];/-])))/i;
-
-/** Settings that only tell about the schema. */
+/** PRAGMA statements that only describe the schema. */
 const HARMLESS_PRAGMAS: ReadonlySet<string> = new Set([
   "foreign_key_list",
   "index_info",
@@ -31,7 +18,7 @@ const HARMLESS_PRAGMAS: ReadonlySet<string> = new Set([
   "table_xinfo",
 ]);
 
-/** Which of the two names an action carries is the table's. */
+/** Actions that write, and which of the two names passed with an action is the table. */
 const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
   [A.SQLITE_INSERT, "first"],
   [A.SQLITE_UPDATE, "first"],
@@ -59,15 +46,15 @@ const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
   [A.SQLITE_REINDEX, "first"],
 ]);
 
-/** What gives something else than a table a name, which is then the first of the two. */
-const NAMED_BESIDE_TABLES: ReadonlySet<number> = new Set([
+/** Actions that create an index or a trigger; its name is the first of the two. */
+const INDEXES_AND_TRIGGERS: ReadonlySet<number> = new Set([
   A.SQLITE_CREATE_INDEX,
   A.SQLITE_CREATE_TEMP_INDEX,
   A.SQLITE_CREATE_TRIGGER,
   A.SQLITE_CREATE_TEMP_TRIGGER,
 ]);
 
-/** What adds or removes tables and their constraints. */
+/** Actions that add or remove tables or constraints. */
 const TABLE_CHANGES: ReadonlySet<number> = new Set([
   A.SQLITE_CREATE_TABLE,
   A.SQLITE_CREATE_TEMP_TABLE,
@@ -80,35 +67,37 @@ const TABLE_CHANGES: ReadonlySet<number> = new Set([
 
 const TRIGGERS: ReadonlySet<number> = new Set([A.SQLITE_CREATE_TRIGGER, A.SQLITE_CREATE_TEMP_TRIGGER]);
 
+const NO_TRANSACTIONS = "transactions are the runtime's: statements cannot begin or end one";
+
 const REFUSED: ReadonlyMap<number, string> = new Map([
   [A.SQLITE_ATTACH, "attaching a file is not allowed"],
   [A.SQLITE_DETACH, "detaching a file is not allowed"],
-  [A.SQLITE_TRANSACTION, "transactions are the runtime's: what a turn writes between two awaits is one"],
-  [A.SQLITE_SAVEPOINT, "transactions are the runtime's: what a turn writes between two awaits is one"],
+  [A.SQLITE_TRANSACTION, NO_TRANSACTIONS],
+  [A.SQLITE_SAVEPOINT, NO_TRANSACTIONS],
 ]);
 
-/** True for a statement that only reads: nothing the guard refuses, nothing that writes. */
+/** True if the action neither writes nor is refused by the guard. */
 export function mayRead(action: number, first: string | null, second: string | null): boolean {
   if (WRITES.has(action) || REFUSED.has(action)) return false;
   if (action === A.SQLITE_PRAGMA) return HARMLESS_PRAGMAS.has((first ?? "").toLowerCase());
   return !(action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension");
 }
 
-/** A statement of the agent's, and what it may do when it runs. */
+/** A guarded statement, and what the statement may do. */
 export interface Compiled<T> {
   readonly statement: T;
   readonly isWrite: boolean;
   readonly changesTables: boolean;
-  /** Tables that rows are inserted into, also by triggers, in small letters. */
+  /** Tables that rows are inserted into, also by triggers, in lower case. */
   readonly inserts: ReadonlySet<string>;
-  /** What its trigger will do is only known when the trigger is run. */
+  /** The actions of a trigger are known only when the trigger runs. */
   readonly createsTrigger: boolean;
 }
 
 const NO_TABLES: ReadonlySet<string> = new Set();
 
 export class StatementGuard {
-  /** True while the runtime's own statements compile or run (SQLite compiles again after a schema change). */
+  /** False while a guarded statement compiles or runs (SQLite compiles a statement again after a schema change). */
   isTrusted = true;
   #isWrite = false;
   #changesTables = false;
@@ -116,20 +105,25 @@ export class StatementGuard {
   #altersTable = false;
   #inserts: Set<string> | null = null;
   #refusal: string | null = null;
+  readonly #reserved: ReservedNames;
+
+  constructor(reserved: ReservedNames) {
+    this.#reserved = reserved;
+  }
 
   readonly authorize: Authorizer = (action, first, second) => {
     if (this.isTrusted) return true;
-    const tableSide = WRITES.get(action);
-    if (tableSide !== undefined) {
+    const tablePosition = WRITES.get(action);
+    if (tablePosition !== undefined) {
       this.#isWrite = true;
       if (TABLE_CHANGES.has(action)) this.#changesTables = true;
       else if (TRIGGERS.has(action)) this.#createsTrigger = true;
       else if (action === A.SQLITE_INSERT && first !== null)
         (this.#inserts ??= new Set()).add(first.toLowerCase());
       if (action === A.SQLITE_ALTER_TABLE) this.#altersTable = true;
-      const table = tableSide === "first" ? first : second;
-      if (isReserved(table)) return this.#refuse(`the table ${table} belongs to the runtime`);
-      return NAMED_BESIDE_TABLES.has(action) && isReserved(first)
+      const table = tablePosition === "first" ? first : second;
+      if (this.#reserved.has(table)) return this.#refuse(`the table ${table} belongs to the runtime`);
+      return INDEXES_AND_TRIGGERS.has(action) && this.#reserved.has(first)
         ? this.#refuse(`the name ${first} belongs to the runtime`)
         : true;
     }
@@ -144,7 +138,7 @@ export class StatementGuard {
     return true;
   };
 
-  /** Compiles one of the agent's statements and tells what it does. */
+  /** Compiles a guarded statement; throws if the guard refuses the statement. */
   compile<T extends { readonly text: string }>(prepare: () => T): Compiled<T> {
     this.isTrusted = false;
     this.#isWrite = false;
@@ -155,7 +149,7 @@ export class StatementGuard {
     this.#refusal = null;
     try {
       const statement = prepare();
-      const name = this.#altersTable ? RENAMED_TO_RESERVED.exec(statement.text)?.[1] : undefined;
+      const name = this.#altersTable ? this.#reserved.findRename(statement.text) : undefined;
       if (name !== undefined) {
         this.#refuse(`the name ${name} belongs to the runtime`);
         throw new Error("not authorized");
@@ -172,7 +166,7 @@ export class StatementGuard {
     }
   }
 
-  /** Runs one of the agent's statements. */
+  /** Runs a guarded statement. */
   run<T>(statement: () => T): T {
     this.isTrusted = false;
     this.#refusal = null;
@@ -183,7 +177,7 @@ export class StatementGuard {
     }
   }
 
-  /** Why the last statement was refused, in words; null when it was not. */
+  /** Why the last statement was refused; null if it was not refused. */
   get refusal(): string | null {
     return this.#refusal;
   }
@@ -194,7 +188,7 @@ export class StatementGuard {
   }
 }
 
-function isReserved(name: string | null): boolean {
-  const small = name?.toLowerCase();
-  return small !== undefined && (small.startsWith(RESERVED_PREFIX) || small === RESERVED_NAME);
+/** True if the text contains more than blanks, comments and semicolons. */
+export function hasStatement(text: string): boolean {
+  return text.replaceAll(/--[^\n]*|\/\*[\s\S]*?\*\/|[\s;]+/g, "") !== "";
 }

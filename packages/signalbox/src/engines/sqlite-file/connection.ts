@@ -1,28 +1,28 @@
 /**
- * The only file that knows the SQLite binding. Everything above it sees `open`, `exec`, `prepare` and `close`.
+ * A connection to an SQLite database; no other file opens one with `node:sqlite`.
  *
- * Prepared statements are cached per connection (an uncached prepare costs about four times the query) and evicted oldest first.
+ * Compiled statements are cached per connection: compiling costs about four times as much as running a small query.
  */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import type { SqlQuery, SqlValue } from "../../core/sql.ts";
 import { PreparedStatement } from "./prepared-statement.ts";
 import { StatementCache, textOf } from "./statement-cache.ts";
 
-/** Enough for every call site of the control plane; agents run a handful of statements each. */
+/** More than the control plane has statements; instances have a few each. */
 const STATEMENT_CACHE_SIZE = 256;
 
 export interface SqliteConnectionOptions {
   readonly readOnly?: boolean;
-  /** How long a statement waits for another connection's lock, holding up its thread. Default 5000. */
+  /** How long a statement waits for the lock of another connection, blocking its thread. Default 5000. */
   readonly busyTimeoutMs?: number;
-  /** Bytes that a text, a blob or a row may have. */
+  /** Maximum size of a text, a blob or a row. */
   readonly maxValueBytes?: number;
 }
 
-/** One thing a statement would do, as SQLite tells it while compiling; `action` is one of `SQLITE_ACTIONS`. */
+/** Called by SQLite for each action of a statement while it compiles the statement; `action` is one of `SQLITE_ACTIONS`. */
 export type Authorizer = (action: number, first: string | null, second: string | null) => boolean;
 
-/** SQLite's codes of what a statement does (`SQLITE_INSERT`, …). */
+/** SQLite's action codes (`SQLITE_INSERT`, …). */
 export const SQLITE_ACTIONS = constants;
 
 export class SqliteConnection {
@@ -33,7 +33,7 @@ export class SqliteConnection {
     this.#database = database;
   }
 
-  /** A URL may carry SQLite's own parameters, e.g. `immutable`. */
+  /** A URL may have SQLite's parameters, for example `immutable`. */
   static open(path: string | URL, options: SqliteConnectionOptions = {}): SqliteConnection {
     const database = new DatabaseSync(path, {
       readOnly: options.readOnly ?? false,
@@ -64,30 +64,30 @@ export class SqliteConnection {
     return { changes: Number(this.#statement(query).run(...(query.values as SqlValue[])).changes) };
   }
 
-  /** Asked for every action of every statement that is compiled; false refuses the statement. */
+  /** A statement fails to compile if `authorize` returns false for one of its actions. */
   setAuthorizer(authorize: Authorizer): void {
     this.#database.setAuthorizer((action, first, second) =>
       authorize(action, first, second) ? constants.SQLITE_OK : constants.SQLITE_DENY,
     );
   }
 
-  /** Compiles the first statement of a text, uncached. */
+  /** Compiles the first statement of the text; not cached. */
   prepare(text: string): PreparedStatement {
     return new PreparedStatement(this.#database.prepare(text));
   }
 
-  /** Compiles a statement that is run for many rows, uncached; the function returns how many rows it changed. */
+  /** Compiles a statement that runs for many rows; not cached. The function returns the number of changed rows. */
   prepareRun(text: string): (...values: SqlValue[]) => number {
     const statement = this.#database.prepare(text);
     return (...values) => Number(statement.run(...values).changes);
   }
 
-  /** The whole database as a file's bytes. */
+  /** The content as the bytes of a database file. */
   serialize(): Uint8Array {
     return this.#database.serialize();
   }
 
-  /** Replaces the content by a serialised database. */
+  /** Replaces the content by the bytes of a database file. */
   deserialize(bytes: Uint8Array): void {
     this.#database.deserialize(bytes);
   }
@@ -96,7 +96,7 @@ export class SqliteConnection {
     return this.#database.isTransaction;
   }
 
-  /** Ends a failed transaction; SQLite has already ended it by itself after some errors (disk full, I/O). */
+  /** Does nothing if SQLite has ended the transaction itself, as it does after some errors (disk full, I/O). */
   rollback(): void {
     if (this.isInTransaction) this.#database.exec("ROLLBACK");
   }

@@ -1,3 +1,4 @@
+/** One SQLite file: `SqliteConnection` runs statements, `WalSync` makes its commits durable. See README.md. */
 export { type Authorizer, SQLITE_ACTIONS, SqliteConnection } from "./connection.ts";
 export type { PreparedStatement } from "./prepared-statement.ts";
 export { StatementCache, textOf } from "./statement-cache.ts";

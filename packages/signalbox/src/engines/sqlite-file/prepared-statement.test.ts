@@ -11,8 +11,8 @@ beforeEach(() => {
 
 const prepare = (text: string) => new PreparedStatement(database.prepare(text));
 
-describe("a statement that reads integers", () => {
-  it("gives every integer of SQLite exactly: as a number where one holds it, else as a bigint", () => {
+describe("a prepared statement", () => {
+  it("returns every integer exactly: as a number up to 2^53, as a bigint beyond", () => {
     const read = prepare("SELECT ? AS n");
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (integer) => {
@@ -23,7 +23,7 @@ describe("a statement that reads integers", () => {
     );
   });
 
-  it("gives both kinds in one row, and text, reals, bytes and null as they are", () => {
+  it("returns both kinds in one row, and text, reals, bytes and null unchanged", () => {
     const [row] = prepare(
       "SELECT 9007199254740993 AS big, 7 AS small, 1.5 AS r, 'x' AS t, x'01' AS b, NULL AS z",
     ).all([]);
@@ -37,7 +37,7 @@ describe("a statement that reads integers", () => {
     });
   });
 
-  it("that writes and returns rows runs once, also when it returns a large integer", () => {
+  it("that writes and returns rows runs once, also if it returns a large integer", () => {
     const insert = prepare("INSERT INTO t (n) VALUES (?) RETURNING n, id");
     insert.neverRunTwice();
     expect({ ...insert.all([9007199254740993n])[0] }).toEqual({ n: 9007199254740993n, id: 1 });
@@ -45,7 +45,7 @@ describe("a statement that reads integers", () => {
     expect(prepare("SELECT count(*) AS n FROM t").all([])[0]?.["n"]).toBe(2);
   });
 
-  it("reports other errors as they are", () => {
+  it("throws other errors unchanged", () => {
     expect(() => prepare("SELECT abs(-9223372036854775807 - 1)").all([])).toThrow("integer overflow");
   });
 });

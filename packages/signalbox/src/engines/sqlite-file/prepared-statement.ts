@@ -1,9 +1,9 @@
 /**
- * A compiled statement whose integers are exact: those that a JavaScript number holds come as numbers, all others as bigints.
+ * A compiled statement that returns exact integers: as a number up to 2^53, as a bigint beyond.
  *
- * node:sqlite reads all integers as numbers, and fails on one that does not fit, or all as bigints, which costs a tenth to a half more and has
- * to be undone. Nearly no statement ever meets an integer beyond 2^53, so a statement reads numbers until it has met one, and is then run again.
- * A statement that writes cannot be run again: if it returns rows, it must read exactly from the beginning.
+ * `node:sqlite` reads either all integers as numbers, and throws on one that does not fit, or all as bigints, which takes 10 to 50 % longer. Few
+ * statements ever read an integer beyond 2^53. So a statement reads numbers until it fails, then runs again with bigints. A statement that writes
+ * must not run twice: if it returns rows, it reads bigints from the first run.
  */
 import type { StatementSync } from "node:sqlite";
 import type { SqlValue } from "../../core/sql.ts";
@@ -18,12 +18,12 @@ export class PreparedStatement {
     this.#statement = statement;
   }
 
-  /** The text this statement covers, when more text follows it. */
+  /** The part of the text that belongs to this statement, if more statements follow. */
   get text(): string {
     return this.#statement.sourceSQL;
   }
 
-  /** For a statement that writes, before it is run for the first time. */
+  /** Call before the first run of a statement that writes. */
   neverRunTwice(): void {
     if (this.#statement.columns().length > 0) this.#readExactly();
   }
@@ -40,7 +40,7 @@ export class PreparedStatement {
     return this.#statement.all(...values).map(narrow);
   }
 
-  /** Row by row, so that whoever has enough can stop. */
+  /** Reads row by row, so that the caller can stop early. */
   *iterate(values: readonly SqlValue[]): Generator<Row> {
     this.#readExactly();
     for (const row of this.#statement.iterate(...values)) yield narrow(row);
@@ -52,7 +52,7 @@ export class PreparedStatement {
   }
 }
 
-/** In place: the row is nobody else's yet. */
+/** Changes the row in place. */
 function narrow(row: Row): Row {
   for (const name in row) {
     const value = row[name];

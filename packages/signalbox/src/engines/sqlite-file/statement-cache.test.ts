@@ -5,8 +5,8 @@ import { StatementCache, textOf } from "./statement-cache.ts";
 const constant = () => sql`SELECT ${1}`.parts;
 const built = () => sql`SELECT ${1}${rawSql(" AS x")}`.parts;
 
-describe("compiled statements", () => {
-  it("are found again, by the place in the code or by the text", () => {
+describe("cached statements", () => {
+  it("are found by the identity of a constant, or by the text", () => {
     const cache = new StatementCache<string>(10);
     expect([cache.get(constant()), cache.get(built())]).toEqual([undefined, undefined]);
     cache.set(constant(), "constant");
@@ -16,7 +16,7 @@ describe("compiled statements", () => {
     expect([cache.get(constant()), cache.get(built())]).toEqual([undefined, undefined]);
   });
 
-  it("are kept up to a number, the oldest go first", () => {
+  it("are evicted, oldest first, beyond the maximum", () => {
     const cache = new StatementCache<number>(2);
     const parts = [1, 2, 3].map((n) => rawSql(`SELECT ${n}`).parts);
     parts.forEach((one, i) => cache.set(one, i));

@@ -1,15 +1,15 @@
 /**
- * Compiled statements of one connection, found by the parts of their text. Parts that are constants of the code (a template's own array, which is
- * frozen) are found by identity, all others by their text.
+ * Compiled statements of one connection, by the parts of their text. Parts that are constants of the code (the frozen array of a template) are found
+ * by identity, all others by their text. The oldest statement is evicted.
  *
- * A thousand connections are open at a time, each with a cache of its own: what they have in common is kept once, and what few of them need is made
- * when they do. (Weak references would be looked through at each garbage collection, for nothing: constants never go away.)
+ * A thousand connections may be open, each with its own cache: the texts of constants are cached once per process, and the map by text is created
+ * lazily. (Weak maps per connection would be scanned by every garbage collection, although constants are never collected.)
  */
 
 /** Texts of constants, for all connections. */
 const constantTexts = new WeakMap<readonly string[], string>();
 
-/** The statement's text, with a placeholder for each value. */
+/** The text of the statement, with a placeholder for each value. */
 export function textOf(parts: readonly string[]): string {
   if (!Object.isFrozen(parts)) return parts.join("?");
   let text = constantTexts.get(parts);
@@ -49,7 +49,6 @@ export class StatementCache<T> {
   }
 }
 
-/** The oldest goes when there are too many. */
 function add<K, T>(cache: Map<K, T>, key: K, statement: T, maxSize: number): void {
   cache.set(key, statement);
   if (cache.size <= maxSize) return;

@@ -1,20 +1,19 @@
 /**
- * Failures of storage that pass by themselves, told from those that do not: a full disk gets room, another program lets go of its lock. Every
- * other failure to write is a matter for people.
+ * Recognizes temporary failures of storage: a full disk, and a lock of another program. Any other failed write needs an operator.
  */
 import { SignalboxError } from "@signalbox/protocol";
 
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
-/** The shared-memory file beside a log could not grow: the only thing besides the files themselves that needs room. */
+/** The shared-memory file of the WAL could not grow. */
 const SQLITE_IOERR_SHMSIZE = 4874;
-/** Extended codes keep the plain one in their lowest byte. */
-const PLAIN_CODE = 0xff;
+/** The lowest byte of an extended code is the primary code. */
+const PRIMARY_CODE = 0xff;
 
-/** How many seconds a client that was turned away should wait. */
+/** Seconds after which a client should retry. */
 const RETRY_AFTER = { "retry-after": "5" };
 
-/** What `node:fs` or SQLite says when there is no room. */
+/** True for the errors of `node:fs` and SQLite on a full disk. */
 export function isFullDisk(error: unknown): error is Error {
   const { code, errcode } = error as { readonly code?: string; readonly errcode?: number };
   return (
@@ -22,13 +21,13 @@ export function isFullDisk(error: unknown): error is Error {
   );
 }
 
-/** Another connection, most likely of another program, holds the lock. */
+/** True if another connection, usually of another program, holds the lock. */
 export function isBusy(error: unknown): error is Error {
   const { errcode } = error as { readonly errcode?: number };
-  return errcode !== undefined && (errcode & PLAIN_CODE) === SQLITE_BUSY;
+  return errcode !== undefined && (errcode & PRIMARY_CODE) === SQLITE_BUSY;
 }
 
-/** What clients and operators are told of a failure that passes; any other one is given back as it is. */
+/** Returns `storage_unavailable` for a temporary failure, and any other error unchanged. */
 export function explainFailure(error: unknown): unknown {
   if (isFullDisk(error)) return unavailable("the disk is full", error);
   if (isBusy(error)) return unavailable("another program holds a lock on the database", error);

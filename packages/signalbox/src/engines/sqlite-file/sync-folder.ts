@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync } from "node:fs";
 
-/** A new file survives a power cut only once its folder's entry is synced too. */
+/** Makes the names of new files durable: a file survives a power failure only if its folder is synced, too. */
 export function syncFolder(path: string): void {
   const folder = openSync(path, "r");
   try {

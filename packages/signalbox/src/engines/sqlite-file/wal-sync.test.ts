@@ -17,7 +17,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Syncs that end when the test says so. */
+/** Replaces syncs by promises that the test resolves. */
 async function holdSyncs(): Promise<{ finish: (() => void)[]; fail: ((error: Error) => void)[] }> {
   const probe = await open(`${path}-wal`, "r+");
   const prototype = Object.getPrototypeOf(probe) as FileHandle;
@@ -33,7 +33,7 @@ async function holdSyncs(): Promise<{ finish: (() => void)[]; fail: ((error: Err
   return held;
 }
 
-it("covers a call only by a sync that began after it, and many calls by one", async () => {
+it("resolves a call only after a sync that started after the call; calls share a sync", async () => {
   const held = await holdSyncs();
   const sync = await WalSync.open(path, vi.fn());
   const done: string[] = [];
@@ -52,16 +52,16 @@ it("covers a call only by a sync that began after it, and many calls by one", as
   await sync.close();
 });
 
-it("fails everything that waits when a sync fails, never tries again, and reports it once", async () => {
+it("fails all pending and later calls after a failed sync, does not retry, and reports the failure once", async () => {
   const held = await holdSyncs();
   const onFailure = vi.fn();
   const sync = await WalSync.open(path, onFailure);
   const first = sync.sync();
   const second = sync.sync();
   held.fail[0]?.(new Error("EIO"));
-  await expect(first).rejects.toThrow("refused to sync");
-  await expect(second).rejects.toThrow("refused to sync");
-  await expect(sync.sync()).rejects.toThrow("refused to sync");
+  await expect(first).rejects.toThrow("fdatasync of the WAL failed");
+  await expect(second).rejects.toThrow("fdatasync of the WAL failed");
+  await expect(sync.sync()).rejects.toThrow("fdatasync of the WAL failed");
   expect(held.finish).toHaveLength(1);
   expect(onFailure).toHaveBeenCalledTimes(1);
   await sync.close();

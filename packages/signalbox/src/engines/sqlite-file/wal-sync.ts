@@ -1,13 +1,13 @@
 /**
- * Makes commits durable without blocking the event loop: SQLite commits with `synchronous=NORMAL` (no sync), and this syncs
- * the `-wal` file in the thread pool, one sync for all commits that came meanwhile.
+ * Makes commits durable without blocking the event loop: with `synchronous=NORMAL` SQLite does not sync at a commit, and this class syncs the
+ * `-wal` file in the thread pool. Commits during a sync share the next sync.
  *
  * Invariants:
- * 1. A promise from `sync()` resolves only after a sync that started after the call; a sync in flight does not count for it.
+ * 1. A promise from `sync()` resolves only after a sync that started after the call.
  * 2. The descriptor is opened before the first commit and stays open: the kernel reports a write error once per open file.
- * 3. A failed sync is never retried: the kernel may have dropped the dirty pages, so a second success would be a lie. Everything
- *    that waits fails, later calls fail, and `onFailure` ends the process.
- * 4. Only `-wal` is opened here. Closing any descriptor of the main file would drop SQLite's own POSIX locks on it.
+ * 3. A failed sync is never retried: the kernel may have dropped the dirty pages, so that a second sync would succeed without them. All pending
+ *    and later calls fail, and `onFailure` ends the process.
+ * 4. Only `-wal` is opened here. Closing any descriptor of the main file would drop SQLite's POSIX locks on it.
  */
 import { type FileHandle, open } from "node:fs/promises";
 
@@ -36,7 +36,7 @@ export class WalSync {
     return this.#next;
   }
 
-  /** Waits for the sync in flight, if any, and closes the descriptor. */
+  /** Waits for the running sync, if any, and closes the descriptor. */
   async close(): Promise<void> {
     await Promise.allSettled([this.#running, this.#next]);
     await this.#file.close();
@@ -50,7 +50,7 @@ export class WalSync {
         if (this.#running === running) this.#running = null;
       },
       (cause: unknown) => {
-        this.#failure = new Error("the disk refused to sync; what was not acknowledged may be lost", {
+        this.#failure = new Error("fdatasync of the WAL failed; unacknowledged commits may be lost", {
           cause,
         });
         if (this.#running === running) this.#running = null;

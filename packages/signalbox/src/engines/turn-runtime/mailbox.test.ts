@@ -3,9 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { InstanceDatabase } from "../instance-store/instance-store.ts";
+import { type InstanceDatabase, openInstanceStore } from "../instance-store/index.ts";
 import { rawSql, sql } from "../../core/sql.ts";
-import { InstanceFiles } from "../instance-store/instance-files.ts";
 import { Mailbox } from "./mailbox.ts";
 import { OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";
@@ -49,15 +48,15 @@ const wait = (ms = 5) => new Promise((resolve) => setTimeout(resolve, ms));
 beforeEach(async () => {
   ends.length = 0;
   folder = await mkdtemp(join(tmpdir(), "signalbox-mailbox-"));
-  database = await new InstanceFiles(join(folder, "agents"), {
+  const store = await openInstanceStore("journal", {
+    folder: join(folder, "agents"),
+    baseSchema: { version: 1, create: "", upgrade: () => "" },
+    reservedName: "_runtime",
     segmentBytes: 2 ** 20,
     onFailure: fail,
     onStall: fail,
-  }).open({
-    account: "default",
-    agent: "test",
-    name: "x",
   });
+  database = await store.open("x");
   database.run(rawSql("CREATE TABLE note (text TEXT UNIQUE)"));
 });
 afterEach(async () => {

@@ -139,7 +139,7 @@ export class Transactions {
     if (!this.#isOpen || this.#owner !== currentTurn()) return;
     this.#commit();
     this.#commitBatch();
-    this.#database.secure();
+    this.#database.flush();
   }
 
   /** Ends whatever is open before the database closes. */

@@ -1,9 +1,8 @@
-/** The journal under the files: what a process that ended anywhere leaves behind is made whole by the next one. */
+/** The journal and its replay: a process that ends at any point leaves files that the next process completes. */
 import fs, {
   appendFileSync,
   copyFileSync,
   cpSync,
-  existsSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -13,19 +12,16 @@ import fs, {
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { setImmediate as nextLoop } from "node:timers/promises";
-import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
-import type { InstanceDatabase } from "../instance-store.ts";
 import { rawSql, sql } from "../../../core/sql.ts";
-import type { InstanceFiles } from "../instance-files.ts";
+import type { JournalStore } from "./journal-store.ts";
 import { readRecords } from "./record.ts";
 
 const disks = useInstanceDisks();
-const refOf = (name: string) => ({ account: "default", agent: "a", name });
 
-async function readOf(files: InstanceFiles, name: string): Promise<number[]> {
-  const database = await files.open(refOf(name));
+async function readOf(files: JournalStore, name: string): Promise<number[]> {
+  const database = await files.open(name);
   const values = readRows(database);
   await database.close();
   return values;
@@ -37,7 +33,7 @@ const filesOf = (name: string, end: string) =>
     file.endsWith(end),
   );
 
-/** What is on the disk if every file but the journal kept the state it had when `from` was taken. */
+/** A disk on which every file except the journal has the state of the copy `from`. */
 function cutTo(from: string, journalOf: string, target: string): void {
   cpSync(join(disks.folder, from), join(disks.folder, target), { recursive: true });
   rmSync(join(disks.folder, target, "agents/journal"), { recursive: true });
@@ -46,10 +42,10 @@ function cutTo(from: string, journalOf: string, target: string): void {
   });
 }
 
-describe("a journal that was left behind", () => {
-  it("brings back instances whose files never reached the disk", async () => {
+describe("the replay of a journal", () => {
+  it("restores instances whose files never reached the disk", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     disks.copy("one", "before");
     await writeRow(database, 1);
     await writeRow(database, 2);
@@ -60,9 +56,9 @@ describe("a journal that was left behind", () => {
     await files.close();
   });
 
-  it("makes files whole of which the disk has only some pages", async () => {
+  it("restores files of which the disk has only some pages", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     await writeRow(database, 1);
     disks.copy("one", "before");
     for (let i = 2; i < 300; i++) await writeRow(database, i);
@@ -71,7 +67,7 @@ describe("a journal that was left behind", () => {
     const [file = ""] = filesOf("cut", ".db");
     const now = readFileSync(join(disks.folder, "cut/agents", file));
     const old = readFileSync(join(disks.folder, "before/agents", file));
-    // Every other page as it was, or nothing.
+    // Every other page has its old content, or zeros.
     for (let page = 0; page * 1024 < now.length; page += 2) {
       const start = page * 1024;
       now.fill(0, start, start + 1024);
@@ -83,11 +79,11 @@ describe("a journal that was left behind", () => {
     await files.close();
   });
 
-  it("forgets what nobody was told of: half a record, and an instance without a commit", async () => {
+  it("ignores an incomplete record and an instance without a commit", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     await writeRow(database, 1);
-    const silent = await files.open(refOf("silent"));
+    const uncommitted = await files.open("uncommitted");
     const [segment = ""] = segmentsOf("one");
     const { end } = readRecords(readFileSync(join(disks.folder, "one/agents/journal", segment)), 1);
     await writeRow(database, 2);
@@ -97,23 +93,23 @@ describe("a journal that was left behind", () => {
     const cut = disks.open("cut");
     expect(filesOf("cut", ".db")).toHaveLength(1);
     expect(await readOf(cut, "x")).toEqual([1]);
-    const again = await cut.open(refOf("silent"));
+    const again = await cut.open("uncommitted");
     expect(again.isNew).toBe(true);
     await again.close();
     await cut.close();
-    for (const open of [database, silent]) await open.close();
+    for (const open of [database, uncommitted]) await open.close();
     await files.close();
   });
 
-  it("does not bring back what was destroyed, nor mix it with its successor", async () => {
+  it("does not restore a destroyed instance, and keeps it apart from its successor", async () => {
     const files = disks.open("one");
-    const first = await files.open(refOf("x"));
+    const first = await files.open("x");
     await writeRow(first, 1);
     await first.close();
     disks.copy("one", "before");
-    await files.destroy(refOf("x"));
+    await files.destroy("x");
     disks.copy("one", "destroyed");
-    const second = await files.open(refOf("x"));
+    const second = await files.open("x");
     await writeRow(second, 2);
     disks.copy("one", "created");
     cutTo("before", "destroyed", "cut");
@@ -125,17 +121,17 @@ describe("a journal that was left behind", () => {
     await files.close();
   });
 
-  it("can be replayed again and again", async () => {
+  it("can be repeated", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     await writeRow(database, 1);
     await database.close();
     disks.copy("one", "disk-2");
     for (let i = 2; i < 5; i++) {
-      // Killed right after the start, and the next one after a write of its own.
+      // One process is killed right after its start, the next one after a write.
       disks.open(`disk-${i}`);
       disks.copy(`disk-${i}`, `started-${i}`);
-      const woken = await disks.open(`started-${i}`).open(refOf("x"));
+      const woken = await disks.open(`started-${i}`).open("x");
       await writeRow(woken, i);
       disks.copy(`started-${i}`, `disk-${i + 1}`);
       await woken.close();
@@ -143,9 +139,9 @@ describe("a journal that was left behind", () => {
     expect(await readOf(disks.open("disk-5"), "x")).toEqual([1, 2, 3, 4]);
   });
 
-  it("is refused when a file that is not its newest is damaged", async () => {
+  it("is refused if a segment other than the newest is damaged", async () => {
     const files = disks.open("one", 1);
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     for (let i = 0; i < 3; i++) commitRow(database, i);
     disks.copy("one", "cut");
     const journal = join(disks.folder, "cut/agents/journal");
@@ -158,17 +154,17 @@ describe("a journal that was left behind", () => {
   });
 });
 
-describe("the journal's files", () => {
-  it("are removed when what they tell of is in the instances' own files, busy or asleep", async () => {
+describe("segments", () => {
+  it("are removed when their instances are checkpointed, open or closed", async () => {
     const files = disks.open("one", 4096);
-    const asleep = await files.open(refOf("asleep"));
-    await writeRow(asleep, 1);
-    await asleep.close();
-    const busy = await files.open(refOf("busy"));
+    const closed = await files.open("closed");
+    await writeRow(closed, 1);
+    await closed.close();
+    const busy = await files.open("busy");
     for (let i = 0; i < 100; i++) {
       commitRow(busy, i);
       const synced = busy.sync();
-      // A commit that the sync does not cover, all the time.
+      // There is always a commit that the sync does not cover.
       commitRow(busy, i);
       await synced;
     }
@@ -176,16 +172,16 @@ describe("the journal's files", () => {
     expect(segmentsOf("one")[0]).not.toBe("0000000001.log");
     disks.copy("one", "cut");
     rmSync(join(disks.folder, "cut/agents/journal"), { recursive: true });
-    expect(await readOf(disks.open("cut"), "asleep")).toEqual([1]);
+    expect(await readOf(disks.open("cut"), "closed")).toEqual([1]);
     await busy.close();
     await files.close();
     expect(segmentsOf("one")).toEqual([]);
     expect(await readOf(disks.open("one"), "busy")).toHaveLength(200);
   });
 
-  it("keep an instance's log from growing for ever", async () => {
+  it("are independent of the WAL, which does not grow without limit", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     const text = "x".repeat(500_000);
     database.begin();
     database.run(rawSql("CREATE TABLE big (id INTEGER PRIMARY KEY, text TEXT)"));
@@ -203,11 +199,11 @@ describe("the journal's files", () => {
     await files.close();
   });
 
-  it("are kept until there are descriptors to settle them with", async () => {
+  it("are kept while too many files are open to checkpoint their instances", async () => {
     const files = disks.open("one", 1);
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     const { openSync } = fs;
-    // No test can use up the descriptors of the machine it runs on.
+    // Tests cannot use up the descriptors of the machine.
     fs.openSync = ((path: string, flags: string, ...rest: []) => {
       if (path.endsWith(".db"))
         throw Object.assign(new Error("EMFILE: too many open files, open"), { code: "EMFILE" });
@@ -227,24 +223,24 @@ describe("the journal's files", () => {
     expect(await readOf(disks.open("one"), "x")).toHaveLength(20);
   });
 
-  it("wait for room on a full disk, and lose nothing", async () => {
+  it("wait for room on a full disk and lose no record", async () => {
     const onStall = vi.fn();
     const files = disks.open("one", undefined, onStall);
-    const database = await files.open(refOf("x"));
+    const database = await files.open("x");
     await writeRow(database, 1);
     const writeSync = fs.writeSync;
-    // No test can fill a disk of the machine it runs on.
+    // Tests cannot fill the disk of the machine.
     fs.writeSync = () => {
       throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
     };
     syncBuiltinESMExports();
-    let isTold = false;
+    let isSynced = false;
     try {
-      const synced = writeRow(database, 2).then(() => (isTold = true));
+      const synced = writeRow(database, 2).then(() => (isSynced = true));
       await vi.waitFor(() => expect(onStall).toHaveBeenCalledTimes(1));
       expect(() => commitRow(database, 3)).toThrow("the disk is full");
       expect(files.problem).toContain("the journal waits for room");
-      expect(isTold).toBe(false);
+      expect(isSynced).toBe(false);
       fs.writeSync = writeSync;
       syncBuiltinESMExports();
       await synced;
@@ -258,74 +254,4 @@ describe("the journal's files", () => {
     expect(await readOf(disks.open("cut"), "x")).toEqual([1, 2, 4]);
     await database.close();
   });
-
-  it(
-    "hold all the transactions, in any order of commits, syncs, sleeps and crashes",
-    { timeout: 120_000 },
-    async () => {
-      const step = fc.oneof(
-        fc.record({ do: fc.constant("put" as const), instance: fc.nat(2) }),
-        fc.record({ do: fc.constant("sync" as const), instance: fc.nat(2) }),
-        fc.record({ do: fc.constant("close" as const), instance: fc.nat(2) }),
-        fc.record({ do: fc.constant("crash" as const), instance: fc.constant(0) }),
-      );
-      let run = 0;
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-          run += 1;
-          let disk = `${run}-0`;
-          let files = disks.open(disk, 8192);
-          const open = new Map<number, InstanceDatabase>();
-          const told = new Map<number, number>();
-          const committed = new Map<number, number>();
-          for (const [at, { do: action, instance }] of steps.entries()) {
-            if (action === "crash") {
-              disks.copy(disk, `${run}-${at + 1}`);
-              // The old ones go on for a moment, on files that nobody will look at.
-              for (const database of open.values()) await database.close();
-              await files.close();
-              open.clear();
-              disk = `${run}-${at + 1}`;
-              files = disks.open(disk, 8192);
-              for (const [name, count] of told) {
-                const values = await readOf(files, String(name));
-                expect(values.length).toBeGreaterThanOrEqual(count);
-                expect(values).toEqual(values.map((_, i) => i));
-                told.set(name, values.length);
-                committed.set(name, values.length);
-              }
-              for (const name of committed.keys()) if (!told.has(name)) committed.delete(name);
-              continue;
-            }
-            if (action === "close") {
-              await open.get(instance)?.close();
-              if (open.delete(instance)) told.set(instance, committed.get(instance) ?? 0);
-              continue;
-            }
-            let database = open.get(instance);
-            if (database === undefined) {
-              database = await files.open(refOf(String(instance)));
-              open.set(instance, database);
-              database.begin();
-              database.run(rawSql("CREATE TABLE IF NOT EXISTS t (x INTEGER)"));
-              database.commit();
-              committed.set(instance, readRows(database).length);
-            }
-            if (action === "put") {
-              commitRow(database, committed.get(instance) ?? 0);
-              committed.set(instance, (committed.get(instance) ?? 0) + 1);
-            } else {
-              await database.sync();
-              told.set(instance, committed.get(instance) ?? 0);
-            }
-          }
-          for (const database of open.values()) await database.close();
-          await files.close();
-          expect(existsSync(join(disks.folder, disk, "agents/journal"))).toBe(true);
-          expect(segmentsOf(disk)).toEqual([]);
-        }),
-        { numRuns: 40 },
-      );
-    },
-  );
 });

@@ -1,19 +1,21 @@
 /**
- * Makes the commits of all instances durable with one sync: their frames are appended to one file, instead of syncing a file each. What an
- * instance's own files hold need not be on the disk until the journal drops it.
+ * Makes the commits of all instances durable with one sync: their WAL frames are appended to one file, instead of syncing one file each.
  *
- * The journal is a row of segments. Records go to the newest; when that is full, the next one follows, and once everything the full one tells of
- * is on the disk in the instances' own files (it is *settled*), it is removed, or its file is kept for a later one to be written over it.
+ * The journal is a sequence of segments. Records go to the newest segment. When the newest segment is full, the next one is started, and the full one
+ * is retired: every instance named in it is checkpointed, then the segment is removed, or kept to be overwritten by a later one.
+ *
+ *   created ──full──► retired ──all instances checkpointed──► removed
+ *                                                        └──► spare ──overwritten──► created
  *
  * Invariants:
- * 1. A promise resolves only after a sync that covers its record, in a segment whose name is synced. Records of one instance are written in
- *    the order they came; one sync serves all that came while the one before it ran.
- * 2. A segment is removed only after `settle` has resolved for each instance named in it: then the instance's file on the disk is as of some moment
- *    after its last record here, and what came later is in later segments. Oldest first, and the removal is synced before the next one goes.
- * 3. A segment gets its first record only when all of the one before it is synced and nothing follows its last record, so only the newest can end in
- *    half a record, or in something older. A file is written over only when the disk no longer has it under its former name.
- * 4. A full disk delays records and loses none: they are written again at the same place until there is room. Any other failure is
- *    final: `onFailure` ends the process, and nothing resolves any more.
+ * 1. A promise resolves only after a sync that covers its record, in a segment whose name is durable. Records of one instance are written in the order
+ *    of the calls. All records appended during a sync share the next sync.
+ * 2. A segment is removed only after `checkpoint` has resolved for each instance named in it: then the file on disk includes every record of the
+ *    segment. Segments are removed oldest first, and each removal is durable before the next one.
+ * 3. A segment is created only when the one before it is synced and ends with its last record, so that only the newest segment can end with an
+ *    incomplete record or older bytes. A file is overwritten only after its former name is durably gone.
+ * 4. A full disk delays records and loses none: they are written again at the same place until the disk has room. Any other failure is final:
+ *    `onFailure` ends the process, and no promise resolves afterwards.
  */
 import { fdatasync, fdatasyncSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -25,37 +27,35 @@ import { RECORD_KINDS, RecordBuffer, type RecordKind, type Template } from "./re
 import { Replay } from "./replay.ts";
 import { findSegments, readSegment, Segment } from "./segment.ts";
 
-/** Segments that may wait to be settled; while there are more, the newest grows past its size. (Waiting would lock up: settling appends.) */
-const MAX_UNSETTLED = 3;
-/** Instances settled at the same time; each occupies a thread of the pool while it syncs. */
-const SETTLED_AT_ONCE = 4;
+/** Retired segments; while there are more, the newest segment grows past its size. (Waiting would deadlock: a checkpoint appends records.) */
+const MAX_RETIRED = 3;
+/** Concurrent checkpoints; each occupies a thread of the pool during its sync. */
+const CONCURRENT_CHECKPOINTS = 4;
 const BUFFER_BYTES = 64 * 1024;
-/** Buffers are kept up to this size: what sixty webhooks of 4 KB write between two syncs. */
+/** Buffers up to this size are kept: sixty events of 4 KB between two syncs fit. */
 const MAX_KEPT_BUFFER_BYTES = 1024 * 1024;
-/** A full disk, and too many open files, are looked at again after this. */
+/** Retry interval on a full disk, and when too many files are open. */
 const RETRY_MS = 250;
 
 export interface JournalOptions {
   readonly folder: string;
   readonly folderSync: FolderSync;
-  /** What instances are created as, unless `created` is told of another. */
+  /** The default template of new instances. */
   readonly template: Template;
   readonly pathOf: (id: string) => string;
-  /** Resolves when everything the instance has committed by now is on the disk in its own file, or it has none any more. */
-  readonly settle: (id: string) => Promise<void>;
+  /** Resolves when the main file of the instance, if one exists, holds all current commits durably. */
+  readonly checkpoint: (id: string) => Promise<void>;
   /** Must end the process. */
   readonly onFailure: (error: Error) => void;
-  /** The disk is full and records wait; called once each time that begins. */
-  readonly onStall: (error: Error) => void;
-  /** Those records are written. */
-  readonly onRoom: () => void;
-  /** A segment of this size is followed by the next. */
+  /** The disk is full and records wait; the returned function is called when they are written. */
+  readonly onStall: (error: Error) => () => void;
+  /** Size at which the next segment is started. */
   readonly segmentBytes: number;
 }
 
-/** A record that was handed over. */
+/** A record that was appended. */
 export interface Entry {
-  /** Resolves when a sync covers it. */
+  /** Resolves when a sync covers the record. */
   readonly durable: Promise<void>;
   readonly isDurable: boolean;
 }
@@ -64,14 +64,14 @@ export interface Entry {
 class Batch implements Entry {
   readonly records: RecordBuffer;
   readonly ids = new Set<string>();
-  /** What its records need in the segment before them, beside the default one; null for nothing. */
+  /** Templates that the segment must contain before the records, except the default one; null for none. */
   templates: Set<Template> | null = null;
   readonly done = Promise.withResolvers<void>();
   isDurable = false;
 
   constructor(records: RecordBuffer) {
     this.records = records;
-    // Whoever waits hears of a failure; that nobody does must not end the process in a second way.
+    // A rejection without a listener would end the process a second time.
     this.done.promise.catch(() => undefined);
   }
 
@@ -80,15 +80,15 @@ class Batch implements Entry {
   }
 }
 
-/** What is left to settle: a full segment, or one of an earlier process. */
-interface Unsettled {
+/** A full segment, or a segment of an earlier process. */
+interface RetiredSegment {
   readonly path: string;
-  readonly touched: ReadonlySet<string>;
-  /** Its file may be written over. */
+  /** Instances to checkpoint. */
+  readonly ids: ReadonlySet<string>;
   readonly isReusable: boolean;
 }
 
-/** Name of a settled segment that waits to be written over. */
+/** Name of a file that waits to be overwritten. */
 const SPARE = "spare";
 
 const datasync = promisify(fdatasync);
@@ -100,17 +100,17 @@ export class Journal {
   #segment: Segment | null = null;
   #lastNumber: number;
   #pending: Batch | null = null;
-  /** Written to the segment, but not yet synced. */
+  /** Written to the segment, but not synced. */
   #unsynced: Batch[] = [];
   #spareBuffer: RecordBuffer | null = null;
   #spareFile: string | null = null;
   #flushing: Promise<void> | null = null;
   #syncing: readonly Batch[] = [];
-  /** A batch waits for room on the disk: nothing may be written past it. */
-  #isStalled = false;
-  /** Settles one segment after the other. */
-  #settling: Promise<void> = Promise.resolve();
-  #unsettledCount = 0;
+  /** Set while a batch waits for room on the disk: nothing may be written after it. */
+  #endStall: (() => void) | null = null;
+  /** Ends when the last retired segment is removed. */
+  #retiring: Promise<void> = Promise.resolve();
+  #retiredCount = 0;
   #failure: Error | null = null;
 
   private constructor(options: JournalOptions, lastNumber: number) {
@@ -118,7 +118,7 @@ export class Journal {
     this.#lastNumber = lastNumber;
   }
 
-  /** Replays what an earlier process left behind. `replayed` are the instances whose files, and names, are not yet synced. */
+  /** Replays the journal of an earlier process. The files, and names, of the instances in `replayed` are not yet synced. */
   static open(options: JournalOptions): { journal: Journal; replayed: ReadonlySet<string> } {
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
     for (const parent of [dirname(options.folder), dirname(dirname(options.folder))]) syncFolder(parent);
@@ -130,13 +130,14 @@ export class Journal {
     );
     const replayed = replay.finish();
     const journal = new Journal(options, found.at(-1)?.number ?? 0);
-    // The first one stays until every replayed instance is settled; then nothing of the others is needed.
+    // The first segment stays until all replayed instances are checkpointed; then none of the others is needed.
     found.forEach(({ path }, i) =>
-      journal.#settleLater({ path, touched: i === 0 ? replayed : new Set(), isReusable: false }),
+      journal.#retire({ path, ids: i === 0 ? replayed : new Set(), isReusable: false }),
     );
     return { journal, replayed };
   }
 
+  /** `key` is the bytes of `id`. */
   created(id: string, key: Buffer, template: Template): Promise<void> {
     const isDefault = template === this.#options.template;
     const entry = this.#append(RECORD_KINDS.created, id, key, 0, isDefault ? NO_BYTES : template.id);
@@ -148,29 +149,26 @@ export class Journal {
     return this.#append(RECORD_KINDS.destroyed, id, key, 0, NO_BYTES).durable;
   }
 
-  /** `key` is the id's bytes. The frames are copied before this returns. */
+  /** Copies the frames before it returns. */
   committed(id: string, key: Buffer, pageBytes: number, frames: Buffer): Entry {
     return this.#append(RECORD_KINDS.frames, id, key, pageBytes, frames);
   }
 
-  /**
-   * Writes what is pending at once, so that it survives the end of the process; the machine's, too, only when its promise resolves. A disk that is
-   * full makes it wait as usual.
-   */
+  /** Writes pending records at once, without a sync: they survive the end of the process. On a full disk they wait as usual. */
   writeNow(): void {
-    if (this.#pending === null || this.#isStalled || this.#failure !== null) return;
+    if (this.#pending === null || this.#endStall !== null || this.#failure !== null) return;
     try {
-      this.#segment ??= this.#nextSegment();
+      this.#segment ??= this.#createSegment();
       this.#writePending(this.#segment);
     } catch (error) {
       if (!isFullDisk(error)) this.#fail(error);
     }
   }
 
-  /** Writes and syncs what is pending without giving the event loop back; false if that cannot be done right now. */
-  flushNow(): boolean {
+  /** Writes and syncs pending records without returning to the event loop; false if that is not possible now. */
+  syncNow(): boolean {
     const segment = this.#segment;
-    if (segment?.isNameSynced !== true || this.#isStalled || this.#failure !== null) return false;
+    if (segment?.isNameDurable !== true || this.#endStall !== null || this.#failure !== null) return false;
     try {
       this.#writePending(segment);
       fdatasyncSync(segment.fd);
@@ -182,12 +180,12 @@ export class Journal {
     return true;
   }
 
-  /** Settles and removes everything. Nothing may be appended any more. */
+  /** Checkpoints all instances and removes all segments. Nothing may be appended afterwards. */
   async close(): Promise<void> {
     while (this.#flushing !== null) await this.#flushing;
     if (this.#failure !== null) return;
     this.#endSegment(false);
-    await this.#settling;
+    await this.#retiring;
     if (this.#spareFile !== null) rmSync(this.#spareFile, { force: true });
   }
 
@@ -196,7 +194,7 @@ export class Journal {
     this.#pending ??= this.#newBatch();
     this.#pending.records.add(kind, key, pageBytes, payload);
     this.#pending.ids.add(id);
-    // After the other instances whose turns have ended meanwhile: they share the sync.
+    // Instances whose turns end in this iteration of the event loop share the sync.
     this.#flushing ??= new Promise((resolve) => setImmediate(() => resolve(this.#flush())));
     return this.#pending;
   }
@@ -217,7 +215,7 @@ export class Journal {
         this.#syncing = batches;
         await this.#sync(segment);
         this.#release(batches);
-        // Events that came meanwhile are dealt with first, and share the next sync.
+        // Events that arrived during the sync are handled first and share the next sync.
         await nextLoop();
         await nextLoop();
       }
@@ -227,13 +225,13 @@ export class Journal {
     this.#flushing = null;
   }
 
-  /** Throws, with everything as it was, when the disk does not take it. */
+  /** Changes nothing if the disk is full and the write throws. */
   #writePending(segment: Segment): void {
     const batch = this.#pending;
     if (batch === null) return;
-    if (batch.templates !== null) for (const template of batch.templates) segment.provide(template);
+    if (batch.templates !== null) for (const template of batch.templates) segment.addTemplate(template);
     segment.append(batch.records);
-    for (const id of batch.ids) segment.touched.add(id);
+    for (const id of batch.ids) segment.ids.add(id);
     this.#pending = null;
     this.#unsynced.push(batch);
   }
@@ -247,22 +245,22 @@ export class Journal {
   }
 
   async #sync(segment: Segment): Promise<void> {
-    if (segment.isNameSynced) return datasync(segment.fd);
+    if (segment.isNameDurable) return datasync(segment.fd);
     await Promise.all([datasync(segment.fd), this.#options.folderSync.sync(this.#options.folder)]);
-    segment.isNameSynced = true;
+    segment.isNameDurable = true;
   }
 
   async #segmentWithRoom(): Promise<Segment> {
     const isFull = this.#segment !== null && this.#segment.length >= this.#options.segmentBytes;
-    const canEnd = this.#unsynced.length === 0 && this.#unsettledCount < MAX_UNSETTLED;
-    // One that had to grow far beyond its size would hold on to that much of the disk.
+    const canEnd = this.#unsynced.length === 0 && this.#retiredCount < MAX_RETIRED;
+    // A segment that grew far beyond its size would occupy that much of the disk for good.
     const isReusable = (this.#segment?.length ?? 0) <= 2 * this.#options.segmentBytes;
     if (isFull && canEnd) this.#endSegment(isReusable);
-    // Kept where it is made, not after the wait: `writeNow` may come in between and would make another one, and of two the older is damage.
-    return this.#segment ?? this.#whenDiskHasRoom(() => (this.#segment ??= this.#nextSegment()));
+    // Assigned in the callback, not after the await: `writeNow` may run in between and would create a second segment (invariant 3).
+    return this.#segment ?? this.#whenDiskHasRoom(() => (this.#segment ??= this.#createSegment()));
   }
 
-  #nextSegment(): Segment {
+  #createSegment(): Segment {
     const { folder, template, segmentBytes } = this.#options;
     this.#lastNumber += 1;
     const spare = this.#spareFile;
@@ -274,59 +272,58 @@ export class Journal {
     for (;;) {
       try {
         const result = write();
-        if (this.#isStalled) this.#options.onRoom();
-        this.#isStalled = false;
+        this.#endStall?.();
+        this.#endStall = null;
         return result;
       } catch (error) {
         if (!isFullDisk(error)) throw error;
-        if (!this.#isStalled) this.#options.onStall(error);
-        this.#isStalled = true;
+        this.#endStall ??= this.#options.onStall(error);
         await sleep(RETRY_MS);
       }
     }
   }
 
-  /** Everything in the segment is synced; the next record starts another one. */
+  /** All records of the segment are synced; the next record starts another segment. */
   #endSegment(isReusable: boolean): void {
     const segment = this.#segment;
     if (segment === null) return;
     this.#segment = null;
     segment.end();
-    this.#settleLater({ path: segment.path, touched: segment.touched, isReusable });
+    this.#retire({ path: segment.path, ids: segment.ids, isReusable });
   }
 
-  #settleLater(segment: Unsettled): void {
-    this.#unsettledCount += 1;
-    this.#settling = this.#settling.then(() => this.#settle(segment));
+  /** One segment after the other (invariant 2). */
+  #retire(segment: RetiredSegment): void {
+    this.#retiredCount += 1;
+    this.#retiring = this.#retiring.then(() => this.#remove(segment));
   }
 
-  async #settle({ path, touched, isReusable }: Unsettled): Promise<void> {
-    const { settle, folder, folderSync } = this.#options;
-    const rest = touched.values();
-    const settleRest = async () => {
-      for (const id of rest) if (this.#failure === null) await whenPossible(() => settle(id));
+  async #remove({ path, ids, isReusable }: RetiredSegment): Promise<void> {
+    const { checkpoint, folder, folderSync } = this.#options;
+    const rest = ids.values();
+    const checkpointRest = async () => {
+      for (const id of rest) if (this.#failure === null) await whenPossible(() => checkpoint(id));
     };
     try {
-      await Promise.all(Array.from({ length: SETTLED_AT_ONCE }, settleRest));
+      await Promise.all(Array.from({ length: CONCURRENT_CHECKPOINTS }, checkpointRest));
       if (this.#failure !== null) return;
       const spare = isReusable && this.#spareFile === null ? join(folder, SPARE) : null;
       if (spare === null) rmSync(path);
       else renameSync(path, spare);
       await folderSync.sync(folder);
-      // Not before: written over while the disk has it under its old name, it would be taken for damage.
+      // Not earlier: a segment that is overwritten under its former name would count as damaged (invariant 3).
       this.#spareFile ??= spare;
     } catch (error) {
       this.#fail(error);
     }
-    this.#unsettledCount -= 1;
+    this.#retiredCount -= 1;
   }
 
   #fail(cause: unknown): void {
     if (this.#failure !== null) return;
-    const failure = new Error(
-      "the journal of the agents' instances failed; what was not acknowledged may be lost",
-      { cause },
-    );
+    const failure = new Error("the journal of the instances failed; unacknowledged commits may be lost", {
+      cause,
+    });
     this.#failure = failure;
     for (const batch of [...this.#syncing, ...this.#unsynced]) batch.done.reject(failure);
     this.#pending?.done.reject(failure);
@@ -336,7 +333,7 @@ export class Journal {
   }
 }
 
-/** Too many open files and a full disk are a matter of time, and what is to be settled stays in the journal meanwhile. */
+/** Retries on a full disk and with too many open files; the records stay in the journal meanwhile. */
 async function whenPossible(work: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
@@ -351,7 +348,7 @@ async function whenPossible(work: () => Promise<void>): Promise<void> {
 
 function failedEntry(failure: Error): Entry {
   const durable = Promise.reject(failure);
-  // Whoever waits hears of it; nobody has to wait.
+  // The caller may ignore the promise.
   durable.catch(() => undefined);
   return { durable, isDurable: false };
 }

@@ -1,38 +1,37 @@
-/** One file of the journal ends before the next one begins: of two that are written to, a reader takes the older one for damaged. */
+/** A segment ends before the next one is created (invariant 3 of `journal.ts`): a reader would take the older of two open segments for damaged. */
 import { expect, it, vi } from "vitest";
 import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
 import { Segment } from "./segment.ts";
 
 const disks = useInstanceDisks();
-const refOf = (name: string) => ({ account: "default", agent: "a", name });
 
-it("something that is written at once while the next file is being made goes into that file", async () => {
-  // Every flush begins a file of its own.
+it("a record that is written while the next segment is being created goes into that segment", async () => {
+  // Every flush creates a segment.
   const files = disks.open("one", 1);
-  const x = await files.open(refOf("x"));
-  const y = await files.open(refOf("y"));
+  const x = await files.open("x");
+  const y = await files.open("y");
   const { create } = Segment;
-  let made = 0;
+  let created = 0;
   vi.spyOn(Segment, "create").mockImplementation((options) => {
-    made += 1;
+    created += 1;
     queueMicrotask(() => {
-      commitRow(y, made);
-      y.secure();
+      commitRow(y, created);
+      y.flush();
     });
     return create(options);
   });
   for (let i = 0; i < 5; i++) await writeRow(x, i);
   await y.sync();
   vi.restoreAllMocks();
-  expect(made).toBeGreaterThan(2);
+  expect(created).toBeGreaterThan(2);
 
   disks.copy("one", "killed");
   const next = disks.open("killed");
   for (const [name, rows] of [
     ["x", 5],
-    ["y", made],
+    ["y", created],
   ] as const) {
-    const database = await next.open(refOf(name));
+    const database = await next.open(name);
     expect(readRows(database)).toHaveLength(rows);
     await database.close();
   }

@@ -1,21 +1,21 @@
 /**
- * Brings instances' files up to what the journal says, after a process ended without doing so: writes the journalled pages into them, in order.
+ * Replays the journal of a process that crashed: writes the pages in the journal into the files of the instances, in order.
  *
- * Why that is enough: a file on the disk holds its state as of some moment after which the journal has everything (see `journal.ts`, invariant 2),
- * plus any part of what was written since. Every page written since is in the journal, so the last version of each of them, and the last
- * size, make the file whole, whatever the disk kept. Doing it twice changes nothing.
+ * The result is a complete file, whatever the disk kept: the file on disk is in the state of its last checkpoint, plus any part of the pages written
+ * since. All those pages are in the journal (`journal.ts`, invariant 2), so that the last version of each page and the last size restore the file.
+ * A second replay changes nothing.
  *
- * What a record means is never guessed: one of an unknown kind, or that names a template which the segment does not have, is damage.
+ * A record of an unknown kind, or one that refers to a template that the segment does not contain, is damage.
  */
 import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { NO_ID, RECORD_KINDS, type JournalRecord } from "./record.ts";
-import { eachPage } from "./wal-frames.ts";
+import { eachPage } from "./wal-reader.ts";
 import { writeWhole } from "./write-whole.ts";
 
-/** What the records of one segment make of one instance's file. */
+/** The changes of one segment to the file of one instance. */
 interface Redo {
-  /** What the file starts from: these bytes, or, if null, the file as it is. */
+  /** The content that the pages are written over; null for the existing file. */
   readonly template: Buffer | null;
   readonly isDestroyed: boolean;
   readonly pages: Map<number, Buffer>;
@@ -27,15 +27,15 @@ const DEFAULT_TEMPLATE = NO_ID.toString("hex");
 
 export class Replay {
   readonly #pathOf: (id: string) => string;
-  readonly #touched = new Set<string>();
-  /** Created, but without a commit so far. */
-  readonly #unheardOf = new Set<string>();
+  readonly #replayed = new Set<string>();
+  /** Created, without a commit so far. */
+  readonly #uncommitted = new Set<string>();
 
   constructor(pathOf: (id: string) => string) {
     this.#pathOf = pathOf;
   }
 
-  /** Segment by segment, so that no more than one is held in memory. Nothing is synced. */
+  /** Takes one segment at a time, so that at most one is in memory. Does not sync. */
   addSegment(path: string, records: readonly JournalRecord[]): void {
     const instances = new Map<string, Redo>();
     const templates = new Map<string, Buffer>();
@@ -49,11 +49,9 @@ export class Replay {
           const name = payload.length === 0 ? DEFAULT_TEMPLATE : payload.toString("hex");
           const template = templates.get(name);
           if (template === undefined)
-            throw new Error(
-              `${path} is damaged: the instance ${id} starts as ${name}, which it does not have`,
-            );
+            throw new Error(`${path} is damaged: it lacks the template ${name} of the instance ${id}`);
           instances.set(id, newRedo(template, false));
-          this.#unheardOf.add(id);
+          this.#uncommitted.add(id);
           break;
         }
         case RECORD_KINDS.frames:
@@ -61,23 +59,23 @@ export class Replay {
           break;
         case RECORD_KINDS.destroyed:
           instances.set(id, newRedo(null, true));
-          this.#unheardOf.delete(id);
+          this.#uncommitted.delete(id);
           break;
         default:
-          throw new Error(`${path} is damaged: it has a record of the unknown kind ${String(kind)}`);
+          throw new Error(`${path} is damaged: it contains a record of the unknown kind ${String(kind)}`);
       }
     }
     for (const [id, redo] of instances) {
-      this.#touched.add(id);
+      this.#replayed.add(id);
       apply(this.#pathOf(id), redo);
     }
   }
 
-  /** Returns the ids of all instances whose files were written or removed. */
+  /** Returns the instances whose files were written or removed. */
   finish(): ReadonlySet<string> {
-    // An instance that never committed anything has told nobody that it exists.
-    for (const id of this.#unheardOf) remove(this.#pathOf(id));
-    return this.#touched;
+    // An instance without a commit was never acknowledged.
+    for (const id of this.#uncommitted) remove(this.#pathOf(id));
+    return this.#replayed;
   }
 
   #addFrames(instances: Map<string, Redo>, { id, payload, pageBytes }: JournalRecord): void {
@@ -89,7 +87,7 @@ export class Replay {
     const { pages } = redo;
     redo.pageBytes = pageBytes;
     redo.databasePages = eachPage(payload, pageBytes, (page, content) => pages.set(page, content));
-    this.#unheardOf.delete(id);
+    this.#uncommitted.delete(id);
   }
 }
 
@@ -99,7 +97,7 @@ function newRedo(template: Buffer | null, isDestroyed: boolean): Redo {
 
 function apply(path: string, redo: Redo): void {
   if (redo.isDestroyed) remove(path);
-  // A file that is gone was removed by hand, or destroyed by a record that a settled segment took with it.
+  // A missing file was removed by hand, or destroyed by a record of a segment that no longer exists.
   else if (redo.template !== null || existsSync(path)) write(path, redo);
 }
 

@@ -1,4 +1,4 @@
-/** Segments are written over bytes that are there already, and nobody may ever take those for records. */
+/** Segments overwrite allocated bytes, which must never be read as records. */
 import fs, { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
@@ -7,8 +7,7 @@ import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
 import type { InstanceDatabase, InstanceStore } from "../instance-store.ts";
 import { readRecords } from "./record.ts";
 
-const REF = { account: "default", agent: "a", name: "x" };
-
+const NAME = "x";
 const disks = useInstanceDisks();
 
 const segmentsOf = (disk: string) =>
@@ -19,13 +18,13 @@ const segmentsOf = (disk: string) =>
 const newestOf = (disk: string) => segmentsOf(disk).at(-1) ?? "";
 
 async function countOf(files: InstanceStore): Promise<number> {
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const count = readRows(database).length;
   await database.close();
   return count;
 }
 
-/** Writes until a segment has the file of a former one; returns the number of writes. */
+/** Writes until a segment reuses the file of a former one; returns the number of writes. */
 async function writeUntilReused(name: string, database: InstanceDatabase): Promise<number> {
   const first = statSync(newestOf(name)).ino;
   for (let i = 1; i < 1000; i++) {
@@ -33,22 +32,21 @@ async function writeUntilReused(name: string, database: InstanceDatabase): Promi
     const newest = newestOf(name);
     if (!newest.endsWith("0000000001.log") && statSync(newest).ino === first) return i;
   }
-  throw new Error("the first segment's file was never used again");
+  throw new Error("the file of the first segment was not reused");
 }
 
-it("a segment is written over a settled one, and after a crash what is left of that is not taken for its own", async () => {
+it("a segment overwrites a former one, and after a crash the remaining records of that one are ignored", async () => {
   const files = disks.open("one", 64 * 1024);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const count = await writeUntilReused("one", database);
   disks.copy("one", "killed");
-  // Nothing of what was written since the first segment may be needed from the instance's own file.
   expect(await countOf(disks.open("killed", 64 * 1024))).toBe(count);
   await database.close();
 });
 
-it("a segment that was about to be written over a former one when the power went is empty", async () => {
+it("a segment whose file was renamed but not overwritten before a power failure is empty", async () => {
   const files = disks.open("one", 64 * 1024);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   for (let i = 0; i < 5; i++) await writeRow(database, i);
   disks.copy("one", "cut");
   copyFileSync(newestOf("cut"), join(disks.journalOf("cut"), "0000000002.log"));
@@ -59,9 +57,9 @@ it("a segment that was about to be written over a former one when the power went
   await database.close();
 });
 
-it("a segment's file has its size before the records come, and grows in large steps", async () => {
+it("the file of a segment grows in large steps, ahead of its records", async () => {
   const files = disks.open("one", 2 ** 30);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const sizes = new Set<number>();
   for (let i = 0; i < 100; i++) {
     await writeRow(database, i);
@@ -73,11 +71,11 @@ it("a segment's file has its size before the records come, and grows in large st
   await database.close();
 });
 
-it("a segment whose file cannot be laid out, because the disk is full, takes records while they fit", async () => {
+it("a segment whose file cannot grow ahead, because the disk is full, accepts records while they fit", async () => {
   const files = disks.open("one", 2 ** 30);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const { writeSync } = fs;
-  // No test can fill a disk of the machine it runs on.
+  // Tests cannot fill the disk of the machine.
   fs.writeSync = ((fd: number, bytes: Buffer, ...rest: [number, number, number]) => {
     if (bytes.every((byte) => byte === 0))
       throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
@@ -95,18 +93,18 @@ it("a segment whose file cannot be laid out, because the disk is full, takes rec
   await database.close();
 });
 
-it("a file that had to grow far beyond its size is not kept", async () => {
+it("a segment that grew far beyond its size is not reused", async () => {
   const files = disks.open("one", 1);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   for (let i = 0; i < 20; i++) await writeRow(database, i);
   await database.close();
   await vi.waitFor(() => expect(segmentsOf("one")).toHaveLength(1));
   expect(readdirSync(disks.journalOf("one"))).not.toContain("spare");
 });
 
-it("an orderly stop leaves no file behind to be written over", async () => {
+it("an orderly stop leaves no spare segment", async () => {
   const files = disks.open("one", 64 * 1024);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   await writeUntilReused("one", database);
   await vi.waitFor(() => expect(segmentsOf("one")).toHaveLength(1));
   await database.close();
@@ -114,9 +112,9 @@ it("an orderly stop leaves no file behind to be written over", async () => {
   expect(readdirSync(disks.journalOf("one"))).toEqual([]);
 });
 
-it("a file that a killed process left to be written over is removed", async () => {
+it("a spare segment of a killed process is removed", async () => {
   const files = disks.open("one", 64 * 1024);
-  await writeRow(await files.open(REF), 1);
+  await writeRow(await files.open(NAME), 1);
   disks.copy("one", "killed");
   writeFileSync(join(disks.journalOf("killed"), "spare"), "anything");
   const next = disks.open("killed", 64 * 1024);

@@ -1,9 +1,9 @@
 /**
- * The files the journal consists of: `<number>.log`. Each has the templates that instances created in it start as: the default one to begin with,
- * any other before the first record that needs it.
+ * The files of the journal: `<number>.log`. A segment contains the templates of the instances created in it: first the default template, then each
+ * other template before the first record that refers to it.
  *
- * Records are written over bytes that the file has already: those of a former segment whose file is used again, else zeros laid out ahead. A file
- * system then has only data to sync. For a file that grows it must write down its new size, too, which on the usual ones takes several times as long.
+ * Records overwrite bytes that are already allocated: those of a former segment whose file is reused, otherwise zeros written ahead. Then a sync writes
+ * data only. The sync of a file that has grown also writes its size, which takes several times as long on common file systems.
  */
 import {
   closeSync,
@@ -22,7 +22,7 @@ import { type JournalRecord, RECORD_KINDS, RecordBuffer, readRecords, type Templ
 import { writeWhole } from "./write-whole.ts";
 
 const NAME = /^(\d+)\.log$/;
-/** A file that is laid out ahead doubles, within these bounds: an idle server's stays small, a busy one is not held up for long. */
+/** Zeros double the file, within these bounds: the file of an idle server stays small, and a busy server is blocked only briefly. */
 const MIN_AHEAD_BYTES = 64 * 1024;
 const MAX_AHEAD_BYTES = 1024 * 1024;
 const ZEROS = Buffer.alloc(MAX_AHEAD_BYTES);
@@ -30,11 +30,11 @@ const ZEROS = Buffer.alloc(MAX_AHEAD_BYTES);
 export interface SegmentOptions {
   readonly folder: string;
   readonly number: number;
-  /** What instances are created as by default. */
+  /** The default template. */
   readonly template: Template;
-  /** The size it is meant to have in the end. */
+  /** The planned size. */
   readonly bytes: number;
-  /** A file of the same folder that may be written over; null for none. */
+  /** A file of the same folder that may be overwritten; null for none. */
   readonly spare: string | null;
 }
 
@@ -42,14 +42,14 @@ export interface SegmentOptions {
 export class Segment {
   readonly path: string;
   readonly fd: number;
-  /** Ids of the instances that have records here. */
-  readonly touched = new Set<string>();
-  isNameSynced = false;
+  /** Instances that have records in the segment. */
+  readonly ids = new Set<string>();
+  isNameDurable = false;
   readonly #number: number;
   readonly #plannedBytes: number;
   readonly #templates = new Set<Template>();
   #length = 0;
-  /** Bytes that the file has, records or not. */
+  /** Size of the file, including bytes after the last record. */
   #fileBytes: number;
 
   private constructor(path: string, fd: number, { number, bytes }: SegmentOptions) {
@@ -63,12 +63,12 @@ export class Segment {
   static create(options: SegmentOptions): Segment {
     const { folder, number, template, spare } = options;
     const path = join(folder, `${String(number).padStart(10, "0")}.log`);
-    const fd = spare === null ? openSync(path, "w", 0o600) : takeOver(spare, path);
+    const fd = spare === null ? openSync(path, "w", 0o600) : reuse(spare, path);
     const segment = new Segment(path, fd, options);
     try {
-      segment.provide(template);
+      segment.addTemplate(template);
     } catch (error) {
-      // Half a segment that is followed by another would be taken for damage.
+      // An incomplete segment before another one would count as damaged.
       closeSync(segment.fd);
       rmSync(path, { force: true });
       throw error;
@@ -80,8 +80,8 @@ export class Segment {
     return this.#length;
   }
 
-  /** Appends the template unless it is here already. */
-  provide(template: Template): void {
+  /** Appends the template unless the segment contains it. */
+  addTemplate(template: Template): void {
     if (this.#templates.has(template)) return;
     const records = new RecordBuffer(template.bytes.length + 64);
     records.add(RECORD_KINDS.template, template.id, 0, template.bytes);
@@ -89,15 +89,15 @@ export class Segment {
     this.#templates.add(template);
   }
 
-  /** Throws with nothing appended, as far as later appends and readers are concerned, when the disk does not take all of it. */
+  /** If the disk is full and the write throws, later appends overwrite the partial record. */
   append(records: RecordBuffer): void {
     const bytes = records.bytesFor(this.#number);
     writeWhole(this.fd, bytes, this.#length);
     this.#length += bytes.length;
-    if (this.#length > this.#fileBytes) this.#layOut();
+    if (this.#length > this.#fileBytes) this.#writeAhead();
   }
 
-  /** Everything in it is synced. What follows its last record must be gone before there is a newer one: it would be taken for damage. */
+  /** All records are synced. Bytes after the last record are removed before a newer segment exists: they would count as damage. */
   end(): void {
     if (this.#fileBytes > this.#length) {
       ftruncateSync(this.fd, this.#length);
@@ -106,7 +106,7 @@ export class Segment {
     closeSync(this.fd);
   }
 
-  #layOut(): void {
+  #writeAhead(): void {
     const ahead = Math.min(Math.max(this.#length, MIN_AHEAD_BYTES), MAX_AHEAD_BYTES);
     const end = Math.min(this.#length + ahead, this.#plannedBytes);
     this.#fileBytes = Math.max(end, this.#length);
@@ -114,14 +114,14 @@ export class Segment {
     try {
       writeWhole(this.fd, ZEROS.subarray(0, end - this.#length), this.#length);
     } catch (error) {
-      // The records are there, which is what counts.
+      // The records are written; the zeros only make later syncs faster.
       if (!isFullDisk(error)) throw error;
     }
   }
 }
 
-/** Opened before it is renamed: a segment that exists, but could not be opened, would be taken for damage. */
-function takeOver(spare: string, path: string): number {
+/** Opens the file before it is renamed: a segment that cannot be opened would count as damaged. */
+function reuse(spare: string, path: string): number {
   const fd = openSync(spare, "r+");
   try {
     renameSync(spare, path);
@@ -137,7 +137,7 @@ export interface FoundSegment {
   readonly path: string;
 }
 
-/** The segments of an earlier process, oldest first. */
+/** Segments of an earlier process, oldest first. */
 export function findSegments(folder: string): FoundSegment[] {
   return readdirSync(folder)
     .filter((name) => NAME.test(name))
@@ -146,8 +146,8 @@ export function findSegments(folder: string): FoundSegment[] {
 }
 
 /**
- * All whole records. In the newest segment, what follows the last one is cut off for good, and the rest is synced: a process that was killed may not
- * have got that far, and from now on everybody is told of it. In any other, something that follows is damage.
+ * Returns all complete records. In the newest segment, bytes after the last record are removed and the records are synced: the killed process may not
+ * have synced them, and from now on instances act on them. In any other segment, bytes after the last record are damage.
  */
 export function readSegment({ path, number }: FoundSegment, isNewest: boolean): JournalRecord[] {
   const bytes = readFileSync(path);

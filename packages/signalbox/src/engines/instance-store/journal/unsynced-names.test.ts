@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { FolderSync } from "./folder-sync.ts";
-import { NewNames } from "./new-names.ts";
+import { FolderSync } from "../folder-sync.ts";
+import { UnsyncedNames } from "./unsynced-names.ts";
 
 class CountingSync extends FolderSync {
   readonly folders: string[] = [];
@@ -17,27 +17,27 @@ class CountingSync extends FolderSync {
   }
 }
 
-it("syncs a folder once for all the names in it, and again for names that came later", async () => {
+it("syncs a folder once for all names in it, and again for later names", async () => {
   const sync = new CountingSync();
-  const names = new NewNames(sync);
+  const names = new UnsyncedNames(sync);
   for (const path of ["/a/1", "/a/2", "/b/1"]) names.add(path);
-  await names.settle("/a/2");
-  await names.settle("/a/1");
-  await names.settle("/a/old");
+  await names.sync("/a/2");
+  await names.sync("/a/1");
+  await names.sync("/a/old");
   expect(sync.folders).toEqual(["/a"]);
   names.add("/a/3");
-  await names.settle("/a/3");
-  await names.settle("/b/1");
+  await names.sync("/a/3");
+  await names.sync("/b/1");
   expect(sync.folders).toEqual(["/a", "/a", "/b"]);
 });
 
-it("does not take a name for synced that came while the sync ran", async () => {
+it("does not count a name as durable that was added during the sync", async () => {
   const sync = new CountingSync();
-  const names = new NewNames(sync);
+  const names = new UnsyncedNames(sync);
   names.add("/a/1");
   sync.onSync = () => names.add("/a/2");
-  await names.settle("/a/1");
+  await names.sync("/a/1");
   sync.onSync = () => undefined;
-  await names.settle("/a/2");
+  await names.sync("/a/2");
   expect(sync.folders).toEqual(["/a", "/a"]);
 });

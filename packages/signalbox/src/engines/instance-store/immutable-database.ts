@@ -1,15 +1,15 @@
 /**
- * The database of an instance that is not in memory, for reading on a full disk: opening it as usual would need room for a log.
+ * A closed database, opened for reading on a full disk: a usual open creates a WAL, which needs room.
  *
- * Its file is whole, since an instance leaves memory only when its log is in its file; so SQLite is told that nobody changes the file (`immutable`),
- * and neither locks it nor looks for a log. The caller sees to it that the instance is not opened meanwhile.
+ * A closed database has no WAL, so it is opened as `immutable`: SQLite neither locks the file nor searches for a WAL. The caller must not open the
+ * database for writing at the same time.
  */
 import { pathToFileURL } from "node:url";
-import type { AgentStatement, InstanceDatabase } from "./instance-store.ts";
 import type { SqlQuery } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/index.ts";
+import type { GuardedStatement, InstanceDatabase } from "./instance-store.ts";
 
-export class SleepingDatabase implements InstanceDatabase {
+export class ImmutableDatabase implements InstanceDatabase {
   readonly isNew = false;
   readonly tableChanges = 0;
   readonly #connection: SqliteConnection;
@@ -32,7 +32,7 @@ export class SleepingDatabase implements InstanceDatabase {
     throw refusal();
   }
 
-  agentStatement(): AgentStatement {
+  guardedStatement(): GuardedStatement {
     throw refusal();
   }
 
@@ -46,7 +46,7 @@ export class SleepingDatabase implements InstanceDatabase {
 
   rollback(): void {}
 
-  secure(): void {}
+  flush(): void {}
 
   sync(): Promise<void> {
     return Promise.resolve();
@@ -62,4 +62,4 @@ export class SleepingDatabase implements InstanceDatabase {
   }
 }
 
-const refusal = () => new Error("a sleeping instance's database can only be read");
+const refusal = () => new Error("the database was opened for reading");

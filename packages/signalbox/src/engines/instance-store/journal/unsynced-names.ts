@@ -1,11 +1,11 @@
 /**
- * Names of new files that a power cut might still take, by folder. One sync of a folder covers all of them, so of the many instances that are
- * settled one after the other only the first in each folder has to wait for one.
+ * Names of new files that are not yet durable, by folder. One fsync of a folder covers all names in it, so that of many files that are synced one
+ * after the other only the first in each folder waits for an fsync.
  */
 import { dirname } from "node:path";
-import type { FolderSync } from "./folder-sync.ts";
+import type { FolderSync } from "../folder-sync.ts";
 
-export class NewNames {
+export class UnsyncedNames {
   readonly #folderSync: FolderSync;
   readonly #byFolder = new Map<string, Set<string>>();
 
@@ -13,7 +13,7 @@ export class NewNames {
     this.#folderSync = folderSync;
   }
 
-  /** The file is there, or will be before the caller gives the event loop back. */
+  /** The file must exist before the caller returns to the event loop. */
   add(path: string): void {
     const folder = dirname(path);
     const names = this.#byFolder.get(folder);
@@ -21,8 +21,8 @@ export class NewNames {
     else names.add(path);
   }
 
-  /** Resolves when the file's name is on the disk. */
-  async settle(path: string): Promise<void> {
+  /** Resolves when the name is durable. */
+  async sync(path: string): Promise<void> {
     const folder = dirname(path);
     const names = this.#byFolder.get(folder);
     if (names?.has(path) !== true) return;

@@ -1,40 +1,40 @@
-/** Instances of classes that bring tables of their own: what they started as is in the journal, wherever the process ended. */
+/** Instances with a schema: their template is in the journal, wherever the process ends. */
 import fs, { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { useInstanceDisks } from "../instance-disks.ts";
+import { TEST_SCHEMA, useInstanceDisks } from "../instance-disks.ts";
 import type { InstanceDatabase } from "../instance-store.ts";
 import { sql } from "../../../core/sql.ts";
-import type { InstanceFiles } from "../instance-files.ts";
-import { instanceTemplate } from "../instance-template.ts";
+import type { JournalStore } from "./journal-store.ts";
+import { Templates } from "./template.ts";
 import { NO_ID, readRecords, RECORD_KINDS, RecordBuffer } from "./record.ts";
 
-/** Every record begins another segment. */
+/** Every record starts another segment. */
 const TINY = 1;
 const NOTES = "CREATE TABLE notes (x INTEGER, y TEXT); CREATE INDEX notes_by_y ON notes (y);";
 const MARKS = "CREATE TABLE marks (x INTEGER);";
 
 const disks = useInstanceDisks();
+const templates = new Templates(TEST_SCHEMA);
 
-const refOf = (name: string) => ({ account: "default", agent: "a", name });
 const removeDatabases = (disk: string) => {
   for (const file of readdirSync(join(disks.folder, disk, "agents"), { recursive: true, encoding: "utf8" }))
     if (file.endsWith(".db")) rmSync(join(disks.folder, disk, "agents", file));
 };
 
-/** One acknowledged row, which is all that the instance ever commits: nothing of its schema. */
-async function tell(database: InstanceDatabase, table: "notes" | "marks" | "_signalbox_meta"): Promise<void> {
+/** Commits and syncs one row, which changes no schema. */
+async function writeTo(database: InstanceDatabase, table: "notes" | "marks" | "_base_meta"): Promise<void> {
   database.begin();
   if (table === "notes") database.run(sql`INSERT INTO notes VALUES (1, 'one')`);
   else if (table === "marks") database.run(sql`INSERT INTO marks VALUES (1)`);
-  else database.run(sql`INSERT INTO _signalbox_meta VALUES ('key', 'value')`);
+  else database.run(sql`INSERT INTO _base_meta VALUES ('key', 'value')`);
   database.commit();
   await database.sync();
 }
 
-async function tablesOf(files: InstanceFiles, name: string): Promise<string[]> {
-  const database = await files.open(refOf(name));
+async function tablesOf(files: JournalStore, name: string): Promise<string[]> {
+  const database = await files.open(name);
   expect(database.isNew).toBe(false);
   const names = database
     .all<{ name: string }>(
@@ -46,16 +46,16 @@ async function tablesOf(files: InstanceFiles, name: string): Promise<string[]> {
   return names;
 }
 
-describe("an instance that starts with tables of its class", () => {
-  it("is brought back with them when only the journal reached the disk", async () => {
+describe("an instance with a schema", () => {
+  it("is restored with its tables if only the journal reached the disk", async () => {
     const files = disks.open("one");
-    const plain = await files.open(refOf("plain"));
-    const noted = await files.open(refOf("noted"), NOTES);
-    const marked = await files.open(refOf("marked"), MARKS);
+    const plain = await files.open("plain");
+    const noted = await files.open("noted", NOTES);
+    const marked = await files.open("marked", MARKS);
     expect([plain.isNew, noted.isNew, marked.isNew]).toEqual([true, true, true]);
-    await tell(noted, "notes");
-    await tell(marked, "marks");
-    await tell(plain, "_signalbox_meta");
+    await writeTo(noted, "notes");
+    await writeTo(marked, "marks");
+    await writeTo(plain, "_base_meta");
     disks.copy("one", "cut");
     removeDatabases("cut");
     const cut = disks.open("cut");
@@ -65,20 +65,20 @@ describe("an instance that starts with tables of its class", () => {
     for (const database of [plain, noted, marked]) await database.close();
   });
 
-  it("is brought back from whichever segment it was created in", async () => {
+  it("is restored from any segment", async () => {
     const files = disks.open("one", TINY);
     const open: InstanceDatabase[] = [];
     for (let i = 0; i < 6; i++) {
       const schema = [NOTES, MARKS, ""][i % 3];
-      const database = await files.open(refOf(String(i)), schema);
+      const database = await files.open(String(i), schema);
       open.push(database);
       disks.copy("one", `created-${i}`);
-      await tell(database, (["notes", "marks", "_signalbox_meta"] as const)[i % 3] ?? "marks");
-      disks.copy("one", `told-${i}`);
-      for (const disk of [`created-${i}`, `told-${i}`]) {
+      await writeTo(database, (["notes", "marks", "_base_meta"] as const)[i % 3] ?? "marks");
+      disks.copy("one", `written-${i}`);
+      for (const disk of [`created-${i}`, `written-${i}`]) {
         const restarted = disks.open(disk);
-        const told = disk.startsWith("told") ? i : i - 1;
-        for (let known = 0; known <= told; known++)
+        const last = disk.startsWith("written") ? i : i - 1;
+        for (let known = 0; known <= last; known++)
           expect(await tablesOf(restarted, String(known))).toEqual(
             [["notes", "notes_by_y"], ["marks"], []][known % 3],
           );
@@ -88,17 +88,15 @@ describe("an instance that starts with tables of its class", () => {
     for (const database of open) await database.close();
   });
 
-  it("has a segment's template before it in the same segment, and each only once", async () => {
+  it("follows its template in the same segment, which contains each template once", async () => {
     const files = disks.open("one");
     const open: InstanceDatabase[] = [];
-    for (let i = 0; i < 6; i++) open.push(await files.open(refOf(String(i)), i % 2 === 0 ? NOTES : MARKS));
+    for (let i = 0; i < 6; i++) open.push(await files.open(String(i), i % 2 === 0 ? NOTES : MARKS));
     const [segment = ""] = readdirSync(disks.journalOf("one"));
     const { records } = readRecords(readFileSync(join(disks.journalOf("one"), segment)), 1);
-    const templates = records.filter(({ kind }) => kind === RECORD_KINDS.template);
-    expect(templates.map(({ id }) => id)).toEqual(
-      [instanceTemplate(), instanceTemplate(NOTES), instanceTemplate(MARKS)].map(({ id }) =>
-        id.toString("hex"),
-      ),
+    const found = records.filter(({ kind }) => kind === RECORD_KINDS.template);
+    expect(found.map(({ id }) => id)).toEqual(
+      [templates.find(), templates.find(NOTES), templates.find(MARKS)].map(({ id }) => id.toString("hex")),
     );
     for (const [at, { kind, payload }] of records.entries()) {
       if (kind !== RECORD_KINDS.created) continue;
@@ -110,27 +108,27 @@ describe("an instance that starts with tables of its class", () => {
     for (const database of open) await database.close();
   });
 
-  it("that was destroyed and created again starts as its last creation says", async () => {
+  it("that was destroyed and created again has the tables of the last creation", async () => {
     const files = disks.open("one");
-    const first = await files.open(refOf("x"), NOTES);
-    await tell(first, "notes");
+    const first = await files.open("x", NOTES);
+    await writeTo(first, "notes");
     await first.close();
-    await files.destroy(refOf("x"));
-    const second = await files.open(refOf("x"), MARKS);
-    await tell(second, "marks");
+    await files.destroy("x");
+    const second = await files.open("x", MARKS);
+    await writeTo(second, "marks");
     disks.copy("one", "cut");
     removeDatabases("cut");
     expect(await tablesOf(disks.open("cut"), "x")).toEqual(["marks"]);
     await second.close();
   });
 
-  it("waits for room on a full disk between its template and its own record", async () => {
+  it("waits for room on a full disk between its template and its record", async () => {
     const onStall = vi.fn();
     const files = disks.open("one", undefined, onStall);
-    const other = await files.open(refOf("other"));
+    const other = await files.open("other");
     const { writeSync } = fs;
     let writes = 0;
-    // No test can fill a disk of the machine it runs on.
+    // Tests cannot fill the disk of the machine.
     fs.writeSync = ((...args: Parameters<typeof writeSync>) => {
       writes += 1;
       if (writes > 1)
@@ -140,7 +138,7 @@ describe("an instance that starts with tables of its class", () => {
     syncBuiltinESMExports();
     let database: InstanceDatabase;
     try {
-      const opening = files.open(refOf("x"), NOTES);
+      const opening = files.open("x", NOTES);
       await vi.waitFor(() => expect(onStall).toHaveBeenCalledTimes(1));
       fs.writeSync = writeSync;
       syncBuiltinESMExports();
@@ -149,7 +147,7 @@ describe("an instance that starts with tables of its class", () => {
       fs.writeSync = writeSync;
       syncBuiltinESMExports();
     }
-    await tell(database, "notes");
+    await writeTo(database, "notes");
     disks.copy("one", "cut");
     removeDatabases("cut");
     expect(await tablesOf(disks.open("cut"), "x")).toEqual(["notes", "notes_by_y"]);
@@ -160,17 +158,17 @@ describe("an instance that starts with tables of its class", () => {
 describe("a journal", () => {
   const ID = Buffer.alloc(20, 7);
 
-  function layJournal(add: (records: RecordBuffer) => void, number = 1): void {
+  function writeJournal(add: (records: RecordBuffer) => void, number = 1): void {
     const records = new RecordBuffer(64 * 1024);
     add(records);
     mkdirSync(disks.journalOf("made"), { recursive: true });
     writeFileSync(join(disks.journalOf("made"), "0000000001.log"), records.bytesFor(number));
   }
 
-  it("that names no templates, as it used to be written, means the one at its beginning", async () => {
+  it("without template ids, as earlier versions wrote it, uses the default template", async () => {
     const files = disks.open("one");
-    const database = await files.open(refOf("x"));
-    await tell(database, "_signalbox_meta");
+    const database = await files.open("x");
+    await writeTo(database, "_base_meta");
     const [segment = ""] = readdirSync(disks.journalOf("one"));
     const { records } = readRecords(readFileSync(join(disks.journalOf("one"), segment)), 1);
     expect(
@@ -186,33 +184,33 @@ describe("a journal", () => {
     await database.close();
   });
 
-  it("with an instance of a template that it does not have is refused", () => {
-    layJournal((records) => {
-      records.add(RECORD_KINDS.template, NO_ID, 0, instanceTemplate().bytes);
+  it("without the template of an instance is refused", () => {
+    writeJournal((records) => {
+      records.add(RECORD_KINDS.template, NO_ID, 0, templates.find().bytes);
       records.add(RECORD_KINDS.created, ID, 0, Buffer.alloc(20, 0xaa));
     });
-    expect(() => disks.open("made")).toThrow(/0000000001\.log is damaged: .* starts as aaaaaaaa/);
+    expect(() => disks.open("made")).toThrow(/0000000001\.log is damaged: it lacks the template aaaaaaaa/);
   });
 
-  it("with an instance before any template is refused", () => {
-    layJournal((records) => records.add(RECORD_KINDS.created, ID, 0, Buffer.alloc(0)));
+  it("with an instance before its template is refused", () => {
+    writeJournal((records) => records.add(RECORD_KINDS.created, ID, 0, Buffer.alloc(0)));
     expect(() => disks.open("made")).toThrow("is damaged");
   });
 
-  it("without its number in it, as it used to be written, is read all the same", async () => {
+  it("without segment numbers in checksums, as earlier versions wrote it, is read", async () => {
     const add = (records: RecordBuffer) => {
-      records.add(RECORD_KINDS.template, NO_ID, 0, instanceTemplate().bytes);
+      records.add(RECORD_KINDS.template, NO_ID, 0, templates.find().bytes);
       records.add(9 as never, ID, 0, Buffer.alloc(0));
     };
-    layJournal(add, 0);
+    writeJournal(add, 0);
     expect(() => disks.open("made")).toThrow("unknown kind 9");
-    // Of another number, it is a former segment's.
-    layJournal(add, 7);
+    // With another number, the records belong to a former segment.
+    writeJournal(add, 7);
     await disks.open("made").close();
   });
 
   it("with a record of an unknown kind is refused", () => {
-    layJournal((records) => records.add(9 as never, ID, 0, Buffer.alloc(0)));
+    writeJournal((records) => records.add(9 as never, ID, 0, Buffer.alloc(0)));
     expect(() => disks.open("made")).toThrow("unknown kind 9");
   });
 });

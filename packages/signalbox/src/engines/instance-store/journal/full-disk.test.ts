@@ -1,18 +1,17 @@
-/** No room to copy an instance's log into its file: nothing is lost, and everything goes on when there is room. */
+/** A disk without room for a checkpoint: no commit is lost, and the store continues when the disk has room. */
 import { readdirSync } from "node:fs";
 import { afterEach, expect, it, vi } from "vitest";
-import { readRows, useInstanceDisks, writeRow } from "./instance-disks.ts";
-import { SqliteConnection } from "../sqlite-file/connection.ts";
+import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
+import { SqliteConnection } from "../../sqlite-file/connection.ts";
 
-const REF = { account: "default", agent: "a", name: "x" };
+const NAME = "x";
 const disks = useInstanceDisks();
 
 afterEach(() => void vi.restoreAllMocks());
 
-/** That it is told is not what these tests are about. */
 const stalled = () => undefined;
 
-/** No test can fill a disk of the machine it runs on: SQLite says so when it is told to fold. */
+/** Tests cannot fill the disk of the machine: checkpoints fail until `makeRoom` is called. */
 function fillDisk(): { readonly attempts: () => number; makeRoom(): void } {
   const { get } = SqliteConnection.prototype;
   let attempts = 0;
@@ -27,9 +26,9 @@ function fillDisk(): { readonly attempts: () => number; makeRoom(): void } {
   return { attempts: () => attempts, makeRoom: () => spy.mockRestore() };
 }
 
-it("an instance is closed only when its file has everything, for its log goes to another one", async () => {
+it("a database is closed only after its checkpoint, because its WAL is reused", async () => {
   const files = disks.open("one", undefined, stalled);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   for (let i = 0; i < 10; i++) await writeRow(database, i);
   const disk = fillDisk();
   let isClosed = false;
@@ -39,14 +38,14 @@ it("an instance is closed only when its file has everything, for its log goes to
   disk.makeRoom();
   await closed;
   await expect.poll(() => files.problem).toBeNull();
-  const again = await files.open(REF);
+  const again = await files.open(NAME);
   expect(readRows(again)).toHaveLength(10);
   await again.close();
 });
 
-it("a journal's file that cannot be settled is kept until there is room, and the process goes on", async () => {
+it("a segment whose instances cannot be checkpointed is kept until the disk has room, and the process continues", async () => {
   const files = disks.open("one", 1, stalled);
-  const database = await files.open(REF);
+  const database = await files.open(NAME);
   const disk = fillDisk();
   for (let i = 0; i < 10; i++) await writeRow(database, i);
   await vi.waitFor(() => expect(disk.attempts()).toBeGreaterThan(1));
