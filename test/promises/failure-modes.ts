@@ -99,7 +99,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "Thousands of sockets close at once": [
     "test/conformance/agents-departures.test.ts › open no database when their agent has no onClose",
     "test/conformance/agents-departures.test.ts › all run onClose when it has one, however few instances fit in memory",
-    "packages/signalbox/src/agents/connections/departures.test.ts › closed connections wait a minute for an instance that can be opened, then they are counted and logged",
+    "packages/signalbox/src/agents/doors/departures.test.ts › closed connections wait a minute for an instance that can be opened, then they are counted and logged",
   ],
   "The server stops while instances sleep": [
     "test/conformance/agents-departures.test.ts › says how many onClose it could not run",
@@ -120,8 +120,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-modules.test.ts › work for a method that the class no longer has becomes a dead letter",
   ],
   "Storage fails under a subscription to tags": [
-    "packages/signalbox/src/agents/subscriptions/tag-subscriptions.test.ts › go on after errors of storage, wherever they happen, and report them",
-    "packages/signalbox/src/agents/subscriptions/tag-subscriptions.test.ts › deliver again what they could not write down, for the ledger to recognise",
+    "packages/signalbox/src/agents/doors/tag-subscriptions.test.ts › go on after errors of storage, wherever they happen, and report them",
+    "packages/signalbox/src/agents/doors/tag-subscriptions.test.ts › deliver again what they could not write down, for the ledger to recognise",
   ],
   "A provider breaks off in the middle": [
     "test/conformance/gateway-streaming.test.ts › ends the client's response detectably when the provider breaks off",

@@ -13,7 +13,7 @@ import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebSocket } from "ws";
 import { closeCodeOf } from "../../http/render-error.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../api/connection.ts";
 import type { ConnectionGroup } from "./connection-group.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 

@@ -7,7 +7,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Access } from "./access.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { CreationRate } from "./creation-rate.ts";
 

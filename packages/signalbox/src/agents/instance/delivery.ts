@@ -4,12 +4,12 @@
  * Invariant: an event that the agent refuses (`RejectEvent`, or an answer that is not 2xx) leaves no entry, and nothing of what its handler has
  * written since its last await.
  */
-import type { DeliveryOutcome } from "../agents-door.ts";
-import type { AnyAgent, EventHandler, EventOutcome } from "../agent.ts";
-import { explainRejection } from "../reject-event.ts";
+import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { AnyAgent, EventHandler, EventOutcome } from "../api/agent.ts";
+import { explainRejection } from "../api/reject-event.ts";
 import { InFlight } from "./in-flight.ts";
 import type { Instance } from "./instance.ts";
-import { isEventHandler, receiveEvent } from "./receive-event.ts";
+import { isEventHandler, receiveEvent } from "../api/receive-event.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 
 /** Deliveries of interleaving agents, which alone can have a copy at an await while another one begins. */

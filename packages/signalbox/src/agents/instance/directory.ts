@@ -10,7 +10,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { RecencyList } from "../../core/recency-list.ts";
 import type { InstanceRef } from "../../engines/instance-store/index.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import type { AgentDefinition } from "./agent-definition.ts";
 import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
 import { type InstanceReader, readerOf } from "./inspection.ts";
 import { Instance, type InstanceEvents, type InstanceParts, type Leaving } from "./instance.ts";

@@ -2,8 +2,8 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import type { SqlValue } from "../../core/sql.ts";
-import type { AgentHost } from "../agent-host.ts";
-import type { Connection } from "../connections/connection.ts";
+import type { AgentHost } from "../api/agent-host.ts";
+import type { Connection } from "../api/connection.ts";
 import { currentTurn, type OutputGate, type Transactions } from "../../engines/turn-runtime/index.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";
 import { deliverInTurn } from "./delivery.ts";

@@ -1,9 +1,9 @@
 /** Calls of an agent's methods from outside: over a WebSocket, over HTTP, or from another agent. */
 import { SignalboxError } from "@signalbox/protocol";
-import type { AgentDefinition } from "../agent-definition.ts";
-import type { CallableMethod } from "../callable.ts";
+import type { AgentDefinition } from "./agent-definition.ts";
+import type { CallableMethod } from "../api/callable.ts";
 import type { Instance } from "./instance.ts";
-import { StreamingResponse, type StreamEvent } from "../streaming-response.ts";
+import { StreamingResponse, type StreamEvent } from "../api/streaming-response.ts";
 
 /** The method's entry; throws for one that is unknown, private, inherited from the runtime, or not marked. */
 export function findCallable(definition: AgentDefinition, method: string): CallableMethod {

@@ -5,7 +5,7 @@ import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts"
 import type { InstanceRef, InstanceStore } from "../../engines/instance-store/index.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 import { keyOf } from "../instance/instance-key.ts";

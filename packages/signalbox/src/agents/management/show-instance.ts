@@ -1,7 +1,7 @@
 /** How agents and instances look in the management interface. */
 import { z } from "zod";
 import type { SqlValue } from "../../core/sql.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
 import type { Instance } from "../instance/instance.ts";

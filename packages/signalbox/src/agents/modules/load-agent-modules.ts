@@ -4,8 +4,8 @@ import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigError } from "../../config/index.ts";
-import { AgentDefinition, isAgentClass } from "../agent-definition.ts";
-import type { AgentClass } from "../agent.ts";
+import { AgentDefinition, isAgentClass } from "../instance/agent-definition.ts";
+import type { AgentClass } from "../api/agent.ts";
 import { registerModuleHooks } from "./module-hooks.ts";
 
 /** Definitions by their names in URLs: built-in agents, replaced by users' classes of the same name. */

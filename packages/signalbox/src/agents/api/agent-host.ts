@@ -1,12 +1,12 @@
 /** What an `Agent` object delegates to: the parts of its instance, as interfaces of plain objects. */
-import type { Logger } from "../telemetry/logger.ts";
-import type { DeliveryOutcome } from "./agents-door.ts";
-import type { Connection } from "./connections/connection.ts";
-import type { DeadLetters } from "./work/dead-letters.ts";
-import type { DeliveryLedger } from "./instance/delivery-ledger.ts";
-import type { Schedules } from "./work/schedules.ts";
-import type { WebhookEvent } from "../contracts/webhook-event.ts";
-import type { WorkQueue } from "./work/work-queue.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { Connection } from "./connection.ts";
+import type { DeadLetters } from "../work/dead-letters.ts";
+import type { DeliveryLedger } from "../instance/delivery-ledger.ts";
+import type { Schedules } from "../work/schedules.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
+import type { WorkQueue } from "../work/work-queue.ts";
 
 export interface WebhookOptions {
   /** Signs the delivery. */

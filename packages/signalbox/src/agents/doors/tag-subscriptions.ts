@@ -16,7 +16,7 @@ import type { Database } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
 import type { TagChange, TagFeed } from "../../contracts/tag-feed.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { AgentsDoor, DeliveryTarget } from "../agents-door.ts";
+import type { AgentsDoor, DeliveryTarget } from "../../contracts/agents-door.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 
 export interface TagSubscription {

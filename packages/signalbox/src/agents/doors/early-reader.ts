@@ -6,8 +6,8 @@
  *      └ the connection closes → gone
  */
 import { parseClientFrame, type ServerFrame, SignalboxError } from "@signalbox/protocol";
-import type { AgentDefinition } from "../agent-definition.ts";
-import type { LiveConnection } from "./live-connection.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
+import type { LiveConnection } from "../connections/live-connection.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 
 export class EarlyReader {

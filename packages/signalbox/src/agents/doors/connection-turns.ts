@@ -10,12 +10,12 @@ import {
   type ServerFrame,
   SignalboxError,
 } from "@signalbox/protocol";
-import type { ConnectionContext } from "./connection.ts";
+import type { ConnectionContext } from "../api/connection.ts";
 import type { Instance } from "../instance/instance.ts";
 import { writeState } from "../instance/instance-host.ts";
-import type { LiveConnection } from "./live-connection.ts";
+import type { LiveConnection } from "../connections/live-connection.ts";
 import { callMethod, findCallable, publicMessage, streamMethod, toJson } from "../instance/method-call.ts";
-import type { StreamEvent } from "../streaming-response.ts";
+import type { StreamEvent } from "../api/streaming-response.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 
 const MAX_TAGS = 10;

@@ -9,7 +9,7 @@ import { sql } from "../../core/sql.ts";
 import type { TagChange } from "../../contracts/tag-feed.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { createLogger } from "../../telemetry/logger.ts";
-import type { AgentsDoor } from "../agents-door.ts";
+import type { AgentsDoor } from "../../contracts/agents-door.ts";
 import { TagSubscriptions } from "./tag-subscriptions.ts";
 
 const SUBSCRIPTION = { agent: "watcher", name: "w", account: "acme" };

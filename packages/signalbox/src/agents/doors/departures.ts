@@ -10,11 +10,11 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { Instance } from "../instance/instance.ts";
 import { closed } from "./connection-turns.ts";
-import type { LiveConnection } from "./live-connection.ts";
+import type { LiveConnection } from "../connections/live-connection.ts";
 
 export interface Departure {
   readonly definition: AgentDefinition;

@@ -2,7 +2,7 @@
  * How the runtime hands a verified webhook to an agent: `onEvent`, unless a class between the user's and `Agent` has work of its own to do
  * around it (`WebhookAgent` keeps its books). A registered symbol, so that it is found whichever copy of the module the class came from.
  */
-import type { AnyAgent, EventHandler, EventOutcome } from "../agent.ts";
+import type { AnyAgent, EventHandler, EventOutcome } from "./agent.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 
 export const RECEIVE_EVENT: unique symbol = Symbol.for("signalbox.receive-event") as never;

@@ -5,17 +5,17 @@
 import type { AdmissionAnswer, AdmissionContext } from "./admission.ts";
 import type { AgentHost, WebhookOptions } from "./agent-host.ts";
 import { AGENT_BASE } from "./callable.ts";
-import type { Connection, ConnectionContext } from "./connections/connection.ts";
-import type { DeadLetter } from "./work/dead-letters.ts";
+import type { Connection, ConnectionContext } from "./connection.ts";
+import type { DeadLetter } from "../work/dead-letters.ts";
 import {
   DEFAULT_WEBHOOK_RETRY,
   QUEUED_WEBHOOK,
   type QueuedWebhookOptions,
   toQueuedWebhook,
-} from "./work/queued-webhook.ts";
-import type { Schedule, ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
-import type { WebhookEvent } from "../contracts/webhook-event.ts";
-import type { QueueItem, QueueOptions } from "./work/work-queue.ts";
+} from "../work/queued-webhook.ts";
+import type { Schedule, ScheduleCriteria, ScheduleOptions } from "../work/schedules.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
+import type { QueueItem, QueueOptions } from "../work/work-queue.ts";
 
 /** Variables of the service's environment, unless an agent names its own type. */
 export type AgentEnvironment = Readonly<Record<string, string | undefined>>;

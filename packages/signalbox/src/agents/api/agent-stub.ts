@@ -6,7 +6,7 @@
  */
 import { kebabCase } from "@signalbox/protocol";
 import type { AgentClass, AnyAgent } from "./agent.ts";
-import { currentTurn } from "../engines/turn-runtime/index.ts";
+import { currentTurn } from "../../engines/turn-runtime/index.ts";
 
 type Promised<T> = T extends Promise<unknown> ? T : Promise<T>;
 

@@ -1,10 +1,10 @@
 /** An agent class as the runtime keeps it: its name in URLs, what clients may call, and its settings. */
 import { kebabCase } from "@signalbox/protocol";
-import type { AnyAgent, AgentClass } from "./agent.ts";
-import { AGENT_BASE, type CallableMethod, findCallables, isOwnMethod } from "./callable.ts";
-import { initialSchemaOf } from "./initial-schema.ts";
+import type { AnyAgent, AgentClass } from "../api/agent.ts";
+import { AGENT_BASE, type CallableMethod, findCallables, isOwnMethod } from "../api/callable.ts";
+import { initialSchemaOf } from "../api/initial-schema.ts";
 import { initialStateOf } from "./initial-state.ts";
-import { keyPrefix } from "./instance/instance-key.ts";
+import { keyPrefix } from "./instance-key.ts";
 
 export class AgentDefinition {
   readonly agentClass: AgentClass;

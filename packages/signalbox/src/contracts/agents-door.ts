@@ -1,5 +1,5 @@
 /** What the rest of the service may ask of the agent runtime. */
-import type { WebhookEvent } from "../contracts/webhook-event.ts";
+import type { WebhookEvent } from "./webhook-event.ts";
 
 /** Where a delivery goes: the account of its source, the agent by its kebab-case name, the instance by its (already sanitised) name. */
 export interface DeliveryTarget {

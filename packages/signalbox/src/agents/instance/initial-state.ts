@@ -2,8 +2,8 @@
  * The state that a new instance of a class shows, known without one: for those who look at an entity before its first event. The class is
  * constructed once for that, without an instance behind it, so a class whose constructor needs more than its own fields has none to show.
  */
-import type { AgentClass } from "./agent.ts";
-import type { AgentHost } from "./agent-host.ts";
+import type { AgentClass } from "../api/agent.ts";
+import type { AgentHost } from "../api/agent-host.ts";
 
 /** JSON text; null when the class has no initial state, or cannot say without an instance. */
 export function initialStateOf(agentClass: AgentClass): string | null {
