@@ -61,5 +61,5 @@ it("go on after a restart where they left off, and see no change twice", async (
 
 it("must exist: a subscription of an unknown agent is refused at the start", async () => {
   const starting = startTestServer({ file: { agents: { tagChanges: [{ agent: "nobody" }] } } });
-  await expect(starting).rejects.toThrow('agents.tagChanges: no agent is called "nobody"');
+  await expect(starting).rejects.toThrow('agents.tagChanges: no agent is named "nobody"');
 });

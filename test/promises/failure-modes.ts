@@ -84,7 +84,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "A sync fails": [
     "packages/signalbox/src/engines/sqlite-file/wal-sync.test.ts › fails everything that waits when a sync fails, never tries again, and reports it once",
-    "packages/signalbox/src/engines/turn-runtime/output-gate.test.ts › lets nothing out after a failed sync, ever",
+    "packages/signalbox/src/engines/turn-runtime/output-gate.test.ts › releases nothing after a failed sync",
   ],
   "The process dies while an instance is destroyed": [
     "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › does not bring back what was destroyed, nor mix it with its successor",

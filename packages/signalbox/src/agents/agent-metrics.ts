@@ -1,9 +1,9 @@
-/** The agents' part of `/metrics`. */
+/** The agents' metrics. */
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { PlainHistogram } from "../telemetry/plain-histogram.ts";
 import { createDurations, DurationsByLabel, PairCounter } from "../telemetry/plain-metrics.ts";
 
-/** Seconds; from a method that only reads to a turn that waits for others. */
+/** Seconds, from a method that only reads to a turn that waits for other services. */
 const TURN_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
 
 export interface AgentMetrics {
@@ -37,7 +37,11 @@ export function createAgentMetrics(registry: Registry, levels: Levels): AgentMet
     });
   gauge("signalbox_agent_instances", "Instances in memory.", levels.instances);
   gauge("signalbox_agent_sockets", "Open WebSocket connections.", levels.sockets);
-  gauge("signalbox_agent_waiting_turns", "Events that wait in instances' mailboxes.", levels.waitingTurns);
+  gauge(
+    "signalbox_agent_waiting_turns",
+    "Events that wait in the mailboxes of instances.",
+    levels.waitingTurns,
+  );
   return {
     turns: new PairCounter(registry, {
       name: "signalbox_agent_turns_total",
@@ -48,7 +52,7 @@ export function createAgentMetrics(registry: Registry, levels: Levels): AgentMet
       registry,
       {
         name: "signalbox_agent_turn_duration_seconds",
-        help: "Time from a turn's start to its end, without the wait before and the sync after.",
+        help: "Duration of turns, without the wait before and the sync after.",
         label: "kind",
       },
       TURN_BUCKETS,
@@ -56,12 +60,12 @@ export function createAgentMetrics(registry: Registry, levels: Levels): AgentMet
     syncDurations: createDurations(
       registry,
       "signalbox_agent_sync_duration_seconds",
-      "Time to make an instance's commits durable.",
+      "Time to make the commits of an instance durable.",
       TURN_BUCKETS,
     ),
     starts: new Counter({
       name: "signalbox_agent_starts_total",
-      help: "Instances brought into memory: new, woken, or failed.",
+      help: "Instances loaded into memory, by outcome: new, woken or failed.",
       labelNames: ["outcome"],
       registers,
     }),
@@ -78,7 +82,7 @@ export function createAgentMetrics(registry: Registry, levels: Levels): AgentMet
     }),
     lostCloses: new Counter({
       name: "signalbox_agent_lost_closes_total",
-      help: "Closed connections whose agent's onClose could not be run.",
+      help: "Closed connections whose onClose did not run.",
       registers,
     }),
   };

@@ -1,7 +1,7 @@
-/** What the rest of the service may ask of the agent runtime. */
+/** What other areas use of the agent runtime. */
 import type { WebhookEvent } from "./webhook-event.ts";
 
-/** Where a delivery goes: the account of its source, the agent by its kebab-case name, the instance by its (already sanitised) name. */
+/** The instance of a delivery: the account of the source, the agent's kebab-case name, and the (already sanitised) name of the instance. */
 export interface DeliveryTarget {
   readonly account: string;
   readonly agent: string;
@@ -9,9 +9,9 @@ export interface DeliveryTarget {
 }
 
 /**
- * How a delivery ended. All of them mean that the outcome is on stable storage.
- * `processed`: the agent's handler ran to its end. `queued`: the agent put the work in its durable queue. `duplicate`: the instance
- * had seen this delivery id before, and nothing ran. `answered`: an agent without event handling answered the request itself.
+ * How a delivery ended. Every outcome is durable.
+ * `processed`: the agent's handler returned. `queued`: the agent added the work to its durable queue. `duplicate`: the instance had seen the
+ * delivery id before, and nothing ran. `answered`: the agent returned a response of its own.
  */
 export type DeliveryOutcome =
   | { readonly kind: "processed" }
@@ -26,12 +26,12 @@ export type DeliveryOutcome =
 
 export interface AgentsDoor {
   hasAgent(agent: string): boolean;
-  /** An event for the instance is about to come: brings it into memory, creating it if needed, and tells nobody if that fails. */
+  /** Loads the instance for an event that is about to arrive, creating it if needed. Failures are ignored. */
   prepare(target: DeliveryTarget): void;
   /**
-   * Runs one verified event as a turn of the instance, creating the instance if needed. The ledger entry of the delivery id and what
-   * the handler wrote since its last await are one transaction; concurrent copies of one delivery run once.
-   * Throws `overloaded` when the instance's or the runtime's queue is full, and rethrows a handler's error after rolling back.
+   * Runs one verified event as a turn of the instance, creating the instance if needed. The ledger entry of the delivery id and what the
+   * handler wrote since its last await are one transaction; concurrent duplicates of a delivery run once.
+   * Throws `overloaded` when the queue of the instance or the memory is full, and the handler's error after its rollback.
    */
   deliver(target: DeliveryTarget, event: WebhookEvent): Promise<DeliveryOutcome>;
 }

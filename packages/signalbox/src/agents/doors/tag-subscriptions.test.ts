@@ -109,7 +109,7 @@ it("go on after errors of storage, wherever they happen, and report them", async
   subscriptions.start();
   await expect.poll(position).toBe(3);
   expect(delivered).toEqual([1, 2, 3]);
-  expect(logs.filter((line) => line.includes("trying again"))).toHaveLength(3);
+  expect(logs.filter((line) => line.includes("retrying"))).toHaveLength(3);
 });
 
 it("deliver again what they could not write down, for the ledger to recognise", async () => {

@@ -24,10 +24,7 @@ let now: number;
 /** Opens the database, the second time as one that is there already. */
 async function open(): Promise<void> {
   database = await files.open(REF);
-  const gate = new OutputGate(
-    () => database.sync(),
-    () => undefined,
-  );
+  const gate = new OutputGate({ sync: () => database.sync(), onIdle: () => undefined });
   transactions = new Transactions(database, gate, fail);
   ledger = new DeliveryLedger(database, transactions, { now: () => now });
 }

@@ -42,7 +42,7 @@ afterEach(async () => {
 });
 
 function open() {
-  const gate = new OutputGate(() => database.sync(), ignore);
+  const gate = new OutputGate({ sync: () => database.sync(), onIdle: ignore });
   const transactions = new Transactions(database, gate, fail);
   const tables = new WorkTables(database, transactions);
   const clock = { now: () => 1_800_000_000_000 };
@@ -99,10 +99,9 @@ describe("the first work", () => {
 
   it("that is rolled back takes them with it, and the next brings them again", () => {
     const { queue, transactions } = open();
-    const owner = { key: "worker/a", passGate: () => Promise.resolve(), callAgent: () => Promise.resolve() };
-    const turn = new Turn<unknown>(owner, { kind: "rpc", label: "", body: ignore }, [], ignore, ignore);
-    runInTurn(turn, () => queue.add("work", 1));
-    transactions.rollbackOf(turn);
+    const turn = new Turn<unknown>({}, { kind: "rpc", label: "", body: ignore }, [], ignore, ignore);
+    runInTurn(turn, () => queue.add("work", 1), null);
+    transactions.rollback(turn);
     expect([queue.count(), tableCount()]).toEqual([0, 0]);
     queue.add("work", 2);
     transactions.finish();
