@@ -69,7 +69,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "An instance cannot start": [
     "test/faults/agents-waking.test.ts › instances that cannot start are tried seldom, and keep their work",
-    "packages/signalbox/src/agents/instance/waker.test.ts › leaves an instance that fails alone for longer and longer, and the others do not wait for it",
+    "packages/signalbox/src/agents/instance/waker.test.ts › wakes a failing instance at increasing intervals without delaying the others",
   ],
   "An instance's file is damaged": [
     "test/faults/agents-damaged-file.test.ts › answers calls of a damaged instance with an internal error, and those of others as ever",
@@ -88,7 +88,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The process dies while an instance is destroyed": [
     "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › does not bring back what was destroyed, nor mix it with its successor",
-    "packages/signalbox/src/agents/instance/catalog-presence.test.ts › one whose database is gone has no work, whatever the catalog says",
+    "packages/signalbox/src/agents/instance/catalog-presence.test.ts › one whose database is new has no work, even if the catalog has a due time",
   ],
   "An instance gets events faster than it handles them": [
     "test/conformance/agents-instances.test.ts › of one instance is answered 503 with Retry-After, and passes",
@@ -120,8 +120,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-modules.test.ts › work for a method that the class no longer has becomes a dead letter",
   ],
   "Storage fails under a subscription to tags": [
-    "packages/signalbox/src/agents/doors/tag-subscriptions.test.ts › go on after errors of storage, wherever they happen, and report them",
-    "packages/signalbox/src/agents/doors/tag-subscriptions.test.ts › deliver again what they could not write down, for the ledger to recognise",
+    "packages/signalbox/src/agents/doors/tag-subscriptions.test.ts › continue after errors of the storage at any step, and report them",
+    "packages/signalbox/src/agents/doors/tag-subscriptions.test.ts › deliver a change again if its position could not be stored; the ledger recognises it",
   ],
   "A provider breaks off in the middle": [
     "test/conformance/gateway-streaming.test.ts › ends the client's response detectably when the provider breaks off",
@@ -268,7 +268,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/clock-steps.test.ts › a gateway with a rate limit (%s) is open again after its interval",
     "test/faults/clock-steps.test.ts › money that was spent meanwhile counts for one window from now on",
     "packages/signalbox/src/core/ulid.test.ts › follows a clock that ran a day ahead and was set right, with ids that are still distinct and in order",
-    "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › knows what came before the clock was set back into the period before, awake or not",
+    "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › recognises earlier deliveries after the clock was set back by a period, whether or not the instance was reloaded",
   ],
   "The clock was set back while tags change": [
     "test/conformance/tags-beyond.test.ts › never runs backwards, also when the clock does",

@@ -135,7 +135,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/fuzzing.test.ts › finds nothing in a short run",
   ],
   "Operators' SQL is bounded": [
-    "packages/signalbox/src/agents/management/sql-console.test.ts › run two at a time; eight wait without a copy, and one more is refused with a time to come back",
+    "packages/signalbox/src/agents/management/sql-console.test.ts › run two at a time; eight wait without a copy, and another one is refused with a retry-after",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when its process grows too large, and says so",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when it takes too long",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › stops at its limits of rows and bytes, and cannot make a value that is larger",

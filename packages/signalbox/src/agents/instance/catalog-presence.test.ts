@@ -70,7 +70,7 @@ it("one that could not read the catalog leaves its entry unchanged", async () =>
   expect(await storedDueAt()).toBe(400);
 });
 
-it("one whose database is gone has no work, whatever the catalog says", async () => {
+it("one whose database is new has no work, even if the catalog has a due time", async () => {
   await catalog.setDue(REF, 400);
   await presence.load();
   presence.opened(NOW, true);

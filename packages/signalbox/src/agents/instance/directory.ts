@@ -21,7 +21,7 @@ import { keyOf } from "./instance-key.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import { Waker } from "./waker.ts";
 
-/** How often idle instances are looked for: twice in the idle timeout, within these bounds. */
+/** Bounds of the interval at which idle instances hibernate; within them it is half of the idle timeout. */
 const MIN_SWEEP_MS = 50;
 const MAX_SWEEP_MS = 5000;
 

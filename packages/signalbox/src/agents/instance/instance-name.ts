@@ -3,7 +3,7 @@ import { SignalboxError } from "@signalbox/protocol";
 
 /** Unicode code points. */
 const MAX_CHARACTERS = 256;
-// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+// oxlint-disable-next-line no-control-regex -- the expression matches control characters on purpose
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
 /** Throws `agent_invalid_name` for a name that is empty, longer than 256 characters, not valid Unicode, or has a control character. */

@@ -48,7 +48,7 @@ export interface InstanceEvents {
   onIdle(instance: Instance): void;
   /** The instance takes no more events. */
   onLeave(instance: Instance, leaving: Leaving): void;
-  /** The instance's code asked for its own destruction. */
+  /** The instance's code called `destroy`. */
   onDestroyRequest(instance: Instance): Promise<void>;
 }
 

@@ -1,9 +1,9 @@
 /**
  * The SQLite transaction that consecutive segments share. The first segment of a batch is the transaction itself, each later one is a
  * savepoint in it. Most of the cost of a small commit is writing the same few pages to the WAL again, and no output leaves before the sync,
- * so nobody can observe the difference.
+ * so the difference cannot be observed.
  *
- * The class does what it is told and throws what SQLite throws; `Transactions` decides when a batch is committed and what a failure means.
+ * The class only executes statements, and throws what SQLite throws. `Transactions` decides when a batch is committed and what a failure means.
  */
 import { rawSql, sql } from "../../core/sql.ts";
 import type { TurnDatabase } from "./turn-database.ts";

@@ -74,7 +74,7 @@ describe("turns", () => {
     expect(ends).toEqual(["onStart ok", "a ok", "b ok", "c ok"]);
   });
 
-  it("may overlap when the agent opted in, and still roll back only their own writes", async () => {
+  it("may overlap when interleaving is on, and still roll back only their own writes", async () => {
     const { run, write } = await openRuntime({ isInterleaving: true });
     const go = Promise.withResolvers<void>();
     const results = await Promise.allSettled([
@@ -113,7 +113,7 @@ describe("turns", () => {
     expect(notes()).toEqual(["before"]);
   });
 
-  it("whose statement fails harm no other turn", async () => {
+  it("whose statement fails do not affect other turns", async () => {
     const { run, write } = await openRuntime();
     const results = await Promise.allSettled([
       run("a", () => write("x")),

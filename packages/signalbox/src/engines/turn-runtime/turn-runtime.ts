@@ -37,7 +37,7 @@ export interface TurnRuntimeOptions {
   readonly createTimeoutError: () => unknown;
   /** A turn has ended; `error` is null when it succeeded. Its outcome may still wait for the sync. */
   readonly onTurnEnd: (turn: Turn, error: unknown) => void;
-  /** No turn runs or waits, or no output waits any more; `isIdle` tells whether both are true. */
+  /** No turn runs or waits, or no output waits any more; `isIdle` is true when both hold. */
   readonly onIdle: () => void;
   /** SQLite refused a commit. The writes are rolled back, and no output that depends on them leaves. */
   readonly onCommitFailure: (error: Error) => void;
