@@ -1,3 +1,12 @@
+/**
+ * The door of the agents' area. Its folders are layers, and each imports only those below it:
+ *
+ *   doors, management, modules   events from outside; operators; users' modules
+ *   instance                     one instance in memory, and the directory of all of them
+ *   connections                  WebSockets and what is sent through them
+ *   api                          what users import: `Agent` and its types
+ *   work                         queue, schedules and dead letters in the instance's database
+ */
 export { Agent, type AgentOptions, type EventOutcome, type SqlParameter } from "./api/agent.ts";
 export type { AdmissionAnswer, AdmissionContext } from "./api/admission.ts";
 export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-host.ts";

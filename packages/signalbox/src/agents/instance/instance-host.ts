@@ -19,6 +19,9 @@ import type { InstanceState } from "./instance-state.ts";
 
 /** The live agent, as its host uses it. */
 export interface HostedAgent {
+  readonly database: InstanceDatabase;
+  readonly transactions: Transactions;
+  readonly outputs: OutputGate;
   readonly state: InstanceState;
   readonly workQueue: WorkQueue;
   readonly deadLetters: DeadLetters;
@@ -33,9 +36,6 @@ export interface HostParts {
   readonly ref: InstanceRef;
   readonly environment: InstanceEnvironment;
   readonly group: ConnectionGroup;
-  readonly database: InstanceDatabase;
-  readonly transactions: Transactions;
-  readonly outputs: OutputGate;
   readonly requestDestroy: () => Promise<void>;
 }
 
@@ -54,7 +54,8 @@ export class InstanceHost implements AgentHost {
   readonly #parts: HostParts;
 
   constructor(live: HostedAgent, parts: HostParts) {
-    const { database, definition, environment, ref } = parts;
+    const { definition, environment, ref } = parts;
+    const { database } = live;
     this.account = ref.account;
     this.agent = ref.agent;
     this.name = ref.name;
@@ -86,14 +87,14 @@ export class InstanceHost implements AgentHost {
   }
 
   query(parts: readonly string[], values: readonly unknown[]): Record<string, unknown>[] {
-    const { database, transactions } = this.#parts;
+    const { database, transactions } = this.#live;
     const statement = database.agentStatement(parts);
     if (statement.isWrite) transactions.open();
     return statement.all(values.map(toSqlValue));
   }
 
   mayInsert(parts: readonly string[], table: string): boolean {
-    return this.#parts.database.agentStatement(parts).mayInsert(table);
+    return this.#live.database.agentStatement(parts).mayInsert(table);
   }
 
   checkMethod(name: string): void {
@@ -133,12 +134,12 @@ export class InstanceHost implements AgentHost {
   ): Promise<{ readonly id: string; readonly status: number }> {
     // Serialised before the wait: the caller may change the payload afterwards.
     const body = JSON.stringify(payload ?? null);
-    await this.#parts.outputs.pass();
+    await this.#live.outputs.pass();
     return this.#parts.environment.outgoing.send({ url, body, ...options });
   }
 
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
-    await this.#parts.outputs.pass();
+    await this.#live.outputs.pass();
     return fetch(input, init);
   }
 

@@ -17,6 +17,7 @@ export class InstanceReports {
   }
 
   started(isNew: boolean): void {
+    this.#activity.record("start", this.#environment.clock.now(), { new: isNew });
     this.#environment.metrics.starts.inc({ outcome: isNew ? "new" : "woken" });
   }
 

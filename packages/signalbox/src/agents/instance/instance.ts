@@ -1,5 +1,5 @@
 /**
- * One instance of an agent in memory: its database, its turn runtime, its live agent and its work pump.
+ * One instance of an agent in memory: its database, its turn runtime and its live agent.
  *
  *   starting → active → leaving → gone
  *   starting → gone (the database or `onStart` failed; everything that waited receives the error)
@@ -17,7 +17,6 @@ import type { InstanceDatabase, InstanceRef } from "../../engines/instance-store
 import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { AgentCall, AgentCaller, CallTarget } from "../api/agent-stub.ts";
 import type { ConnectionGroup } from "../connections/connection-group.ts";
-import { WorkPump } from "../work/work-pump.ts";
 import { Activity } from "./activity.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { AgentTurn, TurnTarget } from "./agent-turn.ts";
@@ -30,7 +29,7 @@ import { SerialByKey } from "./serial-by-key.ts";
 
 type Phase =
   | { readonly kind: "starting" }
-  | { readonly kind: "active"; readonly live: LiveAgent; readonly pump: WorkPump }
+  | { readonly kind: "active"; readonly live: LiveAgent }
   | { readonly kind: "leaving" }
   | { readonly kind: "gone" };
 
@@ -115,7 +114,7 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
   }
 
   get isIdle(): boolean {
-    return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.pump.isIdle;
+    return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.pump.isIdle;
   }
 
   /** Resolves when the instance has started or failed to start. */
@@ -163,8 +162,8 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
     this.#runtime.close(() => reason);
     await this.#started;
     if (this.#phase.kind === "active") {
-      const { pump, live } = this.#phase;
-      pump.stop();
+      const { live } = this.#phase;
+      live.pump.stop();
       await this.#runtime.whenQuiet();
       this.#leave(live.database, reason);
     }
@@ -184,7 +183,6 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
       database = await store.open(this.ref, this.definition.initialSchema).catch(throwInternal);
       this.#presence.opened(this.lastActiveAt, database.isNew);
       await this.#open(database);
-      this.#reports.started(database.isNew);
     } catch (error) {
       this.#hasFailed = true;
       this.#reports.startFailed(error);
@@ -193,9 +191,7 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
   }
 
   async #open(database: InstanceDatabase): Promise<void> {
-    const { clock } = this.#environment;
     this.#runtime.open(database, () => this.#sync(database));
-    const { transactions, outputs } = this.#runtime;
     const live = new LiveAgent({
       definition: this.definition,
       ref: this.ref,
@@ -203,52 +199,31 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
       group: this.group,
       activity: this.activity,
       database,
-      transactions,
-      outputs,
+      runtime: this.#runtime,
+      reports: this.#reports,
       deliveries: this.deliveries,
-      onWorkChange: () => pump.changed(),
+      onDue: (at) => this.#presence.setDue(at),
+      onIdle: () => this.#checkIdle(),
       onHookError: (error, hook) => this.#reportHookError(error, hook),
       requestDestroy: () => this.#events.onDestroyRequest(this),
     });
-    const pump = this.#createPump(live);
-    this.group.outputs = outputs;
+    this.group.outputs = live.outputs;
     if (database.isNew) {
-      this.#identity = new InstanceIdentity(database, transactions, this.ref, this.lastActiveAt);
+      this.#identity = new InstanceIdentity(database, live.transactions, this.ref, this.lastActiveAt);
       // Outputs depend on the creation of the instance like on a commit.
-      outputs.countCommit();
+      live.outputs.countCommit();
     }
+    this.#phase = { kind: "active", live };
     const first: AgentTurn<void> = {
       kind: "start",
       label: "onStart",
       isInternal: true,
-      body: () => {
-        this.#phase = { kind: "active", live, pump };
-        return live.start();
-      },
+      body: () => live.start(),
     };
     await this.#runtime.start(live, first);
-    this.activity.record("start", clock.now(), { new: database.isNew });
-    pump.start(database.isNew);
+    this.#reports.started(database.isNew);
+    live.pump.start(database.isNew);
     this.#checkIdle();
-  }
-
-  #createPump(live: LiveAgent): WorkPump {
-    return new WorkPump({
-      run: (turn) => this.#runtime.run(turn),
-      transactions: live.transactions,
-      queue: live.workQueue,
-      schedules: live.schedules,
-      clock: this.#environment.clock,
-      perform: (method, payload, item) => live.performWork(method, payload, item),
-      onDue: (at) => this.#presence.setDue(at),
-      onIdle: () => this.#checkIdle(),
-      onBuried: (kind, callback, error) => this.#reports.buried(kind, callback, error),
-      onStorageFailure: (error) =>
-        this.#reports.logError(
-          error,
-          "the instance's queue and schedules cannot be read or written; retrying later",
-        ),
-    });
   }
 
   /** Makes the commits durable, and what the catalog has to know of them (invariant 3). */
@@ -327,7 +302,7 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
 
   async #close(database: InstanceDatabase | undefined): Promise<void> {
     if (this.#phase.kind === "active") {
-      this.#phase.pump.stop();
+      this.#phase.live.pump.stop();
       this.#identity?.require();
       this.#runtime.finish();
     }

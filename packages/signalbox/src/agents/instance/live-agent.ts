@@ -1,16 +1,22 @@
 /**
- * The agent's object with its stored parts, while the database is open. Turns receive it as their subject, so code outside of turns cannot
- * reach it.
+ * The agent's object with its stored parts and its work pump, while the database is open. Turns receive it as their subject, so code outside
+ * of turns cannot reach it.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
 import type { InstanceDatabase, InstanceRef } from "../../engines/instance-store/index.ts";
-import { currentTurn, type OutputGate, type Transactions } from "../../engines/turn-runtime/index.ts";
+import {
+  currentTurn,
+  type OutputGate,
+  type Transactions,
+  type TurnRuntime,
+} from "../../engines/turn-runtime/index.ts";
 import type { AnyAgent } from "../api/agent.ts";
 import type { Connection } from "../api/connection.ts";
 import type { ConnectionGroup } from "../connections/connection-group.ts";
 import { openWork } from "../work/open-work.ts";
+import { WorkPump } from "../work/work-pump.ts";
 import { QUEUED_WEBHOOK, type QueuedWebhook, sendQueuedWebhook } from "../work/queued-webhook.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";
 import type { Schedules } from "../work/schedules.ts";
@@ -21,6 +27,7 @@ import { DeliveryLedger } from "./delivery-ledger.ts";
 import { deliveryKey, handleEvent } from "./handle-event.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceHost } from "./instance-host.ts";
+import type { InstanceReports } from "./instance-reports.ts";
 import { InstanceState } from "./instance-state.ts";
 import type { SerialByKey } from "./serial-by-key.ts";
 
@@ -31,12 +38,15 @@ export interface LiveAgentParts {
   readonly group: ConnectionGroup;
   readonly activity: Activity;
   readonly database: InstanceDatabase;
-  readonly transactions: Transactions;
-  readonly outputs: OutputGate;
+  /** Has the database. */
+  readonly runtime: TurnRuntime<LiveAgent>;
+  readonly reports: InstanceReports;
   /** Keeps copies of one delivery apart; null when turns do not overlap, so that copies cannot. */
   readonly deliveries: SerialByKey | null;
-  /** Rows of the queue or the schedules have changed in the open transaction. */
-  readonly onWorkChange: () => void;
+  /** The time of the next due work is known or has changed; null when there is none. */
+  readonly onDue: (at: number | null) => void;
+  /** No work of the queue or the schedules runs any more. */
+  readonly onIdle: () => void;
   /** A hook failed that must not fail its turn. */
   readonly onHookError: (error: unknown, hook: string) => void;
   readonly requestDestroy: () => Promise<void>;
@@ -47,28 +57,48 @@ export class LiveAgent {
   readonly ref: InstanceRef;
   readonly database: InstanceDatabase;
   readonly transactions: Transactions;
+  readonly outputs: OutputGate;
   readonly state: InstanceState;
   readonly workQueue: WorkQueue;
   readonly deadLetters: DeadLetters;
   readonly schedules: Schedules;
   readonly ledger: DeliveryLedger;
+  readonly pump: WorkPump;
   readonly #parts: LiveAgentParts;
   #agent: AnyAgent | null = null;
   #isStarting = true;
 
   constructor(parts: LiveAgentParts) {
-    const { database, transactions, environment } = parts;
+    const { database, environment, runtime } = parts;
+    const { transactions } = runtime;
     this.#parts = parts;
     this.definition = parts.definition;
     this.ref = parts.ref;
     this.database = database;
     this.transactions = transactions;
+    this.outputs = runtime.outputs;
     this.state = new InstanceState(database, transactions, environment.limits.maxStateBytes);
-    const work = openWork(database, transactions, environment.clock, parts.onWorkChange);
+    const work = openWork(database, transactions, environment.clock, () => this.pump.changed());
     this.workQueue = work.workQueue;
     this.deadLetters = work.deadLetters;
     this.schedules = work.schedules;
     this.ledger = new DeliveryLedger(database, transactions, environment.clock);
+    this.pump = new WorkPump({
+      run: (turn) => runtime.run(turn),
+      transactions,
+      queue: work.workQueue,
+      schedules: work.schedules,
+      clock: environment.clock,
+      perform: (method, payload, item) => this.#performWork(method, payload, item),
+      onDue: parts.onDue,
+      onIdle: parts.onIdle,
+      onBuried: (kind, callback, error) => parts.reports.buried(kind, callback, error),
+      onStorageFailure: (error) =>
+        parts.reports.logError(
+          error,
+          "the instance's queue and schedules cannot be read or written; retrying later",
+        ),
+    });
   }
 
   /** The object of the user's class. */
@@ -95,7 +125,7 @@ export class LiveAgent {
   }
 
   /** Performs due work; `item` is the queue item or schedule. Throws when the class no longer has the method. */
-  performWork(method: string, payload: unknown, item: unknown): unknown {
+  #performWork(method: string, payload: unknown, item: unknown): unknown {
     const { outgoing, variables } = this.#parts.environment;
     if (method === QUEUED_WEBHOOK) return sendQueuedWebhook(outgoing, variables, payload as QueuedWebhook);
     if (!this.definition.hasMethod(method))
