@@ -87,8 +87,8 @@ export class CatalogPresence {
   }
 }
 
-/** A rejection reaches the next sync; until then it must not count as unhandled. */
 function observed(write: Promise<void>): Promise<void> {
+  // The next sync receives a rejection; until then it must not count as unhandled.
   write.catch(() => undefined);
   return write;
 }

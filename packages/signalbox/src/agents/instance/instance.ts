@@ -279,8 +279,16 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
         ? error
         : new SignalboxError("overloaded", { message: "The instance's storage failed", cause: error });
     this.#hasFailed = true;
-    // A failure to close is logged by the directory.
-    setImmediate(() => void this.end(reason).catch(() => undefined));
+    // It never rejects.
+    setImmediate(() => void this.#endFailed(reason));
+  }
+
+  async #endFailed(reason: unknown): Promise<void> {
+    try {
+      await this.end(reason);
+    } catch {
+      // The directory has logged that the database could not be closed.
+    }
   }
 
   #checkIdle(): void {
