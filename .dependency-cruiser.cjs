@@ -30,6 +30,9 @@ const islands = AREAS.map((name) => ({
   },
 }));
 
+/** The layers of the agents' area: each imports itself and those before it. */
+const AGENT_LAYERS = ["work", "api", "connections", "instance", "(doors|management|modules)"];
+
 module.exports = {
   forbidden: [
     {
@@ -40,6 +43,12 @@ module.exports = {
       to: { circular: true },
     },
     ...islands,
+    ...AGENT_LAYERS.slice(0, -1).map((layer, i) => ({
+      name: `agents-${layer}-imports-lower-layers`,
+      severity: "error",
+      from: { path: area(`agents/${layer}`), pathNot: TESTS },
+      to: { path: area(`agents/(${AGENT_LAYERS.slice(i + 1).join("|")})`) },
+    })),
     {
       name: "core-stands-alone",
       severity: "error",

@@ -78,7 +78,9 @@ describe("an agent that closes a connection", () => {
       client.send(String(code));
       await expect
         .poll(() =>
-          server.logs.some(({ err }) => (err as Error | undefined)?.message.startsWith(`${code} is no code`)),
+          server.logs.some(({ err }) =>
+            (err as Error | undefined)?.message.startsWith(`${code} is not a valid close code`),
+          ),
         )
         .toBe(true);
       expect(await call("farewell", "wrong-codes", "farewells")).toBeTruthy();

@@ -102,7 +102,7 @@ describe("instances", () => {
     const { body } = await read("/events");
     const kinds = body.result.map(({ detail }: { detail: { kind?: string } }) => detail.kind);
     expect(kinds).toContain("rpc");
-    expect(kinds).not.toContain("look");
+    expect(kinds).not.toContain("inspect");
     expect((await read()).body.result.last_active_at).toBe(last_active_at);
   });
 

@@ -61,5 +61,5 @@ it("after a restart the subscription continues at its position and repeats no ch
 
 it("a subscription of an unknown agent stops the start", async () => {
   const starting = startTestServer({ file: { agents: { tagChanges: [{ agent: "nobody" }] } } });
-  await expect(starting).rejects.toThrow('agents.tagChanges: no agent is called "nobody"');
+  await expect(starting).rejects.toThrow('agents.tagChanges: no agent is named "nobody"');
 });

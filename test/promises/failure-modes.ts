@@ -70,7 +70,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "An instance cannot start": [
     "test/faults/agents-waking.test.ts › instances that cannot start are retried rarely and keep their work",
-    "packages/signalbox/src/agents/instance/waker.test.ts › leaves an instance that fails alone for longer and longer, and the others do not wait for it",
+    "packages/signalbox/src/agents/instance/waker.test.ts › wakes a failing instance at increasing intervals without delaying the others",
   ],
   "An instance's file is damaged": [
     "test/faults/agents-damaged-file.test.ts › calls of a damaged instance get an internal error, and other instances work",
@@ -84,12 +84,12 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › ignores an incomplete record and an instance without a commit",
   ],
   "A sync fails": [
-    "packages/signalbox/src/engines/sqlite-file/wal-sync.test.ts › fails all pending and later calls after a failed sync, does not retry, and reports the failure once",
-    "packages/signalbox/src/engines/turn-runtime/output-gate.test.ts › lets nothing out after a failed sync, ever",
+    "packages/signalbox/src/engines/sqlite-file/wal-sync.test.ts › fails everything that waits when a sync fails, never tries again, and reports it once",
+    "packages/signalbox/src/engines/turn-runtime/output-gate.test.ts › releases nothing after a failed sync",
   ],
   "The process dies while an instance is destroyed": [
-    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › does not restore a destroyed instance, and keeps it apart from its successor",
-    "packages/signalbox/src/agents/instance/catalog-presence.test.ts › one whose database is gone has no work, whatever the catalog says",
+    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › does not bring back what was destroyed, nor mix it with its successor",
+    "packages/signalbox/src/agents/instance/catalog-presence.test.ts › one whose database is new has no work, even if the catalog has a due time",
   ],
   "An instance gets events faster than it handles them": [
     "test/conformance/agents-instances.test.ts › calls to an overloaded instance are answered 503 with Retry-After until the load is gone",
@@ -100,7 +100,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "Thousands of sockets close at once": [
     "test/conformance/agents-closed-connections.test.ts › closing connections opens no database if the agent has no onClose",
     "test/conformance/agents-closed-connections.test.ts › onClose runs for every connection, even if few instances fit in memory",
-    "packages/signalbox/src/agents/connections/departures.test.ts › closed connections wait a minute for an instance that can be opened, then they are counted and logged",
+    "packages/signalbox/src/agents/doors/departures.test.ts › closed connections wait a minute for an instance that can be opened, then they are counted and logged",
   ],
   "The server stops while instances are idle": [
     "test/conformance/agents-closed-connections.test.ts › the log reports how many onClose calls did not run",
@@ -121,8 +121,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-modules.test.ts › a queue item for a method that the class no longer has becomes a dead letter",
   ],
   "Storage fails during a tag subscription": [
-    "packages/signalbox/src/agents/subscriptions/tag-subscriptions.test.ts › go on after errors of storage, wherever they happen, and report them",
-    "packages/signalbox/src/agents/subscriptions/tag-subscriptions.test.ts › deliver again what they could not write down, for the ledger to recognise",
+    "packages/signalbox/src/agents/doors/tag-subscriptions.test.ts › continue after errors of the storage at any step, and report them",
+    "packages/signalbox/src/agents/doors/tag-subscriptions.test.ts › deliver a change again if its position could not be stored; the ledger recognises it",
   ],
   "A provider closes the connection during a response": [
     "test/conformance/gateway-streaming.test.ts › the client detects that the provider broke off the response",
@@ -269,7 +269,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/clock-steps.test.ts › a gateway with a rate limit (%s) serves again after its interval",
     "test/faults/clock-steps.test.ts › amounts spent in between count for one window",
     "packages/signalbox/src/core/ulid.test.ts › follows a clock that ran a day ahead and was set right, with ids that are still distinct and in order",
-    "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › knows what came before the clock was set back into the period before, awake or not",
+    "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › recognises earlier deliveries after the clock was set back by a period, whether or not the instance was reloaded",
   ],
   "The clock is set back while tags change": [
     "test/conformance/tags-extensions.test.ts › times in the history never decrease, even if the clock is set back",

@@ -135,8 +135,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/fuzzing.test.ts › a short run finds no failure",
   ],
   "Operators' SQL is limited": [
-    "packages/signalbox/src/agents/management/sql-console.test.ts › run two at a time; eight wait without a copy, and one more is refused with a time to come back",
-    "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when its process uses too much memory, with an error that says so",
+    "packages/signalbox/src/agents/management/sql-console.test.ts › run two at a time; eight wait without a copy, and another one is refused with a retry-after",
+    "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when its process grows too large, and says so",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when it takes too long",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › stops at the limits of rows and bytes, and cannot create a larger value",
     "test/hostile/sql-console.test.ts › a result with too many bytes is truncated and marked as truncated",

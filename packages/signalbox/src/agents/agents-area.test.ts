@@ -1,4 +1,4 @@
-/** The door webhooks come through, on a real runtime. */
+/** The door that webhooks use, on a real runtime. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -80,7 +80,7 @@ const kindOf = async (name: string, id: string, type?: string) =>
   (await area.door.deliver(target(name), webhookEvent(id, type))).kind;
 
 describe("deliver", () => {
-  it("knows its agents", () => {
+  it("reports which agents exist", () => {
     expect(area.door.hasAgent("event-agent")).toBe(true);
     expect(area.door.hasAgent("nobody")).toBe(false);
   });
@@ -94,7 +94,7 @@ describe("deliver", () => {
     expect(await kindOf("a", "2")).toBe("processed");
   });
 
-  it("runs concurrent copies once, whether the handler waits or not", async () => {
+  it("runs concurrent duplicates once, whether or not the handler waits", async () => {
     const kinds = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
         kindOf("b", i % 2 === 0 ? "x" : "y", i % 2 === 0 ? "push" : "wait"),
@@ -104,19 +104,19 @@ describe("deliver", () => {
     expect(kinds.filter((kind) => kind === "duplicate")).toHaveLength(48);
   });
 
-  it("rolls back a failed handler together with the ledger, so that the next copy runs", async () => {
+  it("rolls back a failed handler together with its ledger entry, so that the next delivery runs", async () => {
     await expect(kindOf("c", "1", "fail")).rejects.toThrow("refused");
     expect(await kindOf("c", "1", "push")).toBe("processed");
   });
 
-  it("lets the next copy run when a plain function has returned a promise that failed", async () => {
+  it("runs the next delivery when a plain function has returned a promise that failed", async () => {
     const promising = { account: "default", agent: "promising-agent", name: "p" };
     const deliver = (type: string) => area.door.deliver(promising, webhookEvent("1", type));
     await expect(deliver("fail")).rejects.toThrow("refused");
     expect([(await deliver("push")).kind, (await deliver("push")).kind]).toEqual(["processed", "duplicate"]);
   });
 
-  it("reports work put in the queue as queued", async () => {
+  it("reports work that was added to the queue as queued", async () => {
     expect(await kindOf("d", "1", "queue")).toBe("queued");
   });
 
@@ -127,7 +127,7 @@ describe("deliver", () => {
     expect((await area.door.deliver(target("e"), other)).kind).toBe("processed");
   });
 
-  it("gives an agent without onEvent the request to answer", async () => {
+  it("passes the delivery to onRequest of an agent without onEvent", async () => {
     const plain = { account: "default", agent: "plain-agent", name: "p" };
     const event = webhookEvent("9", "ping");
     expect(await area.door.deliver(plain, event)).toEqual({
@@ -139,7 +139,7 @@ describe("deliver", () => {
     expect((await area.door.deliver(plain, event)).kind).toBe("duplicate");
   });
 
-  it("refuses unknown agents and impossible names", async () => {
+  it("refuses unknown agents and invalid names", async () => {
     await expect(
       area.door.deliver({ account: "default", agent: "nobody", name: "x" }, webhookEvent("1")),
     ).rejects.toThrow("Agent not found");

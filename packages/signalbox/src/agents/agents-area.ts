@@ -1,4 +1,4 @@
-/** Builds the agents' area: wires store, catalog, directory, doors and management, and is the door webhooks come through. */
+/** Composes the agents' area: store, catalog, directory, doors, management, and the door that webhooks use. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
 import type { Accounts, Authenticator } from "../accounts/index.ts";
@@ -15,12 +15,13 @@ import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ActivityHub } from "./instance/activity.ts";
 import { ActivityStreams } from "./management/activity-stream.ts";
-import type { AgentClass } from "./agent.ts";
-import type { AgentDefinition } from "./agent-definition.ts";
+import type { AgentClass } from "./api/agent.ts";
+import type { AgentDefinition } from "./instance/agent-definition.ts";
 import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
-import type { AgentsDoor } from "./agents-door.ts";
-import { Departures } from "./connections/departures.ts";
+import type { AgentsDoor, DeliveryTarget } from "../contracts/agents-door.ts";
+import type { AgentCall } from "./api/agent-stub.ts";
+import { Departures } from "./doors/departures.ts";
 import { deliver } from "./instance/delivery.ts";
 import { Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
@@ -32,8 +33,7 @@ import { loadAgents } from "./modules/load-agent-modules.ts";
 import { callMethod } from "./instance/method-call.ts";
 import { agentRoutes } from "./management/routes.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
-import { TagSubscriptions } from "./subscriptions/tag-subscriptions.ts";
-import type { CallParts } from "../engines/turn-runtime/index.ts";
+import { TagSubscriptions } from "./doors/tag-subscriptions.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
 
 export interface AgentsParts {
@@ -47,7 +47,7 @@ export interface AgentsParts {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly outgoing: OutgoingSender;
-  /** Agents that need no module. */
+  /** Agents that are part of the service. */
   readonly builtInAgents: readonly AgentClass[];
   readonly tags?: TagLookup | undefined;
   readonly tagFeed: TagFeed;
@@ -57,7 +57,7 @@ export interface AgentsArea extends AreaModule {
   readonly door: AgentsDoor;
 }
 
-/** Variables that are the service's own and no agent's business. */
+/** Variables of the service that agents must not see. */
 const HIDDEN_VARIABLES: ReadonlySet<string> = new Set([
   "SIGNALBOX_ROOT_TOKEN",
   "SIGNALBOX_ENCRYPTION_KEY",
@@ -69,7 +69,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const definitions = new Map<string, AgentDefinition>();
   const hub = new SocketHub(settings);
   const catalog = new InstanceCatalog(parts.database, (err) =>
-    parts.logger.warn({ err }, "times of instances could not be written; trying again"),
+    parts.logger.warn({ err }, "due and activity times of instances could not be written; retrying"),
   );
   const metrics = createAgentMetrics(parts.registry, {
     instances: () => directory.size,
@@ -91,7 +91,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     variables: Object.fromEntries(
       Object.entries(parts.config.environment).filter(([name]) => !HIDDEN_VARIABLES.has(name)),
     ),
-    callAgent: (...call) => callAgent(definitions, directory, ...call),
+    callAgent: (target, call) => callAgent(definitions, directory, target, call),
   };
   const directory = new Directory(environment, settings, definitions, (ref) =>
     parts.resourceEvents.deleted({
@@ -117,23 +117,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   };
   const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
-  const door: AgentsDoor = {
-    hasAgent: (agent) => definitions.has(agent),
-    prepare(target) {
-      const definition = definitions.get(target.agent);
-      try {
-        if (definition !== undefined)
-          directory.get(definition, target.account, checkInstanceName(target.name));
-      } catch {
-        // The event itself will be told.
-      }
-    },
-    async deliver(target, event) {
-      const definition = definitions.get(target.agent);
-      if (definition === undefined) throw new SignalboxError("agent_not_found");
-      return deliver(directory.get(definition, target.account, checkInstanceName(target.name)), event);
-    },
-  };
+  const door = createDoor(definitions, directory);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
     door,
@@ -166,20 +150,20 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       for (const [kebab, definition] of loaded) definitions.set(kebab, definition);
       const unknown = settings.tagChanges.find(({ agent }) => !definitions.has(agent));
       if (unknown !== undefined)
-        throw new ConfigError(`agents.tagChanges: no agent is called "${unknown.agent}"`);
+        throw new ConfigError(`agents.tagChanges: no agent is named "${unknown.agent}"`);
       hub.start();
       directory.start();
       tagSubscriptions.start();
     },
     firstCommands: (url, tokenExpression) => [
       {
-        title: "Ask the agent of the entity my-device for its latest events",
+        title: "List the latest events of the entity my-device",
         command: `curl -s -X POST -H "Authorization: Bearer ${tokenExpression}" ${url}/agents/webhook-agent/my-device/rpc/getEvents -d '[]'`,
       },
     ],
     async drain() {
       directory.drain();
-      hub.closeAll(1012, "the server restarts");
+      hub.closeAll(1012, "the server is restarting");
       streams.close();
     },
     waitsForInstances: true,
@@ -192,12 +176,33 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   };
 }
 
-/** A call between instances of one account: any method of the called agent's own class, as both are the operator's code. */
+function createDoor(definitions: ReadonlyMap<string, AgentDefinition>, directory: Directory): AgentsDoor {
+  const get = (definition: AgentDefinition, { account, name }: DeliveryTarget) =>
+    directory.get(definition, account, checkInstanceName(name));
+  return {
+    hasAgent: (agent) => definitions.has(agent),
+    prepare(target) {
+      const definition = definitions.get(target.agent);
+      try {
+        if (definition !== undefined) get(definition, target);
+      } catch {
+        // The delivery will fail with the same error.
+      }
+    },
+    async deliver(target, event) {
+      const definition = definitions.get(target.agent);
+      if (definition === undefined) throw new SignalboxError("agent_not_found");
+      return deliver(get(definition, target), event);
+    },
+  };
+}
+
+/** A call between instances of one account. Any method of the called agent's own class is allowed, because both are the operator's code. */
 async function callAgent(
   definitions: ReadonlyMap<string, AgentDefinition>,
   directory: Directory,
   target: InstanceRef,
-  ...[method, args, callers]: CallParts
+  { method, args, callers }: AgentCall,
 ): Promise<unknown> {
   const definition = definitions.get(target.agent);
   if (definition === undefined)

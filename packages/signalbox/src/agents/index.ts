@@ -1,26 +1,29 @@
-export {
-  Agent,
-  type AgentEnvironment,
-  type AgentOptions,
-  type EventOutcome,
-  type SqlParameter,
-} from "./agent.ts";
-export type { AdmissionAnswer, AdmissionContext } from "./admission.ts";
-export type { AgentHost, WebhookOptions } from "./agent-host.ts";
-export { type AgentStub, getAgentByName } from "./agent-stub.ts";
+/**
+ * The door of the agents' area. Its folders are layers, and each imports only those below it:
+ *
+ *   doors, management, modules   events from outside; operators; users' modules
+ *   instance                     one instance in memory, and the directory of all of them
+ *   connections                  WebSockets and what is sent through them
+ *   api                          what users import: `Agent` and its types
+ *   work                         queue, schedules and dead letters in the instance's database
+ */
+export { Agent, type AgentOptions, type EventOutcome, type SqlParameter } from "./api/agent.ts";
+export type { AdmissionAnswer, AdmissionContext } from "./api/admission.ts";
+export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-host.ts";
+export { type AgentStub, getAgentByName } from "./api/agent-stub.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
-export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "./agents-door.ts";
-export { callable, type CallableOptions } from "./callable.ts";
-export type { Connection, ConnectionContext } from "./connections/connection.ts";
+export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "../contracts/agents-door.ts";
+export { callable, type CallableOptions } from "./api/callable.ts";
+export type { Connection, ConnectionContext } from "./api/connection.ts";
+export { isRefusal, RECEIVE_EVENT } from "./api/receive-event.ts";
+export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
-export { isRefusal } from "./instance/delivery.ts";
-export { INITIAL_SCHEMA } from "./initial-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";
 export type { QueuedWebhookOptions } from "./work/queued-webhook.ts";
-export { RECEIVE_EVENT } from "./instance/receive-event.ts";
-export { RejectEvent } from "./reject-event.ts";
+export { RejectEvent } from "./api/reject-event.ts";
 export type { RetryOptions } from "./work/retry-options.ts";
-export type { Schedule, ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
-export type { StreamingResponse } from "./streaming-response.ts";
+export type { Schedule } from "./work/schedule-row.ts";
+export type { ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
+export type { StreamingResponse } from "./api/streaming-response.ts";
 export type { WebhookEvent } from "../contracts/webhook-event.ts";
 export type { QueueItem, QueueOptions } from "./work/work-queue.ts";

@@ -1,29 +1,24 @@
 /**
- * The connections of one instance. The group exists as long as it has one, whether the instance is in memory or asleep.
+ * The connections of one instance. The group exists as long as it has a connection, whether or not the instance is in memory.
  *
  * Invariants:
- * 1. Ids are unique among joined connections: a client that comes back with its id takes the place of its old socket, which is closed.
- * 2. A message for many is made into bytes once.
+ * 1. Ids are unique among joined connections: a client that reconnects with its id replaces its old socket, which is closed.
+ * 2. A message for several connections is encoded once.
  */
-import type { LiveConnection } from "./live-connection.ts";
+import type { ConnectionLimits, ConnectionOutlet, LiveConnection } from "./live-connection.ts";
 import type { OutputGate } from "../../engines/turn-runtime/index.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 
-export interface ConnectionLimits {
-  /** Bytes that may wait for one slow reader. */
-  readonly maxBufferedBytes: number;
-}
-
-/** Final: the client that owns the old socket has a newer one, or is another client that must not fight over the id. */
+/** Stock clients do not reconnect after this code: the client has a newer socket, or another client uses the same id. */
 const REPLACED = 4409;
 
-export class ConnectionGroup {
+export class ConnectionGroup implements ConnectionOutlet {
   readonly key: string;
   readonly limits: ConnectionLimits;
   readonly #joined = new Map<string, LiveConnection>();
-  /** The gate of the instance in memory; null while it sleeps and nothing can be unsynced. */
-  gate: OutputGate | null = null;
-  /** Sockets, joined or not. */
+  /** The outputs of the instance; null while the instance is not in memory, when nothing can wait for a sync. */
+  outputs: Pick<OutputGate, "sendWithSegment"> | null = null;
+  /** The number of sockets, joined or not. */
   size = 0;
 
   constructor(key: string, limits: ConnectionLimits) {
@@ -40,8 +35,8 @@ export class ConnectionGroup {
   }
 
   output(release: () => void): void {
-    if (this.gate === null) release();
-    else this.gate.sendWithSegment({ release, drop: () => undefined });
+    if (this.outputs === null) release();
+    else this.outputs.sendWithSegment({ release, drop: () => undefined });
   }
 
   join(connection: LiveConnection): void {
@@ -64,7 +59,7 @@ export class ConnectionGroup {
     return tag === undefined ? all : all.filter((connection) => connection.tags.includes(tag));
   }
 
-  /** Goes to those joined when it is sent, less the ones named. */
+  /** Sends to the connections that are joined at the time of the call, except those in `withoutIds`. */
   broadcast(message: string | Uint8Array, withoutIds: readonly string[]): void {
     if (this.#joined.size === 0) return;
     const frame = toFrame(message);
@@ -74,7 +69,7 @@ export class ConnectionGroup {
     });
   }
 
-  /** Closes every connection of an instance that is no more: no `onClose` follows. */
+  /** Closes every connection of a destroyed instance, without `onClose`. */
   dismiss(code: number, reason: string): void {
     for (const connection of this.#joined.values()) {
       connection.isJoined = false;

@@ -1,54 +1,65 @@
 /**
- * One WebSocket of an instance. It belongs to a `ConnectionGroup` and stays open while the instance sleeps.
+ * One WebSocket of an instance. It stays open while the instance is not in memory.
  *
  *   joining → open → closed
  *
  * Invariants:
- * 1. Whatever is sent passes the group's gate; protocol frames and messages of the agent leave in the order they were produced.
- * 2. What waits in the socket for a slow reader is bounded: past the limit the connection is closed (1013, come back later) and, if the
- *    reader does not even take that, cut.
- * 3. Once its credential has ended, nothing the connection sent is acted on any more, not even what waits for its turn.
+ * 1. Everything that is sent passes the outputs of the instance; protocol frames and messages of the agent leave in order of production.
+ * 2. The bytes buffered for a slow reader are bounded: beyond the limit the connection is closed with 1013 (try again later), and terminated
+ *    if the reader does not read the close frame.
+ * 3. When its credential has ended, no message of the connection takes effect any more, including those that wait for their turns.
  */
 import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebSocket } from "ws";
 import { closeCodeOf } from "../../http/render-error.ts";
-import type { Connection } from "./connection.ts";
-import type { ConnectionGroup } from "./connection-group.ts";
+import type { Connection } from "../api/connection.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 
-/** How long a reader that is too slow may take for the goodbye. */
+/** How long a slow reader may take to answer the close frame. */
 const SLOW_READER_GRACE_MS = 2000;
-/** How long a peer whose credential has ended may take for the goodbye. */
+/** How long a peer whose credential has ended may take to answer the close frame. */
 const ENDED_GRACE_MS = 500;
-/** What fits in a control frame beside the code (RFC 6455, section 5.5). */
+/** Space for the reason in a close frame (RFC 6455, section 5.5). */
 export const MAX_REASON_BYTES = 123;
+
+export interface ConnectionLimits {
+  /** Bytes that may be buffered for one slow reader. */
+  readonly maxBufferedBytes: number;
+}
+
+/** Where the connections of one instance send through. */
+export interface ConnectionOutlet {
+  readonly limits: ConnectionLimits;
+  /** Calls back when the output may leave; never if the running turn is rolled back. */
+  output(release: () => void): void;
+}
 
 export class LiveConnection implements Connection {
   readonly id: string;
   readonly uri: string;
   readonly #webSocket: WebSocket;
   readonly #socket: Duplex;
-  readonly #group: ConnectionGroup;
+  readonly #outlet: ConnectionOutlet;
   tags: readonly string[];
   isReadonly: boolean;
-  /** False from a ping until its answer. */
+  /** False from a ping until its pong. */
   isAlive = true;
-  /** False until the connect turn has run: broadcasts before it are not for this connection. */
+  /** False until the connect turn has run: the connection receives no broadcasts before. */
   isJoined = false;
   #isClosed = false;
   #hasLostCredential = false;
   #state: unknown = null;
 
   constructor(
-    group: ConnectionGroup,
+    outlet: ConnectionOutlet,
     id: string,
     uri: string,
     webSocket: WebSocket,
     socket: Duplex,
     isReadonly: boolean,
   ) {
-    this.#group = group;
+    this.#outlet = outlet;
     this.id = id;
     this.uri = uri;
     this.tags = [id];
@@ -73,18 +84,18 @@ export class LiveConnection implements Connection {
 
   send(message: string | Uint8Array): void {
     const frame = toFrame(message);
-    this.#group.output(() => this.write(frame));
+    this.#outlet.output(() => this.write(frame));
   }
 
   close(code = 1000, reason = ""): void {
-    if (!isCloseCode(code)) throw new RangeError(`${code} is no code that a connection can be closed with`);
-    this.#group.output(() => this.closeNow(code, reason));
+    if (!isCloseCode(code)) throw new RangeError(`${code} is not a valid close code`);
+    this.#outlet.output(() => this.closeNow(code, reason));
   }
 
-  /** Writes a whole frame past the gate. */
+  /** Writes a complete frame directly, bypassing the outputs of the instance. */
   write(frame: Buffer): void {
     if (this.#isClosed || !this.#socket.writable) return;
-    if (this.#socket.writableLength > this.#group.limits.maxBufferedBytes) {
+    if (this.#socket.writableLength > this.#outlet.limits.maxBufferedBytes) {
       this.closeNow(1013, "too slow");
       setTimeout(() => this.#webSocket.terminate(), SLOW_READER_GRACE_MS).unref();
       return;
@@ -97,7 +108,7 @@ export class LiveConnection implements Connection {
     this.#webSocket.close(code, Buffer.byteLength(reason) > MAX_REASON_BYTES ? "" : reason);
   }
 
-  /** Closes the connection for good: its token or session was revoked or has expired. */
+  /** Closes the connection because its token or session was revoked or has expired. */
   endWithCredential(): void {
     this.#hasLostCredential = true;
     const { code, reason } = closeCodeOf(new SignalboxError("unauthenticated"));
@@ -105,13 +116,13 @@ export class LiveConnection implements Connection {
     setTimeout(() => this.#webSocket.terminate(), ENDED_GRACE_MS).unref();
   }
 
-  /** Throws unless the connection may act; called when the turn of something it sent begins. */
+  /** Throws unless the connection may act. Called at the start of the turn of each message. */
   requireWritable(): void {
     if (this.#hasLostCredential) throw new SignalboxError("unauthenticated");
     if (this.isReadonly) throw new SignalboxError("agent_readonly");
   }
 
-  /** Cuts a connection whose last ping went unanswered, else pings it again. */
+  /** Terminates a connection that has not answered the last ping, otherwise pings it. */
   checkAlive(): void {
     if (!this.isAlive) {
       this.#webSocket.terminate();
@@ -134,7 +145,7 @@ export class LiveConnection implements Connection {
   }
 }
 
-/** RFC 6455, section 7.4: those that may stand in a close frame. */
+/** The codes that a close frame may carry (RFC 6455, section 7.4). */
 function isCloseCode(code: number): boolean {
   if (!Number.isInteger(code)) return false;
   return (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);

@@ -1,9 +1,9 @@
-/** Every live connection of the process, grouped by instance; pings them and cuts those that no longer answer. */
-import { ConnectionGroup, type ConnectionLimits } from "./connection-group.ts";
-import type { LiveConnection } from "./live-connection.ts";
+/** All WebSocket connections of the process, grouped by instance. Pings them and terminates those that do not answer. */
+import { ConnectionGroup } from "./connection-group.ts";
+import type { ConnectionLimits, LiveConnection } from "./live-connection.ts";
 
 export interface SocketHubOptions extends ConnectionLimits {
-  /** How often connections are pinged; one that has not answered by the next ping is cut. */
+  /** Interval between pings; a connection that has not answered by the next ping is terminated. */
   readonly pingIntervalMs: number;
 }
 
@@ -27,7 +27,7 @@ export class SocketHub {
     }, this.#options.pingIntervalMs).unref();
   }
 
-  /** Tells every client to come back later, to another process. */
+  /** Closes every connection. */
   closeAll(code: number, reason: string): void {
     clearInterval(this.#timer);
     for (const connection of this.#connections) connection.closeNow(code, reason);
@@ -57,9 +57,9 @@ export class SocketHub {
     this.releaseIfUnused(group);
   }
 
-  /** Forgets a group that neither a connection nor an instance in memory needs. */
+  /** Deletes a group without connections whose instance is not in memory. */
   releaseIfUnused(group: ConnectionGroup): void {
-    if (group.size === 0 && group.gate === null && this.#groups.get(group.key) === group)
+    if (group.size === 0 && group.outputs === null && this.#groups.get(group.key) === group)
       this.#groups.delete(group.key);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Who may reach instances through `/agents/…`, and those of which account: paths carry none. A token means its own account. Without one, where
- * access is public or the operator's hook lets the caller in, the account `default` is meant. The root token means `default`, too, unless the query
- * parameter `account` or the header `signalbox-account` names another.
+ * Who may reach instances through `/agents/…`, and of which account: the paths name none. A token selects its own account. Without a token,
+ * where access is public or the operator's hook admits the caller, the account is `default`. The root token also selects `default`, unless
+ * the query parameter `account` or the header `signalbox-account` names another account.
  *
  * `edit`: call methods, send messages, set the state, any HTTP method. `read`: a read-only connection, or GET and HEAD.
  */
@@ -15,33 +15,33 @@ import { toWebRequest } from "./web-request.ts";
 export type AccessLevel = "read" | "edit";
 
 export interface Access {
-  /** The account whose instances are meant. */
+  /** The account of the instances. */
   readonly account: string;
   readonly level: AccessLevel;
-  /** Whose credential gave it; null where none was needed or the operator's hook decided. What it opens ends with the credential. */
+  /** The owner of the credential; null where none was needed or the operator's hook decided. Connections end with the credential. */
   readonly principal: Principal | null;
-  /** True where access is public and nothing says who asks. */
+  /** True for an unauthenticated caller where access is public. */
   readonly isStranger: boolean;
 }
 
-/** A hook that does not answer must not hold connections for ever. */
+/** A hook that never returns must not hold connections. */
 const AUTHORIZE_TIMEOUT_MS = 10_000;
 
 export interface AccessOptions {
   readonly mode: "token" | "public";
-  /** Asked when the request carries no valid token. */
+  /** Called when the request carries no valid token. */
   readonly authorize?: AuthorizeHook | undefined;
   readonly authenticator: Authenticator;
   readonly accountExists: (id: string) => boolean;
 }
 
-/** `"edit"` or true lets everything through, `"read"` makes a connection read-only, false refuses. */
+/** `"edit"` or true allows everything, `"read"` makes a connection read-only, false refuses. */
 export type AuthorizeHook = (request: Request) => AccessAnswer | Promise<AccessAnswer>;
 type AccessAnswer = AccessLevel | boolean;
 
 const ACCOUNT_HEADER = "signalbox-account";
 
-/** What the request's credential gives; throws `unauthenticated` or `forbidden` when it gives nothing, `not_found` for an unknown account. */
+/** The access that the request's credential gives. Throws `unauthenticated` or `forbidden` when it gives none, `not_found` for an unknown account. */
 export function findAccess(
   options: AccessOptions,
   request: HttpRequest,
@@ -62,11 +62,11 @@ export function findAccess(
       return { account, level: "read", principal, isStranger: false };
     }
   }
-  if (options.authorize !== undefined && !isPublic) return ask(options.authorize, request, account);
+  if (options.authorize !== undefined && !isPublic) return callHook(options.authorize, request, account);
   throw new SignalboxError(principal === null ? "unauthenticated" : "forbidden");
 }
 
-/** Null when the request names none. An empty name is one that no account has. */
+/** Null when the request names no account. No account has an empty name. */
 function findNamedAccount(request: HttpRequest, parameters: URLSearchParams | null): string | null {
   const header = request.headers[ACCOUNT_HEADER];
   const named = parameters?.getAll("account") ?? [];
@@ -80,8 +80,8 @@ function findNamedAccount(request: HttpRequest, parameters: URLSearchParams | nu
 }
 
 /**
- * A header or the dashboard's session decides; the query is for clients that can set neither. Where access is public, a session counts only for a
- * request that names an account: other pages may send it along unknowingly, and need none.
+ * The `authorization` header, the query parameter `token` (for clients that cannot set headers), or the dashboard's session. Where access is
+ * public, a session counts only for a request that names an account: other pages may send the cookie without knowing.
  */
 function findPrincipal(
   { authenticator, mode }: AccessOptions,
@@ -104,23 +104,23 @@ function accountOf(options: AccessOptions, principal: Principal | null, named: s
     return account;
   }
   const own = principal?.token.accountId ?? DEFAULT_ACCOUNT;
-  // No answer tells strangers, or tokens of other accounts, whether the account exists.
+  // The error is the same whether or not the named account exists.
   if (named !== null && named !== own) {
     throw new SignalboxError(principal === null ? "unauthenticated" : "forbidden");
   }
   return own;
 }
 
-async function ask(authorize: AuthorizeHook, request: HttpRequest, account: string): Promise<Access> {
-  const asked = Promise.resolve(authorize(toWebRequest(request, request.url ?? "/")));
-  const answer = await within(asked, AUTHORIZE_TIMEOUT_MS, () => new SignalboxError("overloaded"));
+async function callHook(authorize: AuthorizeHook, request: HttpRequest, account: string): Promise<Access> {
+  const decision = Promise.resolve(authorize(toWebRequest(request, request.url ?? "/")));
+  const answer = await within(decision, AUTHORIZE_TIMEOUT_MS, () => new SignalboxError("overloaded"));
   if (answer === true || answer === "edit")
     return { account, level: "edit", principal: null, isStranger: false };
   if (answer === "read") return { account, level: "read", principal: null, isStranger: false };
   throw new SignalboxError("unauthenticated");
 }
 
-/** The target without the credential, for agents' code and logs. */
+/** The request target without the token, for agents' code and logs. */
 export function withoutToken(target: string): string {
   if (!target.includes("token=")) return target;
   const [path = "", query = ""] = target.split("?", 2);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { CreationRate } from "./creation-rate.ts";
 
-it("lets a minute's worth through at once, then one at a time, and says how long to wait", () => {
+it("allows a minute's worth at once, then one at a time, and returns the time to wait", () => {
   let now = 0;
   const rate = new CreationRate(6, () => now);
   expect(Array.from({ length: 7 }, () => rate.take())).toEqual([0, 0, 0, 0, 0, 0, 10_000]);
@@ -10,7 +10,7 @@ it("lets a minute's worth through at once, then one at a time, and says how long
   now += 6001;
   expect(rate.take()).toBe(0);
   expect(rate.take()).toBeGreaterThan(9000);
-  // However long nobody came, no more than a minute's worth is there.
+  // The bucket never holds more than a minute's worth.
   now += 3_600_000;
   expect(Array.from({ length: 7 }, () => rate.take() > 0)).toEqual([
     false,

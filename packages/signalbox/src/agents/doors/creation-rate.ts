@@ -1,7 +1,7 @@
-/** How fast strangers may create instances: a bucket that holds a minute's worth and is filled evenly. */
+/** Limits how fast unauthenticated callers create instances: a token bucket that holds one minute's worth. */
 export class CreationRate {
   readonly #perMinute: number;
-  /** Monotonic milliseconds: a clock that is set back must not close the door. */
+  /** Monotonic milliseconds: a clock that is set back must not stop the refill. */
   readonly #now: () => number;
   #left: number;
   #countedAt: number;
@@ -13,7 +13,7 @@ export class CreationRate {
     this.#countedAt = now();
   }
 
-  /** Takes one and returns 0, or returns how many milliseconds it is until there is one. */
+  /** Takes one token and returns 0, or returns the milliseconds until the next token. */
   take(): number {
     const now = this.#now();
     const perMs = this.#perMinute / 60_000;

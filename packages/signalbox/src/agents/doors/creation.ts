@@ -1,23 +1,23 @@
 /**
- * Which requests may bring an instance into being by naming it.
+ * Which requests may create an instance by naming it.
  *
- * 1. Whoever may only read creates nothing: an instance that does not exist is not found.
- * 2. Whoever may edit by a token, or by the operator's own `authorize`, creates what they name.
- * 3. Where access is public, strangers create what they name, too; at a bounded rate where the operator sets one.
+ * 1. Callers with read access create nothing: an instance that does not exist is not found.
+ * 2. Callers with edit access by a token, or by the operator's `authorize`, create the instances that they name.
+ * 3. Where access is public, unauthenticated callers create instances too, at the rate that the operator allows.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Access } from "./access.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { CreationRate } from "./creation-rate.ts";
 
 export interface CreationOptions {
   readonly directory: Directory;
-  /** Null: no bound. */
+  /** Null for no limit. */
   readonly creationRate: CreationRate | null;
 }
 
-/** Returns (or resolves) when the request may go on to `directory.get`; throws `agent_instance_not_found` or `overloaded`. */
+/** Returns or resolves when the request may call `directory.get`. Throws `agent_instance_not_found` or `overloaded`. */
 export function requireInstance(
   { directory, creationRate }: CreationOptions,
   { definition, name }: { readonly definition: AgentDefinition; readonly name: string },

@@ -1,14 +1,14 @@
 /**
- * HTTP on `/agents/{agent}/{name}[/…]`: requests for the agent's `onRequest`, and calls of methods on the reserved sub-path
- * `POST …/rpc/{method}` with a JSON array of arguments.
+ * HTTP on `/agents/{agent}/{name}[/…]`: requests to the agent's `onRequest`, and method calls on the reserved sub-path `POST …/rpc/{method}`
+ * with a JSON array of arguments.
  */
 import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { RequestContext } from "../../http/request-context.ts";
 import { within } from "../../core/within.ts";
 import { type Access, type AccessOptions, findAccess, withoutToken } from "./access.ts";
-import type { AdmissionAnswer } from "../admission.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import type { AdmissionAnswer } from "../api/admission.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
 import { type CreationOptions, requireInstance } from "./creation.ts";
 import type { InstanceEnvironment } from "../instance/instance-environment.ts";
 import { checkInstanceName } from "../instance/instance-name.ts";
@@ -30,13 +30,13 @@ export interface AgentTarget {
   readonly rest: readonly string[];
 }
 
-/** Reserved below an instance: method calls. */
+/** The reserved sub-path of method calls. */
 const RPC_SEGMENT = "rpc";
-/** A class that does not answer must not hold connections for ever. */
+/** An `admitRequest` that never returns must not hold connections. */
 const ADMISSION_TIMEOUT_MS = 10_000;
 const NO_BODY = new Uint8Array();
 
-/** The agent and instance a path names; throws for unknown agents and impossible names. */
+/** The agent and instance that a path names. Throws for unknown agents and invalid names. */
 export function findTarget(
   definitions: ReadonlyMap<string, AgentDefinition>,
   context: RequestContext,
@@ -67,11 +67,11 @@ export async function handleHttp(
   if (!isCall && !target.definition.hasRequestHook) {
     throw new SignalboxError("not_found", { message: "The agent answers no HTTP requests" });
   }
-  // Before anything else is told to somebody who may only read, what they name must be there.
+  // A caller with read access learns nothing about an instance that does not exist.
   if (level === "read") await requireInstance(options, target, access);
   if (isCall) return handleCall(options, access, target, request, response, context);
 
-  // The body is read before the turn begins: a slow upload holds up nobody.
+  // The body is read before the turn starts, so that a slow upload does not delay other turns.
   const body = isSafe ? undefined : await context.readBody(options.maxBodyBytes);
   const webRequest = toWebRequest(request, withoutToken(request.url ?? "/"), {
     ...(body === undefined || body.length === 0 ? {} : { body }),
@@ -88,12 +88,12 @@ export async function handleHttp(
   const answer = await instance.run({
     kind: "request",
     label: `${method} ${context.path}`,
-    body: () => instance.parts.agent.onRequest(webRequest),
+    body: ({ agent }) => agent.onRequest(webRequest),
   });
   if (!(answer instanceof Response)) {
     throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
   }
-  // An agent's answer may be a stream without an end; it ends with the credential that it was opened with.
+  // The response may be an endless stream; it ends with the credential of the request.
   const stopWatching =
     principal === null || answer.body === null
       ? undefined
@@ -105,7 +105,7 @@ export async function handleHttp(
   }
 }
 
-/** Asks the class, if it wants to be asked, before there is an instance. */
+/** Calls `admitRequest`, if the class has it. */
 function admit(
   { environment }: DoorOptions,
   account: string,

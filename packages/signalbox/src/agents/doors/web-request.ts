@@ -1,10 +1,10 @@
-/** Between node:http and the web's `Request` and `Response`, which agents' code speaks. */
+/** Converts between node:http and the Fetch API's `Request` and `Response`, which agents' code uses. */
 import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { speaksForOrigin } from "../../http/foreign-answer.ts";
 
-/** Meaningful to one hop only (RFC 9110, section 7.6.1); not the agent's to see or set. */
+/** Hop-by-hop headers (RFC 9110, section 7.6.1), which agents neither see nor set. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -15,12 +15,12 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Those that `Request` takes; it refuses TRACE (and CONNECT, which never comes here). */
+/** The methods that `Request` accepts; it refuses TRACE (and CONNECT, which never arrives here). */
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /**
- * `target` replaces the request's own, e.g. without credentials; `body` is what was read from it. Throws `method_not_allowed` or
- * `malformed_http` for a request that the web's `Request` cannot be.
+ * `target` replaces the target of the request, for example without credentials; `body` is the body that was read. Throws `method_not_allowed`
+ * or `malformed_http` for a request that `Request` cannot represent.
  */
 export function toWebRequest(
   request: HttpRequest,
@@ -44,7 +44,7 @@ export function toWebRequest(
   });
 }
 
-/** A host and perhaps a port, and nothing that would make an address mean something else (`user@`, a path). */
+/** The host and optional port. Throws for a value that would change the meaning of a URL (`user@`, a path). */
 export function checkHost({ headers: { host = "localhost" } }: HttpRequest): string {
   if (/[@/\\?#]/.test(host) || !URL.canParse(`http://${host}/`)) {
     throw new SignalboxError("malformed_http", { message: "The Host header is malformed" });
@@ -52,7 +52,7 @@ export function checkHost({ headers: { host = "localhost" } }: HttpRequest): str
   return host;
 }
 
-/** The dashboard's session is nobody's business but the dashboard's. */
+/** Agents must not see the dashboard's session cookie. */
 function withoutSession(cookies: string): string {
   return cookies
     .split(";")
@@ -62,8 +62,8 @@ function withoutSession(cookies: string): string {
 }
 
 /**
- * Whether a `Set-Cookie` would overwrite or shadow the dashboard's session. A browser sends a cookie without a name as its bare value, so
- * `=signalbox_session_8787=x` comes back as if it had the name.
+ * True when a `Set-Cookie` would overwrite or shadow the dashboard's session cookie. A browser sends a cookie without a name as its bare
+ * value, so `=signalbox_session_8787=x` is sent as if it had that name.
  */
 function isSessionCookie(setCookie: string): boolean {
   return setCookie
@@ -72,7 +72,7 @@ function isSessionCookie(setCookie: string): boolean {
     .startsWith(SESSION_COOKIE_PREFIX);
 }
 
-/** Writes the agent's answer, less what would speak for the whole origin; a body that streams is passed on as it comes, at the client's pace. */
+/** Writes the agent's response without headers that would apply to the whole origin. A streaming body is relayed at the client's pace. */
 export async function sendWebResponse(from: Response, to: HttpResponse, isHead: boolean): Promise<void> {
   const cookies = from.headers.getSetCookie().filter((cookie) => !isSessionCookie(cookie));
   if (cookies.length > 0) to.setHeader("set-cookie", cookies);
@@ -86,18 +86,18 @@ export async function sendWebResponse(from: Response, to: HttpResponse, isHead: 
     return;
   }
   const reader = from.body.getReader();
-  // A body that cannot be cancelled has ended or failed by itself; whoever produces it is told nothing new.
+  // A body that cannot be cancelled has already ended or failed.
   to.once("close", () => void reader.cancel().catch(() => undefined));
   for (;;) {
     const { done, value } = await reader.read();
     if (done || to.destroyed) break;
-    if (!to.write(value)) await hasRoom(to);
+    if (!to.write(value)) await drained(to);
   }
   to.end();
 }
 
-/** Resolves when more can be written, or never will be. */
-function hasRoom(to: HttpResponse): Promise<void> {
+/** Resolves when more can be written, or when the response is closed. */
+function drained(to: HttpResponse): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       to.off("drain", end);

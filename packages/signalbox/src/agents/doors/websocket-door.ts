@@ -1,6 +1,6 @@
 /**
- * WebSockets on `/agents/{agent}/{name}[/…]`. A connection that is refused is accepted first and then closed with a final code: a browser
- * cannot see the status of a failed handshake, and stock clients would try again for ever.
+ * WebSockets on `/agents/{agent}/{name}[/…]`. A refused connection is accepted first and then closed with a final code: a browser cannot see
+ * the status of a failed handshake, and stock clients would reconnect for ever.
  */
 import { randomUUID } from "node:crypto";
 import { type HttpRequest, toIncomingMessage } from "../../engines/http-server/index.ts";
@@ -13,17 +13,18 @@ import { type Access, findAccess, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
 import { createDoorServer, RefusedSockets } from "./refused-sockets.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
-import { connect, receive } from "../connections/connection-turns.ts";
-import type { Departures } from "../connections/departures.ts";
-import { EarlyReader } from "../connections/early-reader.ts";
+import { connect, receive } from "./connection-turns.ts";
+import type { Departures } from "./departures.ts";
+import { EarlyReader } from "./early-reader.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { requireInstance } from "./creation.ts";
+import { keyOf } from "../instance/instance-key.ts";
 import { checkHost, toWebRequest } from "./web-request.ts";
 
-/** Messages of one connection that may wait for their turns; then the socket is not read until some have ended. */
+/** Messages of one connection that may wait for their turns; beyond it the socket is not read until half of them have ended. */
 const MAX_UNANSWERED = 256;
 const MAX_ID_LENGTH = 128;
-/** How long a peer may take to answer our close frame, behind whatever still waits to be sent to it. */
+/** How long a peer may take to answer the close frame, including the data buffered before it. */
 const CLOSE_TIMEOUT_MS = 5000;
 
 export class WebSocketDoor {
@@ -42,7 +43,7 @@ export class WebSocketDoor {
     this.#server = createDoorServer(options.maxMessageBytes, CLOSE_TIMEOUT_MS);
   }
 
-  /** Rejects for a request that is no handshake. */
+  /** Rejects for a request that is not a handshake. */
   async upgrade(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): Promise<void> {
     let target: AgentTarget;
     let access: Access;
@@ -86,7 +87,8 @@ export class WebSocketDoor {
     const uri = withoutToken(request.url ?? "/");
     const givenId = query.get("_pk") ?? "";
     const id = givenId === "" || givenId.length > MAX_ID_LENGTH ? randomUUID() : givenId;
-    const group = this.#hub.group(definition.keyOf(account, name));
+    const ref = { account, agent: definition.kebab, name };
+    const group = this.#hub.group(keyOf(ref));
     const connection = new LiveConnection(group, id, uri, webSocket, socket, level === "read");
     this.#hub.add(group, connection);
     const stopWatching =
@@ -104,18 +106,16 @@ export class WebSocketDoor {
       connection.closeNow(code, reason);
     };
     const { directory } = this.#options;
-    const instance = () => directory.get(definition, account, name, group.key);
-    // It may have come while the socket was being opened.
+    const instance = () => directory.get(definition, account, name);
+    // The instance may have been created during the handshake.
     let early =
-      isThere || directory.find({ account, agent: definition.kebab, name }) !== undefined
-        ? null
-        : new EarlyReader(connection, definition, name);
-    let stopExpecting: (() => void) | undefined;
+      isThere || directory.find(ref) !== undefined ? null : new EarlyReader(connection, definition, name);
+    let cancelArrival: (() => void) | undefined;
 
     webSocket.on("pong", () => {
       connection.isAlive = true;
     });
-    // `ws` closes the socket itself after a protocol error; the listener keeps the error from being fatal.
+    // `ws` closes the socket itself after a protocol error; without a listener the error would be uncaught.
     webSocket.on("error", () => undefined);
     webSocket.on("message", (data: RawData, isBinary: boolean) => {
       if (connection.isClosed) return;
@@ -131,7 +131,7 @@ export class WebSocketDoor {
     });
     webSocket.on("close", (code: number, reason: Buffer) => {
       stopWatching?.();
-      stopExpecting?.();
+      cancelArrival?.();
       connection.markClosed();
       group.leave(connection);
       this.#hub.remove(group, connection);
@@ -152,7 +152,7 @@ export class WebSocketDoor {
       join();
     } else {
       early.greet();
-      stopExpecting = directory.onArrival(group.key, join);
+      cancelArrival = directory.onArrival(group.key, join);
     }
   }
 }

@@ -8,7 +8,7 @@ const activityOf = (hub: ActivityHub, name: string, account = "default") => {
 };
 
 describe("the activity of an instance", () => {
-  it("is its last twenty events, newest first, each with what belongs to it", () => {
+  it("is its last twenty events, newest first, each with its details", () => {
     const activity = activityOf(new ActivityHub(), "a");
     activity.record("start", 1, { new: true });
     for (let i = 0; i < 50; i++) {
@@ -28,10 +28,10 @@ describe("the activity of an instance", () => {
     expect(events[0]).toMatchObject({ agent: "counter", name: "a", timestamp: "1970-01-01T00:00:00.060Z" });
   });
 
-  it("is told to those who listen to this instance, and to no others", () => {
+  it("is sent to listeners of this instance, and to no others", () => {
     const hub = new ActivityHub();
-    const heard: ActivityEvent[] = [];
-    const stop = hub.listen("default/counter/a", (event) => heard.push(event));
+    const received: ActivityEvent[] = [];
+    const stop = hub.listen("default/counter/a", (event) => received.push(event));
     activityOf(hub, "b").recordState(1, 2, "server");
     activityOf(hub, "a", "other").recordState(1, 2, "server");
     const activity = activityOf(hub, "a");
@@ -39,8 +39,8 @@ describe("the activity of an instance", () => {
     for (let i = 0; i < 30; i++) activity.recordState(2, 3, "client");
     stop();
     activity.recordState(4, 5, "server");
-    expect(heard).toHaveLength(31);
-    // What was told stays as it was, although its place in memory is another event's by now.
-    expect(heard[0]).toMatchObject({ type: "state", detail: { bytes: 2, source: "server" } });
+    expect(received).toHaveLength(31);
+    // Events that were sent do not change when their slots are reused.
+    expect(received[0]).toMatchObject({ type: "state", detail: { bytes: 2, source: "server" } });
   });
 });

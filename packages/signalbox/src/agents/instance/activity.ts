@@ -1,6 +1,6 @@
 /**
- * What instances are doing, for people who watch: a live tail for whoever listens, and the last few events of each instance in
- * memory. Costs next to nothing when nobody looks.
+ * What instances do, for people who watch: the last events of each instance in memory, and a live feed for listeners. Without listeners
+ * an event costs a few assignments.
  */
 import type { InstanceRef } from "./instance-ref.ts";
 
@@ -15,13 +15,15 @@ export type ActivityType =
   | "disconnect"
   | "buried";
 
+type Detail = Readonly<Record<string, string | number | boolean | null>>;
+
 export interface ActivityEvent {
   readonly type: ActivityType;
   readonly agent: string;
   readonly name: string;
   /** ISO 8601. */
   readonly timestamp: string;
-  readonly detail: Readonly<Record<string, string | number | boolean | null>>;
+  readonly detail: Detail;
 }
 
 export type ActivityListener = (event: ActivityEvent) => void;
@@ -30,20 +32,21 @@ export type ActivityListener = (event: ActivityEvent) => void;
 const KEPT = 20;
 
 /**
- * A place for one event, used again and again: a busy instance has two events with each of its turns, and an object for each, kept this
- * long, would be most of what the garbage collector has to carry over.
+ * One event in the ring. Slots are reused: a busy instance has two events per turn, and a new object for each, kept for ten turns, is promoted
+ * to the old generation and makes up much of the garbage collector's work (decision 0058).
  */
 interface Slot {
   type: ActivityType;
   at: number;
-  /** A turn's kind, or who has set the state. */
-  word: string;
-  /** A turn's label. */
+  /** Of a `turn`. */
+  kind: string;
   label: string;
-  /** A turn's milliseconds, or a state's bytes. */
-  amount: number;
-  /** Of all other events. */
-  detail: ActivityEvent["detail"] | null;
+  ms: number;
+  /** Of a `state`. */
+  bytes: number;
+  source: string;
+  /** Of every other event. */
+  detail: Detail | null;
 }
 
 export class ActivityHub {
@@ -60,11 +63,12 @@ export class ActivityHub {
     };
   }
 
-  emit(key: string, event: () => ActivityEvent): void {
+  /** Calls `createEvent` only if the instance has listeners. */
+  emit(key: string, createEvent: () => ActivityEvent): void {
     const listeners = this.#listeners.get(key);
     if (listeners === undefined) return;
-    const made = event();
-    for (const listener of listeners) listener(made);
+    const event = createEvent();
+    for (const listener of listeners) listener(event);
   }
 
   get hasListeners(): boolean {
@@ -79,10 +83,10 @@ export class Activity {
   readonly #agent: string;
   readonly #name: string;
   readonly #slots: Slot[] = [];
-  /** The slot of the oldest event, once all are in use. */
-  #next = 0;
+  /** Index of the oldest event when all slots are in use. */
+  #oldest = 0;
 
-  /** `key` is what listeners name the instance by. */
+  /** `key` identifies the instance for listeners. */
   constructor(hub: ActivityHub, key: string, { agent, name }: InstanceRef) {
     this.#hub = hub;
     this.#key = key;
@@ -90,67 +94,67 @@ export class Activity {
     this.#name = name;
   }
 
-  record(
-    type: Exclude<ActivityType, "turn" | "state">,
-    at: number,
-    detail: NonNullable<Slot["detail"]>,
-  ): void {
-    this.#put(type, at, "", "", 0, detail);
+  record(type: Exclude<ActivityType, "turn" | "state">, at: number, detail: Detail): void {
+    const slot = this.#nextSlot(type, at);
+    slot.detail = detail;
+    this.#emit(slot);
   }
 
-  /** `error` is the message of one that failed. */
+  /** `error` is the message of a failed turn, else null. */
   recordTurn(at: number, kind: string, label: string, ms: number, error: string | null): void {
-    if (error === null) this.#put("turn", at, kind, label, ms, null);
-    else this.record("turn:error", at, { ...turnDetail(kind, label, ms), error });
+    if (error !== null) {
+      this.record("turn:error", at, { ...turnDetail(kind, label, ms), error });
+      return;
+    }
+    const slot = this.#nextSlot("turn", at);
+    slot.kind = kind;
+    slot.label = label;
+    slot.ms = ms;
+    this.#emit(slot);
   }
 
+  /** `source` is the id of a connection, or "server". */
   recordState(at: number, bytes: number, source: string): void {
-    this.#put("state", at, source, "", bytes, null);
+    const slot = this.#nextSlot("state", at);
+    slot.bytes = bytes;
+    slot.source = source;
+    this.#emit(slot);
   }
 
   /** Newest first. */
   recent(): ActivityEvent[] {
-    const slots = [...this.#slots.slice(this.#next), ...this.#slots.slice(0, this.#next)];
+    const slots = [...this.#slots.slice(this.#oldest), ...this.#slots.slice(0, this.#oldest)];
     return slots.toReversed().map((slot) => this.#toEvent(slot));
   }
 
-  #put(
-    type: ActivityType,
-    at: number,
-    word: string,
-    label: string,
-    amount: number,
-    detail: Slot["detail"],
-  ): void {
-    let slot = this.#slots[this.#next];
-    if (this.#slots.length < KEPT || slot === undefined) {
-      slot = { type, at, word, label, amount, detail };
+  #nextSlot(type: ActivityType, at: number): Slot {
+    const oldest = this.#slots[this.#oldest];
+    if (this.#slots.length < KEPT || oldest === undefined) {
+      const slot = { type, at, kind: "", label: "", ms: 0, bytes: 0, source: "", detail: null };
       this.#slots.push(slot);
-    } else {
-      this.#next = (this.#next + 1) % KEPT;
-      slot.type = type;
-      slot.at = at;
-      slot.word = word;
-      slot.label = label;
-      slot.amount = amount;
-      slot.detail = detail;
+      return slot;
     }
-    if (this.#hub.hasListeners) this.#tell(slot);
+    this.#oldest = (this.#oldest + 1) % KEPT;
+    oldest.type = type;
+    oldest.at = at;
+    oldest.detail = null;
+    return oldest;
   }
 
-  #tell(slot: Slot): void {
-    this.#hub.emit(this.#key, () => this.#toEvent(slot));
+  #emit(slot: Slot): void {
+    if (this.#hub.hasListeners) this.#hub.emit(this.#key, () => this.#toEvent(slot));
   }
 
   #toEvent(slot: Slot): ActivityEvent {
     const timestamp = new Date(slot.at).toISOString();
-    return { type: slot.type, agent: this.#agent, name: this.#name, timestamp, detail: detailOf(slot) };
+    return { type: slot.type, agent: this.#agent, name: this.#name, timestamp, detail: toDetail(slot) };
   }
 }
 
-function detailOf({ type, word, label, amount, detail }: Slot): ActivityEvent["detail"] {
-  if (detail !== null) return detail;
-  return type === "turn" ? turnDetail(word, label, amount) : { bytes: amount, source: word };
+function toDetail({ type, kind, label, ms, bytes, source, detail }: Slot): Detail {
+  if (type === "turn") return turnDetail(kind, label, ms);
+  if (type === "state") return { bytes, source };
+  return detail ?? {};
 }
 
 function turnDetail(kind: string, label: string, ms: number): { kind: string; label: string; ms: number } {

@@ -1,4 +1,4 @@
-/** What the catalog is left with when an instance goes, above all one that failed: its work must not be forgotten. */
+/** The catalog entry of an instance that leaves memory, above all after a failure: its work must still be woken. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,39 +40,64 @@ async function storedDueAt(): Promise<number | null | undefined> {
 }
 
 it("an instance that leaves is woken when its work is due", async () => {
-  await presence.look();
+  await presence.load();
   presence.opened(NOW, false);
   presence.setDue(NOW + 500);
   expect(presence.leave(NOW, false)).toBe(NOW + 500);
   expect(await storedDueAt()).toBe(NOW + 500);
 });
 
-it("one that could not start keeps its work, and is woken for it after a pause", async () => {
+it("one that could not start keeps its due time, and is woken after a pause", async () => {
   await catalog.setDue(REF, 400);
-  await presence.look();
+  await presence.load();
   const wakeAt = presence.leave(NOW, true);
   expect(wakeAt).toBeGreaterThan(NOW + 1000);
   expect(await storedDueAt()).toBe(wakeAt);
 });
 
 it("one that failed and has no work is not woken", async () => {
-  await presence.look();
+  await presence.load();
   expect(presence.leave(NOW, true)).toBeNull();
   expect(await storedDueAt()).toBeNull();
 });
 
-it("one that could not even ask leaves the catalog as it is", async () => {
+it("one that could not read the catalog leaves its entry unchanged", async () => {
   await catalog.setDue(REF, 400);
   await database.run(rawSql("ALTER TABLE agent_instance RENAME TO hidden"));
-  await expect(presence.look()).rejects.toThrow("no such table");
+  await expect(presence.load()).rejects.toThrow("no such table");
   expect(presence.leave(NOW, true)).toBeGreaterThan(NOW + 1000);
   await database.run(rawSql("ALTER TABLE hidden RENAME TO agent_instance"));
   expect(await storedDueAt()).toBe(400);
 });
 
-it("one whose database is gone has no work, whatever the catalog says", async () => {
+it("one whose database is new has no work, even if the catalog has a due time", async () => {
   await catalog.setDue(REF, 400);
-  await presence.look();
+  await presence.load();
   presence.opened(NOW, true);
   expect(presence.leave(NOW, false)).toBeNull();
+});
+
+it("the due time is written before the database's sync begins, so that a crash in between leaves no work that is not woken", async () => {
+  await presence.load();
+  presence.opened(NOW, false);
+  presence.setDue(NOW + 500);
+  const seen: unknown[] = [];
+  await presence.withSync(async () => {
+    seen.push(await database.get(rawSql("SELECT next_due_at FROM agent_instance")));
+  });
+  expect(seen).toEqual([{ next_due_at: NOW }]);
+});
+
+it("a due time that cannot be written fails the sync, and the database's sync does not begin", async () => {
+  await presence.load();
+  presence.opened(NOW, false);
+  await database.run(rawSql("ALTER TABLE agent_instance RENAME TO hidden"));
+  presence.setDue(NOW + 500);
+  let hasSynced = false;
+  const synced = presence.withSync(async () => {
+    hasSynced = true;
+  });
+  await expect(synced).rejects.toThrow("no such table");
+  expect(hasSynced).toBe(false);
+  await database.run(rawSql("ALTER TABLE hidden RENAME TO agent_instance"));
 });

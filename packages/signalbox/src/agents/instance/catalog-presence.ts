@@ -1,10 +1,11 @@
 /**
- * What the catalog knows of an instance that is in memory: that it is there, and when it has work to do.
+ * The catalog's entry of an instance that is in memory: that the instance exists, and when it has work to do.
  *
  * Invariants:
- * 1. `takePending` covers every write whose failure would make an acknowledgement a lie.
- * 2. The catalog names no later time than the work that is due; that it names an earlier one costs a wake for nothing. Only an instance whose
- *    storage has failed is woken later, after a pause: woken at once, it would fail over and over.
+ * 1. When `withSync` resolves, every earlier change of the entry is durable.
+ * 2. The due time in the catalog is never later than that of the work that is stored: it is written before the sync that makes the work
+ *    durable. An earlier time only causes a needless wake. The exception is an instance whose storage has failed: it is woken after a pause,
+ *    because it would fail again at once.
  */
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceRef } from "./instance-ref.ts";
@@ -15,10 +16,12 @@ export class CatalogPresence {
   readonly #catalog: InstanceCatalog;
   readonly #ref: InstanceRef;
   readonly #clock: Clock;
-  #pending: Promise<void> | null = null;
-  /** What the catalog says, or will say before anything is acknowledged. */
-  #indexedDueAt: number | null = null;
-  /** Undefined until it is known. */
+  /** Writes that the next sync has to wait for. */
+  #registering: Promise<void> | null = null;
+  #settingDue: Promise<void> | null = null;
+  /** The due time in the catalog, including writes in progress. */
+  #writtenDueAt: number | null = null;
+  /** Undefined until the catalog has been read. */
   #nextDueAt: number | null | undefined;
   #isNew = false;
 
@@ -28,45 +31,51 @@ export class CatalogPresence {
     this.#clock = clock;
   }
 
-  /** Must have resolved before anything else is asked. */
-  async look(): Promise<void> {
+  /** Reads the entry; every other method but `leave` requires it. */
+  async load(): Promise<void> {
     const entry = await this.#catalog.find(this.#ref);
     this.#isNew = entry === undefined;
-    this.#indexedDueAt = entry?.nextDueAt ?? null;
-    this.#nextDueAt = this.#indexedDueAt;
+    this.#writtenDueAt = entry?.nextDueAt ?? null;
+    this.#nextDueAt = this.#writtenDueAt;
   }
 
-  /** The catalog has it. */
+  /** True when the catalog had an entry. */
   get isKnown(): boolean {
     return !this.#isNew;
   }
 
   /** The database is open. */
   opened(at: number, isDatabaseNew: boolean): void {
-    if (this.#isNew) this.#await(this.#catalog.register(this.#ref, at));
+    if (this.#isNew) this.#registering = observed(this.#catalog.register(this.#ref, at));
     if (isDatabaseNew) this.#nextDueAt = null;
   }
 
-  /** Work is due then, or there is none. */
+  /** The time of the next due work has changed; null when there is none. */
   setDue(at: number | null): void {
     this.#nextDueAt = at;
-    if (at === null || (this.#indexedDueAt !== null && this.#indexedDueAt <= at)) return;
-    // Work put in the queue from now on is due at once, so "now" keeps the entry right until the instance leaves memory.
-    const dueAt = Math.min(at, this.#clock.now());
-    this.#indexedDueAt = dueAt;
-    this.#await(this.#catalog.setDue(this.#ref, dueAt));
+    if (at === null || (this.#writtenDueAt !== null && this.#writtenDueAt <= at)) return;
+    // Work that is queued later is due at once. "Now" therefore keeps the entry valid until the instance leaves memory.
+    this.#writtenDueAt = Math.min(at, this.#clock.now());
+    const earlier = this.#settingDue;
+    const write = observed(this.#catalog.setDue(this.#ref, this.#writtenDueAt));
+    this.#settingDue =
+      earlier === null ? write : observed(Promise.all([earlier, write]).then(() => undefined));
   }
 
-  /** The writes that the next sync, and with it every acknowledgement from now on, must wait for; null when there are none. */
-  takePending(): Promise<void> | null {
-    const pending = this.#pending;
-    this.#pending = null;
-    return pending;
+  /** Runs the database's sync and waits for the changes of the entry, in the order of invariant 2. */
+  withSync(sync: () => Promise<void>): Promise<void> {
+    const registering = this.#registering;
+    const settingDue = this.#settingDue;
+    if (registering === null && settingDue === null) return sync();
+    this.#registering = null;
+    this.#settingDue = null;
+    const synced = settingDue === null ? sync() : settingDue.then(sync);
+    return registering === null ? synced : Promise.all([synced, registering]).then(() => undefined);
   }
 
   /**
-   * The instance leaves memory; returns when it must be woken at the latest, null for never. For one that has failed before it could even ask
-   * the catalog, what that says stays.
+   * The instance leaves memory. Returns when it must be woken at the latest; null for never. If the instance failed before it could read
+   * the catalog, the due time of the entry does not change.
    */
   leave(lastActiveAt: number, hasFailed: boolean): number | null {
     this.#catalog.touch(this.#ref, lastActiveAt);
@@ -76,13 +85,10 @@ export class CatalogPresence {
     this.#catalog.setDueLazily(this.#ref, wakeAt);
     return wakeAt;
   }
+}
 
-  #await(write: Promise<void>): void {
-    // Whoever syncs next learns of a failure; until then nobody may be listening.
-    write.catch(() => undefined);
-    const before = this.#pending;
-    this.#pending = before === null ? write : Promise.all([before, write]).then(() => undefined);
-    // As above.
-    this.#pending.catch(() => undefined);
-  }
+function observed(write: Promise<void>): Promise<void> {
+  // The next sync receives a rejection; until then it must not count as unhandled.
+  write.catch(() => undefined);
+  return write;
 }

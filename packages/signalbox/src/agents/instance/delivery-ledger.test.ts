@@ -1,4 +1,4 @@
-/** The ledger on a real instance database, with a clock that tests move. */
+/** The ledger on a real instance database, with a clock that the tests set. */
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,13 +23,10 @@ let transactions: Transactions;
 let ledger: DeliveryLedger;
 let now: number;
 
-/** Opens the database, the second time as one that is there already. */
+/** Opens the database; the second time it exists already. */
 async function open(): Promise<void> {
   database = await files.open("x");
-  const gate = new OutputGate(
-    () => database.sync(),
-    () => undefined,
-  );
+  const gate = new OutputGate({ sync: () => database.sync(), onIdle: () => undefined });
   transactions = new Transactions(database, gate, fail);
   ledger = new DeliveryLedger(database, transactions, { now: () => now });
 }
@@ -67,7 +64,7 @@ afterEach(async () => {
 });
 
 describe("the ledger of deliveries", () => {
-  it("takes each delivery once, whichever way it is asked, and also after the instance has slept", async () => {
+  it("accepts each delivery once, through either method, also after the instance was reloaded", async () => {
     expect([ledger.has("a"), ledger.addIfNew("a"), ledger.addIfNew("a"), ledger.has("a")]).toEqual([
       false,
       true,
@@ -83,7 +80,7 @@ describe("the ledger of deliveries", () => {
     ]);
   });
 
-  it("remembers for thirty days at least, whenever a delivery came, awake or not", async () => {
+  it("remembers a delivery for at least thirty days, whether or not the instance was reloaded", async () => {
     for (let day = 0; day < 60; day += 7) {
       const key = `of day ${day}`;
       const end = now + 30 * DAY_MS;
@@ -99,7 +96,7 @@ describe("the ledger of deliveries", () => {
     }
   });
 
-  it("forgets what is older than two periods, and does not keep it", () => {
+  it("deletes entries that are older than two periods", () => {
     for (let i = 0; i < 1000; i++) ledger.addIfNew(`old-${i}`);
     now += 61 * DAY_MS;
     expect(ledger.has("old-1")).toBe(false);
@@ -108,7 +105,7 @@ describe("the ledger of deliveries", () => {
     expect([ledger.has("new-0"), ledger.has("new-1999")]).toEqual([true, true]);
   });
 
-  it("loses an entry with the transaction it was made in, or when it is taken out of it", () => {
+  it("loses an entry by a rollback of its transaction, or by its removal", () => {
     ledger.addIfNew("a");
     transactions.finish();
     ledger.addIfNew("b");
@@ -118,7 +115,7 @@ describe("the ledger of deliveries", () => {
     expect([ledger.has("a"), ledger.has("b")]).toEqual([true, false]);
   });
 
-  it("knows what came before the clock was set back into the period before, awake or not", async () => {
+  it("recognises earlier deliveries after the clock was set back by a period, whether or not the instance was reloaded", async () => {
     const period = 30 * DAY_MS;
     now = Math.ceil(now / period) * period + 1;
     ledger.addIfNew("a");
@@ -128,7 +125,7 @@ describe("the ledger of deliveries", () => {
     expect([ledger.has("a"), ledger.addIfNew("a")]).toEqual([true, false]);
   });
 
-  it("goes on by the clock after one that was years ahead", async () => {
+  it("follows the clock again after it was years ahead", async () => {
     now += 2000 * DAY_MS;
     ledger.addIfNew("of the future");
     now -= 2000 * DAY_MS;
@@ -139,7 +136,7 @@ describe("the ledger of deliveries", () => {
     expect(ledger.has("a")).toBe(false);
   });
 
-  it("takes an entry out also when its period has ended since", () => {
+  it("removes an entry even if its period has ended since", () => {
     const period = 30 * DAY_MS;
     now = Math.floor(now / period) * period + period - 1;
     ledger.addIfNew("a");
@@ -148,7 +145,7 @@ describe("the ledger of deliveries", () => {
     expect(ledger.has("a")).toBe(false);
   });
 
-  it("tells ids of any length apart", () => {
+  it("distinguishes ids of any length", () => {
     const long = "x".repeat(5000);
     expect([ledger.addIfNew(`${long}1`), ledger.addIfNew(`${long}2`), ledger.addIfNew(`${long}1`)]).toEqual([
       true,
@@ -157,7 +154,7 @@ describe("the ledger of deliveries", () => {
     ]);
   });
 
-  it("knows what an instance of an earlier version has seen", async () => {
+  it("recognises deliveries of an earlier version", async () => {
     transactions.finish();
     await database.close();
     const [name = ""] = (await readdir(join(folder, "agents"), { recursive: true })).filter((file) =>

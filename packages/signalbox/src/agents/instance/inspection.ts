@@ -1,12 +1,15 @@
-/** What management reads of an instance, whether it is in memory or asleep; an instance is not woken to be looked at. */
+/** Reads an instance for the management interface, whether or not the instance is in memory. Reading does not wake it. */
 import type { Clock } from "../../core/clock.ts";
-import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
-import { DeadLetters } from "../work/dead-letters.ts";
+import type { InstanceDatabase, InstanceStore } from "../../engines/instance-store/index.ts";
+import { databaseName, type InstanceRef } from "./instance-ref.ts";
+import type { DeadLetters } from "../work/dead-letters.ts";
+import { openWork } from "../work/open-work.ts";
+import type { Schedules } from "../work/schedules.ts";
+import type { WorkQueue } from "../work/work-queue.ts";
 import { InstanceState } from "./instance-state.ts";
-import { OutputGate, Transactions } from "../../engines/turn-runtime/index.ts";
-import { Schedules } from "../work/schedules.ts";
-import { WorkQueue } from "../work/work-queue.ts";
-import { WorkTables } from "../work/work-tables.ts";
+
+/** How often a waiting reader checks that the disk has room. */
+const ROOM_CHECK_MS = 1000;
 
 /** The parts of an instance that can be read. */
 export interface InstanceReader {
@@ -18,19 +21,49 @@ export interface InstanceReader {
 }
 
 /** A reader on the database of an instance that is not in memory. */
-export function readerOf(database: InstanceDatabase, clock: Clock): InstanceReader {
-  const gate = new OutputGate(
-    () => database.sync(),
-    () => undefined,
-  );
-  const transactions = new Transactions(database, gate, () => undefined);
-  const tables = new WorkTables(database, transactions);
-  const deadLetters = new DeadLetters(tables, clock, () => undefined);
+function readerOf(database: InstanceDatabase, clock: Clock): InstanceReader {
   return {
     database,
-    state: new InstanceState(database, transactions, 0),
-    deadLetters,
-    workQueue: new WorkQueue(tables, deadLetters, clock, () => undefined),
-    schedules: new Schedules(tables, deadLetters, clock, () => undefined),
+    state: new InstanceState(database, NO_WRITES, 0),
+    ...openWork(database, NO_WRITES, clock, () => undefined),
   };
+}
+
+const NO_WRITES = {
+  open(): never {
+    throw new Error("an instance that is not in memory cannot be written to");
+  },
+  join: () => undefined,
+};
+
+/** Reads an instance that is not in memory from its file, without running any of its code. */
+export async function readStored<T>(
+  store: InstanceStore,
+  ref: InstanceRef,
+  clock: Clock,
+  work: (reader: InstanceReader) => T,
+): Promise<T> {
+  const database = await store.openToRead(databaseName(ref));
+  try {
+    return work(readerOf(database, clock));
+  } finally {
+    await database.close();
+  }
+}
+
+/** Waits, but only as long as the disk has room: a full disk can delay an instance for hours, and a reader should receive the reason. */
+export async function unlessDiskFull<T>(store: InstanceStore, awaited: Promise<T>): Promise<T> {
+  const refusal = Promise.withResolvers<never>();
+  const timer = setInterval(() => {
+    try {
+      store.requireRoom();
+    } catch (error) {
+      refusal.reject(error);
+    }
+  }, ROOM_CHECK_MS);
+  try {
+    return await Promise.race([awaited, refusal.promise]);
+  } finally {
+    clearInterval(timer);
+  }
 }

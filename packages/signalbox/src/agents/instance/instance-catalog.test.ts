@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const ref = (name: string) => ({ account: "default", agent: "a", name });
 
-it("an instance is listed once, and what is due is found in order", async () => {
+it("an instance is listed once, and due instances are found in order", async () => {
   await Promise.all([
     catalog.register(ref("x"), 1),
     catalog.register(ref("y"), 2),
@@ -40,7 +40,7 @@ it("an instance is listed once, and what is due is found in order", async () => 
   expect(await catalog.nextDueAfter("a", 45)).toBeNull();
 });
 
-it("accounts' instances of one name are apart", async () => {
+it("instances of the same name in different accounts are separate", async () => {
   const other = { ...ref("x"), account: "acme" };
   await Promise.all([catalog.register(ref("x"), 1), catalog.register(other, 2)]);
   await catalog.setDue(other, 60);
@@ -54,7 +54,7 @@ it("accounts' instances of one name are apart", async () => {
   expect(await catalog.count("default", "a")).toBe(1);
 });
 
-it("due instances of all accounts are read page by page, though many are due at the same time, and those of other agents are not", async () => {
+it("due instances of one agent in all accounts are read page by page, even if many are due at the same time", async () => {
   await database.run(
     rawSql(`INSERT INTO agent_instance (account_id, agent, name, created_at, last_active_at, next_due_at)
       WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99)
@@ -81,7 +81,7 @@ it("due instances of all accounts are read page by page, though many are due at 
   ]);
 });
 
-it("what could not be written is written later, with what changed meanwhile", async () => {
+it("changes that could not be written are written later, together with newer ones", async () => {
   await catalog.register(ref("x"), 1);
   await database.run(rawSql("ALTER TABLE agent_instance RENAME TO hidden"));
   catalog.touch(ref("x"), 5);
@@ -105,7 +105,7 @@ it("100,000 instances are listed and searched page by page", async () => {
   expect(await catalog.count("default", "a")).toBe(100_000);
 });
 
-it("an entry that is found has what is on its way to the table", async () => {
+it("find returns changes that are not written yet", async () => {
   await catalog.register(ref("x"), 1);
   await catalog.setDue(ref("x"), 50);
   catalog.setDueLazily(ref("x"), null);
@@ -120,7 +120,7 @@ it("an entry that is found has what is on its way to the table", async () => {
   expect(await catalog.find(ref("y"))).toBeUndefined();
 });
 
-it("a due time that comes together with a second listing is kept", async () => {
+it("a due time that is set together with a second registration is stored", async () => {
   await catalog.register(ref("x"), 1);
   await Promise.all([catalog.register(ref("x"), 2), catalog.setDue(ref("x"), 30)]);
   expect(await catalog.nextDueAfter("a", 0)).toBe(30);

@@ -1,19 +1,19 @@
 /**
- * The control plane's list of known instances: what exists, when it was last active, and when it must be woken next.
+ * The control plane's list of instances: which exist, when each was last active, and when each must be woken next.
  *
  * Invariants:
- * 1. A new instance is in the list before anything it did is acknowledged; likewise `next_due_at` is never later than what is really
- *    due, once that is acknowledged. So a restart finds every instance and every timer without opening a single file.
- * 2. Writes of many instances share transactions: those that something waits for go at once, the others with them or a little later.
+ * 1. A new instance is in the list before any output of the instance leaves. Likewise `next_due_at` is never later than the due work
+ *    that has been acknowledged. So a restart finds every instance and every due time without opening a file.
+ * 2. Writes of many instances share transactions: those that something waits for start at once, the others join them or follow a little later.
  */
 import type { Database, Queryable } from "../../database/database.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
 import { keyOf } from "./instance-key.ts";
 
-/** Last activity is for people; writing it late is fine. */
+/** For writes that nothing waits for, such as the time of the last activity. */
 const LAZY_FLUSH_MS = 5000;
-/** Nothing else writes to `agent_instance` but single deletions. */
+/** Nothing but single deletions writes to `agent_instance` outside of this scope. */
 const SCOPE = { scope: "agent_instance" };
 
 export interface CatalogEntry extends InstanceRef {
@@ -27,7 +27,7 @@ export interface DueEntry extends InstanceRef {
   readonly nextDueAt: number;
 }
 
-/** Where a page of due instances ended. */
+/** The end of a page of due instances. */
 export type DuePosition = Pick<DueEntry, "nextDueAt" | "account" | "name">;
 
 interface Row {
@@ -50,31 +50,31 @@ export class InstanceCatalog {
   readonly #database: Database;
   readonly #onLazyFailure: (error: unknown) => void;
   #changes = new Map<string, Change>();
-  /** Those that the flush under way writes. */
+  /** The changes that the flush in progress writes. */
   #writing: ReadonlyMap<string, Change> = new Map();
   #flushing: Promise<void> | null = null;
   #next: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onLazyFailure` learns of failed writes that nobody waits for; they are tried again. */
+  /** `onLazyFailure` receives errors of writes that nothing waits for; they are retried. */
   constructor(database: Database, onLazyFailure: (error: unknown) => void = () => undefined) {
     this.#database = database;
     this.#onLazyFailure = onLazyFailure;
   }
 
-  /** Resolves when the instance is durably listed. */
+  /** Resolves when the entry is durable. */
   register(ref: InstanceRef, now: number): Promise<void> {
     Object.assign(this.#change(ref), { createdAt: now, lastActiveAt: now });
     return this.flush();
   }
 
-  /** Resolves when it is durable. */
+  /** Resolves when the due time is durable. */
   setDue(ref: InstanceRef, at: number | null): Promise<void> {
     this.#change(ref).nextDueAt = at;
     return this.flush();
   }
 
-  /** Written soon; a crash before that leaves an earlier time, which wakes the instance for nothing. */
+  /** Written within `LAZY_FLUSH_MS`. A crash before that leaves an earlier time, which causes a needless wake. */
   setDueLazily(ref: InstanceRef, at: number | null): void {
     this.#change(ref).nextDueAt = at;
     this.#flushSoon();
@@ -93,11 +93,11 @@ export class InstanceCatalog {
     );
   }
 
-  /** As it will be when everything that changed before the call is written. */
+  /** The entry including all changes before the call, written or not. */
   async find(ref: InstanceRef): Promise<CatalogEntry | undefined> {
     const key = keyOf(ref);
-    // Taken before the table is read: a flush may end meanwhile. An instance that believed the table alone would not write a due time that the
-    // table still has, and that a change on its way takes away.
+    // Read before the table, because a flush may end in the meantime. If a pending change removes a due time that the table still has, an
+    // instance that saw only the table would not write the same due time again, and its work would not be woken.
     const pending = { ...this.#writing.get(key), ...this.#changes.get(key) };
     const row = await this.#database.get<Row>(
       sql`SELECT * FROM agent_instance WHERE account_id = ${ref.account} AND agent = ${ref.agent} AND name = ${ref.name}`,
@@ -111,7 +111,7 @@ export class InstanceCatalog {
     };
   }
 
-  /** An account's instances of an agent, in order of name, after the name `after`; `search` is a part of the name, in any case. */
+  /** An account's instances of an agent by name, after the name `after`; `search` is a part of the name, case-insensitive. */
   async list(
     account: string,
     agent: string,
@@ -129,7 +129,7 @@ export class InstanceCatalog {
     return rows.map(fromRow);
   }
 
-  /** Those of the names that exist, in order. */
+  /** The entries of the given names that exist, by name. */
   async findMany(account: string, agent: string, names: readonly string[]): Promise<CatalogEntry[]> {
     if (names.length === 0) return [];
     const rows = await this.#database.all<Row>(
@@ -146,8 +146,8 @@ export class InstanceCatalog {
   }
 
   /**
-   * Those of an agent, of all accounts, that are due by `now`: longest first, after `after`. Of one agent, since work of an agent whose module
-   * is not loaded waits, and must not be read again and again meanwhile.
+   * The instances of an agent, of all accounts, that are due by `now`: earliest first, after `after`. One agent at a time, because the work of
+   * agents that are not loaded must not be read with every scan.
    */
   async due(
     agent: string,
@@ -172,7 +172,7 @@ export class InstanceCatalog {
     }));
   }
 
-  /** The first due time of an agent's instances after `now`; null when nothing is scheduled. */
+  /** The first due time of an agent's instances after `now`; null for none. */
   async nextDueAfter(agent: string, now: number): Promise<number | null> {
     const row = await this.#database.get<{ at: number | null }>(
       sql`SELECT min(next_due_at) AS at FROM agent_instance WHERE agent = ${agent} AND next_due_at > ${now}`,
@@ -180,7 +180,7 @@ export class InstanceCatalog {
     return row?.at ?? null;
   }
 
-  /** Resolves when everything changed before the call is durable. */
+  /** Resolves when all changes before the call are durable. */
   flush(): Promise<void> {
     if (this.#flushing === null) return this.#start();
     this.#next ??= this.#flushing.then(() => this.#start());
@@ -203,7 +203,7 @@ export class InstanceCatalog {
         for (const change of changes) await apply(tx, change);
       }, SCOPE)
       .catch((error: unknown) => {
-        this.#putBack(changes);
+        this.#restore(changes);
         throw error;
       })
       .finally(() => {
@@ -215,8 +215,8 @@ export class InstanceCatalog {
     return flushing;
   }
 
-  /** What could not be written is written with the next flush, less what has changed again meanwhile. */
-  #putBack(changes: readonly Change[]): void {
+  /** Keeps changes that could not be written for the next flush; newer changes take precedence. */
+  #restore(changes: readonly Change[]): void {
     for (const change of changes) {
       const newer = this.#changes.get(keyOf(change.ref));
       this.#changes.set(keyOf(change.ref), { ...change, ...newer });
@@ -250,7 +250,7 @@ async function apply(tx: Queryable, { ref, createdAt, lastActiveAt, nextDueAt }:
           ON CONFLICT (account_id, agent, name) DO NOTHING`,
     );
     if (changes === 1) return;
-    // It was listed meanwhile; what else has changed counts all the same.
+    // The entry exists already; its other columns are updated below.
   }
   const settings: SqlQuery[] = [];
   if (lastActiveAt !== undefined) settings.push(sql`last_active_at = ${lastActiveAt}`);

@@ -1,14 +1,15 @@
 /** What all instances of a process share. */
 import type { Clock } from "../../core/clock.ts";
-import type { OutgoingSender } from "../../outgoing/index.ts";
 import type { InstanceStore } from "../../engines/instance-store/index.ts";
 import type { InstanceRef } from "./instance-ref.ts";
+import type { OutgoingSender } from "../../outgoing/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { ActivityHub } from "./activity.ts";
 import type { AgentMetrics } from "../agent-metrics.ts";
-import type { InstanceCatalog } from "./instance-catalog.ts";
+import type { AgentEnvironment } from "../api/agent-host.ts";
+import type { AgentCall } from "../api/agent-stub.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
-import type { CallParts } from "../../engines/turn-runtime/index.ts";
+import type { ActivityHub } from "./activity.ts";
+import type { InstanceCatalog } from "./instance-catalog.ts";
 
 export interface InstanceLimits {
   /** Events that may wait for one instance. */
@@ -27,7 +28,7 @@ export interface InstanceEnvironment {
   readonly logger: Logger;
   readonly limits: InstanceLimits;
   readonly outgoing: OutgoingSender;
-  readonly callAgent: (target: InstanceRef, ...call: CallParts) => Promise<unknown>;
-  /** Variables agents see. */
-  readonly variables: Readonly<Record<string, string | undefined>>;
+  readonly callAgent: (target: InstanceRef, call: AgentCall) => Promise<unknown>;
+  /** The variables that agents see. */
+  readonly variables: AgentEnvironment;
 }

@@ -1,122 +1,151 @@
-/** Ties an `Agent` object to its instance: what the class offers, in terms of the instance's parts. */
+/** What an `Agent` object can do, in terms of its instance. */
 import { SignalboxError } from "@signalbox/protocol";
-import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { SqlValue } from "../../core/sql.ts";
-import type { AgentHost } from "../agent-host.ts";
-import type { Connection } from "../connections/connection.ts";
-import { currentTurn, type OutputGate, type Transactions } from "../../engines/turn-runtime/index.ts";
-import type { DeadLetters } from "../work/dead-letters.ts";
-import { deliverInTurn } from "./delivery.ts";
-import type { DeliveryLedger } from "./delivery-ledger.ts";
-import type { Instance } from "./instance.ts";
-import type { InstanceState } from "./instance-state.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "./instance-ref.ts";
+import type { OutputGate, Transactions } from "../../engines/turn-runtime/index.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { AgentEnvironment, AgentHost, WebhookOptions } from "../api/agent-host.ts";
+import type { Connection } from "../api/connection.ts";
+import type { ConnectionGroup } from "../connections/connection-group.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
+import type { DeadLetters } from "../work/dead-letters.ts";
 import type { Schedules } from "../work/schedules.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
+import type { AgentDefinition } from "./agent-definition.ts";
+import type { InstanceEnvironment } from "./instance-environment.ts";
+import type { InstanceState } from "./instance-state.ts";
 
-export interface HostParts {
+/** The live agent, as its host uses it. */
+export interface HostedAgent {
+  readonly database: InstanceDatabase;
+  readonly transactions: Transactions;
+  readonly outputs: OutputGate;
   readonly state: InstanceState;
   readonly workQueue: WorkQueue;
   readonly deadLetters: DeadLetters;
   readonly schedules: Schedules;
-  readonly ledger: DeliveryLedger;
-  readonly gate: OutputGate;
-  readonly database: InstanceDatabase;
-  readonly transactions: Transactions;
+  readonly isStarting: boolean;
+  deliver(event: WebhookEvent): DeliveryOutcome | Promise<DeliveryOutcome>;
+  writeState(next: unknown, source: Connection | "server"): void;
 }
 
-export function createHost(instance: Instance, parts: HostParts): AgentHost {
-  const { definition, environment, group, ref } = instance;
-  const { state, gate, database, transactions } = parts;
-  return {
-    account: ref.account,
-    agent: ref.agent,
-    name: ref.name,
-    isNew: database.isNew,
-    startedWith: database.isNew ? definition.initialSchema : "",
-    env: environment.variables,
-    logger: environment.logger,
-    workQueue: parts.workQueue,
-    deadLetters: parts.deadLetters,
-    schedules: parts.schedules,
-    ledger: parts.ledger,
-    now: () => environment.clock.now(),
-    deliver: (event) => deliverInTurn(instance, event),
-    readState: () => state.value,
-    writeState: (next, source) => writeState(instance, state, next, source),
-    query(sqlParts, values) {
-      const statement = database.guardedStatement(sqlParts);
-      if (statement.isWrite) transactions.open();
-      return statement.all(values.map(toSqlValue));
-    },
-    mayInsert: (sqlParts, table) => database.guardedStatement(sqlParts).mayInsert(table),
-    checkMethod(name) {
-      if (!definition.hasMethod(name))
-        throw new TypeError(`${definition.className} has no method "${name}" of its own`);
-    },
-    isStarting: () => instance.isStarting,
-    broadcast: (message, withoutIds) => group.broadcast(message, withoutIds),
-    connections: (tag) => group.list(tag),
-    connection: (id) => group.find(id),
-    setReadonly(connection, isReadonly) {
-      (connection as LiveConnection).isReadonly = isReadonly;
-    },
-    isReadonly: (connection) => (connection as LiveConnection).isReadonly,
-    async sendWebhook(url, payload, options) {
-      // Serialised now: what the caller changes later is not what it asked to send.
-      const body = JSON.stringify(payload ?? null);
-      await gate.pass();
-      return environment.outgoing.send({ url, body, ...options });
-    },
-    async fetch(input, init) {
-      await gate.pass();
-      return fetch(input, init);
-    },
-    async destroy() {
-      await instance.requestDestroy();
-    },
-  };
+export interface HostParts {
+  readonly definition: AgentDefinition;
+  readonly ref: InstanceRef;
+  readonly environment: InstanceEnvironment;
+  readonly group: ConnectionGroup;
+  readonly requestDestroy: () => Promise<void>;
 }
 
-/** The hook throws to refuse a state. A client that is refused is no failure of the agent's, to be logged and handed to `onError`. */
-function validateForClient(instance: Instance, next: unknown, source: Connection): void {
-  try {
-    instance.parts.agent.validateStateChange(next, source);
-  } catch (cause) {
-    if (cause instanceof SignalboxError) throw cause;
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new SignalboxError("invalid_request", { message, cause });
+export class InstanceHost implements AgentHost {
+  readonly account: string;
+  readonly agent: string;
+  readonly name: string;
+  readonly isNew: boolean;
+  readonly startedWith: string;
+  readonly env: AgentEnvironment;
+  readonly logger: Logger;
+  readonly workQueue: WorkQueue;
+  readonly deadLetters: DeadLetters;
+  readonly schedules: Schedules;
+  readonly #live: HostedAgent;
+  readonly #parts: HostParts;
+
+  constructor(live: HostedAgent, parts: HostParts) {
+    const { definition, environment, ref } = parts;
+    const { database } = live;
+    this.account = ref.account;
+    this.agent = ref.agent;
+    this.name = ref.name;
+    this.isNew = database.isNew;
+    this.startedWith = database.isNew ? definition.initialSchema : "";
+    this.env = environment.variables;
+    this.logger = environment.logger;
+    this.workQueue = live.workQueue;
+    this.deadLetters = live.deadLetters;
+    this.schedules = live.schedules;
+    this.#live = live;
+    this.#parts = parts;
   }
-}
 
-/** Validates, stores, announces, in this order; `source` does not get its own change back. */
-export function writeState(
-  instance: Instance,
-  state: InstanceState,
-  next: unknown,
-  source: Connection | "server",
-): void {
-  const { agent } = instance.parts;
-  if (source === "server") agent.validateStateChange(next, source);
-  else validateForClient(instance, next, source);
-  const json = state.set(next);
-  const frame = `{"type":"cf_agent_state","state":${json}}`;
-  instance.group.broadcast(frame, source === "server" ? [] : [source.id]);
-  instance.activity.recordState(
-    instance.environment.clock.now(),
-    json.length,
-    source === "server" ? "server" : source.id,
-  );
-  if (!instance.definition.hasStateHook) return;
-  try {
-    const pending = agent.onStateChanged(next, source);
-    if (!(pending instanceof Promise)) return;
-    // The hook belongs to the turn that changed the state, which ends when the hook has.
-    const followUp = pending.catch((error: unknown) => instance.reportHookError(error, "onStateChanged"));
-    const turn = currentTurn();
-    if (turn !== undefined) (turn.followUps ??= []).push(followUp);
-  } catch (error) {
-    instance.reportHookError(error, "onStateChanged");
+  now(): number {
+    return this.#parts.environment.clock.now();
+  }
+
+  deliver(event: WebhookEvent): DeliveryOutcome | Promise<DeliveryOutcome> {
+    return this.#live.deliver(event);
+  }
+
+  readState(): unknown {
+    return this.#live.state.value;
+  }
+
+  writeState(next: unknown, source: Connection | "server"): void {
+    this.#live.writeState(next, source);
+  }
+
+  query(parts: readonly string[], values: readonly unknown[]): Record<string, unknown>[] {
+    const { database, transactions } = this.#live;
+    const statement = database.guardedStatement(parts);
+    if (statement.isWrite) transactions.open();
+    return statement.all(values.map(toSqlValue));
+  }
+
+  mayInsert(parts: readonly string[], table: string): boolean {
+    return this.#live.database.guardedStatement(parts).mayInsert(table);
+  }
+
+  checkMethod(name: string): void {
+    const { definition } = this.#parts;
+    if (!definition.hasMethod(name))
+      throw new TypeError(`${definition.className} has no method "${name}" of its own`);
+  }
+
+  isStarting(): boolean {
+    return this.#live.isStarting;
+  }
+
+  broadcast(message: string | Uint8Array, withoutIds: readonly string[]): void {
+    this.#parts.group.broadcast(message, withoutIds);
+  }
+
+  connections(tag?: string): Connection[] {
+    return this.#parts.group.list(tag);
+  }
+
+  connection(id: string): Connection | undefined {
+    return this.#parts.group.find(id);
+  }
+
+  setReadonly(connection: Connection, isReadonly: boolean): void {
+    (connection as LiveConnection).isReadonly = isReadonly;
+  }
+
+  isReadonly(connection: Connection): boolean {
+    return (connection as LiveConnection).isReadonly;
+  }
+
+  async sendWebhook(
+    url: string,
+    payload: unknown,
+    options: WebhookOptions,
+  ): Promise<{ readonly id: string; readonly status: number }> {
+    // Serialised before the wait: the caller may change the payload afterwards.
+    const body = JSON.stringify(payload ?? null);
+    await this.#live.outputs.pass();
+    return this.#parts.environment.outgoing.send({ url, body, ...options });
+  }
+
+  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    await this.#live.outputs.pass();
+    return fetch(input, init);
+  }
+
+  destroy(): Promise<void> {
+    return this.#parts.requestDestroy();
   }
 }
 

@@ -1,4 +1,4 @@
-/** Whose a file is stands in the file itself. */
+/** The file of an instance contains its identity. */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,10 +34,10 @@ it.each([
   ["whose first turn failed", "thing", ["writeAndFail"]],
   ["whose first turn failed before another wrote", "thing", ["writeAndFail", "write", "write"]],
   ["that could not start", "stillborn", ["read"]],
-])("an instance %s is known by its file", async (_what, agent, methods) => {
+])("an instance %s has its identity in its file", async (_what, agent, methods) => {
   const dataDir = join(folder, "data");
-  // Twice: what the second life finds is not new, and is not written down again.
-  for (let life = 0; life < 2; life++) {
+  // Twice: the second load finds a database that is not new, and does not write the identity again.
+  for (let load = 0; load < 2; load++) {
     const server = await startTestServer({
       dataDir,
       file: { agents: { modules: [join(folder, "agents.ts")] } },
@@ -48,7 +48,7 @@ it.each([
   expectKnown(dataDir, agent);
 });
 
-it("an instance that was only read is known when its process was killed after the answer", async () => {
+it("an instance that was only read has its identity in its file when the process is killed after the response", async () => {
   const dataDir = join(folder, "data");
   const config = join(folder, "signalbox.config.json");
   writeFileSync(config, JSON.stringify({ agents: { modules: [join(folder, "agents.ts")] } }));

@@ -1,9 +1,9 @@
 /**
- * Writes down in a new instance's database whose it is: its file is named by a hash. That goes with the first transaction of the instance, since one
- * of its own would cost as much as everything else that most instances write when they are first touched.
+ * Stores the account, agent and name in the database of a new instance, because the file is named by a hash. The row is written with the first
+ * transaction of the instance: a transaction of its own would cost as much as everything else that most instances write at first.
  *
- * Invariant: whatever a database holds of an instance, it holds this as well. One whose first turn writes nothing gets it when that turn ends, and so
- * before its answer leaves; one that has no turn, when it is closed.
+ * Invariant: a database that holds anything of an instance holds its identity. If the first turn writes nothing, the identity is written
+ * when that turn ends, before its outcome leaves; if there is no turn, when the database is closed.
  */
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import type { InstanceRef } from "./instance-ref.ts";
@@ -17,7 +17,7 @@ export class InstanceIdentity implements Participant {
   readonly #createdAt: number;
   #isMissing = true;
 
-  /** For a database that is new. */
+  /** For a new database. */
   constructor(database: InstanceDatabase, transactions: Transactions, ref: InstanceRef, createdAt: number) {
     this.#database = database;
     this.#transactions = transactions;
@@ -39,13 +39,13 @@ export class InstanceIdentity implements Participant {
     this.#isMissing = false;
   }
 
-  /** Writes it unless it is written, or will be with the transaction that is open. */
+  /** Writes the identity unless it is written, or will be with the open transaction. */
   require(): void {
     if (!this.#isMissing || this.#transactions.isOpen) return;
     try {
       runOutsideTurns(() => this.#transactions.open());
     } catch {
-      // Storage has failed, and has said so; nothing that would miss this is acknowledged any more.
+      // The failure of the storage has been reported; no output leaves any more.
     }
     this.#transactions.finish();
   }

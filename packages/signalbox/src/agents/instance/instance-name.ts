@@ -1,15 +1,12 @@
-/**
- * Which names instances may have. Names never reach a path (files are named by a hash), so almost everything is allowed; the limits
- * keep rows, logs and listings sane.
- */
+/** Which names instances may have. Files are named by a hash, so names never reach a path; the limits are for rows, logs and listings. */
 import { SignalboxError } from "@signalbox/protocol";
 
 /** Unicode code points. */
 const MAX_CHARACTERS = 256;
-// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+// oxlint-disable-next-line no-control-regex -- the expression matches control characters on purpose
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-/** Throws `agent_invalid_name` for a name that is empty, longer than 256 characters, or holds a control character. */
+/** Throws `agent_invalid_name` for a name that is empty, longer than 256 characters, not valid Unicode, or has a control character. */
 export function checkInstanceName(name: string): string {
   if (name === "") throw invalid("the name is empty");
   if (name.length > 2 * MAX_CHARACTERS || Array.from(name).length > MAX_CHARACTERS) {

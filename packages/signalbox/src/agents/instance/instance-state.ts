@@ -1,10 +1,10 @@
 /**
- * An instance's state: one JSON value, replaced as a whole.
+ * The state of an instance: one JSON value that is replaced as a whole.
  *
  * Invariants:
- * 1. What `get` returns and what is stored agree after every commit and every rollback; between, `get` is ahead by the open segment.
- * 2. The row is written once per transaction, however often the state was set in it; every `set` is announced.
- * 3. A value that is no JSON or exceeds the limit is refused before anything changes.
+ * 1. After every commit and rollback `value` equals the stored state; in between `value` includes the writes of the open segment.
+ * 2. The row is written once per segment, however often the state was set.
+ * 3. A value that is not JSON or exceeds the limit is refused before anything changes.
  */
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { sql } from "../../core/sql.ts";
@@ -16,7 +16,7 @@ export class StateError extends Error {
 
 export class InstanceState implements Participant {
   readonly #database: InstanceDatabase;
-  readonly #transactions: Transactions;
+  readonly #transactions: Pick<Transactions, "open" | "join">;
   readonly #maxBytes: number;
   #committedJson: string | undefined;
   #json: string | undefined;
@@ -24,7 +24,11 @@ export class InstanceState implements Participant {
   #isParsed = false;
   #isDirty = false;
 
-  constructor(database: InstanceDatabase, transactions: Transactions, maxBytes: number) {
+  constructor(
+    database: InstanceDatabase,
+    transactions: Pick<Transactions, "open" | "join">,
+    maxBytes: number,
+  ) {
     this.#database = database;
     this.#transactions = transactions;
     this.#maxBytes = maxBytes;
@@ -33,12 +37,7 @@ export class InstanceState implements Participant {
     transactions.join(this);
   }
 
-  /** Serialised; undefined when it was never set. */
-  get json(): string | undefined {
-    return this.#json;
-  }
-
-  /** Undefined when it was never set. */
+  /** Undefined when the state was never set. */
   get value(): unknown {
     if (!this.#isParsed) {
       this.#value = this.#json === undefined ? undefined : JSON.parse(this.#json);
@@ -47,7 +46,7 @@ export class InstanceState implements Participant {
     return this.#value;
   }
 
-  /** Returns the new state serialised. */
+  /** Returns the new state as JSON. */
   set(next: unknown): string {
     const json = toStateJson(next, this.#maxBytes);
     this.#transactions.open();
@@ -77,7 +76,7 @@ export class InstanceState implements Participant {
   afterRollback(): void {
     if (!this.#isDirty) return;
     this.#isDirty = false;
-    // Parsed again from the text: the code that failed may have changed the old value in place.
+    // The failed code may have changed the old value in place, so it is parsed again.
     this.#json = this.#committedJson;
     this.#isParsed = false;
     this.#value = undefined;
@@ -99,7 +98,7 @@ function toStateJson(value: unknown, maxBytes: number): string {
   }
   if (json === undefined)
     throw new StateError("the state is not JSON: it is undefined, a function or a symbol");
-  // A character is one to three bytes of UTF-8, so most states need no exact count.
+  // A UTF-16 code unit is at most three bytes of UTF-8, so most states need no exact count.
   if (json.length * 3 > maxBytes && Buffer.byteLength(json) > maxBytes) {
     throw new StateError(`the state is larger than ${maxBytes} bytes`);
   }

@@ -1,102 +1,79 @@
 /**
- * One instance of an agent in memory: its database, its mailbox, its parts, and the user's object.
+ * One instance of an agent in memory: its database, its turn runtime and its live agent.
  *
  *   starting → active → leaving → gone
- *   starting → gone (its database or `onStart` failed; everything that waited gets the error)
+ *   starting → gone (the database or `onStart` failed; everything that waited receives the error)
  *
  * Invariants:
  * 1. `onStart` has ended before any other turn begins.
- * 2. `leaving` begins only when nothing runs, waits, or is unsynced, or when the instance is destroyed or its storage failed. Then
- *    later events go to a successor, which opens the database only when this one has closed it.
- * 3. Acknowledgements wait for the database's sync and for the catalog's entry of this instance and of its next due work.
+ * 2. `leaving` begins only when nothing runs, waits, or is not durable, or when the instance is destroyed or its storage failed. Later events
+ *    go to a successor, which opens the database only when this instance has closed it.
+ * 3. Outputs wait for the database's sync and for the catalog's entry of this instance and of its next due work. The due time is written
+ *    before the sync: a crash between the two causes a needless wake, and never work that is not woken.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
-import { Activity } from "./activity.ts";
-import { CatalogPresence } from "./catalog-presence.ts";
-import type { AnyAgent } from "../agent.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import type { AgentCall, AgentCaller, CallTarget } from "../api/agent-stub.ts";
 import type { ConnectionGroup } from "../connections/connection-group.ts";
-import { DeadLetters } from "../work/dead-letters.ts";
-import { DeliveryLedger } from "./delivery-ledger.ts";
-import { createHost } from "./instance-host.ts";
+import { Activity } from "./activity.ts";
+import type { AgentDefinition } from "./agent-definition.ts";
+import type { AgentTurn, TurnTarget } from "./agent-turn.ts";
+import { CatalogPresence } from "./catalog-presence.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
-import { InstanceState } from "./instance-state.ts";
-import { callOwn } from "./own-work.ts";
-import {
-  Mailbox,
-  OutputGate,
-  Transactions,
-  type Turn,
-  type TurnOwner,
-  type TurnSpec,
-} from "../../engines/turn-runtime/index.ts";
-import { Schedules } from "../work/schedules.ts";
-import { WorkPump } from "../work/work-pump.ts";
-import { WorkQueue } from "../work/work-queue.ts";
-import { WorkTables } from "../work/work-tables.ts";
-
-/** What exists only while the database is open. */
-export interface InstanceParts {
-  readonly agent: AnyAgent;
-  readonly database: InstanceDatabase;
-  readonly gate: OutputGate;
-  readonly transactions: Transactions;
-  readonly state: InstanceState;
-  readonly workQueue: WorkQueue;
-  readonly deadLetters: DeadLetters;
-  readonly schedules: Schedules;
-  readonly ledger: DeliveryLedger;
-  readonly pump: WorkPump;
-}
+import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
+import { LiveAgent } from "./live-agent.ts";
+import { SerialByKey } from "./serial-by-key.ts";
 
 type Phase =
   | { readonly kind: "starting" }
-  | { readonly kind: "active"; readonly parts: InstanceParts }
+  | { readonly kind: "active"; readonly live: LiveAgent }
   | { readonly kind: "leaving" }
   | { readonly kind: "gone" };
 
 export interface Leaving {
   /** Resolves when a successor may open the database. */
   readonly closed: Promise<void>;
-  /** When it must be woken at the latest; null for never. */
+  /** When the instance must be woken at the latest; null for never. */
   readonly wakeAt: number | null;
-  /** It could not start, or its storage failed. */
+  /** The instance could not start, or its storage failed. */
   readonly hasFailed: boolean;
 }
 
 export interface InstanceEvents {
   /** Nothing runs or waits any more. */
   onIdle(instance: Instance): void;
-  /** The instance takes no events any more. */
+  /** The instance takes no more events. */
   onLeave(instance: Instance, leaving: Leaving): void;
-  /** The instance's code asked for its own end. */
+  /** The instance's code called `destroy`. */
   onDestroyRequest(instance: Instance): Promise<void>;
 }
 
-export class Instance implements TurnOwner, Ranked<Instance> {
+export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
   readonly definition: AgentDefinition;
   readonly ref: InstanceRef;
-  /** What it is known by in memory. */
+  /** Identifies the instance in memory. */
   readonly key: string;
   readonly activity: Activity;
   readonly group: ConnectionGroup;
-  readonly environment: InstanceEnvironment;
+  /** Only an interleaving agent can have two copies of one delivery in progress. */
+  readonly deliveries: SerialByKey | null;
+  readonly #environment: InstanceEnvironment;
   readonly #events: InstanceEvents;
-  readonly #mailbox: Mailbox;
-  #phase: Phase = { kind: "starting" };
-  #started: Promise<void> = Promise.resolve();
-  #isStarting = false;
+  readonly #runtime: TurnRuntime<LiveAgent>;
+  readonly #presence: CatalogPresence;
+  readonly #reports: InstanceReports;
   /** Null unless the database is new. */
   #identity: InstanceIdentity | null = null;
-  readonly #presence: CatalogPresence;
-  #hasFailed = false;
+  #phase: Phase = { kind: "starting" };
+  #started: Promise<void> = Promise.resolve();
   #left: Promise<void> = Promise.resolve();
+  #hasFailed = false;
   lastActiveAt: number;
-  /** The directory's. */
+  /** Neighbours in the directory's list. */
   older: Instance | null = null;
   newer: Instance | null = null;
 
@@ -107,263 +84,197 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     ref: InstanceRef,
     key: string,
   ) {
-    this.environment = environment;
+    this.#environment = environment;
     this.#events = events;
     this.definition = definition;
     this.ref = ref;
     this.key = key;
     this.lastActiveAt = environment.clock.now();
     this.activity = new Activity(environment.activity, key, ref);
-    this.group = environment.hub.group(this.key);
-    this.#presence = new CatalogPresence(environment.catalog, this.ref, environment.clock);
-    this.#mailbox = new Mailbox({
-      maxWaiting: environment.limits.maxWaitingTurns,
-      timeoutMs: environment.limits.turnTimeoutMs,
-      isInterleaving: definition.isInterleaving,
+    this.group = environment.hub.group(key);
+    this.deliveries = definition.isInterleaving ? new SerialByKey() : null;
+    this.#presence = new CatalogPresence(environment.catalog, ref, environment.clock);
+    this.#reports = new InstanceReports(environment, ref, this.activity);
+    const { maxWaitingTurns, turnTimeoutMs } = environment.limits;
+    this.#runtime = new TurnRuntime({
       owner: this,
-      onEnd: (turn, error) => this.#onTurnEnd(turn, error),
+      key,
+      maxWaiting: maxWaitingTurns,
+      timeoutMs: turnTimeoutMs,
+      isInterleaving: definition.isInterleaving,
+      createOverloadError,
+      createTimeoutError: () => createTimeoutError(turnTimeoutMs),
+      onTurnEnd: (turn, error) => this.#onTurnEnd(turn, error),
       onIdle: () => this.#checkIdle(),
+      onCommitFailure: (error) => this.#startAgain(error),
     });
   }
 
-  get isStarting(): boolean {
-    return this.#isStarting;
-  }
-
   get waitingTurns(): number {
-    return this.#mailbox.waitingCount;
-  }
-
-  /** The open parts; only turns may ask, and turns run only while they are open. */
-  get parts(): InstanceParts {
-    if (this.#phase.kind !== "active") throw new Error(`the instance ${this.key} is not in memory`);
-    return this.#phase.parts;
+    return this.#runtime.waitingCount;
   }
 
   get isIdle(): boolean {
-    return (
-      this.#phase.kind === "active" &&
-      this.#mailbox.isIdle &&
-      this.#phase.parts.pump.isIdle &&
-      this.#phase.parts.gate.isIdle &&
-      !this.#phase.parts.transactions.isOpen
-    );
+    return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.pump.isIdle;
   }
 
-  /** Queues a turn; resolves with its result when everything it did and saw is durable. */
-  run<T>(spec: TurnSpec<T>): Promise<T> {
-    return this.#mailbox.run(spec);
-  }
-
-  passGate(): Promise<void> {
-    return this.parts.gate.pass();
-  }
-
-  /** Of the same account: an instance reaches no other. */
-  callAgent(...[target, ...call]: Parameters<TurnOwner["callAgent"]>): Promise<unknown> {
-    return this.environment.callAgent({ ...target, account: this.ref.account }, ...call);
-  }
-
-  /** Resolves when it has started or has failed to. */
+  /** Resolves when the instance has started or failed to start. */
   get started(): Promise<void> {
     return this.#started;
   }
 
+  run<T>(turn: AgentTurn<T>): Promise<T> {
+    return this.#runtime.run(turn);
+  }
+
+  passGate(): Promise<void> {
+    return this.#runtime.outputs.pass();
+  }
+
+  callAgent({ agent, name }: CallTarget, call: AgentCall): Promise<unknown> {
+    return this.#environment.callAgent({ account: this.ref.account, agent, name }, call);
+  }
+
+  recordConnect(connection: string): void {
+    this.activity.record("connect", this.#environment.clock.now(), { connection });
+  }
+
+  recordDisconnect(connection: string, code: number): void {
+    this.activity.record("disconnect", this.#environment.clock.now(), { connection, code });
+  }
+
   /**
-   * Opens the database, after the predecessor has closed it, and runs `onStart`. Never fails: who waits learns of a failure. One that `isWoken` for
-   * its due work is not created: it may have been destroyed meanwhile.
+   * Opens the database when the predecessor has closed it, and runs `onStart`. Never fails: those who wait for turns receive the error. An
+   * instance that `isWoken` for its due work is not created: it may have been destroyed in the meantime.
    */
   start(predecessor: Promise<void> | undefined, isWoken: boolean): void {
     this.#started = this.#start(predecessor, isWoken);
   }
 
-  async #start(predecessor: Promise<void> | undefined, isWoken: boolean): Promise<void> {
-    const { environment, definition, ref } = this;
-    let database: InstanceDatabase | undefined;
-    try {
-      await predecessor;
-      await this.#presence.look().catch(failInternally);
-      if (isWoken && !this.#presence.isKnown && this.#mailbox.isIdle) {
-        this.#leave(this.#close(undefined));
-        return;
-      }
-      database = await environment.store
-        .open(databaseName(ref), definition.initialSchema)
-        .catch(failInternally);
-      this.#presence.opened(this.lastActiveAt, database.isNew);
-      await this.#open(database);
-      environment.metrics.starts.add(1, database.isNew ? "new" : "woken");
-    } catch (error) {
-      environment.metrics.starts.add(1, "failed");
-      this.#hasFailed = true;
-      this.#logError(error, "the instance could not start");
-      this.#leave(this.#close(database), error);
-    }
-  }
-
-  /** Leaves memory; the caller has seen that it is idle. */
+  /** Leaves memory. The caller has checked that the instance is idle. */
   hibernate(): void {
-    const { parts } = this;
-    this.environment.metrics.hibernations.add(1);
-    this.activity.record("hibernate", this.environment.clock.now(), {});
-    this.#leave(this.#close(parts.database));
+    if (this.#phase.kind !== "active") return;
+    this.#reports.hibernated();
+    this.#leave(this.#phase.live.database);
   }
 
-  /** Finishes the running turn, if any, refuses the rest with `reason`, and leaves memory. */
+  /** Finishes the running turns, refuses the waiting ones with `reason`, and leaves memory. */
   async end(reason: unknown): Promise<void> {
-    this.#mailbox.close(() => reason);
+    this.#runtime.close(() => reason);
     await this.#started;
     if (this.#phase.kind === "active") {
-      const { pump, gate, database } = this.#phase.parts;
-      pump.stop();
-      await this.#mailbox.whenQuiet();
-      // A gate that has failed has told everybody who waited at it.
-      await gate.pass().catch(() => undefined);
-      this.#leave(this.#close(database), reason);
+      const { live } = this.#phase;
+      live.pump.stop();
+      await this.#runtime.whenQuiet();
+      this.#leave(live.database, reason);
     }
     await this.#left;
   }
 
-  recordDisconnect(connection: string, code: number): void {
-    this.activity.record("disconnect", this.environment.clock.now(), { connection, code });
-  }
-
-  requestDestroy(): Promise<void> {
-    return this.#events.onDestroyRequest(this);
+  async #start(predecessor: Promise<void> | undefined, isWoken: boolean): Promise<void> {
+    let database: InstanceDatabase | undefined;
+    try {
+      await predecessor;
+      await this.#presence.load().catch(throwInternal);
+      if (isWoken && !this.#presence.isKnown && this.#runtime.isIdle) {
+        this.#leave(undefined);
+        return;
+      }
+      const { store } = this.#environment;
+      database = await store.open(databaseName(this.ref), this.definition.initialSchema).catch(throwInternal);
+      this.#presence.opened(this.lastActiveAt, database.isNew);
+      await this.#open(database);
+    } catch (error) {
+      this.#hasFailed = true;
+      this.#reports.startFailed(error);
+      this.#leave(database, error);
+    }
   }
 
   async #open(database: InstanceDatabase): Promise<void> {
-    const { environment } = this;
-    const { clock, limits, metrics } = environment;
-    const gate = new OutputGate(
-      () => {
-        const startedAt = performance.now();
-        const indexed = this.#presence.takePending();
-        const synced = indexed === null ? database.sync() : Promise.all([database.sync(), indexed]);
-        return synced.then(
-          () => metrics.syncDurations.observe((performance.now() - startedAt) / 1000),
-          (error: unknown) => {
-            this.#startAgain(error);
-            throw error;
-          },
-        );
-      },
-      () => this.#checkIdle(),
-    );
-    const transactions = new Transactions(database, gate, (error) => this.#startAgain(error));
-    const state = new InstanceState(database, transactions, limits.maxStateBytes);
-    const changed = () => pump.changed();
-    const tables = new WorkTables(database, transactions);
-    const deadLetters = new DeadLetters(tables, clock, changed);
-    const workQueue = new WorkQueue(tables, deadLetters, clock, changed);
-    const schedules = new Schedules(tables, deadLetters, clock, changed);
-    const ledger = new DeliveryLedger(database, transactions, clock);
-    const pump = new WorkPump({
-      mailbox: this.#mailbox,
-      transactions,
-      queue: workQueue,
-      schedules,
-      clock,
-      call: (method, payload, about) => callOwn(this, method, payload, about),
+    this.#runtime.open(database, () => this.#sync(database));
+    const live = new LiveAgent({
+      definition: this.definition,
+      ref: this.ref,
+      environment: this.#environment,
+      group: this.group,
+      activity: this.activity,
+      database,
+      runtime: this.#runtime,
+      reports: this.#reports,
+      deliveries: this.deliveries,
       onDue: (at) => this.#presence.setDue(at),
       onIdle: () => this.#checkIdle(),
-      onBuried: (kind, callback, error) => this.#onBuried(kind, callback, error),
-      onStorageFailure: (error) =>
-        this.#logError(
-          error,
-          "the instance's queue and schedules cannot be read or written; trying again later",
-        ),
+      onHookError: (error, hook) => this.#reportHookError(error, hook),
+      requestDestroy: () => this.#events.onDestroyRequest(this),
     });
-    this.group.gate = gate;
-    this.#isStarting = true;
+    this.group.outputs = live.outputs;
     if (database.isNew) {
-      this.#identity = new InstanceIdentity(database, transactions, this.ref, this.lastActiveAt);
-      // That it is there is as good as a commit: whoever asked for the instance is answered when that is synced.
-      gate.transactionOpened();
-      gate.transactionCommitted();
+      this.#identity = new InstanceIdentity(database, live.transactions, this.ref, this.lastActiveAt);
+      // Outputs depend on the creation of the instance like on a commit.
+      live.outputs.countCommit();
     }
-    await this.#mailbox.open(gate, transactions, async () => {
-      const host = createHost(this, {
-        ledger,
-        state,
-        workQueue,
-        deadLetters,
-        schedules,
-        gate,
-        database,
-        transactions,
-      });
-      const agent = new this.definition.agentClass(host, environment.variables);
-      const parts = {
-        agent,
-        database,
-        gate,
-        transactions,
-        state,
-        workQueue,
-        deadLetters,
-        schedules,
-        ledger,
-        pump,
-      };
-      this.#phase = { kind: "active", parts };
-      await agent.onStart();
-      this.#isStarting = false;
-    });
-    this.activity.record("start", clock.now(), { new: database.isNew });
-    pump.start(database.isNew);
+    this.#phase = { kind: "active", live };
+    const first: AgentTurn<void> = {
+      kind: "start",
+      label: "onStart",
+      isInternal: true,
+      body: () => live.start(),
+    };
+    await this.#runtime.start(live, first);
+    this.#reports.started(database.isNew);
+    live.pump.start(database.isNew);
     this.#checkIdle();
   }
 
-  #onBuried(kind: "queue" | "schedule", callback: string, error: unknown): void {
-    this.environment.metrics.buried.add(1, kind);
-    this.activity.record("buried", this.environment.clock.now(), { kind, callback });
-    this.#logError(error, `the ${kind === "queue" ? "queue item" : "schedule"} used up its attempts`, {
-      callback,
-    });
+  /** Makes the commits durable, and what the catalog has to know of them (invariant 3). */
+  #sync(database: InstanceDatabase): Promise<void> {
+    const startedAt = performance.now();
+    const { syncDurations } = this.#environment.metrics;
+    return this.#presence
+      .withSync(() => database.sync())
+      .then(
+        () => syncDurations.observe((performance.now() - startedAt) / 1000),
+        (error: unknown) => {
+          this.#startAgain(error);
+          throw error;
+        },
+      );
   }
 
   #onTurnEnd(turn: Turn, error: unknown): void {
-    const { metrics, clock } = this.environment;
-    const durationMs = performance.now() - turn.startedAt;
     if (turn.kind !== "start") this.#identity?.require();
-    metrics.turns.add(1, turn.kind, error === null ? "ok" : "error");
-    metrics.turnDurations.observe(durationMs / 1000, turn.kind);
-    // Whoever watches an instance must not fill its history with their own looking, nor keep it awake.
-    if (turn.kind === "look" && error === null) return;
-    this.lastActiveAt = clock.now();
-    const message = error === null ? null : messageOf(error);
-    this.activity.recordTurn(this.lastActiveAt, turn.kind, turn.label, durationMs, message);
-    if (error === null) return;
-    if (turn.kind !== "hook" && turn.kind !== "start" && !(error instanceof SignalboxError)) {
-      this.#logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
-      this.#tellAgent(error);
-    }
+    // Reading through the management interface is no activity: it must neither fill the list of activity nor keep the instance in memory.
+    const isActivity = turn.kind !== "inspect" || error !== null;
+    if (isActivity) this.lastActiveAt = this.#environment.clock.now();
+    this.#reports.turnEnded(turn, error, isActivity ? this.lastActiveAt : null);
+    if (error === null || !isAgentFailure(turn, error)) return;
+    this.#reports.logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
+    this.#callErrorHook(error);
   }
 
-  /** Calls `onError` in a turn of its own, if the agent has one. */
-  #tellAgent(cause: unknown): void {
+  #reportHookError(error: unknown, hook: string): void {
+    this.#reports.logError(error, `${hook} failed`);
+    this.#callErrorHook(error);
+  }
+
+  /** Calls `onError` in a turn of its own, if the agent has the hook. */
+  #callErrorHook(cause: unknown): void {
     if (this.#phase.kind !== "active" || !this.definition.hasMethod("onError")) return;
-    const { agent } = this.#phase.parts;
-    const hook = () => agent.onError(cause);
-    this.run({ kind: "hook", label: "onError", isGated: false, body: hook }).then(
-      undefined,
-      (failure: unknown) => this.#logError(failure, "onError failed"),
-    );
-  }
-
-  /** Errors of hooks that must not fail the turn they belong to. */
-  reportHookError(error: unknown, hook: string): void {
-    this.#logError(error, `${hook} failed`);
-    this.#tellAgent(error);
+    this.run<void>({
+      kind: "hook",
+      label: "onError",
+      isInternal: true,
+      body: ({ agent }) => agent.onError(cause),
+    }).catch((failure: unknown) => this.#reports.logError(failure, "onError failed"));
   }
 
   /**
-   * A commit failed, or a sync, or the catalog's entry: what memory holds, or what was promised, can no longer be trusted. The instance
-   * leaves and the next event starts it from what is stored.
+   * A commit, a sync or a write to the catalog failed, so the state in memory may differ from the stored one. The instance leaves memory, and the
+   * next event starts it from what is stored.
    */
   #startAgain(error: unknown): void {
-    this.#logError(error, "the instance's storage failed; it starts again from what is stored");
+    this.#reports.logError(error, "the instance's storage failed; the instance restarts from what is stored");
     const reason =
       error instanceof SignalboxError
         ? error
@@ -377,7 +288,7 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     try {
       await this.end(reason);
     } catch {
-      // It could not even be closed, as the directory has logged.
+      // The directory has logged that the database could not be closed.
     }
   }
 
@@ -385,13 +296,14 @@ export class Instance implements TurnOwner, Ranked<Instance> {
     if (this.isIdle) this.#events.onIdle(this);
   }
 
-  #leave(closed: Promise<void>, reason?: unknown): void {
+  #leave(database: InstanceDatabase | undefined, reason?: unknown): void {
     if (this.#phase.kind === "leaving" || this.#phase.kind === "gone") return;
+    const closed = this.#close(database);
     this.#phase = { kind: "leaving" };
     this.#left = closed.then(() => {
       this.#phase = { kind: "gone" };
     });
-    this.#mailbox.close(() => reason ?? new SignalboxError("stopping"));
+    this.#runtime.close(() => reason ?? new SignalboxError("stopping"));
     const hasFailed = this.#hasFailed;
     const wakeAt = this.#presence.leave(this.lastActiveAt, hasFailed);
     this.#events.onLeave(this, { closed: this.#left, wakeAt, hasFailed });
@@ -399,29 +311,31 @@ export class Instance implements TurnOwner, Ranked<Instance> {
 
   async #close(database: InstanceDatabase | undefined): Promise<void> {
     if (this.#phase.kind === "active") {
-      this.#phase.parts.pump.stop();
+      this.#phase.live.pump.stop();
       this.#identity?.require();
-      this.#phase.parts.transactions.finish();
+      this.#runtime.finish();
     }
-    this.group.gate = null;
-    this.environment.hub.releaseIfUnused(this.group);
+    this.group.outputs = null;
+    this.#environment.hub.releaseIfUnused(this.group);
     await database?.close();
   }
-
-  #logError(error: unknown, message: string, detail: object = {}): void {
-    this.environment.logger.error(
-      { err: error, account: this.ref.account, agent: this.ref.agent, instance: this.ref.name, ...detail },
-      message,
-    );
-  }
 }
 
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+function createOverloadError(): SignalboxError {
+  return new SignalboxError("overloaded", {
+    message: "The instance has too many waiting events",
+    headers: { "retry-after": "1" },
+  });
 }
 
-/** Callers learn the message of what an agent's code throws; what storage says names files. */
-function failInternally(cause: unknown): never {
+function createTimeoutError(timeoutMs: number): SignalboxError {
+  return new SignalboxError("agent_turn_timeout", {
+    message: `The turn took longer than ${timeoutMs} ms`,
+  });
+}
+
+/** Callers see the messages of errors that agents' code throws; messages of storage name files, so they are hidden. */
+function throwInternal(cause: unknown): never {
   if (cause instanceof SignalboxError) throw cause;
   throw new SignalboxError("internal", { cause });
 }

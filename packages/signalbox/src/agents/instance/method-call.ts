@@ -1,85 +1,80 @@
-/** Calls of an agent's methods from outside: over a WebSocket, over HTTP, or from another agent. */
+/** Calls of an agent's methods, as turns: over a WebSocket, over HTTP, or from another agent. */
 import { SignalboxError } from "@signalbox/protocol";
-import type { AgentDefinition } from "../agent-definition.ts";
-import type { CallableMethod } from "../callable.ts";
-import type { Instance } from "./instance.ts";
-import { StreamingResponse, type StreamEvent } from "../streaming-response.ts";
+import type { CallableMethod } from "../api/callable.ts";
+import { StreamingResponse, type StreamEvent } from "../api/streaming-response.ts";
+import type { AgentDefinition } from "./agent-definition.ts";
+import type { TurnTarget } from "./agent-turn.ts";
 
-/** The method's entry; throws for one that is unknown, private, inherited from the runtime, or not marked. */
+/** The callable method of that name. Throws when there is none, or when the method is not marked as callable. */
 export function findCallable(definition: AgentDefinition, method: string): CallableMethod {
   const found = definition.callables.get(method);
   if (found !== undefined) return found;
-  // Names of the runtime's own members are as unknown as any other: nobody learns what the base class has.
+  // Members of the base class are reported as unknown.
   throw definition.hasMethod(method)
     ? new SignalboxError("agent_method_not_callable", { message: `Method ${method} is not callable` })
     : new SignalboxError("agent_method_unknown", { message: `Method ${method} does not exist` });
 }
 
 export interface CallOptions {
-  /** Instances that wait for the call. */
+  /** Keys of the instances whose turns wait for the call. */
   readonly callers?: readonly string[];
-  /** Throws to refuse the call when its turn has come. */
+  /** Throws to refuse the call at the start of its turn. */
   readonly check?: () => void;
-  /** Called with the outcome, the result as JSON, in its place among the instance's outputs. */
-  readonly tell?: (error: unknown, result: string | undefined) => void;
+  /** Receives the outcome, the result as JSON, in its place among the outputs of the instance. */
+  readonly onOutcome?: (error: unknown, result: string | undefined) => void;
 }
 
-/** Runs a method as a turn. What it returns is serialised inside the turn: a result that is no JSON fails it. */
+/** Runs a method as a turn. The result is serialised inside the turn: a result that is not JSON fails the turn. */
 export function callMethod(
-  instance: Instance,
+  target: TurnTarget,
   method: string,
   args: readonly unknown[],
   options: CallOptions = {},
 ): Promise<string | undefined> {
-  return instance.run<string | undefined>({
+  return target.run<string | undefined>({
     kind: "rpc",
     label: method,
     ...(options.callers === undefined ? {} : { callers: options.callers }),
-    tell: options.tell,
-    body: () => {
+    onOutcome: options.onOutcome,
+    body: (live) => {
       options.check?.();
-      const result = invoke(instance, method, args);
+      const result = live.invoke(method, args);
       return result instanceof Promise ? result.then(toJson) : toJson(result);
     },
   });
 }
 
-/** Runs a streaming method; frames go out through `emit` as they are produced, the last one is `end` or `error`. */
+/** Runs a streaming method. Events are emitted as the method produces them; the last one is `end` or `error`. */
 export async function streamMethod(
-  instance: Instance,
+  target: TurnTarget,
   method: string,
   args: readonly unknown[],
   emit: (event: StreamEvent) => void,
   check: () => void,
 ): Promise<void> {
   const stream = new StreamingResponse(emit);
-  await instance.run({
+  await target.run({
     kind: "rpc",
     label: method,
-    body: async () => {
+    body: async (live) => {
       check();
-      await invoke(instance, method, [stream, ...args]);
+      await live.invoke(method, [stream, ...args]);
     },
   });
   stream.end();
 }
 
-export function invoke(instance: Instance, method: string, args: readonly unknown[]): unknown {
-  const { agent } = instance.parts;
-  return (agent as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[method]?.(...args);
-}
-
-/** Integers that JSON's readers would round are written as text; nearly no result has any, so they are looked for only when there is one. */
+/** Serialises a result; bigints become strings. Few results have bigints, so the slower replacer runs only when `JSON.stringify` refuses. */
 export function toJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
   } catch (error) {
-    if (error instanceof RangeError) throw unwritable(error);
-    return withLargeIntegers(value, error);
+    if (error instanceof RangeError) throw notSerialisable(error);
+    return toJsonWithBigints(value, error);
   }
 }
 
-function withLargeIntegers(value: unknown, cause: unknown): string | undefined {
+function toJsonWithBigints(value: unknown, cause: unknown): string | undefined {
   let hasBigint = false;
   let json: string | undefined;
   try {
@@ -89,21 +84,21 @@ function withLargeIntegers(value: unknown, cause: unknown): string | undefined {
       return String(part);
     });
   } catch (error) {
-    throw error instanceof RangeError ? unwritable(error) : error;
+    throw error instanceof RangeError ? notSerialisable(error) : error;
   }
   if (!hasBigint) throw cause;
   return json;
 }
 
-/** Callers choose what a method may pass on to its result, so this is told to them and is no failure to be logged. */
-function unwritable(cause: RangeError): SignalboxError {
+/** Callers can cause this error through their arguments, so they receive it, and it is not logged. */
+function notSerialisable(cause: RangeError): SignalboxError {
   return new SignalboxError("agent_failed", {
     message: "The result is nested too deeply, or too long, to be written as JSON",
     cause,
   });
 }
 
-/** What a caller may know of an error thrown by an agent's code: its message, never its stack. */
+/** The part of an error of agents' code that callers may see: the message, never the stack. */
 export function publicMessage(error: unknown): string {
   if (error instanceof Error) return error.message;
   return typeof error === "string" ? error : "The method failed";

@@ -5,7 +5,7 @@ import type { DueEntry } from "./instance-catalog.ts";
 import { keyOf } from "./instance-key.ts";
 import { Waker } from "./waker.ts";
 
-/** A catalog and a directory in memory: instances become busy when they are woken, and do what the test says. */
+/** A catalog and a directory in memory: woken instances are busy until the test ends their work. */
 let rows: DueEntry[];
 let inMemory: Map<string, Instance>;
 let woken: string[];
@@ -81,7 +81,7 @@ const fail = (key: string) => {
 };
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
-it("goes on while there is more, a few at a time, and agents take turns", async () => {
+it("wakes all due instances, a few at a time, and agents take turns", async () => {
   rows = [
     ...Array.from({ length: 250 }, (_, i) => row("a", `a${i}`)),
     ...Array.from({ length: 30 }, (_, i) => row("b", `b${i}`)),
@@ -95,12 +95,12 @@ it("goes on while there is more, a few at a time, and agents take turns", async 
     await settle();
   }
   expect(new Set(woken).size).toBe(280);
-  // The first hundred of the one, then the other's, then the rest.
+  // The first page of one agent, then the other agent, then the rest.
   expect(woken.indexOf("x/b/b0")).toBe(100);
   expect(reads).not.toContain("gone");
 });
 
-it("waits without asking again while there is no room, and goes on when an instance leaves", async () => {
+it("waits without polling while there is no room, and continues when an instance leaves memory", async () => {
   rows = [row("a", "one"), row("a", "two")];
   room = 1;
   create(10).start();
@@ -112,7 +112,7 @@ it("waits without asking again while there is no room, and goes on when an insta
   expect(woken).toEqual(["x/a/one", "x/a/two"]);
 });
 
-it("leaves an instance that fails alone for longer and longer, and the others do not wait for it", async () => {
+it("wakes a failing instance at increasing intervals without delaying the others", async () => {
   rows = [row("a", "bad"), row("a", "good")];
   create(1).start();
   await settle();
@@ -127,23 +127,23 @@ it("leaves an instance that fails alone for longer and longer, and the others do
     while (woken.length === count) await vi.advanceTimersByTimeAsync(1000);
     times.push(Math.round((Date.now() - start) / 1000));
     fail("x/a/bad");
-    // What else becomes due does not bring it back sooner.
+    // Other due work does not wake it earlier.
     waker.wakeBy(Date.now());
   }
   expect(times).toEqual([10, 30, 70, 150]);
 });
 
-it("tries again after a failed look, and sleeps until something is due", async () => {
+it("retries after a failed scan, and waits until work is due", async () => {
   let isBroken = true;
   rows = [row("a", "later", Date.now() + 5000)];
   create(1, () => isBroken).start();
   await vi.advanceTimersByTimeAsync(2500);
   isBroken = false;
   await vi.advanceTimersByTimeAsync(1000);
-  const looks = reads.length;
+  const scans = reads.length;
   expect(woken).toEqual([]);
   await vi.advanceTimersByTimeAsync(1400);
-  expect(reads).toHaveLength(looks);
+  expect(reads).toHaveLength(scans);
   await vi.advanceTimersByTimeAsync(100);
   expect(woken).toEqual(["x/a/later"]);
 });

@@ -1,15 +1,15 @@
 /**
- * Brings instances with due work into memory that nobody else touches: after a restart, and whenever the time of a sleeping one has come.
+ * Loads instances that have due work and that no event touches: after a restart, and whenever the due time of an instance comes.
  *
- *   waiting (one timer for all) → looking (pages of due instances, each woken when there is room) → waiting
+ *   waiting (one timer for all) → scanning (pages of due instances, each woken when there is room) → waiting
  *
  * Invariants:
- * 1. Every due instance of a loaded agent is reached, however many there are: a look ends when the catalog has no more of them. An instance that
- *    is in memory looks after itself, and is reported here when it leaves with work to do.
- * 2. Woken instances that are busy are bounded, and so are those that start: the rest waits its turn, agents taking turns page by page, and events
- *    from outside find room. Where there is none at all, the look goes on when an instance becomes idle or leaves.
- * 3. Due work of agents that are not loaded is not even read. It runs after a start that loads them.
- * 4. An instance that fails again and again is left alone for longer and longer, and holds up no other.
+ * 1. Every due instance of a loaded agent is woken, however many there are: a scan ends when the catalog has no more of them. An instance in
+ *    memory performs its own work, and is reported here when it leaves memory with work to do.
+ * 2. The number of woken instances that are busy is bounded, and so is the number of those that start; the agents take turns, page by page,
+ *    and events from outside find room. If there is no room, the scan continues when an instance becomes idle or leaves memory.
+ * 3. Due work of agents that are not loaded is not read. It runs after a start that loads them.
+ * 4. An instance that fails repeatedly is woken at increasing intervals and does not delay the others.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -19,16 +19,16 @@ import type { Instance } from "./instance.ts";
 import type { DueEntry, InstanceCatalog } from "./instance-catalog.ts";
 import { keyOf } from "./instance-key.ts";
 
-/** Due instances read at once. */
+/** Due instances read in one query. */
 const PAGE = 100;
-/** Woken instances that open their databases at the same time; more would only hold up everything else. */
+/** Woken instances that open their databases at the same time; more would only delay other events. */
 const MAX_STARTING = 32;
-/** After a failed look at the catalog. */
+/** Delay after a failed scan. */
 const RETRY_MS = 1000;
-/** The pause after an instance's first failure, which doubles with each further one, and its limit. */
+/** The pause after the first failure of an instance, and the limit; the pause doubles with each further failure. */
 const FIRST_PAUSE_MS = 10_000;
 const MAX_PAUSE_MS = 10 * 60_000;
-/** Longest time node's timers can hold. */
+/** The longest delay of Node's timers. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface WakerParts {
@@ -40,7 +40,7 @@ export interface WakerParts {
   /** Woken instances that may be busy at once. */
   readonly maxBusy: number;
   readonly isInMemory: (ref: InstanceRef) => boolean;
-  /** Brings it into memory; null when there is no room there. Throws when no instance can be opened now: the look begins again later. */
+  /** Loads the instance; null when there is no room in memory. Throws when no instance can be opened: the scan is repeated later. */
   readonly wake: (ref: InstanceRef) => Instance | null;
 }
 
@@ -53,13 +53,13 @@ export class Waker {
   readonly #parts: WakerParts;
   readonly #starting = new Set<Instance>();
   readonly #busy = new Set<Instance>();
-  /** Of instances with due work, by key. */
+  /** Failures of instances with due work, by key. */
   readonly #failures = new Map<string, Failures>();
   #timer: NodeJS.Timeout | undefined;
-  /** When to look next at the latest. */
+  /** The time of the next scan. */
   #wakeAt = Number.POSITIVE_INFINITY;
-  #looking: Promise<void> | null = null;
-  /** Set while a look waits for room. */
+  #scanning: Promise<void> | null = null;
+  /** Set while a scan waits for room. */
   #onRoom: (() => void) | null = null;
   #isStopped = false;
 
@@ -67,16 +67,16 @@ export class Waker {
     this.#parts = parts;
   }
 
-  /** Looks at once, and from then on whenever something is due. */
+  /** Scans at once, and from then on whenever work is due. */
   start(): void {
     this.wakeBy(this.#parts.clock.now());
   }
 
-  /** A sleeping instance has work at that time. */
+  /** An instance that is not in memory has work at that time. */
   wakeBy(at: number): void {
     if (at >= this.#wakeAt || this.#isStopped) return;
     this.#wakeAt = at;
-    if (this.#looking === null) this.#arm();
+    if (this.#scanning === null) this.#arm();
   }
 
   /** Nothing runs or waits in the instance any more. */
@@ -98,12 +98,12 @@ export class Waker {
     this.#onRoom?.();
   }
 
-  /** Wakes no more; resolves when the look in progress has ended. */
+  /** Resolves when the scan in progress has ended. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
     this.#onRoom?.();
-    await this.#looking;
+    await this.#scanning;
   }
 
   #arm(): void {
@@ -111,28 +111,28 @@ export class Waker {
     if (this.#isStopped || this.#wakeAt === Number.POSITIVE_INFINITY) return;
     const delay = Math.max(0, Math.min(this.#wakeAt - this.#parts.clock.now(), MAX_TIMER_MS));
     this.#timer = setTimeout(() => {
-      this.#looking = this.#look().finally(() => {
-        this.#looking = null;
+      this.#scanning = this.#scan().finally(() => {
+        this.#scanning = null;
         this.#arm();
       });
     }, delay).unref();
   }
 
-  async #look(): Promise<void> {
+  async #scan(): Promise<void> {
     const { catalog, clock, logger } = this.#parts;
     this.#wakeAt = Number.POSITIVE_INFINITY;
     try {
       await catalog.flush();
-      const seenUntil = clock.now();
+      const scannedUntil = clock.now();
       await this.#wakeDue();
       for (const agent of this.#parts.agents()) {
-        const next = await catalog.nextDueAfter(agent, seenUntil);
+        const next = await catalog.nextDueAfter(agent, scannedUntil);
         if (next !== null) this.wakeBy(next);
       }
     } catch (error) {
-      // That storage is unavailable is reported where it is found out.
+      // The store itself reports that storage is unavailable.
       if (!(error instanceof SignalboxError && error.id === "storage_unavailable"))
-        logger.warn({ err: error }, "waking instances with due work failed; trying again");
+        logger.warn({ err: error }, "waking instances with due work failed; retrying");
       this.wakeBy(clock.now() + RETRY_MS);
     }
   }
@@ -146,7 +146,7 @@ export class Waker {
       for (const { agent, after } of unread) {
         const page = await catalog.due(agent, clock.now(), after, PAGE);
         for (const entry of page) {
-          // Most are woken without waiting, and need no promise.
+          // Most instances are woken without a wait, so without a promise.
           while (!this.#tryWake(entry)) await this.#room();
           if (this.#isStopped) return;
         }
@@ -156,7 +156,7 @@ export class Waker {
     }
   }
 
-  /** False when it must be tried again when there is room. */
+  /** Returns false when there is no room. */
   #tryWake(entry: DueEntry): boolean {
     const { clock, isInMemory, maxBusy, wake } = this.#parts;
     if (this.#isStopped || isInMemory(entry)) return true;
@@ -176,7 +176,7 @@ export class Waker {
     return true;
   }
 
-  /** Resolves when something has changed that may have made room. */
+  /** Resolves after a change that may have made room. */
   async #room(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#onRoom = resolve;

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { ActivityHub } from "../instance/activity.ts";
 import { ActivityStreams } from "./activity-stream.ts";
 
-it("a stream that was ended for good hears of nothing any more, although its reader has not caught up", async () => {
+it("a closed stream receives no more events, even if its reader has not read everything", async () => {
   const hub = new ActivityHub();
   const streams = new ActivityStreams(hub);
   const stream = streams.open("a/b");

@@ -1,15 +1,15 @@
-/** An instance's activity as server-sent events, for as long as somebody reads them. */
+/** The activity of an instance as server-sent events, until the reader closes the stream. */
 import { Readable } from "node:stream";
 import type { ActivityEvent, ActivityHub } from "../instance/activity.ts";
 
-/** Comment lines keep proxies from closing a quiet stream. */
+/** Interval of comment lines, which keep proxies from closing an idle stream. */
 const KEEP_ALIVE_MS = 15_000;
-/** A reader that is further behind misses events rather than memory. */
+/** Beyond this, events are dropped, and the reader receives their number. */
 const MAX_BUFFERED_BYTES = 256 * 1024;
 
 export class ActivityStreams {
   readonly #hub: ActivityHub;
-  /** Each with what silences it: a stream that has ended takes nothing any more, and says so with an error. */
+  /** Open streams, each with a function that stops its events: pushing to an ended stream is an error. */
   readonly #open = new Map<Readable, () => void>();
 
   constructor(hub: ActivityHub) {
@@ -30,23 +30,23 @@ export class ActivityStreams {
     };
     const stop = this.#hub.listen(key, push);
     const keepAlive = setInterval(() => stream.push(":\n\n"), KEEP_ALIVE_MS).unref();
-    const silence = () => {
+    const stopEvents = () => {
       clearInterval(keepAlive);
       stop();
     };
     stream.once("close", () => {
-      silence();
+      stopEvents();
       this.#open.delete(stream);
     });
     stream.push(": listening\n\n");
-    this.#open.set(stream, silence);
+    this.#open.set(stream, stopEvents);
     return stream;
   }
 
   /** Ends every stream, so that the listener can close. */
   close(): void {
-    for (const [stream, silence] of this.#open) {
-      silence();
+    for (const [stream, stopEvents] of this.#open) {
+      stopEvents();
       stream.push(null);
     }
   }

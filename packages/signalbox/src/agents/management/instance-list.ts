@@ -1,13 +1,13 @@
-/** Pages of an agent's instances for the management interface: by name, with search and tag filters. */
+/** Pages of an agent's instances by name, with search and tag filters. */
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 
 export interface ListQuery {
   readonly search?: string | undefined;
-  /** Name of the last instance of the page before. */
+  /** Name of the last instance of the previous page. */
   readonly cursor?: string | undefined;
   readonly limit: number;
-  /** Texts of `tag` parameters. */
+  /** Values of the `tag` parameters. */
   readonly tags: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export async function listInstances(
   return { entries, next: found.length > query.limit ? (entries.at(-1)?.name ?? null) : null };
 }
 
-/** Tags may name instances that do not exist (yet), so what matches is looked up page by page until the page is full. */
+/** Tags may exist for instances that do not, so matching names are looked up in the catalog until the page is full. */
 async function listTagged(
   catalog: InstanceCatalog,
   account: string,
@@ -61,7 +61,7 @@ async function listTagged(
   return found.slice(0, wanted);
 }
 
-/** The order of the catalog, so that its cursors and ours agree. */
+/** The order of the catalog, so that cursors are the same with and without filters. */
 function compareUtf8(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -1,14 +1,14 @@
-/** How agents and instances look in the management interface. */
+/** The representation of agents and instances in the management interface. */
 import { z } from "zod";
 import type { SqlValue } from "../../core/sql.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
 import type { Instance } from "../instance/instance.ts";
 import { keyOf } from "../instance/instance-key.ts";
 import type { CatalogEntry } from "../instance/instance-catalog.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
-import type { Schedule } from "../work/schedules.ts";
+import type { Schedule } from "../work/schedule-row.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { QueueItem } from "../work/work-queue.ts";
 
@@ -171,7 +171,7 @@ export function connection({ id, tags, isReadonly, uri }: LiveConnection): z.inp
   return { id, tags: [...tags], is_readonly: isReadonly, uri };
 }
 
-/** Bytes as base64 and large integers as text, since JSON has neither. */
+/** Blobs as base64 and large integers as strings, since JSON has neither. */
 export function row(values: Readonly<Record<string, SqlValue>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => {

@@ -5,7 +5,7 @@ import { SqlConsole } from "./sql-console.ts";
 
 const REF = { account: "default", agent: "a", name: "n" };
 
-/** A console whose queries end when the test says so. */
+/** A console whose queries the test ends. */
 function createConsole(bytes = 4096) {
   let copies = 0;
   const ends: ((error?: Error) => void)[] = [];
@@ -32,7 +32,7 @@ function createConsole(bytes = 4096) {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("queries on copies of instances", () => {
-  it("run two at a time; eight wait without a copy, and one more is refused with a time to come back", async () => {
+  it("run two at a time; eight wait without a copy, and another one is refused with a retry-after", async () => {
     const { sqlConsole, ends, copies } = createConsole();
     const queries = Promise.allSettled(Array.from({ length: 10 }, () => sqlConsole.query(REF, "SELECT 1")));
     await settle();
@@ -55,7 +55,7 @@ describe("queries on copies of instances", () => {
     expect(ends.length).toBe(11);
   });
 
-  it("are refused for a database that is too large, before it is copied, and give their place back", async () => {
+  it("are refused for a database that is too large before it is copied, and free their place", async () => {
     const { sqlConsole, copies } = createConsole(64 * 1024 * 1024 + 1);
     for (let i = 0; i < 5; i += 1)
       await expect(sqlConsole.query(REF, "SELECT 1")).rejects.toMatchObject({ id: "agent_sql" });

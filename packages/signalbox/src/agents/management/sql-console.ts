@@ -1,8 +1,8 @@
 /**
- * Queries that operators run on copies of instances' databases, each in a process of its own (`queryReadOnly`).
+ * Operators' queries on copies of instances' databases, each in a process of its own (`queryReadOnly`).
  *
  * Invariants:
- * 1. At most `MAX_RUNNING` processes exist, and as many copies; `MAX_WAITING` queries wait for their turn without a copy, more are refused.
+ * 1. At most `MAX_RUNNING` processes and copies exist; `MAX_WAITING` queries wait without a copy, and more are refused.
  * 2. A database that is too large is refused before it is copied.
  */
 import { SignalboxError } from "@signalbox/protocol";
@@ -17,13 +17,13 @@ import { sql } from "../../core/sql.ts";
 import type { Directory } from "../instance/directory.ts";
 
 const MEBIBYTE = 1024 * 1024;
-/** One may be slow without keeping the next person waiting. */
+/** Two, so that one slow query does not delay the next operator. */
 const MAX_RUNNING = 2;
-/** At five seconds each the last of them waits for as long as a person would. */
+/** With five seconds per query the last one waits about 20 seconds. */
 const MAX_WAITING = 8;
 /** An instance larger than this is not copied. */
 const MAX_SNAPSHOT_BYTES = 64 * MEBIBYTE;
-/** What people can look at; the process may need the copy three times over (as a message, as SQLite's, as pages that are sorted). */
+/** The process may need three times the size of the copy: the message, SQLite's memory database, and pages for sorting. */
 const LIMITS = { maxRows: 1000, maxBytes: 4 * MEBIBYTE, timeoutMs: 5000, maxMemoryBytes: 384 * MEBIBYTE };
 
 export class SqlConsole {
@@ -37,7 +37,7 @@ export class SqlConsole {
     this.#store = store;
   }
 
-  /** Throws `overloaded` when too many wait already, and `agent_sql` for whatever is wrong with the statement. */
+  /** Throws `overloaded` when too many queries wait, and `agent_sql` for an error of the statement. */
   async query(ref: InstanceRef, text: string): Promise<QueryResult> {
     await this.#enter();
     try {
@@ -65,7 +65,7 @@ export class SqlConsole {
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** The place goes to the one who waits longest, if any. */
+  /** The query that has waited longest, if any, takes the place. */
   #leave(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#running -= 1;

@@ -1,14 +1,14 @@
-/** Loads the files that export agent classes; everything wrong with one is one line that names it. */
+/** Loads the modules that export agent classes. Every error is one line that names the module. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigError } from "../../config/index.ts";
-import { AgentDefinition, isAgentClass } from "../agent-definition.ts";
-import type { AgentClass } from "../agent.ts";
+import { AgentDefinition, isAgentClass } from "../instance/agent-definition.ts";
+import type { AgentClass } from "../api/agent.ts";
 import { registerModuleHooks } from "./module-hooks.ts";
 
-/** Definitions by their names in URLs: built-in agents, replaced by users' classes of the same name. */
+/** Definitions by their names in URLs. A user's class replaces the built-in agent of the same name. */
 export async function loadAgents(
   builtIn: readonly AgentClass[],
   modules: readonly string[],
@@ -26,7 +26,7 @@ export async function loadAgents(
       const definition = define(agentClass, module, path);
       const other = definitions.get(definition.kebab);
       if (other !== undefined && other.source !== null && other.agentClass !== agentClass) {
-        throw broken(module, `the agent "${definition.kebab}" is already defined in ${other.source}`);
+        throw invalidModule(module, `the agent "${definition.kebab}" is already defined in ${other.source}`);
       }
       definitions.set(definition.kebab, definition);
     }
@@ -35,19 +35,19 @@ export async function loadAgents(
 }
 
 async function loadClasses(module: string, path: string): Promise<AgentClass[]> {
-  if (!existsSync(path)) throw broken(module, `no such file (${path})`);
+  if (!existsSync(path)) throw invalidModule(module, `no such file (${path})`);
   let exports: Record<string, unknown>;
   try {
     exports = await load(path);
   } catch (cause) {
-    throw broken(module, `cannot be loaded: ${firstLines(cause)}`, cause);
+    throw invalidModule(module, `cannot be loaded: ${firstLines(cause)}`, cause);
   }
   const classes = [...new Set(Object.values(exports).filter(isAgentClass))];
-  if (classes.length === 0) throw broken(module, "exports no class that extends Agent");
+  if (classes.length === 0) throw invalidModule(module, "exports no class that extends Agent");
   return classes;
 }
 
-/** `require` reads ES modules too; only one that awaits at its top level needs `import`. */
+/** `require` loads ES modules too; only a module with a top-level await needs `import`. */
 async function load(path: string): Promise<Record<string, unknown>> {
   try {
     return createRequire(import.meta.url)(path) as Record<string, unknown>;
@@ -61,15 +61,15 @@ function define(agentClass: AgentClass, module: string, path: string): AgentDefi
   try {
     return new AgentDefinition(agentClass, path);
   } catch (cause) {
-    throw broken(module, cause instanceof Error ? cause.message : String(cause), cause);
+    throw invalidModule(module, cause instanceof Error ? cause.message : String(cause), cause);
   }
 }
 
-function broken(module: string, reason: string, cause?: unknown): ConfigError {
+function invalidModule(module: string, reason: string, cause?: unknown): ConfigError {
   return new ConfigError(`agents: ${module}: ${reason}`, cause === undefined ? undefined : { cause });
 }
 
-/** A compiler's report on one line. */
+/** The first lines of a compiler's message, joined. */
 function firstLines(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text

@@ -1,6 +1,6 @@
 /**
- * Lets users' modules load: TypeScript with standard decorators (node strips types but cannot run decorators), and `signalbox` as this
- * very package, wherever the file lies and whatever is installed there.
+ * Loader hooks for users' modules: TypeScript with standard decorators (Node strips types but does not support decorators), and `signalbox` as
+ * this package, wherever the module is and whatever is installed there.
  */
 import { readFileSync } from "node:fs";
 import { registerHooks, setSourceMapsSupport } from "node:module";
@@ -8,7 +8,7 @@ import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const PACKAGE_SOURCE = join(import.meta.dirname, "../..") + sep;
-/** The published package is JavaScript, the repository's is TypeScript. */
+/** JavaScript in the published package, TypeScript in the repository. */
 const ENTRY = new URL(import.meta.url.endsWith(".ts") ? "../../index.ts" : "../../index.js", import.meta.url)
   .href;
 const TYPESCRIPT: ReadonlySet<string> = new Set([".ts", ".mts", ".tsx"]);
@@ -18,10 +18,9 @@ let isRegistered = false;
 export async function registerModuleHooks(): Promise<void> {
   if (isRegistered) return;
   isRegistered = true;
-  // Loaded only here: most installations have no agents of their own, and the compiler is a process beside ours.
+  // Loaded on demand: most installations have no modules, and esbuild starts a process.
   const { transformSync } = await import("esbuild");
-  // Stack traces name the lines that people wrote. Maps are read when a module is loaded and used when a stack is printed; installed packages
-  // have maps of their own, which nobody here needs.
+  // Stack traces then name lines of the source. Source maps of installed packages are not needed.
   setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
   registerHooks({
     resolve: (specifier, context, nextResolve) =>
@@ -37,7 +36,7 @@ export async function registerModuleHooks(): Promise<void> {
         format: "esm",
         target: "node24",
         sourcemap: "inline",
-        // Standard decorators and class fields, whatever a tsconfig nearby says.
+        // Standard decorators and class fields, whatever the user's tsconfig says.
         tsconfigRaw: { compilerOptions: { experimentalDecorators: false, useDefineForClassFields: true } },
       });
       return { format: "module", source: code, shortCircuit: true };
@@ -45,7 +44,7 @@ export async function registerModuleHooks(): Promise<void> {
   });
 }
 
-/** The path of a TypeScript file that is neither ours nor an installed package's. */
+/** The path of a TypeScript file that belongs neither to this package nor to an installed one; else null. */
 function userTypeScript(url: string): string | null {
   if (!url.startsWith("file:")) return null;
   const path = fileURLToPath(url);

@@ -1,4 +1,4 @@
-/** Work that failed for good, kept until somebody replays or discards it. */
+/** Work that used up its attempts, kept until it is replayed or discarded. */
 import { ulid } from "../../core/ulid.ts";
 import type { Clock } from "../../core/clock.ts";
 import { sql } from "../../core/sql.ts";
@@ -7,13 +7,13 @@ import type { WorkTables } from "./work-tables.ts";
 
 export interface DeadLetter<Payload = unknown> {
   readonly id: string;
-  /** Id of the queue item or schedule it was. */
+  /** Id of the original queue item or schedule. */
   readonly itemId: string;
   readonly origin: "queue" | "schedule";
   readonly callback: string;
   readonly payload: Payload;
   readonly attempts: number;
-  /** Message of the last failure. */
+  /** Error of the last attempt. */
   readonly error: string;
   readonly createdAt: number;
   readonly failedAt: number;
@@ -23,7 +23,7 @@ export interface NewDeadLetter {
   readonly id: string;
   readonly origin: "queue" | "schedule";
   readonly callback: string;
-  /** Serialised. */
+  /** JSON. */
   readonly payload: string | null;
   readonly retry: string | null;
   readonly attempts: number;
@@ -49,7 +49,7 @@ export class DeadLetters {
   readonly #clock: Clock;
   readonly #onReplay: () => void;
 
-  /** `onReplay` learns that the queue has got an item. */
+  /** `onReplay` is called when an item has been added to the queue. */
   constructor(tables: WorkTables, clock: Clock, onReplay: () => void) {
     this.#onReplay = onReplay;
     this.#tables = tables;
@@ -87,7 +87,7 @@ export class DeadLetters {
     return this.#tables.change(sql`DELETE FROM _signalbox_dead_letter WHERE id = ${id}`).changes > 0;
   }
 
-  /** Puts it back at the end of the queue with all its attempts, in one transaction; false when there is none. */
+  /** Returns the work to the end of the queue with all its attempts, in one transaction; false when the id is unknown. */
   replay(id: string): boolean {
     const row = this.#row(id);
     if (row === undefined) return false;

@@ -1,4 +1,4 @@
-/** Payloads of queue items and schedules are JSON; undefined is stored as null and comes back as undefined. */
+/** Payloads of queue items and schedules are stored as JSON; undefined is stored as NULL. */
 export function toStoredPayload(payload: unknown): string | null {
   if (payload === undefined) return null;
   const json = JSON.stringify(payload);

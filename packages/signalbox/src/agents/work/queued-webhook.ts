@@ -1,22 +1,22 @@
 /**
- * An outgoing webhook in the durable queue. Its id is chosen when it is queued and stays the same over every attempt, so that the receiver
- * can drop copies; its secret is named and not stored.
+ * An outgoing webhook in the durable queue. Its id is chosen when it is queued and is the same in every attempt, so that the receiver can
+ * drop duplicates. The queue stores the name of the variable that holds the secret, not the secret.
  */
 import type { OutgoingSender } from "../../outgoing/index.ts";
 import { newWebhookId } from "../../outgoing/index.ts";
 import type { RetryOptions } from "./retry-options.ts";
 
-/** Queue items with this callback are the runtime's own; no method of an agent can have such a name. */
+/** The callback of these queue items. */
 export const QUEUED_WEBHOOK = "signalbox:webhook";
 
-/** A receiver that restarts is back within a minute; one that is down for longer is for people to look at. */
+/** A receiver that restarts is back within a minute; a longer outage needs an operator. */
 export const DEFAULT_WEBHOOK_RETRY: RetryOptions = { maxAttempts: 6, baseDelayMs: 1000, maxDelayMs: 60_000 };
 
 export interface QueuedWebhookOptions {
-  /** Environment variable that holds the secret; it is read at each attempt. */
+  /** Environment variable that holds the secret; read at each attempt. */
   readonly secretVariable?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Delivery id. Default: a new one. */
+  /** Delivery id. Default: a new id. */
   readonly id?: string;
   readonly timeoutMs?: number;
   readonly retry?: RetryOptions;

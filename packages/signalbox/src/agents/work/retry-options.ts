@@ -1,10 +1,10 @@
-/** Retry settings of a queue item or schedule, checked when they are given rather than when they are needed. */
+/** Retry settings of a queue item or schedule, validated when the work is added. */
 import type { RetryPolicy } from "../../core/retry.ts";
 
 export interface RetryOptions {
   /** Attempts in all, at least 1. Default 3. */
   readonly maxAttempts?: number;
-  /** Upper bound of the first delay. Default 100 ms; it doubles with each attempt. */
+  /** Upper bound of the first delay; the bound doubles with each attempt. Default 100 ms. */
   readonly baseDelayMs?: number;
   /** Upper bound of any delay. Default 3,000 ms. */
   readonly maxDelayMs?: number;
@@ -12,7 +12,7 @@ export interface RetryOptions {
 
 const DEFAULTS: RetryPolicy = { maxAttempts: 3, baseDelayMs: 100, maxDelayMs: 3000 };
 
-/** As it is stored: null for the defaults. Throws a `RangeError` for settings that make no sense. */
+/** The stored form; null for the defaults. Throws a `RangeError` for invalid settings. */
 export function toStoredRetry(options: RetryOptions | undefined): string | null {
   if (options === undefined) return null;
   const policy = { ...DEFAULTS, ...options };

@@ -1,53 +1,59 @@
 /**
- * Runs what the instance's queue and schedules hold when it is due.
+ * Runs the due work of an instance: items of its queue, and its schedules.
  *
  * Invariants:
- * 1. At most one queue item and one schedule are in the mailbox at a time, each as a turn of its own: neither can starve the other, nor
- *    the requests between them.
+ * 1. At most one queue item and one schedule are in the mailbox at a time, each as a turn of its own: they cannot starve each other, nor the
+ *    requests between them.
  * 2. The timer is derived from the rows after every commit that changed them, and at the start.
- * 3. When the rows cannot be read or written, nothing is tried for a while: a damaged file must not keep the process busy, nor end it.
+ * 3. When the rows cannot be read or written, the pump pauses: a damaged file must neither keep the process busy nor end it.
  */
 import type { Clock } from "../../core/clock.ts";
-import type { Mailbox, Participant, Transactions, TurnKind } from "../../engines/turn-runtime/index.ts";
+import type { Participant, Transactions, TurnSpec } from "../../engines/turn-runtime/index.ts";
 import type { Schedules } from "./schedules.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
-/** Longest time node's timers can hold; a later due time is looked at again then. */
+/** The longest delay of Node's timers; for a later due time the timer is set again. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** Pause after an instance's storage has failed: often enough for a disk that was full for a moment, too seldom to be a burden. */
+/** Pause after a failure of the instance's storage: short enough for a disk that was full for a moment, long enough to cost little. */
 export const STORAGE_PAUSE_MS = 10_000;
 
 export interface WorkPumpOptions {
-  readonly mailbox: Mailbox;
-  readonly transactions: Transactions;
+  readonly run: <T>(turn: WorkTurn<T>) => Promise<T>;
+  readonly transactions: Pick<Transactions, "join" | "commitNow">;
   readonly queue: WorkQueue;
   readonly schedules: Schedules;
   readonly clock: Clock;
-  /** Calls a method of the agent. */
-  readonly call: (method: string, payload: unknown, about: unknown) => unknown;
-  /** The time of the next due work has become known or has changed; null when there is none. */
+  /** Calls a method of the agent; `item` is the queue item or schedule. */
+  readonly perform: (method: string, payload: unknown, item: unknown) => unknown;
+  /** The time of the next due work is known or has changed; null when there is none. */
   readonly onDue: (at: number | null) => void;
-  /** Nothing of the instance's own work runs any more. */
+  /** No work runs any more. */
   readonly onIdle: () => void;
   /** Work has used up its attempts. */
   readonly onBuried: (kind: "queue" | "schedule", callback: string, error: unknown) => void;
-  /** The rows could not be read or written; they are looked at again after a pause. */
+  /** The rows could not be read or written; the pump tries again after a pause. */
   readonly onStorageFailure: (error: unknown) => void;
+}
+
+type WorkKind = "queue" | "schedule";
+
+interface WorkTurn<T> extends TurnSpec<unknown, T> {
+  readonly kind: WorkKind;
 }
 
 interface Attempt {
   readonly callback: string;
   readonly payload: unknown;
-  readonly about: unknown;
+  readonly item: unknown;
   complete(): void;
   fail(error: unknown): boolean;
 }
 
 export class WorkPump implements Participant {
   readonly #options: WorkPumpOptions;
-  readonly #running = new Set<TurnKind>();
+  readonly #running = new Set<WorkKind>();
   #isDirty = false;
-  /** Rows have ever changed in this life. */
+  /** Rows have changed since the instance was loaded. */
   #hasChanged = false;
   #isStopped = true;
   #isPaused = false;
@@ -58,7 +64,7 @@ export class WorkPump implements Participant {
     options.transactions.join(this);
   }
 
-  /** Nothing runs; before the start it is not known whether something has to. */
+  /** True when no work runs. False before the start: the rows have not been read then. */
   get isIdle(): boolean {
     return this.#running.size === 0 && !this.#isStopped;
   }
@@ -69,7 +75,7 @@ export class WorkPump implements Participant {
     this.#hasChanged = true;
   };
 
-  /** A new instance has no rows but those it has just made. */
+  /** A new instance has no rows but those it has written since it was loaded. */
   start(isNew: boolean): void {
     this.#isStopped = false;
     if (!isNew || this.#hasChanged) this.#refresh();
@@ -78,14 +84,6 @@ export class WorkPump implements Participant {
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);
-  }
-
-  /** When work is due next; null when there is none. */
-  nextAt(): number | null {
-    const times = [this.#options.queue.nextAt(), this.#options.schedules.nextAt()].filter(
-      (at) => at !== null,
-    );
-    return times.length === 0 ? null : Math.min(...times);
   }
 
   afterCommit(): void {
@@ -101,31 +99,31 @@ export class WorkPump implements Participant {
   #refresh(): void {
     if (this.#isStopped || this.#isPaused) return;
     try {
-      this.#look();
+      this.#startDue();
     } catch (error) {
       this.#pause(error);
     }
   }
 
-  #look(): void {
-    const now = this.#options.clock.now();
-    const queueAt = this.#options.queue.nextAt();
-    const scheduleAt = this.#options.schedules.nextAt();
-    this.#options.onDue(earliest(queueAt, scheduleAt));
-    if (queueAt !== null && queueAt <= now) this.#run("queue");
-    if (scheduleAt !== null && scheduleAt <= now) this.#run("schedule");
-    this.#arm(
-      earliest(
-        queueAt !== null && queueAt > now ? queueAt : null,
-        scheduleAt !== null && scheduleAt > now ? scheduleAt : null,
-      ),
+  #startDue(): void {
+    const { clock, queue, schedules } = this.#options;
+    const now = clock.now();
+    const queueAt = queue.nextAt() ?? Number.POSITIVE_INFINITY;
+    const scheduleAt = schedules.nextAt() ?? Number.POSITIVE_INFINITY;
+    const nextAt = Math.min(queueAt, scheduleAt);
+    this.#options.onDue(nextAt === Number.POSITIVE_INFINITY ? null : nextAt);
+    if (queueAt <= now) this.#run("queue");
+    if (scheduleAt <= now) this.#run("schedule");
+    this.#setTimer(
+      [queueAt, scheduleAt].filter((at) => at > now),
       now,
     );
   }
 
-  #arm(at: number | null, now: number): void {
+  #setTimer(times: readonly number[], now: number): void {
     clearTimeout(this.#timer);
-    if (at === null) return;
+    const at = Math.min(...times);
+    if (at === Number.POSITIVE_INFINITY) return;
     this.#timer = setTimeout(() => this.#refresh(), Math.min(at - now, MAX_TIMER_MS)).unref();
   }
 
@@ -141,21 +139,21 @@ export class WorkPump implements Participant {
     }, STORAGE_PAUSE_MS).unref();
   }
 
-  #run(kind: "queue" | "schedule"): void {
+  #run(kind: WorkKind): void {
     if (this.#running.has(kind)) return;
     this.#running.add(kind);
     let attempt: Attempt | null = null;
-    const turn = this.#options.mailbox.run({
+    const turn = this.#options.run<unknown>({
       kind,
       label: kind,
-      isGated: false,
+      isInternal: true,
       body: () => {
         const begun = this.#begin(kind);
-        // The count must be stored even if the attempt takes the whole process down.
+        // The number of attempts must survive an attempt that ends the process.
         this.#options.transactions.commitNow();
         if (begun === null) return undefined;
         attempt = begun;
-        return perform(begun, this.#options.call);
+        return this.#perform(begun);
       },
       afterFailure: (error) => {
         if (attempt === null) this.#pause(error);
@@ -169,7 +167,15 @@ export class WorkPump implements Participant {
     });
   }
 
-  #fail(kind: "queue" | "schedule", attempt: Attempt, error: unknown): void {
+  /** Calls the method, and completes the attempt in the last segment of the method. */
+  #perform(attempt: Attempt): unknown {
+    const result = this.#options.perform(attempt.callback, attempt.payload, attempt.item);
+    if (result instanceof Promise) return result.then(() => attempt.complete());
+    attempt.complete();
+    return undefined;
+  }
+
+  #fail(kind: WorkKind, attempt: Attempt, error: unknown): void {
     try {
       if (attempt.fail(error)) this.#options.onBuried(kind, attempt.callback, error);
     } catch (failure) {
@@ -177,28 +183,16 @@ export class WorkPump implements Participant {
     }
   }
 
-  #begin(kind: "queue" | "schedule"): Attempt | null {
+  #begin(kind: WorkKind): Attempt | null {
     if (kind === "queue") {
       const attempt = this.#options.queue.begin();
       if (attempt === null) return null;
       const { item } = attempt;
-      return { ...attempt, callback: item.callback, payload: item.payload, about: item };
+      return { ...attempt, callback: item.callback, payload: item.payload, item };
     }
     const attempt = this.#options.schedules.begin();
     if (attempt === null) return null;
     const { schedule } = attempt;
-    return { ...attempt, callback: schedule.callback, payload: schedule.payload, about: schedule };
+    return { ...attempt, callback: schedule.callback, payload: schedule.payload, item: schedule };
   }
-}
-
-function perform(attempt: Attempt, call: WorkPumpOptions["call"]): unknown {
-  const result = call(attempt.callback, attempt.payload, attempt.about);
-  if (result instanceof Promise) return result.then(() => attempt.complete());
-  attempt.complete();
-  return undefined;
-}
-
-function earliest(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
 }

@@ -1,14 +1,14 @@
 /**
  * The durable queue of one instance: first in, first out, at least once.
  *
- *   ready → running → (done: row deleted in the transaction of the handler's last segment)
- *                   → waiting for its next attempt (the items behind it go on meanwhile)
+ *   ready → running → done (the row is deleted in the transaction of the handler's last segment)
+ *                   → waiting for its next attempt (later items run in the meantime)
  *                   → dead letter
  *
  * Invariants:
- * 1. An attempt is counted and committed before it runs: an item that takes the process down with it runs out of attempts too.
- * 2. The row goes away in the same transaction as what the handler wrote since its last await.
- * 3. An item with an id that is already waiting replaces that item and keeps its place.
+ * 1. An attempt is counted and committed before it runs, so that an item that ends the process runs out of attempts too.
+ * 2. The row is deleted in the same transaction as what the handler wrote since its last await.
+ * 3. An item with the id of a waiting item replaces that item and keeps its place.
  */
 import type { Clock } from "../../core/clock.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
@@ -21,12 +21,12 @@ import type { WorkTables } from "./work-tables.ts";
 
 export interface QueueItem<Payload = unknown> {
   readonly id: string;
-  /** Method that handles it. */
+  /** The method that handles the item. */
   readonly callback: string;
   readonly payload: Payload;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
-  /** Attempts begun so far. */
+  /** Attempts started so far. */
   readonly attempts: number;
   /** When the next attempt may begin, milliseconds since the epoch. */
   readonly nextAttemptAt: number;
@@ -35,7 +35,7 @@ export interface QueueItem<Payload = unknown> {
 
 export interface QueueOptions {
   readonly retry?: RetryOptions;
-  /** Key of the item; queueing it again while it waits replaces it. Default: a new one. */
+  /** Id of the item; a new item with the id of a waiting one replaces it. Default: a new id. */
   readonly id?: string;
 }
 
@@ -51,12 +51,12 @@ interface QueueRow {
   readonly last_error: string | null;
 }
 
-/** A row on its way through an attempt. */
+/** An item during an attempt. */
 export interface QueueAttempt {
   readonly item: QueueItem;
-  /** Inside the handler's last segment: the item is done. */
+  /** The item is done. Called in the handler's last segment. */
   complete(): void;
-  /** In a transaction of its own: schedules the next attempt or buries the item. Returns true when it was buried. */
+  /** Schedules the next attempt, or moves the item to the dead letters and returns true. Called in a transaction of its own. */
   fail(error: unknown): boolean;
 }
 
@@ -108,7 +108,7 @@ export class WorkQueue {
     return row === undefined ? undefined : toItem(row);
   }
 
-  /** In order, `limit` of them, starting after the item with the position `after`. */
+  /** At most `limit` items in order, starting after the position `after`. */
   list(limit: number, after = 0): { items: QueueItem[]; next: number | null } {
     const rows = this.#tables.all<QueueRow>(
       sql`SELECT * FROM _signalbox_queue WHERE seq > ${after} ORDER BY seq LIMIT ${limit + 1}`,
@@ -125,12 +125,12 @@ export class WorkQueue {
     return this.#tables.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_queue`)?.n ?? 0;
   }
 
-  /** When the next attempt of any item may begin; null when the queue is empty. */
+  /** When the next attempt of any item may start; null when the queue is empty. */
   nextAt(): number | null {
     const first = this.#tables.get<{ at: number }>(
       sql`SELECT next_at AS at FROM _signalbox_queue ORDER BY seq LIMIT 1`,
     );
-    // Almost always the first item is ready; only when it waits for another attempt the others must be looked at.
+    // The first item is almost always ready. The others matter only when it waits for another attempt.
     if (first === undefined || first.at <= this.#clock.now()) return first?.at ?? null;
     return (
       this.#tables.get<{ at: number | null }>(sql`SELECT min(next_at) AS at FROM _signalbox_queue`)?.at ??
@@ -138,7 +138,7 @@ export class WorkQueue {
     );
   }
 
-  /** Takes the first item that is ready and counts the attempt; null when none is. Runs in a transaction of its own. */
+  /** Takes the first item that is ready and counts the attempt; null when none is ready. Called in a transaction of its own. */
   begin(): QueueAttempt | null {
     const now = this.#clock.now();
     const row = this.#tables.get<QueueRow>(
@@ -147,7 +147,7 @@ export class WorkQueue {
     if (row === undefined) return null;
     const policy = fromStoredRetry(row.retry);
     if (row.attempts >= policy.maxAttempts) {
-      // Its last attempt began and never ended: the process died meanwhile.
+      // The last attempt never ended: it ended the process.
       this.#bury(row, "the process ended while the last attempt ran");
       return this.begin();
     }
@@ -156,7 +156,7 @@ export class WorkQueue {
     return {
       item: toItem({ ...row, attempts }),
       complete: () => {
-        // Not the one that replaced it meanwhile: replacing starts the count again.
+        // An item that replaced this one in the meantime has another count of attempts, and stays.
         this.#tables.change(
           sql`DELETE FROM _signalbox_queue WHERE seq = ${row.seq} AND attempts = ${attempts}`,
         );
@@ -208,7 +208,7 @@ function toItem(row: QueueRow): QueueItem {
   };
 }
 
-/** An error's message without its stack, cut to a sensible length: it is stored and shown. */
+/** The name and message of an error, shortened, for storing and showing. */
 export function errorText(error: unknown): string {
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return text.length > 1000 ? `${text.slice(0, 1000)}…` : text;

@@ -1,4 +1,4 @@
-/** Tables that come with the first row. */
+/** Tables that are created with the first row. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ afterEach(async () => {
 });
 
 function open() {
-  const gate = new OutputGate(() => database.sync(), ignore);
+  const gate = new OutputGate({ sync: () => database.sync(), onIdle: ignore });
   const transactions = new Transactions(database, gate, fail);
   const tables = new WorkTables(database, transactions);
   const clock = { now: () => 1_800_000_000_000 };
@@ -66,7 +66,7 @@ const tableCount = () =>
   )?.n;
 
 describe("an instance without work", () => {
-  it("has no tables for it, and everything that reads or removes finds nothing and writes nothing", () => {
+  it("has no work tables; reads and removals find nothing and write nothing", () => {
     const { queue, schedules, deadLetters, transactions } = open();
     expect([queue.count(), queue.all(), queue.nextAt(), queue.find("x"), queue.begin()]).toEqual([
       0,
@@ -93,7 +93,7 @@ describe("an instance without work", () => {
 });
 
 describe("the first work", () => {
-  it.each(["queue", "schedule"] as const)("brings all the tables, when it is a %s", (kind) => {
+  it.each(["queue", "schedule"] as const)("creates all tables when it is a %s", (kind) => {
     const { queue, schedules, transactions } = open();
     if (kind === "queue") queue.add("work", { n: 1 });
     else schedules.add(60, "work", { n: 1 }, {});
@@ -102,19 +102,18 @@ describe("the first work", () => {
     expect([queue.count(), schedules.count()]).toEqual(kind === "queue" ? [1, 0] : [0, 1]);
   });
 
-  it("that is rolled back takes them with it, and the next brings them again", () => {
+  it("that is rolled back removes them, and the next work creates them again", () => {
     const { queue, transactions } = open();
-    const owner = { key: "worker/a", passGate: () => Promise.resolve(), callAgent: () => Promise.resolve() };
-    const turn = new Turn<unknown>(owner, { kind: "rpc", label: "", body: ignore }, [], ignore, ignore);
-    runInTurn(turn, () => queue.add("work", 1));
-    transactions.rollbackOf(turn);
+    const turn = new Turn<unknown>({}, { kind: "rpc", label: "", body: ignore }, [], ignore, ignore);
+    runInTurn(turn, () => queue.add("work", 1), null);
+    transactions.rollback(turn);
     expect([queue.count(), tableCount()]).toEqual([0, 0]);
     queue.add("work", 2);
     transactions.finish();
     expect(queue.all().map(({ payload }) => payload)).toEqual([2]);
   });
 
-  it("is there in the next life, which agents' own SQL cannot change", async () => {
+  it("is there after a reload, and agents' own SQL cannot change it", async () => {
     const first = open();
     first.queue.add("work", 1);
     first.transactions.finish();

@@ -1,17 +1,17 @@
 /**
- * The tables of an instance's own work: queue, dead letters, schedules. Most instances never have any, and SQLite reads the definition of every
- * table each time it opens a database, so they are created with the first row.
+ * The tables of an instance's work: queue, dead letters, schedules. Most instances never use them, and SQLite parses the definition of every
+ * table when it opens a database, so the tables are created with the first row.
  *
  * Invariants:
- * 1. Whoever reads finds no rows where there are no tables.
- * 2. All three are created together, in the transaction of the first row; if that is rolled back, they are gone as well.
+ * 1. Without the tables, reads return no rows.
+ * 2. All three tables are created together, in the transaction of the first row; a rollback removes them.
  */
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { rawSql, sql, type SqlQuery } from "../../core/sql.ts";
 import type { Participant, Transactions } from "../../engines/turn-runtime/index.ts";
 
 const DEFINITIONS = [
-  // seq is the order of arrival; next_at the earliest time of the next attempt.
+  // seq is the order of arrival, next_at the earliest time of the next attempt.
   rawSql(`CREATE TABLE _signalbox_queue (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,
     id         TEXT NOT NULL UNIQUE,
@@ -35,7 +35,7 @@ const DEFINITIONS = [
     created_at INTEGER NOT NULL,
     failed_at  INTEGER NOT NULL
   ) WITHOUT ROWID`),
-  // due is the time asked for, next_at the time of the next attempt; spec is the cron text or the interval in milliseconds.
+  // due is the requested time, next_at the time of the next attempt, spec the cron expression or the interval in milliseconds.
   rawSql(`CREATE TABLE _signalbox_schedule (
     id         TEXT PRIMARY KEY,
     type       TEXT NOT NULL,
@@ -52,11 +52,11 @@ const DEFINITIONS = [
 
 export class WorkTables implements Participant {
   readonly #database: InstanceDatabase;
-  readonly #transactions: Transactions;
-  /** Null when only a look can tell. */
+  readonly #transactions: Pick<Transactions, "open" | "join">;
+  /** Null when the schema has to be read. */
   #exist: boolean | null;
 
-  constructor(database: InstanceDatabase, transactions: Transactions) {
+  constructor(database: InstanceDatabase, transactions: Pick<Transactions, "open" | "join">) {
     this.#database = database;
     this.#transactions = transactions;
     this.#exist = database.isNew ? false : null;
@@ -64,24 +64,24 @@ export class WorkTables implements Participant {
   }
 
   all<Row>(query: SqlQuery): Row[] {
-    return this.#areThere() ? this.#database.all<Row>(query) : [];
+    return this.#haveBeenCreated() ? this.#database.all<Row>(query) : [];
   }
 
   get<Row>(query: SqlQuery): Row | undefined {
-    return this.#areThere() ? this.#database.get<Row>(query) : undefined;
+    return this.#haveBeenCreated() ? this.#database.get<Row>(query) : undefined;
   }
 
-  /** Changes or deletes rows, in the transaction that is open or a new one. */
+  /** Changes or deletes rows. */
   change(query: SqlQuery): { changes: number } {
-    if (!this.#areThere()) return { changes: 0 };
+    if (!this.#haveBeenCreated()) return { changes: 0 };
     this.#transactions.open();
     return this.#database.run(query);
   }
 
-  /** Adds a row, likewise. */
+  /** Adds a row. */
   insert(query: SqlQuery): void {
     this.#transactions.open();
-    if (!this.#areThere()) {
+    if (!this.#haveBeenCreated()) {
       for (const definition of DEFINITIONS) this.#database.run(definition);
       this.#exist = true;
     }
@@ -89,11 +89,11 @@ export class WorkTables implements Participant {
   }
 
   afterRollback(): void {
-    // What was rolled back may have been their creation.
+    // The rollback may have removed the tables.
     this.#exist = null;
   }
 
-  #areThere(): boolean {
+  #haveBeenCreated(): boolean {
     this.#exist ??=
       this.#database.get(sql`SELECT 1 AS found FROM sqlite_schema WHERE name = '_signalbox_queue'`) !==
       undefined;

@@ -1,9 +1,9 @@
 /**
- * Which turn the running code belongs to. It follows promises and timers, so code that a turn left behind is still known as that
- * turn's, and a turn that was cut can be kept from writing.
+ * The turn that the running code belongs to. The answer follows promises and timers, so code that outlives its turn is still known as that
+ * turn's code.
  *
- * The store hangs on `globalThis` under a registered symbol: an agent's module may come through another loader than the runtime
- * (a test runner's, say) and must find the same one.
+ * The store is a property of `globalThis` under a registered symbol: a module that another loader loaded (a test runner's, for example)
+ * has its own copy of this file and must find the same store.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Turn } from "./turn.ts";
@@ -17,11 +17,11 @@ export function currentTurn(): Turn | undefined {
   return store.getStore();
 }
 
-export function runInTurn<T>(turn: Turn, work: () => T): T {
-  return store.run(turn, work);
+export function runInTurn<Subject, T>(turn: Turn, work: (subject: Subject) => T, subject: Subject): T {
+  return store.run(turn, work, subject);
 }
 
-/** Runs work that belongs to no turn: starting the next turn, timers of the runtime. */
+/** Runs work that belongs to no turn: the start of the next turn, timers of the runtime. */
 export function runOutsideTurns<T>(work: () => T): T {
   return store.exit(work);
 }

@@ -1,5 +1,6 @@
+/** Turns on a transactional database, with outputs that leave only when they are durable. `turn-runtime.ts` is the interface. */
 export { currentTurn, runOutsideTurns } from "./current-turn.ts";
-export { Mailbox } from "./mailbox.ts";
-export { OutputGate } from "./output-gate.ts";
-export { type Participant, Transactions } from "./transactions.ts";
-export type { CallParts, Turn, TurnKind, TurnOwner, TurnSpec } from "./turn.ts";
+export type { OutputGate } from "./output-gate.ts";
+export type { Participant, Transactions } from "./transactions.ts";
+export { TurnRuntime } from "./turn-runtime.ts";
+export type { Turn, TurnSpec } from "./turn.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { OutputGate } from "./output-gate.ts";
 
-/** A disk whose syncs end when the test says so. */
+/** A disk whose syncs the test ends. */
 class Disk {
   readonly syncs: { succeed: () => void; fail: () => void }[] = [];
   readonly sync = () =>
@@ -19,7 +19,7 @@ function open() {
   const disk = new Disk();
   const left: string[] = [];
   let idle = 0;
-  const gate = new OutputGate(disk.sync, () => (idle += 1));
+  const gate = new OutputGate({ sync: disk.sync, onIdle: () => (idle += 1) });
   return {
     disk,
     gate,
@@ -39,14 +39,14 @@ function open() {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("the output gate", () => {
-  it("lets through at once what follows no unsynced commit", () => {
+  it("releases an output at once when every commit is durable", () => {
     const { left, send, disk } = open();
     send("a");
     expect(left).toEqual(["a"]);
     expect(disk.syncs).toHaveLength(0);
   });
 
-  it("holds what was produced in a transaction until its commit is synced", async () => {
+  it("holds outputs of a transaction until its commit is durable", async () => {
     const { left, disk, gate } = open();
     gate.transactionOpened();
     gate.send({ release: () => left.push("a"), drop: () => undefined });
@@ -60,16 +60,16 @@ describe("the output gate", () => {
     expect(left).toEqual(["a"]);
   });
 
-  it("drops what was produced in a transaction that was rolled back", async () => {
+  it("drops outputs of a transaction that was rolled back", async () => {
     const { left, gate, send } = open();
     gate.transactionOpened();
     send("a");
     gate.transactionRolledBack();
     send("b");
-    expect(left).toEqual(["a: the turn was rolled back before this left", "b"]);
+    expect(left).toEqual(["a: the turn was rolled back before the output left", "b"]);
   });
 
-  it("holds answers that only read while a commit they may have seen is unsynced", async () => {
+  it("holds outputs of turns that only read while a commit that they may have read is not durable", async () => {
     const { left, disk, send, commit } = open();
     commit("write");
     send("read");
@@ -93,7 +93,7 @@ describe("the output gate", () => {
     expect(left).toEqual(["one", "two"]);
   });
 
-  it("covers all commits that came before a sync with that one", async () => {
+  it("covers all commits before a sync with that sync", async () => {
     const { left, disk, commit, idleCount } = open();
     for (let i = 0; i < 50; i++) commit(String(i));
     await disk.begun(1);
@@ -104,7 +104,7 @@ describe("the output gate", () => {
     expect(idleCount()).toBe(1);
   });
 
-  it("lets nothing out after a failed sync, ever", async () => {
+  it("releases nothing after a failed sync", async () => {
     const { left, disk, commit, send, gate } = open();
     commit("one");
     await disk.begun(1);
@@ -115,21 +115,21 @@ describe("the output gate", () => {
     expect(left).toEqual(["no one", "two: broken disk"]);
   });
 
-  describe("with outputs of an agent's code", () => {
-    const say = ({ gate, left }: ReturnType<typeof open>, name: string) =>
+  describe("with outputs of a turn's code", () => {
+    const sendFromTurn = ({ gate, left }: ReturnType<typeof open>, name: string) =>
       gate.sendWithSegment({ release: () => left.push(name), drop: () => left.push(`no ${name}`) });
 
-    it("lets those of a segment that writes nothing leave when the segment ends, and is idle then", async () => {
+    it("releases those of a segment that writes nothing when the segment ends, and is idle then", async () => {
       const opened = open();
-      say(opened, "a");
+      sendFromTurn(opened, "a");
       expect([opened.left, opened.gate.isIdle]).toEqual([[], false]);
       await settle();
       expect([opened.left, opened.gate.isIdle, opened.idleCount()]).toEqual([["a"], true, 1]);
     });
 
-    it("holds those from before the first write of a segment until that write is synced", async () => {
+    it("holds those before the first write of a segment until that write is durable", async () => {
       const opened = open();
-      say(opened, "before");
+      sendFromTurn(opened, "before");
       opened.commit("after");
       await opened.disk.begun(1);
       expect(opened.left).toEqual([]);
@@ -138,17 +138,33 @@ describe("the output gate", () => {
       expect(opened.left).toEqual(["before", "after"]);
     });
 
-    it("drops those from before a write that is rolled back", () => {
+    it("drops those before a write that is rolled back", () => {
       const opened = open();
-      say(opened, "a");
+      sendFromTurn(opened, "a");
       opened.gate.transactionOpened();
       opened.gate.transactionRolledBack();
       expect(opened.left).toEqual(["no a"]);
     });
 
+    it("waits for the end of an open transaction before it begins the next sync", async () => {
+      const opened = open();
+      opened.commit("one");
+      await opened.disk.begun(1);
+      opened.commit("two");
+      opened.gate.transactionOpened();
+      opened.disk.syncs[0]?.succeed();
+      await settle();
+      expect(opened.disk.syncs).toHaveLength(1);
+      opened.gate.transactionRolledBack();
+      await opened.disk.begun(2);
+      opened.disk.syncs[1]?.succeed();
+      await settle();
+      expect(opened.left).toEqual(["one", "two"]);
+    });
+
     it("does not let a later segment's rollback drop those of an earlier one", () => {
       const opened = open();
-      say(opened, "a");
+      sendFromTurn(opened, "a");
       opened.gate.segmentEnded();
       opened.gate.transactionOpened();
       opened.gate.transactionRolledBack();

@@ -1,19 +1,15 @@
 /**
- * Nothing leaves an instance before what it tells of is on stable storage: answers, frames, outgoing requests, messages to other
- * agents. That holds for answers that only read, too: they may have seen a commit that no sync covers yet.
+ * Holds every output until the writes it depends on are durable: steps 3 and 4 of `TurnRuntime` (invariants 3, 4 and 5 of the README).
  *
- * Invariants:
- * 1. Outputs leave in the order they were produced.
- * 2. What an agent's code sends is held until the segment it was sent in ends, even if nothing was written yet: a later write of the same
- *    segment may be what it tells of. Outputs while a transaction is open are held until that ends: a commit lets them wait for the sync, a
- *    rollback drops them.
- * 3. An output waits for a sync that began after the last commit before it. One sync serves all outputs and commits before it.
- * 4. After a failed sync nothing leaves any more.
+ * An output passes two stages, in order of production:
+ *   held     by the segment that produced it. A commit passes the outputs on, a rollback drops them.
+ *   waiting  for a sync that begins after the last commit before the output. One sync serves all commits and outputs before it.
  */
+import { afterMicrotasks } from "./after-microtasks.ts";
 
 export interface Output {
   release(): void;
-  /** The output will never leave: its transaction was rolled back, or the sync failed. */
+  /** The output will never leave: its segment was rolled back, or the sync failed. */
   drop(error: Error): void;
 }
 
@@ -21,66 +17,72 @@ export class RolledBackError extends Error {
   override readonly name = "RolledBackError";
 
   constructor() {
-    super("the turn was rolled back before this left");
+    super("the turn was rolled back before the output left");
   }
 }
 
-interface Waiting {
+export interface OutputGateOptions {
+  /** Commits what is pending and makes all commits durable. May throw. No segment is open when it is called. */
+  readonly sync: () => Promise<void>;
+  /** The last output has left. */
+  readonly onIdle: () => void;
+}
+
+interface WaitingOutput {
   /** Number of the last commit before the output. */
-  readonly after: number;
+  readonly commit: number;
   readonly output: Output;
 }
 
 export class OutputGate {
-  /** Hands what was committed so far to whatever `sync` makes durable; a failure counts as the sync's. */
-  beforeSync: (() => void | Promise<void>) | null = null;
-  readonly #sync: () => Promise<void>;
-  readonly #onIdle: () => void;
-  #waiting: Waiting[] = [];
-  /** Outputs of the running segment; not null while a transaction is open. */
+  readonly #options: OutputGateOptions;
+  /** Outputs of the running segment; null when there are none and no transaction is open. */
   #held: Output[] | null = null;
   #hasTransaction = false;
-  /** Tells the segment whose end was scheduled from later ones. */
-  #segment = 0;
+  #waiting: WaitingOutput[] = [];
+  /** Numbers of the last commit, of the last commit that is durable, and of the last one that the running sync covers. */
   #committed = 0;
-  #synced = 0;
-  /** What the sync in flight covers. */
-  #covering = 0;
+  #durable = 0;
+  #covered = 0;
+  /** True from the moment a sync is scheduled until no output waits. */
   #isSyncing = false;
   #failure: Error | null = null;
 
-  /** `onIdle` is called whenever the last waiting output has left. */
-  constructor(sync: () => Promise<void>, onIdle: () => void) {
-    this.#sync = sync;
-    this.#onIdle = onIdle;
+  constructor(options: OutputGateOptions) {
+    this.#options = options;
   }
 
   get isIdle(): boolean {
     return !this.#isSyncing && this.#waiting.length === 0 && this.#held === null;
   }
 
-  /** True when a sync is sure to begin that covers every commit so far. */
+  /** True when a sync will begin that covers every commit so far. */
   get isSyncDue(): boolean {
-    return this.#isSyncing && (this.#waiting.at(-1)?.after ?? 0) > this.#covering;
+    return this.#isSyncing && (this.#waiting.at(-1)?.commit ?? 0) > this.#covered;
   }
 
+  /** For the outcome of a turn: it depends on what has been written so far, and on no later write. */
   send(output: Output): void {
     if (this.#failure !== null) output.drop(this.#failure);
     else if (this.#held !== null) this.#held.push(output);
-    else if (this.#synced === this.#committed && this.#waiting.length === 0) output.release();
+    else if (this.#durable === this.#committed && this.#waiting.length === 0) output.release();
     else this.#wait(output);
   }
 
-  /** For outputs of agents' code: leaves with the segment it belongs to. */
+  /** For outputs of a turn's code: a later write of the same segment may be what the output is about, so it leaves with the segment. */
   sendWithSegment(output: Output): void {
     if (this.#held === null) {
-      this.#held = [];
-      this.#scheduleEndOfSegment();
+      const held: Output[] = [];
+      this.#held = held;
+      afterMicrotasks(() => {
+        if (this.#held === held) this.segmentEnded();
+        if (this.isIdle) this.#options.onIdle();
+      });
     }
     this.#held.push(output);
   }
 
-  /** Resolves when everything the segment has done so far has become durable, so that the caller may act outside. */
+  /** Resolves when everything that the running segment has done so far is durable. */
   pass(): Promise<void> {
     return new Promise((resolve, reject) => this.sendWithSegment({ release: resolve, drop: reject }));
   }
@@ -90,8 +92,13 @@ export class OutputGate {
     this.#held ??= [];
   }
 
-  transactionCommitted(): void {
+  /** Counts a change that no segment made, such as the creation of the database: later outputs depend on it. */
+  countCommit(): void {
     this.#committed += 1;
+  }
+
+  transactionCommitted(): void {
+    this.countCommit();
     for (const output of this.#takeHeld()) this.#wait(output);
   }
 
@@ -99,7 +106,7 @@ export class OutputGate {
     for (const output of this.#takeHeld()) output.drop(new RolledBackError());
   }
 
-  /** The code that ran is at an await or has ended. An open transaction goes on holding; its own end comes soon. */
+  /** The running code is at an await or has ended. If its transaction is still open, the end of the transaction decides. */
   segmentEnded(): void {
     if (this.#hasTransaction || this.#held === null) return;
     for (const output of this.#takeHeld()) this.send(output);
@@ -112,66 +119,57 @@ export class OutputGate {
     return held;
   }
 
-  #scheduleEndOfSegment(): void {
-    this.#segment += 1;
-    const segment = this.#segment;
-    // As for transactions: a tick queued from a microtask runs when no microtask is left.
-    queueMicrotask(() =>
-      process.nextTick(() => {
-        if (this.#segment !== segment) return;
-        this.segmentEnded();
-        if (this.isIdle) this.#onIdle();
-      }),
-    );
-  }
-
   #wait(output: Output): void {
     if (this.#failure !== null) {
       output.drop(this.#failure);
       return;
     }
-    this.#waiting.push({ after: this.#committed, output });
+    this.#waiting.push({ commit: this.#committed, output });
     if (this.#isSyncing) return;
     this.#isSyncing = true;
-    // After the events that have already arrived: their turns commit first and share this sync.
-    setImmediate(() => this.#begin());
+    this.#syncLater();
   }
 
-  /** Not `async`, as everything that each event of each instance goes through: promises in between are work for the garbage collector. */
-  #begin(): void {
+  /** In the next iteration of the event loop: turns whose events have already arrived commit first and share the sync. */
+  #syncLater(): void {
+    setImmediate(() => this.#sync());
+  }
+
+  /** Not `async`: every event of every instance passes here, and each promise in between is work for the garbage collector. */
+  #sync(): void {
+    if (this.#hasTransaction) {
+      // Only when one sync follows another directly. The segment ends before the next iteration of the event loop.
+      this.#syncLater();
+      return;
+    }
     const covered = this.#committed;
-    this.#covering = covered;
+    this.#covered = covered;
     let synced: Promise<void>;
     try {
-      const handedOver = this.beforeSync?.();
-      synced = handedOver === undefined ? this.#sync() : handedOver.then(this.#sync);
+      synced = this.#options.sync();
     } catch (error) {
       this.#fail(error);
       return;
     }
     synced.then(
-      () => this.#end(covered),
+      () => this.#release(covered),
       (error: unknown) => this.#fail(error),
     );
   }
 
-  #end(covered: number): void {
-    this.#synced = covered;
-    this.#flush(covered);
-    if (this.#waiting.length > 0) {
-      this.#begin();
-      return;
-    }
-    this.#isSyncing = false;
-    this.#onIdle();
-  }
-
-  #flush(covered: number): void {
+  #release(covered: number): void {
+    this.#durable = covered;
     let count = 0;
-    while (count < this.#waiting.length && (this.#waiting[count]?.after ?? 0) <= covered) count++;
+    while (count < this.#waiting.length && (this.#waiting[count]?.commit ?? 0) <= covered) count++;
     for (const { output } of this.#waiting.splice(0, count)) output.release();
+    if (this.#waiting.length > 0) this.#sync();
+    else {
+      this.#isSyncing = false;
+      this.#options.onIdle();
+    }
   }
 
+  /** Nothing leaves after a failed sync. */
   #fail(cause: unknown): void {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     this.#failure = error;

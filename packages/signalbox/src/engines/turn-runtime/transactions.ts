@@ -1,83 +1,51 @@
 /**
- * Opens and ends an instance's transactions, so that agents' code never does.
+ * Opens and ends the transactions of turns, so that the code of a turn never does (invariants 2, 3, 5 and 6 of the README).
  *
- * The first write of a segment opens the segment's transaction. A segment is what a turn does without giving the event loop back: its function
- * up to the first await that really waits, then from each such await to the next. (An await of something that is already there does
- * not end the segment, so `await this.queue(…)` stays in one transaction with what follows.) The segment ends, and the transaction
- * commits, when the turn ends or when the queue of microtasks has run dry, whichever is first.
+ * A segment is what a turn does without a real wait: its function up to the first await that waits, then from each such await to the next.
+ * An await of something that is already settled does not end a segment. The first write of a segment opens its transaction; the end of the
+ * turn, or an empty microtask queue, ends it. Segments share SQLite transactions (`CommitBatch`).
  *
- * Invariants:
- * 1. At most one transaction is open, and it belongs to one turn (or to code outside of turns). A write of another turn ends it first:
- *    that other code runs at all means that the owner is at an await. (Only an interleaving agent has such turns. There, a turn that
- *    has just thrown looks the same for a moment: if another turn writes in that moment, the last segment of the first one stays.)
- * 2. A turn that throws rolls back its open transaction and nothing else.
- * 3. Participants keep in-memory copies of stored things in step: they write before a commit and revert after a rollback.
- * 4. A turn that was cut or whose earlier segment failed to commit cannot write any more.
- *
- * Segments that end before the next sync share one transaction of SQLite, a batch: each is a savepoint in it, and the batch is committed
- * when the gate is about to sync, when it is full, or when the event loop comes round and no sync is due. Most of a small commit's cost is
- * writing the same few pages to the log again; nothing is acknowledged before the sync, so nobody can tell the difference.
- *
- * 5. The log never holds part of a segment: a batch is committed only between segments.
- * 6. A batch that cannot be committed takes all its segments with it, and none of their outputs leave: the gate learns of it instead of a
- *    sync. After that nothing can be written; the instance starts again from what is stored. Only storage itself can fail a batch: an
- *    agent with constraints that the commit checks (`DEFERRABLE`) gets one for each segment.
+ * A batch is committed by `commitBatch` when the output gate is about to sync, before a segment that does not fit, at `commitNow`, and in the
+ * next iteration of the event loop if no sync is due.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { InstanceDatabase } from "../instance-store/instance-store.ts";
-import { rawSql, sql } from "../../core/sql.ts";
+import { afterMicrotasks } from "./after-microtasks.ts";
+import { CommitBatch } from "./commit-batch.ts";
 import { currentTurn } from "./current-turn.ts";
 import type { OutputGate } from "./output-gate.ts";
+import type { TurnDatabase } from "./turn-database.ts";
 import type { Turn } from "./turn.ts";
 
+/** Keeps a copy in memory of something stored: it writes before a commit and reverts after a rollback. */
 export interface Participant {
-  /** Last chance to write inside the transaction. */
+  /** The last chance to write inside the transaction. */
   beforeCommit?(): void;
   afterCommit?(): void;
   afterRollback?(): void;
 }
 
-const SAVEPOINT = rawSql("SAVEPOINT segment");
-const RELEASE = rawSql("RELEASE segment");
-const ROLLBACK_TO = rawSql("ROLLBACK TO segment");
-const DEFERRABLE = sql`SELECT 1 AS found FROM sqlite_schema WHERE sql LIKE '%deferrable%' LIMIT 1`;
-
-/** Segments in a batch: nearly all there is to gain, and few enough that their pages stay in the connection's cache. */
-const MAX_SEGMENTS = 16;
-
-export class TurnCutError extends Error {
-  override readonly name = "TurnCutError";
-
-  constructor() {
-    super("this turn ran over its time limit and cannot write any more");
-  }
+interface Segment {
+  /** Undefined for code outside of turns. */
+  readonly turn: Turn | undefined;
 }
 
 export class Transactions {
-  readonly #database: InstanceDatabase;
-  readonly #gate: OutputGate;
-  readonly #onCommitFailure: (error: Error) => void;
+  readonly #database: TurnDatabase;
+  readonly #batch: CommitBatch;
+  readonly #outputs: OutputGate;
+  readonly #onFailure: (error: Error) => void;
   readonly #participants: Participant[] = [];
-  #isOpen = false;
-  #owner: Turn | undefined;
-  /** Distinguishes the transaction a pending end-of-segment was scheduled for from later ones. */
-  #number = 0;
-  /** Segments in the batch that SQLite has not committed, the open one included; 0 when there is no batch. */
-  #batched = 0;
-  /** Of the batch's last segment. */
-  #lastOwner: Turn | undefined;
-  /** The database's count of changes as of which `#hasDeferrable` is known. */
-  #tableChanges = -1;
-  #hasDeferrable = false;
+  #segment: Segment | null = null;
+  /** The turn of the batch's last segment. */
+  #lastWriter: Turn | undefined;
   #failure: Error | null = null;
-  /** Those who wait for the open segment to end and the batch to be committed. */
-  #flushing: { resolve(): void; reject(error: Error): void }[] = [];
 
-  constructor(database: InstanceDatabase, gate: OutputGate, onCommitFailure: (error: Error) => void) {
+  /** `onFailure` is called whenever SQLite refuses a commit or a rollback. */
+  constructor(database: TurnDatabase, outputs: OutputGate, onFailure: (error: Error) => void) {
     this.#database = database;
-    this.#gate = gate;
-    this.#onCommitFailure = onCommitFailure;
-    gate.beforeSync = () => this.#flush();
+    this.#batch = new CommitBatch(database);
+    this.#outputs = outputs;
+    this.#onFailure = onFailure;
   }
 
   join(participant: Participant): void {
@@ -85,199 +53,146 @@ export class Transactions {
   }
 
   get isOpen(): boolean {
-    return this.#isOpen;
+    return this.#segment !== null;
   }
 
-  /** Must be called before every write. */
+  /** Must be called before every write. Throws when the running code may not write any more. */
   open(): void {
     const turn = currentTurn();
-    if (turn !== undefined) {
-      if (turn.phase === "cut") throw new TurnCutError();
-      if (turn.doom !== null) throw turn.doom;
-    }
-    if (this.#isOpen) {
-      if (this.#owner === turn) return;
-      this.#endSegment();
+    turn?.requireWritable();
+    if (this.#segment !== null) {
+      if (this.#segment.turn === turn) return;
+      // Other code runs, so the turn of the open segment is at an await.
+      this.#endWithoutCaller(this.#segment);
     }
     if (this.#failure !== null) throw this.#failure;
-    if (this.#batched > 0 && !this.#canShare()) this.#commitBatch();
-    // The first segment of a batch needs no savepoint: rolling it back is rolling back the batch.
-    if (this.#batched === 0) {
-      this.#database.begin();
-      setImmediate(() => this.#flushUnlessDue());
-    } else this.#database.run(SAVEPOINT);
-    this.#batched += 1;
-    this.#isOpen = true;
-    this.#owner = turn;
-    this.#lastOwner = turn;
-    this.#number += 1;
-    this.#gate.transactionOpened();
-    if (turn?.isOnStack !== true) this.#scheduleEnd();
+    if (this.#batch.isFull) this.commitBatch();
+    this.#batch.beginSegment();
+    if (this.#batch.size === 1) setImmediate(() => this.#commitUnlessSyncDue());
+    const segment = { turn };
+    this.#segment = segment;
+    this.#lastWriter = turn;
+    this.#outputs.transactionOpened();
+    if (turn?.isOnStack !== true) this.#scheduleEnd(segment);
   }
 
-  /** The turn's function has returned a promise: the segment ends when the microtasks have run dry. */
-  leftStack(turn: Turn): void {
-    if (this.#isOpen && this.#owner === turn) this.#scheduleEnd();
+  /** The function of the turn has returned a promise. */
+  turnLeftStack(turn: Turn): void {
+    if (this.#segment !== null && this.#segment.turn === turn) this.#scheduleEnd(this.#segment);
   }
 
-  /** Commits what the turn has open; throws, rolled back, when that fails. */
-  commitOf(turn: Turn): void {
-    if (this.#isOpen && this.#owner === turn) this.#commit();
+  /** Ends the open segment of the turn, if any. Throws, after a rollback, when SQLite refuses it. */
+  commit(turn: Turn): void {
+    if (this.#segment !== null && this.#segment.turn === turn) this.#endSegment();
   }
 
-  rollbackOf(turn: Turn): void {
-    if (this.#isOpen && this.#owner === turn) this.#rollback();
+  rollback(turn: Turn): void {
+    if (this.#segment !== null && this.#segment.turn === turn) this.#rollbackSegment();
   }
 
-  /** Undoes what the running code has open; its turn goes on. */
+  /** Rolls back what the running code has open; its turn continues. */
   undo(): void {
-    if (this.#isOpen && this.#owner === currentTurn()) this.#rollback();
+    if (this.#segment !== null && this.#segment.turn === currentTurn()) this.#rollbackSegment();
   }
 
-  /** Commits what the running code has open, so that it stays even if the process ends at once. */
+  /** Commits what the running code has open, so that it survives the end of the process. */
   commitNow(): void {
-    if (!this.#isOpen || this.#owner !== currentTurn()) return;
-    this.#commit();
-    this.#commitBatch();
+    if (this.#segment === null || this.#segment.turn !== currentTurn()) return;
+    this.#endSegment();
+    this.commitBatch();
     this.#database.flush();
   }
 
-  /** Ends whatever is open before the database closes. */
+  /** Commits everything that is open before the database closes. Failures are reported to `onFailure`. */
   finish(): void {
-    if (this.#isOpen) this.#endSegment();
+    if (this.#segment !== null) this.#endWithoutCaller(this.#segment);
     try {
-      this.#commitBatch();
+      this.commitBatch();
     } catch {
-      // Told through onCommitFailure; nothing of the batch was acknowledged.
+      // Reported by `#fail`; no output of the batch has left.
     }
   }
 
-  #scheduleEnd(): void {
-    const number = this.#number;
-    // A tick queued from a microtask runs when no microtask is left; queued from here it could run before them.
-    queueMicrotask(() =>
-      process.nextTick(() => {
-        if (this.#isOpen && this.#number === number) this.#endSegment();
-      }),
-    );
-  }
-
-  /** A commit with nobody to throw to: its failure dooms the turn that wrote. */
-  #endSegment(): void {
-    const owner = this.#owner;
+  /** Commits the batch. The caller has seen that no segment is open. After a failure nothing can be written any more (invariant 5). */
+  commitBatch(): void {
+    if (this.#failure !== null) throw this.#failure;
     try {
-      this.#commit();
-    } catch (error) {
-      if (owner !== undefined) owner.doom = error as Error;
+      this.#batch.commit();
+    } catch (cause) {
+      throw this.#fail(cause, true);
+    }
+    this.#lastWriter = undefined;
+  }
+
+  /** For a batch that no output waits for: internal work, or a turn that is at an await. */
+  #commitUnlessSyncDue(): void {
+    if (this.#segment !== null || this.#failure !== null || this.#outputs.isSyncDue) return;
+    const turn = this.#lastWriter;
+    const isAlone = this.#batch.size === 1;
+    try {
+      this.#batch.commit();
+      this.#lastWriter = undefined;
+    } catch (cause) {
+      const error = this.#fail(cause, !isAlone);
+      if (isAlone && turn?.phase === "running") turn.commitError = error;
     }
   }
 
-  #commit(): void {
+  #scheduleEnd(segment: Segment): void {
+    afterMicrotasks(() => {
+      if (this.#segment === segment) this.#endWithoutCaller(segment);
+    });
+  }
+
+  /** Ends a segment where no caller can receive an error: the turn that wrote fails later. */
+  #endWithoutCaller({ turn }: Segment): void {
+    try {
+      this.#endSegment();
+    } catch (error) {
+      if (turn !== undefined) turn.commitError = error as Error;
+    }
+  }
+
+  #endSegment(): void {
+    const isShared = this.#batch.size > 1;
     try {
       for (const participant of this.#participants) participant.beforeCommit?.();
-      if (this.#hasDeferrable) {
-        // Alone in its batch, and told at once if it fails.
-        this.#database.commit();
-        this.#batched = 0;
-      } else if (this.#batched > 1) this.#database.run(RELEASE);
+      this.#batch.endSegment();
     } catch (cause) {
-      throw this.#fail(cause, this.#batched > 1);
+      throw this.#fail(cause, isShared);
     }
-    this.#isOpen = false;
-    this.#owner = undefined;
-    this.#gate.transactionCommitted();
+    this.#segment = null;
+    this.#outputs.transactionCommitted();
     for (const participant of this.#participants) participant.afterCommit?.();
-    // A participant may have begun the next segment.
-    if (!this.#isOpen && (this.#batched >= MAX_SEGMENTS || this.#flushing.length > 0)) this.#commitBatch();
   }
 
-  #rollback(): void {
+  #rollbackSegment(): void {
     try {
-      if (this.#batched > 1) {
-        this.#database.run(ROLLBACK_TO);
-        this.#database.run(RELEASE);
-      } else this.#database.rollback();
+      this.#batch.rollbackSegment();
     } catch (cause) {
-      // SQLite has ended the whole transaction by itself (disk full, I/O), and with it what other turns wrote.
+      // SQLite has rolled back the whole transaction by itself (disk full, I/O error), and with it the segments of other turns.
       this.#fail(cause, true);
       return;
     }
-    this.#batched -= 1;
     this.#revert();
-    if (this.#flushing.length > 0) this.#flushQuietly();
   }
 
   #revert(): void {
-    this.#isOpen = false;
-    this.#owner = undefined;
-    this.#gate.transactionRolledBack();
+    this.#segment = null;
+    this.#outputs.transactionRolledBack();
     for (const participant of this.#participants) participant.afterRollback?.();
   }
 
-  /** Nothing to wait for, unless a segment is open: then the batch is committed when it ends. */
-  #flush(): void | Promise<void> {
-    if (!this.#isOpen) return this.#commitBatch();
-    return new Promise((resolve, reject) => this.#flushing.push({ resolve, reject }));
-  }
-
-  /** A batch that no output waits for: the runtime's own work, or a turn that is at an await. */
-  #flushUnlessDue(): void {
-    if (this.#isOpen || this.#gate.isSyncDue) return;
-    const turn = this.#lastOwner;
-    const isAlone = this.#batched === 1;
-    try {
-      this.#commitBatch(!isAlone);
-    } catch (error) {
-      if (isAlone && turn?.phase === "running") turn.doom = error as Error;
-    }
-  }
-
-  #flushQuietly(): void {
-    try {
-      this.#commitBatch();
-    } catch {
-      // Told through onCommitFailure and, when an output asks for a sync, through the gate.
-    }
-  }
-
-  /** Throws when it fails; nothing can be written after that if it `isFinal`. */
-  #commitBatch(isFinal = true): void {
-    if (this.#failure !== null) throw this.#failure;
-    if (this.#batched > 0) {
-      try {
-        this.#database.commit();
-      } catch (cause) {
-        throw this.#fail(cause, isFinal);
-      }
-      this.#batched = 0;
-      this.#lastOwner = undefined;
-    }
-    for (const { resolve } of this.#flushing.splice(0)) resolve();
-  }
-
-  /** True when a segment's commit cannot fail for what the segment wrote, so that it may share one with others. */
-  #canShare(): boolean {
-    const { tableChanges } = this.#database;
-    if (tableChanges !== this.#tableChanges) {
-      this.#tableChanges = tableChanges;
-      this.#hasDeferrable = this.#database.get(DEFERRABLE) !== undefined;
-    }
-    return !this.#hasDeferrable;
-  }
-
+  /** Discards the batch. `isFinal` when that took segments away whose turns have ended. */
   #fail(cause: unknown, isFinal: boolean): Error {
-    // Storage that is away for a while says so itself, and callers should hear it.
+    // A `SignalboxError` (storage that is unavailable for a while) is meant for callers.
     const error =
-      cause instanceof SignalboxError
-        ? cause
-        : new Error("the instance's storage refused the commit", { cause });
+      cause instanceof SignalboxError ? cause : new Error("the database refused the commit", { cause });
     if (isFinal) this.#failure = error;
-    this.#batched = 0;
-    this.#lastOwner = undefined;
-    this.#database.rollback();
-    if (this.#isOpen) this.#revert();
-    for (const { reject } of this.#flushing.splice(0)) reject(error);
-    this.#onCommitFailure(error);
+    this.#lastWriter = undefined;
+    this.#batch.discard();
+    if (this.#segment !== null) this.#revert();
+    this.#onFailure(error);
     return error;
   }
 }

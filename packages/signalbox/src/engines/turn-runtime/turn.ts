@@ -1,83 +1,67 @@
 /**
- * One event of an instance, from waiting in the mailbox to its end.
+ * One turn: a function that runs on a subject, from the queue to its end.
  *
- *   waiting → running → done | failed | cut
+ *   waiting → running → done | failed | timed-out
  *
- * `running` begins on the stack of the mailbox; once its function has returned a promise the turn is off the stack and goes on in
- * pieces. `cut` is a turn that outlived its limit: its caller has been told, and what its code still tries to write is refused.
+ * A running turn starts on the stack of the runtime. When its function returns a promise, the turn leaves the stack and continues whenever
+ * an await resumes. A turn that exceeds its time limit is `timed-out`: its caller has received the error, and its code can no longer write.
  */
-export type TurnKind =
-  | "start"
-  | "request"
-  | "connect"
-  | "message"
-  | "close"
-  | "rpc"
-  | "state"
-  | "delivery"
-  | "queue"
-  | "schedule"
-  | "hook"
-  | "manage"
-  /** Management reads something: no work of the instance's own, so it counts as no activity. */
-  | "look";
+export type TurnPhase = "waiting" | "running" | "done" | "failed" | "timed-out";
 
-export type TurnPhase = "waiting" | "running" | "done" | "failed" | "cut";
-
-/** What a caller asks of the mailbox. */
-export interface TurnSpec<T> {
-  readonly kind: TurnKind;
+/** A turn as the caller describes it. */
+export interface TurnSpec<Subject, T> {
+  /** For metrics and logs. */
+  readonly kind: string;
+  /** What the turn is about, for people: a method, a path, an id. */
   readonly label: string;
-  readonly body: () => T | Promise<T>;
-  /** Instances that wait for this turn. */
+  readonly body: (subject: Subject) => T | Promise<T>;
+  /** Keys of the runtimes whose turns wait for this turn. */
   readonly callers?: readonly string[];
+  /** Runs after the rollback of a failed turn. It may write; its writes are a transaction of their own. */
   readonly afterFailure?: (error: unknown) => void;
-  /** Called with the outcome as it passes the gate, so that what it sends keeps its place among the instance's outputs. */
-  readonly tell?: ((error: unknown, value: T | undefined) => void) | undefined;
-  readonly isGated?: boolean;
+  /**
+   * Receives the outcome when the output gate releases it. What the callback sends directly keeps its place among the outputs of the
+   * turn; code that awaits the promise of `run` continues later.
+   */
+  readonly onOutcome?: ((error: unknown, value: T | undefined) => void) | undefined;
+  /** Work of the runtime's owner itself: it is never refused because the queue is full, and its outcome does not wait for a sync. */
+  readonly isInternal?: boolean;
 }
 
-/** The instance a turn belongs to, as code that runs in the turn may use it. */
-export interface TurnOwner {
-  readonly key: string;
-  /** Resolves when everything written so far is durable. */
-  passGate(): Promise<void>;
-  /** Calls a method of another instance of the same account. */
-  callAgent(target: { readonly agent: string; readonly name: string }, ...call: CallParts): Promise<unknown>;
+export class TurnTimeoutError extends Error {
+  override readonly name = "TurnTimeoutError";
+
+  constructor() {
+    super("the turn exceeded its time limit and can no longer write");
+  }
 }
 
-/** A call of a method: `callers` are the keys of the instances that wait for it. */
-export type CallParts = [method: string, args: readonly unknown[], callers: readonly string[]];
-
-export class Turn<T = unknown> {
-  readonly owner: TurnOwner;
-  readonly kind: TurnKind;
-  /** What it is about, for people: a method, a path, an id. */
+export class Turn<Subject = unknown, T = unknown> {
+  /** The object that the runtime was created for. */
+  readonly owner: object;
+  readonly kind: string;
   readonly label: string;
-  /** Keys of the instance, and of those that wait for this turn to end; a call back into one of them would never return. */
+  /** Keys of this turn's runtime and of those that wait for the turn; a call back into one of them would never return. */
   readonly chain: readonly string[];
-  /** Null once it runs: a turn waits for its sync, and what its function alone knows of need not. */
-  body: (() => T | Promise<T>) | null;
-  /** Writes, in a transaction of their own, that record the failure of a turn that was rolled back. */
-  readonly afterFailure: ((error: unknown) => void) | null;
-  readonly tell: ((error: unknown, value: T | undefined) => void) | null;
-  /** True when the outcome goes to the caller through the gate; false for the runtime's own work, which tells nobody. */
-  readonly isGated: boolean;
   readonly resolve: (value: T) => void;
   readonly reject: (error: unknown) => void;
+  readonly isInternal: boolean;
+  readonly afterFailure: ((error: unknown) => void) | null;
+  readonly onOutcome: ((error: unknown, value: T | undefined) => void) | null;
+  /** Null once the turn runs, so that what only the function references can be collected while the turn waits for its sync. */
+  body: TurnSpec<Subject, T>["body"] | null;
   phase: TurnPhase = "waiting";
-  /** True while its function runs on the mailbox's stack: the mailbox ends the segment then, not a timer. */
+  /** True while the function runs on the runtime's stack: the runtime ends the segment when the function returns. */
   isOnStack = false;
   startedAt = 0;
   timer: NodeJS.Timeout | undefined;
-  /** Why the turn cannot succeed any more, whatever its function returns: a commit between two awaits failed. */
-  doom: Error | null = null;
-  /** Hooks the turn started and has to wait for (`onStateChanged`). */
-  followUps: Promise<unknown>[] | null = null;
+  /** Set when a commit between two awaits failed: the turn fails whatever its function returns. */
+  commitError: Error | null = null;
+  #followUps: Promise<unknown>[] | null = null;
 
   constructor(
-    owner: TurnOwner,
-    spec: TurnSpec<T>,
+    owner: object,
+    spec: TurnSpec<Subject, T>,
     chain: readonly string[],
     resolve: (value: T) => void,
     reject: (error: unknown) => void,
@@ -85,12 +69,34 @@ export class Turn<T = unknown> {
     this.owner = owner;
     this.kind = spec.kind;
     this.label = spec.label;
-    this.body = spec.body;
+    this.isInternal = spec.isInternal ?? false;
     this.afterFailure = spec.afterFailure ?? null;
-    this.tell = spec.tell ?? null;
-    this.isGated = spec.isGated ?? true;
+    this.onOutcome = spec.onOutcome ?? null;
+    this.body = spec.body;
     this.chain = chain;
     this.resolve = resolve;
     this.reject = reject;
+  }
+
+  /** Makes the turn end only after the promise has settled; its outcome does not change that of the turn. */
+  waitFor(followUp: Promise<unknown>): void {
+    (this.#followUps ??= []).push(followUp);
+  }
+
+  get hasFollowUps(): boolean {
+    return this.#followUps !== null;
+  }
+
+  /** The promises passed to `waitFor` since the last call; null when there are none. */
+  takeFollowUps(): readonly Promise<unknown>[] | null {
+    const followUps = this.#followUps;
+    this.#followUps = null;
+    return followUps;
+  }
+
+  /** Throws when the turn may not write any more (invariant 6 of the README). */
+  requireWritable(): void {
+    if (this.phase === "timed-out") throw new TurnTimeoutError();
+    if (this.commitError !== null) throw this.commitError;
   }
 }

@@ -1,13 +1,13 @@
 /**
- * A read-only connection to an instance that does not exist. It must not create the instance, and the page behind it wants to see the entity's
- * first event: so it is greeted as a new instance would greet it, and joins the instance when something else has created it.
+ * A read-only connection to an instance that does not exist. It must not create the instance, but its page waits for the entity's first event.
+ * The connection therefore receives the frames of a new instance, and joins the instance when something else creates it.
  *
- *   waiting ─ the instance comes into being → joined, like any other connection
+ *   waiting ─ the instance is created → joined, like any other connection
  *      └ the connection closes → gone
  */
 import { parseClientFrame, type ServerFrame, SignalboxError } from "@signalbox/protocol";
-import type { AgentDefinition } from "../agent-definition.ts";
-import type { LiveConnection } from "./live-connection.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
+import type { LiveConnection } from "../connections/live-connection.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 
 export class EarlyReader {
@@ -30,7 +30,7 @@ export class EarlyReader {
     this.#sendState();
   }
 
-  /** Everything that a reader may send is refused, as its instance would. */
+  /** Refuses a message as the instance would. */
   refuse(message: string | Buffer): void {
     const frame = typeof message === "string" ? parseClientFrame(message) : null;
     const error = new SignalboxError("agent_readonly").message;

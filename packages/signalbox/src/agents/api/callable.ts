@@ -1,19 +1,19 @@
 /**
- * Which methods of an agent clients may call: those marked with `@callable()`, and those named in `static callable = […]`.
+ * The methods of an agent that clients may call: those marked with `@callable()` and those named in `static callable = […]`.
  *
- * The mark is a property of the function under a registered symbol, so it is found whichever copy of this module the agent's code
- * was loaded with. A subclass that overrides a marked method without marking it takes it off the list.
+ * The mark is a property of the function under a registered symbol, so that any copy of this module finds it. A subclass that overrides
+ * a marked method without the mark makes the method uncallable.
  */
 
 export interface CallableOptions {
-  /** For people and tools. */
+  /** Shown to people and tools. */
   readonly description?: string;
-  /** The method gets a `StreamingResponse` as its first argument. */
+  /** The method receives a `StreamingResponse` as its first argument. */
   readonly streaming?: boolean;
 }
 
 const CALLABLE = Symbol.for("signalbox.callable");
-/** Own property of the base class's prototype; everything above it is the runtime's and never callable. */
+/** Own property of the base class's prototype. Methods of the base class are never callable. */
 export const AGENT_BASE = Symbol.for("signalbox.agent");
 
 type Method = (...args: never[]) => unknown;
@@ -38,7 +38,7 @@ interface AgentLike {
   readonly name: string;
 }
 
-/** Every callable method of a class; throws a `TypeError` for a `static callable` that names something else. */
+/** Every callable method of a class. Throws a `TypeError` when `static callable` names anything but a method. */
 export function findCallables(agentClass: AgentLike): ReadonlyMap<string, CallableMethod> {
   const found = new Map<string, CallableMethod>();
   const seen = new Set<string>();
@@ -62,7 +62,7 @@ export function findCallables(agentClass: AgentLike): ReadonlyMap<string, Callab
   return found;
 }
 
-/** True for a method that the agent's own classes define, not the runtime's base class. */
+/** True for a method that the agent's own classes define, as opposed to the base class. */
 export function isOwnMethod(agentClass: AgentLike, name: string): boolean {
   if (name === "constructor") return false;
   for (const prototype of ownPrototypes(agentClass.prototype)) {
@@ -72,7 +72,7 @@ export function isOwnMethod(agentClass: AgentLike, name: string): boolean {
   return false;
 }
 
-/** Prototypes from the class itself up to, and without, the base class. */
+/** The prototypes from the class up to the base class, exclusive. */
 function* ownPrototypes(prototype: object): Generator<object> {
   let current: object | null = prototype;
   while (current !== null && !Object.hasOwn(current, AGENT_BASE) && current !== Object.prototype) {

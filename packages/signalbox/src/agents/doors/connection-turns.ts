@@ -1,8 +1,8 @@
 /**
- * What happens on a live connection, as turns of its instance: joining, calls, state from a client, other messages, leaving.
+ * What happens on a WebSocket connection, as turns of its instance: joining, method calls, state from the client, other messages, closing.
  *
- * A joining connection gets the identity frame, then exactly one state frame, in the turn in which it becomes a receiver of broadcasts:
- * it misses no change and sees none twice.
+ * A joining connection receives the identity frame and then exactly one state frame, in the turn in which it starts to receive broadcasts: it
+ * misses no change and receives none twice.
  */
 import {
   parseClientFrame,
@@ -10,12 +10,11 @@ import {
   type ServerFrame,
   SignalboxError,
 } from "@signalbox/protocol";
-import type { ConnectionContext } from "./connection.ts";
+import type { ConnectionContext } from "../api/connection.ts";
 import type { Instance } from "../instance/instance.ts";
-import { writeState } from "../instance/instance-host.ts";
-import type { LiveConnection } from "./live-connection.ts";
+import type { LiveConnection } from "../connections/live-connection.ts";
 import { callMethod, findCallable, publicMessage, streamMethod, toJson } from "../instance/method-call.ts";
-import type { StreamEvent } from "../streaming-response.ts";
+import type { StreamEvent } from "../api/streaming-response.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 
 const MAX_TAGS = 10;
@@ -32,9 +31,8 @@ export async function connect(
   await instance.run({
     kind: "connect",
     label: connection.id,
-    body: async () => {
+    body: async ({ agent }) => {
       if (connection.isClosed) return;
-      const { agent } = instance.parts;
       if (instance.definition.hasMethod("getConnectionTags")) {
         connection.tags = checkTags(connection.id, await agent.getConnectionTags(connection, context));
       }
@@ -47,13 +45,13 @@ export async function connect(
         send(connection, state === undefined ? identity : { ...identity, stateFollows: true });
       }
       if (state !== undefined) send(connection, { type: "cf_agent_state", state });
-      instance.activity.record("connect", instance.environment.clock.now(), { connection: connection.id });
+      instance.recordConnect(connection.id);
       await agent.onConnect(connection, context);
     },
   });
 }
 
-/** Resolves when the message has been dealt with; never rejects over what the message asked for. */
+/** Resolves when the turn of the message has ended, successfully or not. */
 export async function receive(
   find: FindInstance,
   connection: LiveConnection,
@@ -63,15 +61,15 @@ export async function receive(
   try {
     if (frame?.type === "rpc") await call(find, connection, frame);
     else if (frame?.type === "cf_agent_state") await setState(find(), connection, frame.state);
-    else await passOn(find(), connection, message);
+    else await forward(find(), connection, message);
   } catch (error) {
-    // The message could not even be queued, or the agent's handler failed, which it has been told of.
+    // The message could not be queued, or the agent's handler failed, which the instance has reported.
     if (error instanceof SignalboxError && error.id === "overloaded")
       sendNow(connection, { type: "cf_agent_state_error", error: error.message });
   }
 }
 
-/** For an agent that has an `onClose`, and a connection that had joined. */
+/** For an agent that has an `onClose` and a connection that had joined. */
 export function closed(
   instance: Instance,
   connection: LiveConnection,
@@ -81,11 +79,11 @@ export function closed(
   return instance.run<void>({
     kind: "close",
     label: connection.id,
-    isGated: false,
-    body: () => {
+    isInternal: true,
+    body: ({ agent }) => {
       instance.recordDisconnect(connection.id, code);
-      // 1006 is what a socket that ended without a goodbye reports (RFC 6455, section 7.4.1).
-      return instance.parts.agent.onClose(connection, code, reason, code !== 1006);
+      // 1006 means that the socket ended without a close frame (RFC 6455, section 7.4.1).
+      return agent.onClose(connection, code, reason, code !== 1006);
     },
   });
 }
@@ -93,10 +91,10 @@ export function closed(
 async function call(find: FindInstance, connection: LiveConnection, frame: RpcRequestFrame): Promise<void> {
   const { id, method, args } = frame;
   const check = () => connection.requireWritable();
-  let isTold = false;
-  const tell = (error: unknown, result: string | undefined) => {
-    isTold = true;
-    if (error !== null) tellFailure(connection, id, error);
+  let isAnswered = false;
+  const onOutcome = (error: unknown, result: string | undefined) => {
+    isAnswered = true;
+    if (error !== null) sendFailure(connection, id, error);
     else {
       const resultPart = result === undefined ? "" : `,"result":${result}`;
       const text = `{"type":"rpc","id":${JSON.stringify(id)},"success":true${resultPart},"done":true}`;
@@ -122,25 +120,25 @@ async function call(find: FindInstance, connection: LiveConnection, frame: RpcRe
       await streamMethod(instance, method, args, emit, check);
       return;
     }
-    await callMethod(instance, method, args, { check, tell });
+    await callMethod(instance, method, args, { check, onOutcome });
   } catch (error) {
-    if (!isTold) tellFailure(connection, id, error);
+    if (!isAnswered) sendFailure(connection, id, error);
   }
 }
 
-function tellFailure(connection: LiveConnection, id: string, error: unknown): void {
+function sendFailure(connection: LiveConnection, id: string, error: unknown): void {
   sendNow(connection, { type: "rpc", id, success: false, error: publicMessage(error) });
 }
 
-/** A client's state is taken as a whole or refused; after a refusal the client gets the state that really is, to drop its own. */
+/** A client's state is accepted as a whole or refused; after a refusal the client receives the current state. */
 async function setState(instance: Instance, connection: LiveConnection, state: unknown): Promise<void> {
   try {
     await instance.run({
       kind: "state",
       label: connection.id,
-      body: () => {
+      body: (live) => {
         connection.requireWritable();
-        writeState(instance, instance.parts.state, state, connection);
+        live.writeState(state, connection);
       },
     });
   } catch (error) {
@@ -149,7 +147,7 @@ async function setState(instance: Instance, connection: LiveConnection, state: u
   }
 }
 
-async function passOn(
+async function forward(
   instance: Instance,
   connection: LiveConnection,
   message: string | Buffer,
@@ -158,9 +156,9 @@ async function passOn(
     await instance.run({
       kind: "message",
       label: connection.id,
-      body: () => {
+      body: ({ agent }) => {
         connection.requireWritable();
-        return instance.parts.agent.onMessage(connection, message);
+        return agent.onMessage(connection, message);
       },
     });
   } catch (error) {
@@ -173,9 +171,9 @@ function refuse(instance: Instance, connection: LiveConnection, error: string): 
   return instance.run({
     kind: "state",
     label: connection.id,
-    body: () => {
+    body: ({ agent }) => {
       send(connection, { type: "cf_agent_state_error", error });
-      const state: unknown = instance.parts.agent.state;
+      const state: unknown = agent.state;
       if (state !== undefined) send(connection, { type: "cf_agent_state", state });
     },
   });
@@ -191,10 +189,10 @@ function sendNow(connection: LiveConnection, frame: ServerFrame): void {
 
 function checkTags(id: string, tags: readonly string[]): string[] {
   if (tags.length > MAX_TAGS - 1)
-    throw new RangeError(`a connection has at most ${MAX_TAGS - 1} tags beside its id`);
+    throw new RangeError(`a connection has at most ${MAX_TAGS - 1} tags in addition to its id`);
   for (const tag of tags) {
     if (typeof tag !== "string" || tag === "" || tag.length > MAX_TAG_LENGTH)
-      throw new RangeError(`a connection's tag is text of 1 to ${MAX_TAG_LENGTH} characters`);
+      throw new RangeError(`a tag of a connection is a string of 1 to ${MAX_TAG_LENGTH} characters`);
   }
   return [id, ...tags.filter((tag) => tag !== id)];
 }

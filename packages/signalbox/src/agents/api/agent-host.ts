@@ -1,18 +1,20 @@
-/** What an `Agent` object delegates to: the parts of its instance, as interfaces of plain objects. */
-import type { Logger } from "../telemetry/logger.ts";
-import type { DeliveryOutcome } from "./agents-door.ts";
-import type { Connection } from "./connections/connection.ts";
-import type { DeadLetters } from "./work/dead-letters.ts";
-import type { DeliveryLedger } from "./instance/delivery-ledger.ts";
-import type { Schedules } from "./work/schedules.ts";
-import type { WebhookEvent } from "../contracts/webhook-event.ts";
-import type { WorkQueue } from "./work/work-queue.ts";
+/** What an `Agent` object delegates to: its instance, as an interface that agents' code can be given. */
+import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { DeadLetters } from "../work/dead-letters.ts";
+import type { Schedules } from "../work/schedules.ts";
+import type { WorkQueue } from "../work/work-queue.ts";
+import type { Connection } from "./connection.ts";
+
+/** The variables of the service's environment, unless an agent declares its own type. */
+export type AgentEnvironment = Readonly<Record<string, string | undefined>>;
 
 export interface WebhookOptions {
   /** Signs the delivery. */
   readonly secret?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Delivery id; the same over retries lets receivers drop copies. Default: a new one. */
+  /** Delivery id; the same id over retries lets receivers drop duplicates. Default: a new one. */
   readonly id?: string;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
@@ -20,29 +22,29 @@ export interface WebhookOptions {
 
 export interface AgentHost {
   readonly account: string;
+  /** Kebab-case name of the agent's class. */
   readonly agent: string;
   readonly name: string;
-  /** True in the instance's first life: it has stored nothing but what it stored since. */
+  /** True when the database was created for this start of the instance. */
   readonly isNew: boolean;
-  /** The schema of its class that its database has started with in this life; empty if it has none, or is not new. */
+  /** The initial schema of the class that the database was created with at this start; empty if the database is not new. */
   readonly startedWith: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: AgentEnvironment;
   readonly logger: Logger;
   readonly workQueue: WorkQueue;
   readonly deadLetters: DeadLetters;
   readonly schedules: Schedules;
-  readonly ledger: DeliveryLedger;
   /** The service's clock: milliseconds since the epoch. */
   now(): number;
-  /** Handles a verified event in the running turn of the instance: once, with its entry in the ledger. */
+  /** Handles a verified event in the running turn of the instance: once, with its entry in the delivery ledger. */
   deliver(event: WebhookEvent): DeliveryOutcome | Promise<DeliveryOutcome>;
-  /** The state, or undefined when none was ever set. */
+  /** The state; undefined when none was ever set. */
   readState(): unknown;
   writeState(state: unknown, source: Connection | "server"): void;
   query(parts: readonly string[], values: readonly unknown[]): Record<string, unknown>[];
-  /** True when the statement may insert rows into the table (its name in small letters), or create a trigger that would. */
+  /** True when the statement may insert rows into the table (its name in lower case) or create a trigger that would. */
   mayInsert(parts: readonly string[], table: string): boolean;
-  /** Throws unless the agent has a method of that name that work can be handed to. */
+  /** Throws unless the agent's own class has a method of that name. */
   checkMethod(name: string): void;
   /** True while `onStart` runs. */
   isStarting(): boolean;
@@ -57,6 +59,6 @@ export interface AgentHost {
     options: WebhookOptions,
   ): Promise<{ readonly id: string; readonly status: number }>;
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** Ends the instance and everything it stored, after the current turn. */
+  /** Removes the instance and everything it stored, after the current turn. */
   destroy(): Promise<void>;
 }

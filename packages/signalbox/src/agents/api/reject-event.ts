@@ -1,12 +1,13 @@
 /**
- * Thrown by `onEvent` to refuse an event for good: the sender is answered 400 with the message and told by that not to send it again. Nothing the
- * handler has written since its last await stays, and the event counts as not seen.
+ * Thrown by `onEvent` to refuse an event permanently: the sender receives 400 with the message and should not send the event again. What
+ * the handler has written since its last await is rolled back, and the event counts as not seen.
  *
- * Not any error with a `status`: clients of other services throw such errors, and a 404 of theirs must not make a sender give up its event.
+ * An error with a `status` is not enough: clients of other services throw such errors, and a 404 from another service must not make a sender
+ * discard its event.
  */
 import { SignalboxError } from "@signalbox/protocol";
 
-/** Found whichever copy of the module the error came from. */
+/** A registered symbol: the error may come from another copy of this module. */
 const REJECTION = Symbol.for("signalbox.reject-event");
 
 export class RejectEvent extends Error {
@@ -14,7 +15,7 @@ export class RejectEvent extends Error {
   readonly [REJECTION] = true;
 }
 
-/** What a caller outside learns of an error of `onEvent`. */
+/** The error of `onEvent` as the caller receives it. */
 export function explainRejection(error: unknown): unknown {
   const isRejection = error instanceof Error && (error as { [REJECTION]?: true })[REJECTION] === true;
   if (!isRejection) return error;

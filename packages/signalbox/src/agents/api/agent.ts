@@ -1,51 +1,49 @@
 /**
- * The class users extend. It contains nothing: every member hands over to a part of the instance behind it (`AgentHost`), and
- * the hooks are empty or say what happens by default.
+ * The class that users extend. It has no behaviour of its own: every member delegates to the instance (`AgentHost`), and the hooks are empty
+ * or implement the default.
  */
 import type { AdmissionAnswer, AdmissionContext } from "./admission.ts";
-import type { AgentHost, WebhookOptions } from "./agent-host.ts";
+import type { AgentEnvironment, AgentHost, WebhookOptions } from "./agent-host.ts";
 import { AGENT_BASE } from "./callable.ts";
-import type { Connection, ConnectionContext } from "./connections/connection.ts";
-import type { DeadLetter } from "./work/dead-letters.ts";
+import type { Connection, ConnectionContext } from "./connection.ts";
+import type { DeadLetter } from "../work/dead-letters.ts";
 import {
   DEFAULT_WEBHOOK_RETRY,
   QUEUED_WEBHOOK,
   type QueuedWebhookOptions,
   toQueuedWebhook,
-} from "./work/queued-webhook.ts";
-import type { Schedule, ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
-import type { WebhookEvent } from "../contracts/webhook-event.ts";
-import type { QueueItem, QueueOptions } from "./work/work-queue.ts";
-
-/** Variables of the service's environment, unless an agent names its own type. */
-export type AgentEnvironment = Readonly<Record<string, string | undefined>>;
+} from "../work/queued-webhook.ts";
+import type { Schedule } from "../work/schedule-row.ts";
+import type { ScheduleCriteria, ScheduleOptions } from "../work/schedules.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
+import type { QueueItem, QueueOptions } from "../work/work-queue.ts";
 
 export interface AgentOptions {
   /**
-   * Lets a turn start while another one is at an await, as plain asynchronous code would. Default false: turns run one after another.
+   * Lets a turn start while another one is at an await, like plain asynchronous code. Default false: turns run one after another.
    */
   readonly interleave?: boolean;
   /** Sends the identity frame to new connections. Default true. */
   readonly sendIdentityOnConnect?: boolean;
 }
 
-/** Values that can stand in `this.sql`. */
+/** Values that `this.sql` accepts. */
 export type SqlParameter = string | number | bigint | boolean | null | Uint8Array;
 
 /**
- * What an agent returns from `onEvent`. Nothing: processed (200). `"queued"`: the work is in its queue (202). A response: the sender's answer;
- * one that is not 2xx means that the event was not taken, and undoes what was written since the last await.
+ * The result of `onEvent`. Undefined: processed (200). `"queued"`: the work is in the queue (202). A response: sent to the sender; a status
+ * that is not 2xx refuses the event and rolls back what was written since the last await.
  */
 export type EventOutcome = void | undefined | "queued" | Response;
 
 export class Agent<Env = AgentEnvironment, State = unknown> {
   declare static readonly options?: AgentOptions;
-  /** Methods clients may call, beside those marked with `@callable()`. */
+  /** Methods that clients may call, in addition to those marked with `@callable()`. */
   declare static readonly callable?: readonly string[];
 
   /**
-   * Judges an HTTP request before it reaches an instance, and before one is created for it. Throws, or returns a response, to refuse it.
-   * (Calls of methods and WebSockets are judged by the caller's token.)
+   * Judges an HTTP request before it reaches or creates an instance. Throws, or returns a response, to refuse the request.
+   * (Method calls and WebSockets are authorized by the caller's token.)
    */
   static admitRequest?(
     request: Request,
@@ -61,24 +59,24 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
 
   // ── Identity ──
 
-  /** Name of this instance: the entity. */
+  /** Name of this instance, that is, of the entity. */
   get name(): string {
     return this.#host.name;
   }
 
-  /** Id of the account that this instance belongs to. */
+  /** Id of the account that owns this instance. */
   get account(): string {
     return this.#host.account;
   }
 
-  /** Secrets and settings from the service's environment. */
+  /** The variables of the service's environment. */
   get env(): Env {
     return this.#host.env as Env;
   }
 
   // ── State ──
 
-  /** State before the first `setState`. */
+  /** The state before the first `setState`. */
   declare initialState?: State;
 
   get state(): State {
@@ -86,7 +84,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     return (state === undefined ? this.initialState : state) as State;
   }
 
-  /** Replaces the state, stores it, and sends it to every connection. Throws when it is no JSON, too large, or refused. */
+  /** Replaces and stores the state and sends it to every connection. Throws when it is not JSON, too large, or refused. */
   setState(state: State): void {
     this.#host.writeState(state, "server");
   }
@@ -103,7 +101,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
 
   // ── Queue ──
 
-  /** Puts work in the durable queue; the method gets the payload, and the item. Resolves with the item's id. */
+  /** Adds work to the durable queue; the method receives the payload and the item. Resolves with the item's id. */
   async queue<Payload>(
     callback: keyof this & string,
     payload?: Payload,
@@ -129,7 +127,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     return this.#host.workQueue.find(id) as QueueItem<Payload> | undefined;
   }
 
-  /** Waiting items in order; with a key, those whose payload has this value under it. */
+  /** The waiting items in order; with `key`, only those whose payload has this value under the key. */
   async getQueues<Payload = unknown>(key?: string, value?: unknown): Promise<QueueItem<Payload>[]> {
     const items = this.#host.workQueue.all() as QueueItem<Payload>[];
     if (key === undefined) return items;
@@ -143,14 +141,14 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     return this.#host.deadLetters.list(limit).items as DeadLetter<Payload>[];
   }
 
-  /** Puts a dead letter back in the queue with all its attempts; false when there is none with this id. */
+  /** Returns a dead letter to the queue with all its attempts; false when the id is unknown. */
   async replayDeadLetter(id: string): Promise<boolean> {
     return this.#host.deadLetters.replay(id);
   }
 
   // ── Schedules ──
 
-  /** Calls the method at a date, after a number of seconds, or by five-field cron text (UTC). */
+  /** Calls the method at a date, after a number of seconds, or by a five-field cron expression (UTC). */
   async schedule<Payload>(
     when: Date | string | number,
     callback: keyof this & string,
@@ -165,7 +163,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     }) as Schedule<Payload>;
   }
 
-  /** Calls the method every so many seconds. */
+  /** Calls the method every `seconds` seconds. */
   async scheduleEvery<Payload>(
     seconds: number,
     callback: keyof this & string,
@@ -211,9 +209,9 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     return this.#host.isReadonly(connection);
   }
 
-  // ── Out into the world, after everything so far is durable ──
+  // ── Requests to other services, sent when everything written so far is durable ──
 
-  /** Sends a signed JSON webhook. Throws an error with the receiver's `status` unless it answers 2xx. */
+  /** Sends a signed JSON webhook. Throws an error with the receiver's `status` unless the status is 2xx. */
   sendWebhook(
     url: string,
     payload: unknown,
@@ -223,8 +221,8 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   }
 
   /**
-   * Puts a webhook in the durable queue: it is sent after this turn, tried again until the receiver answers 2xx, and ends in the dead
-   * letters when all attempts failed. Resolves with the queue item's id.
+   * Adds a webhook to the durable queue: it is sent after this turn and retried until the receiver answers 2xx. When all attempts have
+   * failed, it becomes a dead letter. Resolves with the queue item's id.
    */
   async queueWebhook(url: string, payload: unknown, options: QueuedWebhookOptions = {}): Promise<string> {
     const retry = { ...DEFAULT_WEBHOOK_RETRY, ...options.retry };
@@ -240,7 +238,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     return this.#host.fetch(input, init);
   }
 
-  /** Removes this instance and everything it stored when the current turn ends; its connections are closed. */
+  /** Removes this instance and everything it stored when the current turn ends, and closes its connections. */
   destroy(): Promise<void> {
     return this.#host.destroy();
   }
@@ -257,7 +255,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
 
   onConnect(_connection: Connection, _context: ConnectionContext): void | Promise<void> {}
 
-  /** Gets messages that are not part of the protocol. */
+  /** Receives messages that are not part of the protocol. */
   onMessage(_connection: Connection, _message: string | Uint8Array): void | Promise<void> {}
 
   onClose(
@@ -267,21 +265,21 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     _wasClean: boolean,
   ): void | Promise<void> {}
 
-  /** Learns of errors thrown by other hooks and methods; what it throws itself goes to the log. */
+  /** Receives errors that other hooks and methods threw; an error of its own is logged. */
   onError(_error: unknown): void | Promise<void> {}
 
-  /** Runs after every change of the state, inside the turn that made it; `source` is the connection that sent it, or "server". */
+  /** Runs after every change of the state, in the turn that made it; `source` is the connection that sent the state, or "server". */
   onStateChanged(_state: State, _source: Connection | "server"): void | Promise<void> {}
 
   /** Throws to refuse a new state. */
   validateStateChange(_next: State, _source: Connection | "server"): void {}
 
-  /** Extra tags of a new connection, by which `getConnections` finds it: at most nine, of at most 256 characters. */
+  /** Additional tags of a new connection, for `getConnections`: at most nine, of at most 256 characters. */
   getConnectionTags(_connection: Connection, _context: ConnectionContext): string[] | Promise<string[]> {
     return [];
   }
 
-  /** True makes a new connection read-only whatever its token allows. */
+  /** Returns true to make a new connection read-only whatever its token allows. */
   shouldConnectionBeReadonly(_connection: Connection, _context: ConnectionContext): boolean {
     return false;
   }
@@ -289,7 +287,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
 
 Object.defineProperty(Agent.prototype, AGENT_BASE, { value: true });
 
-/** Agents that handle verified webhooks themselves have this; the others get them through `onRequest`. */
+/** Implemented by agents that handle verified webhooks; other agents receive them through `onRequest`. */
 export interface EventHandler {
   onEvent(event: WebhookEvent): EventOutcome | Promise<EventOutcome>;
 }

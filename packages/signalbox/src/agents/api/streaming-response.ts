@@ -1,4 +1,4 @@
-/** What a streaming method writes to: each `send` is one frame, `end` or `error` is the last. Frames pass the output gate. */
+/** The first argument of a streaming method: each `send` is one frame, `end` or `error` is the last. Frames pass the output gate. */
 export class StreamingResponse<Chunk = unknown> {
   readonly #emit: (event: StreamEvent) => void;
   #isClosed = false;
@@ -12,7 +12,7 @@ export class StreamingResponse<Chunk = unknown> {
     return this.#isClosed;
   }
 
-  /** False when the stream is already over. */
+  /** Returns false when the stream has ended. */
   send(chunk: Chunk): boolean {
     if (this.#isClosed) return false;
     this.#emit({ kind: "chunk", value: chunk });

@@ -9,12 +9,12 @@ afterEach(() => void vi.useRealTimers());
 it("closed connections wait a minute for an instance that can be opened, then they are counted and logged", async () => {
   const lines: Record<string, unknown>[] = [];
   let lost = 0;
-  let looks = 0;
+  let attempts = 0;
   const departures = new Departures({
     directory: {
       find: () => undefined,
       get: () => {
-        looks += 1;
+        attempts += 1;
         throw new SignalboxError("overloaded");
       },
     },
@@ -36,8 +36,8 @@ it("closed connections wait a minute for an instance that can be opened, then th
   for (let i = 0; i < 1000; i++) departures.add(departure);
 
   await vi.advanceTimersByTimeAsync(59_000);
-  // One look at a time, however many wait.
-  expect([lost, looks <= 600, lines]).toEqual([0, true, []]);
+  // One attempt at a time, however many wait.
+  expect([lost, attempts <= 600, lines]).toEqual([0, true, []]);
   await vi.advanceTimersByTimeAsync(2000);
   expect(lost).toBe(1000);
   expect(lines).toMatchObject([{ level: "warn", msg: "onClose did not run for closed connections" }]);

@@ -1,13 +1,13 @@
 /**
- * Delivers changes of tags to the agent instances that subscribe to them (`agents.tagChanges`), as events of the source `tags`.
+ * Delivers changes of tags to the instances that subscribe to them (`agents.tagChanges`), as events of the source `tags`.
  *
  * Invariants:
- * 1. Changes reach an instance in the order they were made, one after another.
- * 2. Each has its effect once: the position is stored after the delivery, and a change delivered again after a crash between the two is
- *    recognised by the instance's ledger.
- * 3. A change the instance keeps refusing is given up after the last attempt, with an error in the log: one bad event must not hold up
- *    all later ones. The first start of a subscription begins with the next change, not with history.
- * 4. Storage that fails, and instances that have no room, are waited for, however long that takes: the subscription goes on where it was.
+ * 1. An instance receives changes in the order in which they were made, one at a time.
+ * 2. Each change has its effect once: the position is stored after the delivery, and the instance's ledger recognises a change that is
+ *    delivered again after a crash between the two.
+ * 3. A change that the instance refuses is given up after the last attempt, with an error in the log: one bad event must not block all later
+ *    ones. A new subscription starts with the next change, not with the history.
+ * 4. Failures of the storage and overloaded instances are waited for without limit; the subscription then continues at its position.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,14 +16,14 @@ import type { Database } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
 import type { TagChange, TagFeed } from "../../contracts/tag-feed.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { AgentsDoor, DeliveryTarget } from "../agents-door.ts";
+import type { AgentsDoor, DeliveryTarget } from "../../contracts/agents-door.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 
 export interface TagSubscription {
   /** Kebab-case name of the agent's class. */
   readonly agent: string;
   readonly name: string;
-  /** Whose tags it hears of, and whose instance it is. */
+  /** The account of the tags and of the instance. */
   readonly account: string;
 }
 
@@ -36,7 +36,7 @@ export interface TagSubscriptionParts {
 }
 
 const ATTEMPTS = { maxAttempts: 8, baseDelayMs: 200, maxDelayMs: 10_000 };
-/** Between attempts of what is tried for ever. */
+/** Between attempts that are not limited in number. */
 const PAUSES = { baseDelayMs: 200, maxDelayMs: 30_000 };
 
 export class TagSubscriptions {
@@ -52,7 +52,7 @@ export class TagSubscriptions {
     this.#running = Promise.all(this.#parts.subscriptions.map((subscription) => this.#run(subscription)));
   }
 
-  /** Ends after the delivery in progress. */
+  /** Resolves after the delivery in progress. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -81,21 +81,21 @@ export class TagSubscriptions {
       await this.#store(subscription, await this.#parts.feed.newestPosition(subscription.account));
       this.#parts.logger.error(
         { ...subscription },
-        "tag changes were pruned before they could be delivered; going on with new ones",
+        "tag changes were pruned before they could be delivered; continuing with new ones",
       );
     }
   }
 
-  /** Reports the failure and waits for longer with each in a row; a service that stops waits no more. */
+  /** Reports the failure and waits, longer with each consecutive failure. */
   async #pause(subscription: TagSubscription, error: unknown, progress: Progress): Promise<void> {
     const { signal } = this.#stopping;
     if (signal.aborted) return;
     progress.failures += 1;
     this.#parts.logger.error(
       { err: error, ...subscription, failures: progress.failures },
-      "a subscription to tag changes failed; trying again",
+      "a subscription to tag changes failed; retrying",
     );
-    // A stop ends the pause early, by an error.
+    // `stop` aborts the pause.
     await sleep(fullJitterDelay(progress.failures, PAUSES), undefined, { signal }).catch(() => undefined);
   }
 
@@ -111,11 +111,11 @@ export class TagSubscriptions {
       });
     } catch (error) {
       if (signal.aborted) return false;
-      // The change is all right, and so is the instance: `#run` waits and comes back to it.
+      // Neither the change nor the instance is at fault: `#run` waits and retries.
       if (isOverloaded(error)) throw error;
       logger.error(
         { err: error, ...subscription, position: change.position },
-        "an agent refused a tag change for good",
+        "an agent refused a tag change; the change is skipped",
       );
     }
     return true;
@@ -140,17 +140,17 @@ export class TagSubscriptions {
   }
 }
 
-/** Failures of one subscription in a row. */
+/** Consecutive failures of one subscription. */
 interface Progress {
   failures: number;
 }
 
-/** No room, or the instance's storage failed. */
+/** The runtime has no room, or the instance's storage failed. */
 function isOverloaded(error: unknown): boolean {
   return error instanceof SignalboxError && (error.id === "overloaded" || error.id === "stopping");
 }
 
-/** An answer that is not 2xx refuses the event as an error would. */
+/** A response that is not 2xx refuses the event, like an error. */
 async function deliverOrThrow(door: AgentsDoor, target: DeliveryTarget, event: WebhookEvent): Promise<void> {
   const outcome = await door.deliver(target, event);
   if (outcome.kind === "answered" && (outcome.status < 200 || outcome.status > 299))

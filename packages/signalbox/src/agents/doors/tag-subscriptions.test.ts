@@ -9,7 +9,7 @@ import { sql } from "../../core/sql.ts";
 import type { TagChange } from "../../contracts/tag-feed.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { createLogger } from "../../telemetry/logger.ts";
-import type { AgentsDoor } from "../agents-door.ts";
+import type { AgentsDoor } from "../../contracts/agents-door.ts";
 import { TagSubscriptions } from "./tag-subscriptions.ts";
 
 const SUBSCRIPTION = { agent: "watcher", name: "w", account: "acme" };
@@ -103,23 +103,23 @@ const position = async () =>
   (await database.get<{ position: number }>(sql`SELECT position FROM tag_subscription`))?.position;
 const locked = () => new Error("database is locked");
 
-it("go on after errors of storage, wherever they happen, and report them", async () => {
+it("continue after errors of the storage at any step, and report them", async () => {
   storageErrors = [locked(), locked()];
   feedErrors = [locked()];
   subscriptions.start();
   await expect.poll(position).toBe(3);
   expect(delivered).toEqual([1, 2, 3]);
-  expect(logs.filter((line) => line.includes("trying again"))).toHaveLength(3);
+  expect(logs.filter((line) => line.includes("retrying"))).toHaveLength(3);
 });
 
-it("deliver again what they could not write down, for the ledger to recognise", async () => {
+it("deliver a change again if its position could not be stored; the ledger recognises it", async () => {
   storageErrors = [null, null, locked()];
   subscriptions.start();
   await expect.poll(position).toBe(3);
   expect(delivered).toEqual([1, 2, 2, 3]);
 });
 
-it("wait for an instance without room", async () => {
+it("wait while the instance is overloaded", async () => {
   const overloaded = () => new SignalboxError("overloaded");
   doorErrors = [overloaded(), overloaded()];
   subscriptions.start();
@@ -127,7 +127,7 @@ it("wait for an instance without room", async () => {
   expect(delivered).toEqual([1, 2, 3]);
 });
 
-it("go on with new changes when the old ones are gone, also when that cannot be written at once", async () => {
+it("continue with new changes when the old ones were pruned, even if the position cannot be stored at once", async () => {
   const expired = () => new SignalboxError("tags_changes_expired");
   feedErrors = [expired(), expired()];
   // The position is read; storing the newest one fails at first.
@@ -137,7 +137,7 @@ it("go on with new changes when the old ones are gone, also when that cannot be 
   expect(delivered).toEqual([]);
 });
 
-it("stop while they wait after an error", async () => {
+it("stop during the pause after an error", async () => {
   storageErrors = Array.from({ length: 1000 }, locked);
   subscriptions.start();
   await expect.poll(() => logs.length).toBeGreaterThan(2);

@@ -1,8 +1,8 @@
 /**
- * How a class judges HTTP requests to its instances before one exists: `static admitRequest(request, context)`. Whoever is refused here has
- * created nothing and holds up nobody.
+ * How a class judges HTTP requests before they reach an instance: `static admitRequest(request, context)`. A request that is refused here
+ * creates no instance and occupies none.
  */
-import type { AgentEnvironment } from "./agent.ts";
+import type { AgentEnvironment } from "./agent-host.ts";
 
 export interface AdmissionContext {
   /** The account of the instance. */
@@ -10,11 +10,11 @@ export interface AdmissionContext {
   /** Name of the instance that the request is for, whether or not it exists. */
   readonly name: string;
   readonly env: AgentEnvironment;
-  /** The request's whole body. */
+  /** The whole body of the request. */
   readonly body: Uint8Array;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-/** A response is the answer instead of the instance's. */
+/** A response is sent instead of the instance's. */
 export type AdmissionAnswer = void | Response | undefined;

@@ -1,20 +1,20 @@
 /**
- * Tells agents of connections that have closed, as turns of `onClose`. Sockets outlive their instances' time in memory, so a proxy that restarts
- * can close thousands whose instances are all asleep.
+ * Runs `onClose` for connections that have closed. Sockets stay open while their instances are not in memory, so a proxy that restarts can
+ * close thousands of connections at once whose instances have to be loaded.
  *
  * Invariants:
- * 1. An instance is brought into memory only for an agent that has an `onClose`.
- * 2. At most `MAX_WAKING` instances are woken at a time for this; the others wait in order, at most `MAX_WAITING` of them. While no instance
- *    can be opened (`overloaded`) they wait, too, but not for ever.
- * 3. An `onClose` that does not run is counted (`signalbox_agent_lost_closes_total`) and logged; a flood of them makes few lines.
+ * 1. An instance is loaded only for an agent that has an `onClose`.
+ * 2. At most `MAX_WAKING` instances are loaded at a time for this; the others wait in order, at most `MAX_WAITING` of them. They also wait
+ *    while no instance can be opened (`overloaded`), for a limited time.
+ * 3. An `onClose` that does not run is counted (`signalbox_agent_lost_closes_total`) and logged; the log lines are limited.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { AgentDefinition } from "../agent-definition.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { Instance } from "../instance/instance.ts";
 import { closed } from "./connection-turns.ts";
-import type { LiveConnection } from "./live-connection.ts";
+import type { LiveConnection } from "../connections/live-connection.ts";
 
 export interface Departure {
   readonly definition: AgentDefinition;
@@ -28,19 +28,19 @@ export interface Departure {
 export interface DeparturesParts {
   readonly directory: Pick<Directory, "get" | "find">;
   readonly logger: Logger;
-  /** Counts what is lost. */
+  /** Counts the connections whose `onClose` did not run. */
   readonly lost: { add(count: number): void };
 }
 
-/** Enough to keep the disk busy; the others keep their places in memory. */
+/** Enough to keep the disk busy, and few enough that other instances stay in memory. */
 const MAX_WAKING = 16;
-/** Twice the connections a listener has by default; each holds a few kilobytes. */
+/** Twice the default limit of connections of a listener; each entry takes a few kilobytes. */
 const MAX_WAITING = 20_000;
-/** Between looks whether an instance can be opened again. */
+/** Between attempts to open an instance while the runtime is overloaded. */
 const PAUSE_MS = 100;
-/** So many looks in vain are a minute: whatever keeps all instances busy that long is not going to end soon. */
+/** One minute of failed attempts: an overload that lasts longer will not end soon. */
 const MAX_PAUSES = 600;
-/** Between log lines about the same thing. */
+/** Between log lines. */
 const NOTICE_MS = 10_000;
 
 export class Departures {
@@ -48,7 +48,7 @@ export class Departures {
   #waiting: Departure[] = [];
   #head = 0;
   #waking = 0;
-  /** Looks in vain since the last success. */
+  /** Failed attempts since the last success. */
   #pauses = 0;
   #timer: NodeJS.Timeout | undefined;
   #unreported = 0;
@@ -66,7 +66,7 @@ export class Departures {
       instance?.recordDisconnect(connection.id, code);
       return;
     }
-    if (instance !== undefined) this.#tell(instance, departure);
+    if (instance !== undefined) this.#close(instance, departure);
     else if (this.#waiting.length - this.#head >= MAX_WAITING) this.#lose(1, "too many are waiting");
     else {
       this.#waiting.push(departure);
@@ -74,13 +74,13 @@ export class Departures {
     }
   }
 
-  /** What still waits is lost: nothing is woken any more. */
+  /** Counts what still waits as lost. */
   stop(): void {
     clearTimeout(this.#timer);
     const count = this.#waiting.length - this.#head;
     this.#waiting = [];
     this.#head = 0;
-    if (count > 0) this.#lose(count, "the server stops");
+    if (count > 0) this.#lose(count, "the server is stopping");
   }
 
   #wake(): void {
@@ -103,7 +103,7 @@ export class Departures {
       this.#shift();
       this.#pauses = 0;
       this.#waking += 1;
-      this.#tell(instance, departure, () => {
+      this.#close(instance, departure, () => {
         this.#waking -= 1;
         this.#wake();
       });
@@ -126,10 +126,10 @@ export class Departures {
     this.#head = 0;
   }
 
-  #tell(instance: Instance, { connection, code, reason }: Departure, onEnd?: () => void): void {
+  #close(instance: Instance, { connection, code, reason }: Departure, onEnd?: () => void): void {
     closed(instance, connection, code, reason)
       .catch((error: unknown) => {
-        // What the handler itself throws is the instance's to log; an instance that was destroyed needs no goodbye.
+        // The instance logs errors of the handler itself; a destroyed instance needs no `onClose`.
         if (error instanceof SignalboxError && error.id !== "agent_destroyed") this.#lose(1, error.message);
       })
       .finally(onEnd);

@@ -1,10 +1,9 @@
-/** An agent class as the runtime keeps it: its name in URLs, what clients may call, and its settings. */
+/** An agent class as the runtime sees it: its name in URLs, its callable methods, and its settings. */
 import { kebabCase } from "@signalbox/protocol";
-import type { AnyAgent, AgentClass } from "./agent.ts";
-import { AGENT_BASE, type CallableMethod, findCallables, isOwnMethod } from "./callable.ts";
-import { initialSchemaOf } from "./initial-schema.ts";
+import type { AnyAgent, AgentClass } from "../api/agent.ts";
+import { AGENT_BASE, type CallableMethod, findCallables, isOwnMethod } from "../api/callable.ts";
+import { initialSchemaOf } from "../api/initial-schema.ts";
 import { initialStateOf } from "./initial-state.ts";
-import { keyPrefix } from "./instance/instance-key.ts";
 
 export class AgentDefinition {
   readonly agentClass: AgentClass;
@@ -15,20 +14,15 @@ export class AgentDefinition {
   /** Turns may start while others are at an await. */
   readonly isInterleaving: boolean;
   readonly sendsIdentity: boolean;
-  /** Asked with every change of a state. */
+  /** The class has an `onStateChanged`, an `onRequest`, an `onClose`: read with every state, request and closed connection. */
   readonly hasStateHook: boolean;
-  /** Asked with every HTTP request. */
   readonly hasRequestHook: boolean;
-  /** Asked with every connection that closes. */
   readonly hasCloseHook: boolean;
-  /** What is in the database of a new instance beside the runtime's tables; empty for nothing. */
+  /** The schema of a new instance's database beside the runtime's tables; empty for none. */
   readonly initialSchema: string;
-  /** File it came from, for people; null for built-in ones. */
+  /** The file that the class was loaded from; null for built-in agents. */
   readonly source: string | null;
   #initialState: string | null | undefined;
-  /** The account asked for last, and what keys of its instances begin with. */
-  #account = "";
-  #keyPrefix = "";
 
   constructor(agentClass: AgentClass, source: string | null) {
     this.agentClass = agentClass;
@@ -43,32 +37,23 @@ export class AgentDefinition {
     this.initialSchema = initialSchemaOf(agentClass);
     this.source = source;
     if (!/^[a-z0-9][a-z0-9-]*$/.test(this.kebab)) {
-      throw new TypeError(`the class name "${agentClass.name}" gives no name that can stand in a URL`);
+      throw new TypeError(`the class name "${agentClass.name}" gives no valid name for URLs`);
     }
   }
 
-  /** What a new instance shows, as JSON; null for nothing. Found out when it is first needed. */
+  /** The state of a new instance as JSON; null for none. Computed when it is first read. */
   get initialState(): string | null {
     if (this.#initialState === undefined) this.#initialState = initialStateOf(this.agentClass);
     return this.#initialState;
   }
 
-  /** The key of an instance of this agent. One is made for every event, and most come for the same account as the one before. */
-  keyOf(account: string, name: string): string {
-    if (account !== this.#account) {
-      this.#keyPrefix = keyPrefix(account, this.kebab);
-      this.#account = account;
-    }
-    return this.#keyPrefix + name;
-  }
-
-  /** True for methods of the agent's own code, which queue items and schedules may name. */
+  /** True for methods of the agent's own classes, as opposed to those of `Agent`. */
   hasMethod(name: string): boolean {
     return isOwnMethod(this.agentClass, name);
   }
 }
 
-/** True for any class that extends `Agent`, whichever copy of it. */
+/** True for any class that extends `Agent`, whichever copy of the module it came from. */
 export function isAgentClass(value: unknown): value is AgentClass {
   return (
     typeof value === "function" &&

@@ -1,0 +1,182 @@
+/**
+ * The agent's object with its stored parts and its work pump, while the database is open. Turns receive it as their subject, so code outside
+ * of turns cannot reach it.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
+import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import type { InstanceRef } from "./instance-ref.ts";
+import {
+  currentTurn,
+  type OutputGate,
+  type Transactions,
+  type TurnRuntime,
+} from "../../engines/turn-runtime/index.ts";
+import type { AnyAgent } from "../api/agent.ts";
+import type { Connection } from "../api/connection.ts";
+import type { ConnectionGroup } from "../connections/connection-group.ts";
+import { openWork } from "../work/open-work.ts";
+import { WorkPump } from "../work/work-pump.ts";
+import { QUEUED_WEBHOOK, type QueuedWebhook, sendQueuedWebhook } from "../work/queued-webhook.ts";
+import type { DeadLetters } from "../work/dead-letters.ts";
+import type { Schedules } from "../work/schedules.ts";
+import type { WorkQueue } from "../work/work-queue.ts";
+import type { Activity } from "./activity.ts";
+import type { AgentDefinition } from "./agent-definition.ts";
+import { DeliveryLedger } from "./delivery-ledger.ts";
+import { deliveryKey, handleEvent } from "./handle-event.ts";
+import type { InstanceEnvironment } from "./instance-environment.ts";
+import { InstanceHost } from "./instance-host.ts";
+import type { InstanceReports } from "./instance-reports.ts";
+import { InstanceState } from "./instance-state.ts";
+import type { SerialByKey } from "./serial-by-key.ts";
+
+export interface LiveAgentParts {
+  readonly definition: AgentDefinition;
+  readonly ref: InstanceRef;
+  readonly environment: InstanceEnvironment;
+  readonly group: ConnectionGroup;
+  readonly activity: Activity;
+  readonly database: InstanceDatabase;
+  /** Has the database. */
+  readonly runtime: TurnRuntime<LiveAgent>;
+  readonly reports: InstanceReports;
+  /** Keeps copies of one delivery apart; null when turns do not overlap, so that copies cannot. */
+  readonly deliveries: SerialByKey | null;
+  /** The time of the next due work is known or has changed; null when there is none. */
+  readonly onDue: (at: number | null) => void;
+  /** No work of the queue or the schedules runs any more. */
+  readonly onIdle: () => void;
+  /** A hook failed that must not fail its turn. */
+  readonly onHookError: (error: unknown, hook: string) => void;
+  readonly requestDestroy: () => Promise<void>;
+}
+
+export class LiveAgent {
+  readonly definition: AgentDefinition;
+  readonly ref: InstanceRef;
+  readonly database: InstanceDatabase;
+  readonly transactions: Transactions;
+  readonly outputs: OutputGate;
+  readonly state: InstanceState;
+  readonly workQueue: WorkQueue;
+  readonly deadLetters: DeadLetters;
+  readonly schedules: Schedules;
+  readonly ledger: DeliveryLedger;
+  readonly pump: WorkPump;
+  readonly #parts: LiveAgentParts;
+  #agent: AnyAgent | null = null;
+  #isStarting = true;
+
+  constructor(parts: LiveAgentParts) {
+    const { database, environment, runtime } = parts;
+    const { transactions } = runtime;
+    this.#parts = parts;
+    this.definition = parts.definition;
+    this.ref = parts.ref;
+    this.database = database;
+    this.transactions = transactions;
+    this.outputs = runtime.outputs;
+    this.state = new InstanceState(database, transactions, environment.limits.maxStateBytes);
+    const work = openWork(database, transactions, environment.clock, () => this.pump.changed());
+    this.workQueue = work.workQueue;
+    this.deadLetters = work.deadLetters;
+    this.schedules = work.schedules;
+    this.ledger = new DeliveryLedger(database, transactions, environment.clock);
+    this.pump = new WorkPump({
+      run: (turn) => runtime.run(turn),
+      transactions,
+      queue: work.workQueue,
+      schedules: work.schedules,
+      clock: environment.clock,
+      perform: (method, payload, item) => this.#performWork(method, payload, item),
+      onDue: parts.onDue,
+      onIdle: parts.onIdle,
+      onBuried: (kind, callback, error) => parts.reports.buried(kind, callback, error),
+      onStorageFailure: (error) =>
+        parts.reports.logError(
+          error,
+          "the instance's queue and schedules cannot be read or written; retrying later",
+        ),
+    });
+  }
+
+  /** The object of the user's class. */
+  get agent(): AnyAgent {
+    if (this.#agent === null) throw new Error("the agent's object does not exist yet");
+    return this.#agent;
+  }
+
+  get isStarting(): boolean {
+    return this.#isStarting;
+  }
+
+  /** The first turn: constructs the object and runs `onStart`. */
+  async start(): Promise<void> {
+    const host = new InstanceHost(this, this.#parts);
+    this.#agent = new this.definition.agentClass(host, host.env);
+    await this.#agent.onStart();
+    this.#isStarting = false;
+  }
+
+  invoke(method: string, args: readonly unknown[]): unknown {
+    const methods = this.agent as unknown as Record<string, (...args: readonly unknown[]) => unknown>;
+    return methods[method]?.(...args);
+  }
+
+  /** Performs due work; `item` is the queue item or schedule. Throws when the class no longer has the method. */
+  #performWork(method: string, payload: unknown, item: unknown): unknown {
+    const { outgoing, variables } = this.#parts.environment;
+    if (method === QUEUED_WEBHOOK) return sendQueuedWebhook(outgoing, variables, payload as QueuedWebhook);
+    if (!this.definition.hasMethod(method))
+      throw new TypeError(`the agent has no method "${method}" any more`);
+    return this.invoke(method, [payload, item]);
+  }
+
+  /** Handles an event in the running turn. */
+  deliver(event: WebhookEvent): DeliveryOutcome | Promise<DeliveryOutcome> {
+    const { deliveries } = this.#parts;
+    return deliveries === null
+      ? handleEvent(this, event)
+      : deliveries.run(deliveryKey(event), () => handleEvent(this, event));
+  }
+
+  /** Validates, stores and broadcasts the state, in this order. A connection that is the source does not receive its own change. */
+  writeState(next: unknown, source: Connection | "server"): void {
+    const { activity, environment, group } = this.#parts;
+    if (source === "server") this.agent.validateStateChange(next, source);
+    else this.#validateForClient(next, source);
+    const json = this.state.set(next);
+    group.broadcast(
+      `{"type":"cf_agent_state","state":${json}}`,
+      source === "server" ? NO_CONNECTIONS : [source.id],
+    );
+    activity.recordState(environment.clock.now(), json.length, source === "server" ? "server" : source.id);
+    if (this.definition.hasStateHook) this.#callStateHook(next, source);
+  }
+
+  /** The hook throws to refuse a state. That is an error of the client, not of the agent: it is neither logged nor passed to `onError`. */
+  #validateForClient(next: unknown, source: Connection): void {
+    try {
+      this.agent.validateStateChange(next, source);
+    } catch (cause) {
+      if (cause instanceof SignalboxError) throw cause;
+      const message = cause instanceof Error ? cause.message : String(cause);
+      throw new SignalboxError("invalid_request", { message, cause });
+    }
+  }
+
+  #callStateHook(next: unknown, source: Connection | "server"): void {
+    const report = (error: unknown) => this.#parts.onHookError(error, "onStateChanged");
+    try {
+      const pending = this.agent.onStateChanged(next, source);
+      // The turn that changed the state ends when the hook has ended.
+      if (pending instanceof Promise) currentTurn()?.waitFor(pending.catch(report));
+    } catch (error) {
+      report(error);
+    }
+  }
+}
+
+const NO_CONNECTIONS: readonly string[] = [];

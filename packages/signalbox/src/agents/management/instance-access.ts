@@ -1,0 +1,74 @@
+/** What the management routes have in common: the agent and the instance that a path names. */
+import { SignalboxError } from "@signalbox/protocol";
+import { z } from "zod";
+import type { InstanceRef } from "../instance/instance-ref.ts";
+import type { RouteRequest } from "../../http/route.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
+import type { Directory } from "../instance/directory.ts";
+import type { InstanceReader } from "../instance/inspection.ts";
+import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
+import type { LiveAgent } from "../instance/live-agent.ts";
+
+export const AGENTS = "/accounts/{account_id}/agents";
+export const INSTANCES = `${AGENTS}/{agent_name}/instances`;
+export const INSTANCE = `${INSTANCES}/{instance_name}`;
+
+const PAGE_SIZE = 100;
+
+export const pageQuery = z.object({
+  cursor: z.string().max(1024).optional(),
+  limit: z.coerce.number().int().min(1).max(1000).default(PAGE_SIZE),
+});
+
+export class InstanceAccess {
+  readonly #definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly #directory: Directory;
+  readonly #catalog: InstanceCatalog;
+
+  constructor(
+    definitions: ReadonlyMap<string, AgentDefinition>,
+    directory: Directory,
+    catalog: InstanceCatalog,
+  ) {
+    this.#definitions = definitions;
+    this.#directory = directory;
+    this.#catalog = catalog;
+  }
+
+  /** Throws `agent_not_found`. */
+  definition({ params }: RouteRequest): AgentDefinition {
+    const definition = this.#definitions.get(params["agent_name"] ?? "");
+    if (definition === undefined) throw new SignalboxError("agent_not_found");
+    return definition;
+  }
+
+  /** The instance that the path names, whether or not it exists. */
+  ref(request: RouteRequest): InstanceRef {
+    const agent = this.definition(request).kebab;
+    return { account: accountOf(request), agent, name: request.params["instance_name"] ?? "" };
+  }
+
+  /** Throws `agent_instance_not_found`. */
+  async entry(request: RouteRequest): Promise<CatalogEntry> {
+    const ref = this.ref(request);
+    await this.#catalog.flush();
+    const entry = await this.#catalog.find(ref);
+    if (entry === undefined) throw new SignalboxError("agent_instance_not_found");
+    return entry;
+  }
+
+  /** Reads the instance without loading it. */
+  async read<T>(request: RouteRequest, label: string, work: (reader: InstanceReader) => T): Promise<T> {
+    return this.#directory.read(await this.entry(request), label, work);
+  }
+
+  /** Changes the instance in one of its turns, so that the instance runs what becomes due. */
+  async change<T>(request: RouteRequest, label: string, work: (live: LiveAgent) => T): Promise<T> {
+    const entry = await this.entry(request);
+    return this.#directory.change(this.definition(request), entry, label, work);
+  }
+}
+
+export function accountOf({ params }: RouteRequest): string {
+  return params["account_id"] ?? "";
+}

@@ -1,0 +1,29 @@
+/** The queue, the dead letters and the schedules of one instance on its database. `onChange` is called when rows have changed. */
+import type { Clock } from "../../core/clock.ts";
+import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import type { Transactions } from "../../engines/turn-runtime/index.ts";
+import { DeadLetters } from "./dead-letters.ts";
+import { Schedules } from "./schedules.ts";
+import { WorkQueue } from "./work-queue.ts";
+import { WorkTables } from "./work-tables.ts";
+
+export interface InstanceWork {
+  readonly workQueue: WorkQueue;
+  readonly deadLetters: DeadLetters;
+  readonly schedules: Schedules;
+}
+
+export function openWork(
+  database: InstanceDatabase,
+  transactions: Pick<Transactions, "open" | "join">,
+  clock: Clock,
+  onChange: () => void,
+): InstanceWork {
+  const tables = new WorkTables(database, transactions);
+  const deadLetters = new DeadLetters(tables, clock, onChange);
+  return {
+    deadLetters,
+    workQueue: new WorkQueue(tables, deadLetters, clock, onChange),
+    schedules: new Schedules(tables, deadLetters, clock, onChange),
+  };
+}

@@ -1,0 +1,100 @@
+/** A schedule as it is stored and as agents see it, and the times at which it is due. */
+import { Cron } from "croner";
+import { fromStoredPayload } from "./payload.ts";
+
+export type ScheduleType = "scheduled" | "delayed" | "cron" | "interval";
+
+export interface Schedule<Payload = unknown> {
+  readonly id: string;
+  /** The method that it calls. */
+  readonly callback: string;
+  readonly payload: Payload;
+  readonly type: ScheduleType;
+  /** The next due time: seconds since the epoch. */
+  readonly time: number;
+  readonly delayInSeconds?: number;
+  readonly cron?: string;
+  readonly intervalSeconds?: number;
+}
+
+export interface ScheduleRow {
+  readonly id: string;
+  readonly type: ScheduleType;
+  readonly callback: string;
+  readonly payload: string | null;
+  /** The cron expression, or the delay or interval in milliseconds. */
+  readonly spec: string | null;
+  readonly retry: string | null;
+  readonly attempts: number;
+  readonly due: number;
+  readonly next_at: number;
+  readonly created_at: number;
+}
+
+/** When a schedule is due that is added now. */
+export type Timing = Pick<ScheduleRow, "type" | "spec" | "due">;
+
+/** Throws a `RangeError` for a date, delay or cron expression that is invalid. */
+export function parseTiming(when: Date | string | number, now: number): Timing {
+  if (when instanceof Date) {
+    const due = when.getTime();
+    if (Number.isNaN(due)) throw new RangeError("the date is invalid");
+    return { type: "scheduled", spec: null, due };
+  }
+  if (typeof when === "number") {
+    if (!Number.isFinite(when) || when < 0)
+      throw new RangeError("the delay must be a number of seconds, 0 or more");
+    const delayMs = Math.round(when * 1000);
+    return { type: "delayed", spec: String(delayMs), due: now + delayMs };
+  }
+  return { type: "cron", spec: when, due: nextOfCron(when, now) };
+}
+
+export function parseInterval(seconds: number, now: number): Timing {
+  if (!Number.isFinite(seconds) || seconds <= 0)
+    throw new RangeError("the interval must be a number of seconds greater than 0");
+  const intervalMs = Math.max(1, Math.round(seconds * 1000));
+  return { type: "interval", spec: String(intervalMs), due: now + intervalMs };
+}
+
+/** The next due time of a recurring schedule after `now`, past all that were missed; null for one that runs once. */
+export function nextDue(row: Timing, now: number): number | null {
+  switch (row.type) {
+    case "scheduled":
+    case "delayed":
+      return null;
+    case "cron":
+      return nextOfCron(row.spec ?? "", Math.max(now, row.due));
+    case "interval": {
+      const intervalMs = Number(row.spec);
+      const missed = Math.max(0, Math.floor((now - row.due) / intervalMs));
+      return row.due + (missed + 1) * intervalMs;
+    }
+  }
+}
+
+export function toSchedule(row: ScheduleRow): Schedule {
+  return {
+    id: row.id,
+    callback: row.callback,
+    payload: fromStoredPayload(row.payload),
+    type: row.type,
+    time: Math.floor(row.due / 1000),
+    ...(row.type === "delayed" ? { delayInSeconds: Number(row.spec) / 1000 } : {}),
+    ...(row.type === "cron" ? { cron: row.spec ?? "" } : {}),
+    ...(row.type === "interval" ? { intervalSeconds: Number(row.spec) / 1000 } : {}),
+  };
+}
+
+/** The first time after `from` that matches the five-field cron expression, in UTC. */
+function nextOfCron(text: string, from: number): number {
+  let next: Date | null;
+  try {
+    next = new Cron(text, { timezone: "UTC", mode: "5-part" }).nextRun(new Date(from));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new RangeError(`"${text}" is not a cron expression: ${reason}`, { cause });
+  }
+  if (next === null) throw new RangeError(`the cron expression "${text}" matches no time in the future`);
+  return next.getTime();
+}

@@ -1,0 +1,231 @@
+/**
+ * Runs the turns of one subject on one database. Every turn passes four steps, and this file is the place where their order is written:
+ *
+ *   1. run      `#run`: the turn's function runs. Its first write opens a transaction (`Transactions`); its outputs are held (`OutputGate`).
+ *   2. commit   `#end`: the function has returned, so its last segment is committed, or rolled back if the function threw. A rollback
+ *               drops the outputs of the segment. The turn's outcome becomes an output like the others. (A segment that ends at an await
+ *               is committed in the same way, by `Transactions`.)
+ *   3. sync     `#sync`: in the next iteration of the event loop SQLite commits what the turns since then have in common, and the
+ *               database makes it durable.
+ *   4. release  `OutputGate`: what waited for that sync leaves, in order of production; the caller receives the outcome.
+ *
+ *   new ─ open(database) → start(subject, first) → running ─ close(reason) → closed
+ *
+ * Turns can be queued from the beginning; they start when the first turn has succeeded. The README states the invariants.
+ */
+import { Mailbox } from "./mailbox.ts";
+import { runInTurn, runOutsideTurns } from "./current-turn.ts";
+import { OutputGate } from "./output-gate.ts";
+import { Transactions } from "./transactions.ts";
+import type { TurnDatabase } from "./turn-database.ts";
+import { Turn, type TurnPhase, type TurnSpec } from "./turn.ts";
+
+export interface TurnRuntimeOptions {
+  /** The object that the runtime belongs to; code that runs in a turn finds it through `currentTurn`. */
+  readonly owner: object;
+  /** Names the runtime in the chains of calls between runtimes. */
+  readonly key: string;
+  /** Turns that may wait. */
+  readonly maxWaiting: number;
+  /** A turn that takes longer is timed out. A function that never returns to the event loop cannot be interrupted. */
+  readonly timeoutMs: number;
+  /** Lets a turn start while others are at an await. */
+  readonly isInterleaving: boolean;
+  /** Creates the error for a turn that the full queue refuses. */
+  readonly createOverloadError: () => unknown;
+  /** Creates the error for the caller of a turn that exceeded `timeoutMs`. */
+  readonly createTimeoutError: () => unknown;
+  /** A turn has ended; `error` is null when it succeeded. Its outcome may still wait for the sync. */
+  readonly onTurnEnd: (turn: Turn, error: unknown) => void;
+  /** No turn runs or waits, or no output waits any more; `isIdle` is true when both hold. */
+  readonly onIdle: () => void;
+  /** SQLite refused a commit. The writes are rolled back, and no output that depends on them leaves. */
+  readonly onCommitFailure: (error: Error) => void;
+}
+
+interface OpenParts {
+  readonly transactions: Transactions;
+  readonly outputs: OutputGate;
+  readonly sync: () => Promise<void>;
+}
+
+export class TurnRuntime<Subject> {
+  readonly #options: TurnRuntimeOptions;
+  readonly #chain: readonly string[];
+  readonly #mailbox: Mailbox;
+  #parts: OpenParts | null = null;
+  #subject: Subject | undefined;
+
+  constructor(options: TurnRuntimeOptions) {
+    this.#options = options;
+    this.#chain = [options.key];
+    this.#mailbox = new Mailbox({
+      maxWaiting: options.maxWaiting,
+      isInterleaving: options.isInterleaving,
+      createOverloadError: options.createOverloadError,
+      start: (turn) => this.#run(turn),
+      onIdle: options.onIdle,
+    });
+  }
+
+  get transactions(): Transactions {
+    return this.#open.transactions;
+  }
+
+  get outputs(): OutputGate {
+    return this.#open.outputs;
+  }
+
+  get waitingCount(): number {
+    return this.#mailbox.waitingCount;
+  }
+
+  /** True when no turn runs or waits, no transaction is open and no output waits. */
+  get isIdle(): boolean {
+    const parts = this.#parts;
+    return this.#mailbox.isIdle && (parts === null || (parts.outputs.isIdle && !parts.transactions.isOpen));
+  }
+
+  /** Connects the database. `sync` makes every commit before the call durable; after a failure the runtime releases no output any more. */
+  open(database: TurnDatabase, sync: () => Promise<void>): void {
+    const outputs = new OutputGate({ sync: () => this.#sync(), onIdle: this.#options.onIdle });
+    const transactions = new Transactions(database, outputs, this.#options.onCommitFailure);
+    this.#parts = { transactions, outputs, sync };
+  }
+
+  /** Runs the first turn, ahead of those that wait. Rejects when it fails: then no other turn ever starts. */
+  async start(subject: Subject, first: TurnSpec<Subject, void>): Promise<void> {
+    this.#subject = subject;
+    await new Promise<void>((resolve, reject) =>
+      this.#mailbox.startFirst(this.#createTurn(first, resolve, reject)),
+    );
+    this.#mailbox.open();
+  }
+
+  /** Queues a turn. Resolves with the result of its function when everything that the turn wrote and read is durable. */
+  run<T>(spec: TurnSpec<Subject, T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => this.#mailbox.add(this.#createTurn(spec, resolve, reject)));
+  }
+
+  /** Refuses every waiting and later turn with the reason. Running turns continue. */
+  close(reason: () => unknown): void {
+    this.#mailbox.close(reason);
+  }
+
+  /** Resolves when no turn runs and every output has left or was dropped. */
+  async whenQuiet(): Promise<void> {
+    await this.#mailbox.whenQuiet();
+    // After a failed sync the outputs have been dropped, with the error.
+    await this.#parts?.outputs.pass().catch(() => undefined);
+  }
+
+  /** Commits what is open; the owner closes the database next. */
+  finish(): void {
+    this.#parts?.transactions.finish();
+  }
+
+  get #open(): OpenParts {
+    if (this.#parts === null) throw new Error("the turn runtime has no database yet");
+    return this.#parts;
+  }
+
+  #createTurn<T>(
+    spec: TurnSpec<Subject, T>,
+    resolve: (value: T) => void,
+    reject: (error: unknown) => void,
+  ): Turn {
+    const { owner, key } = this.#options;
+    const chain = spec.callers === undefined ? this.#chain : [...spec.callers, key];
+    return new Turn<Subject, T>(owner, spec, chain, resolve, reject) as unknown as Turn;
+  }
+
+  /** Step 1. */
+  #run(turn: Turn): void {
+    turn.phase = "running";
+    turn.startedAt = performance.now();
+    turn.isOnStack = true;
+    const body = turn.body as (subject: unknown) => unknown;
+    turn.body = null;
+    let result: unknown;
+    try {
+      result = runInTurn(turn, body, this.#subject);
+    } catch (error) {
+      turn.isOnStack = false;
+      this.#end(turn, "failed", error);
+      return;
+    }
+    turn.isOnStack = false;
+    if (!turn.hasFollowUps && !isThenable(result)) {
+      this.#end(turn, "done", result);
+      return;
+    }
+    this.#open.transactions.turnLeftStack(turn);
+    turn.timer = setTimeout(() => this.#timeOut(turn), this.#options.timeoutMs);
+    this.#endWith(turn, Promise.resolve(result));
+  }
+
+  /** Ends the turn when the result, and then whatever the turn has to wait for, has settled. */
+  #endWith(turn: Turn, result: Promise<unknown>): void {
+    result.then(
+      (value) => {
+        const followUps = turn.takeFollowUps();
+        if (followUps === null) this.#endOnce(turn, "done", value);
+        else
+          this.#endWith(
+            turn,
+            Promise.allSettled(followUps).then(() => value),
+          );
+      },
+      (error: unknown) => this.#endOnce(turn, "failed", error),
+    );
+  }
+
+  #endOnce(turn: Turn, phase: TurnPhase, outcome: unknown): void {
+    if (turn.phase === "timed-out") return;
+    clearTimeout(turn.timer);
+    this.#end(turn, phase, outcome);
+  }
+
+  #timeOut(turn: Turn): void {
+    this.#end(turn, "timed-out", this.#options.createTimeoutError());
+  }
+
+  /** Step 2. `outcome` is the value of a turn that is `done`, else its error. */
+  #end(turn: Turn, phase: TurnPhase, outcome: unknown): void {
+    const { transactions, outputs } = this.#open;
+    let error = phase === "done" ? turn.commitError : outcome;
+    let hasFailed = phase !== "done" || turn.commitError !== null;
+    if (hasFailed) transactions.rollback(turn);
+    else {
+      try {
+        transactions.commit(turn);
+      } catch (commitError) {
+        hasFailed = true;
+        error = commitError;
+      }
+    }
+    outputs.segmentEnded();
+    turn.phase = hasFailed && phase === "done" ? "failed" : phase;
+    if (hasFailed && turn.afterFailure !== null) runOutsideTurns(() => turn.afterFailure?.(error));
+    const release = () => {
+      turn.onOutcome?.(hasFailed ? error : null, hasFailed ? undefined : outcome);
+      if (hasFailed) turn.reject(error);
+      else turn.resolve(outcome);
+    };
+    if (turn.isInternal) release();
+    else outputs.send({ release, drop: turn.reject });
+    this.#options.onTurnEnd(turn, hasFailed ? error : null);
+    this.#mailbox.turnEnded();
+  }
+
+  /** Step 3. The output gate calls it while no segment is open, and takes a failure of the commit for one of the sync. */
+  #sync(): Promise<void> {
+    const { transactions, sync } = this.#open;
+    transactions.commitBatch();
+    return sync();
+  }
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === "function";
+}
