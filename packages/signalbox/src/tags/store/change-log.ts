@@ -11,7 +11,7 @@ import type { Database, Queryable } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
 import type { TagChange, TagFeed } from "../../contracts/tag-feed.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
-import { forgetUnusedTags } from "../../engines/tag-index/index.ts";
+import { deleteUnusedTags } from "../../engines/tag-index/index.ts";
 import { findResourceRow, type ResourceKey } from "./resource-row.ts";
 import { TAG_TABLES } from "./tag-tables.ts";
 import type { TagAction } from "./tag-write.ts";
@@ -186,7 +186,7 @@ export class ChangeLog implements TagFeed {
                             WHERE c.account_no = ${accountNo} AND c.resource_no = ${resourceNo})`,
       );
     }
-    await forgetUnusedTags(
+    await deleteUnusedTags(
       tx,
       accountNo,
       expired.flatMap((row) => (row.tags_before === null ? [] : [...parseCanonicalTags(row.tags_before)])),

@@ -1,6 +1,6 @@
 /** Reads resources and their tags: one resource, a page of matching resources, and the look-ups of other areas (`TagLookup`). */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { matchesTags, parseCanonicalTags, parseTagFilters, type TagFilter } from "@signalbox/protocol";
+import { matchesTags, parseCanonicalTags, parseTagFilters } from "@signalbox/protocol";
 import type { Database } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
@@ -13,7 +13,7 @@ import {
   type TaggedResource,
   toTaggedResource,
 } from "./resource-row.ts";
-import { type ResourceQuery, Selection } from "../../engines/tag-index/index.ts";
+import { type PositiveTagFilter, type ResourceQuery, Selection } from "../../engines/tag-index/index.ts";
 
 export interface ResourcePage {
   readonly resources: readonly TaggedResource[];
@@ -90,7 +90,7 @@ export class TagReader implements TagLookup {
   }
 
   /** The number of matching resources that also match a case-sensitive filter. */
-  async totalWith(accountId: string, query: ResourceQuery, exact: TagFilter): Promise<number> {
+  async totalWith(accountId: string, query: ResourceQuery, exact: PositiveTagFilter): Promise<number> {
     return (await (await this.#select(accountId, query, exact))?.selection.total()) ?? 0;
   }
 
@@ -145,15 +145,15 @@ export class TagReader implements TagLookup {
   async #select(
     accountId: string,
     query: ResourceQuery,
-    exact: TagFilter | null = null,
+    exact: PositiveTagFilter | null = null,
   ): Promise<{ accountNo: number; selection: Selection } | null> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return null;
     const row = await this.#database.get<{ next_resource: number }>(
       sql`SELECT next_resource FROM tag_account WHERE account_no = ${accountNo}`,
     );
-    const last = (row?.next_resource ?? 0) - 1;
-    return { accountNo, selection: await Selection.of(this.#database, accountNo, last, query, exact) };
+    const account = { accountNo, lastResource: (row?.next_resource ?? 0) - 1 };
+    return { accountNo, selection: await Selection.of(this.#database, account, query, exact) };
   }
 
   /** Omits rows that changed after their number was found and no longer match, so that a response never contradicts its filter. */
