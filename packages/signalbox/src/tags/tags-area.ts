@@ -1,4 +1,4 @@
-/** Builds the tags area: its store, its routes, and the look-up and feed for other areas. */
+/** Creates the tags area: its store, its routes, and the look-up and the change feed for other areas. */
 import type { AreaModule } from "../area-module.ts";
 import type { ConfigFile } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -52,7 +52,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     cache,
     changes: log,
   });
-  const vocabulary = new Vocabularies(new TagVocabulary(database, accounts), reader);
+  const vocabularies = new Vocabularies(new TagVocabulary(database, accounts), reader);
   const types = new ResourceTypes(settings.resourceTypes);
   const resourceParts = {
     reader,
@@ -61,7 +61,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     missing: settings.missing,
     maxTagsPerResource: settings.maxTagsPerResource,
   };
-  parts.resourceEvents.onDeleted((resource) => forget(reader, writer, resource));
+  parts.resourceEvents.onDeleted((resource) => deleteTags(reader, writer, resource));
 
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
@@ -69,13 +69,15 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
   const prune = () => {
     pruning ??= log
       .prune(stopping.signal)
-      .catch((error: unknown) => logger.error({ err: error }, "pruning the history of tags failed"))
+      .catch((error: unknown) =>
+        logger.error({ err: error }, "pruning the tag history failed; the next attempt follows in a minute"),
+      )
       .finally(() => {
         pruning = undefined;
       });
   };
 
-  const halt = () => {
+  const stopWork = () => {
     clearInterval(timer);
     stopping.abort();
   };
@@ -85,7 +87,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     routes: [
       ...resourceRoutes(resourceParts),
       bulkRoute(resourceParts),
-      ...listRoutes({ reader, vocabulary, types }),
+      ...listRoutes({ reader, vocabularies, types }),
       ...changeRoutes({ log, types, stopping: stopping.signal }),
     ],
     lookup: reader,
@@ -95,10 +97,10 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
       timer = setInterval(prune, PRUNE_INTERVAL_MS).unref();
     },
     async drain() {
-      halt();
+      stopWork();
     },
     async stop() {
-      halt();
+      stopWork();
       await pruning;
     },
     card: "tags",
@@ -107,7 +109,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
       const header = `-H "Authorization: Bearer ${tokenExpression}"`;
       return [
         {
-          title: "Tag the default gateway, and read the tags back",
+          title: "Tag the default gateway and read its tags",
           command:
             `curl -s -X PUT ${header} '${path}' -d '{"resource_type":"ai_gateway","resource_id":"default","tags":{"env":"dev"}}'` +
             ` && curl -s ${header} '${path}?resource_type=ai_gateway&resource_id=default'`,
@@ -117,11 +119,11 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
   };
 }
 
-/** Deletes the tags of a deleted resource, in every zone and below every parent. */
-async function forget(reader: TagReader, writer: TagWriter, gone: ResourceRef): Promise<void> {
-  for (const resource of await reader.findAll(gone.accountId, gone.type, gone.id)) {
+/** Deletes the tags of a deleted resource in every zone and with every parent. */
+async function deleteTags(reader: TagReader, writer: TagWriter, deleted: ResourceRef): Promise<void> {
+  for (const resource of await reader.findAll(deleted.accountId, deleted.type, deleted.id)) {
     const { type, id, zoneId, parentId } = resource;
-    await writer.write(gone.accountId, {
+    await writer.write(deleted.accountId, {
       action: "resource_deleted",
       resource: { type, id, zoneId, parentId },
       tags: new Map(),

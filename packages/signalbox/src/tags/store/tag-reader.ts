@@ -1,4 +1,4 @@
-/** Reads resources and their tags: one resource, a page of matching resources, and the look-ups of other areas (`TagLookup`). */
+/** Reads one resource, pages of matching resources, and the data that other areas use (`TagLookup`). */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { matchesTags, parseCanonicalTags, parseTagFilters } from "@signalbox/protocol";
 import type { Database } from "../../database/database.ts";
@@ -21,8 +21,8 @@ export interface ResourcePage {
   readonly next: number | null;
 }
 
-/** Resource numbers per step when a whole selection is read. */
-const SWEEP = 1010;
+/** Resources that are read at a time when all matching resources are read. */
+const READ_STEP = 1010;
 
 export class TagReader implements TagLookup {
   readonly #database: Database;
@@ -48,7 +48,7 @@ export class TagReader implements TagLookup {
     return accountNo === undefined ? undefined : this.#cache.get(cacheKey(accountNo, key));
   }
 
-  /** Null when the resource has no record. */
+  /** Null if the resource was never tagged or its tags were deleted. */
   async find(accountId: string, key: ResourceKey): Promise<TaggedResource | null> {
     const accountNo = await this.#accounts.find(accountId);
     return accountNo === null ? null : this.#read(accountNo, key);
@@ -66,7 +66,7 @@ export class TagReader implements TagLookup {
     return text;
   }
 
-  /** All records with this type and id, in any zone and with any parent. */
+  /** All resources with this type and id, in any zone and with any parent. */
   async findAll(accountId: string, type: string, id: string): Promise<TaggedResource[]> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return [];
@@ -103,14 +103,14 @@ export class TagReader implements TagLookup {
     if (parsed.length === 0) return null;
     const ids = new Set<string>();
     const query = { ...EVERYTHING, filters: parsed, types: [type] };
-    for await (const resource of this.#sweep(accountId, query)) ids.add(resource.id);
+    for await (const resource of this.#readAll(accountId, query)) ids.add(resource.id);
     return ids;
   }
 
   async valuesOf(accountId: string, type: string, key: string): Promise<ReadonlyMap<string, string>> {
     const values = new Map<string, string>();
     const query = { ...EVERYTHING, filters: [{ kind: "has" as const, key }], types: [type] };
-    for await (const resource of this.#sweep(accountId, query)) {
+    for await (const resource of this.#readAll(accountId, query)) {
       const value = parseCanonicalTags(resource.tags).get(key);
       if (value !== undefined) values.set(resource.id, value);
     }
@@ -118,7 +118,7 @@ export class TagReader implements TagLookup {
   }
 
   async #read(accountNo: number, key: ResourceKey): Promise<TaggedResource | null> {
-    // Only what the key does not tell: every column of a row costs about as much as a page of the index.
+    // Only the columns that are not part of the key: reading a column takes about as long as reading a page of the index.
     const row = await this.#database.get<Pick<ResourceRow, "name" | "tags" | "etag" | "updated_at">>(
       sql`SELECT name, tags, etag, updated_at FROM tag_resource
           WHERE account_no = ${accountNo} AND id = ${key.id} AND type = ${key.type}
@@ -129,14 +129,14 @@ export class TagReader implements TagLookup {
     return { ...key, name, tags, etag, updatedAt };
   }
 
-  async *#sweep(accountId: string, query: ResourceQuery): AsyncGenerator<TaggedResource> {
+  async *#readAll(accountId: string, query: ResourceQuery): AsyncGenerator<TaggedResource> {
     const selected = await this.#select(accountId, query);
     if (selected === null) return;
     for (let after = -1; ;) {
-      const numbers = await selected.selection.page(after, SWEEP);
+      const numbers = await selected.selection.page(after, READ_STEP);
       yield* await this.#readMatching(selected.accountNo, numbers, query);
       const last = numbers.at(-1);
-      if (numbers.length < SWEEP || last === undefined) return;
+      if (numbers.length < READ_STEP || last === undefined) return;
       after = last;
       await nextTurn();
     }
