@@ -199,7 +199,7 @@ describe("the tag index", () => {
         }
       },
     );
-    await fc.assert(property, { numRuns: 120 });
+    await fc.assert(property, { numRuns: 80 });
     const stored = await database.get<{ postings: number; bitmaps: number }>(
       sql`SELECT SUM(has_bitmap = 0) AS postings, SUM(has_bitmap = 1) AS bitmaps FROM tag_value WHERE key_no <> 0`,
     );

@@ -1,8 +1,8 @@
 /** For tests: a naive model of the tag store, and random writes and queries. */
 import { formatTagFilter, matchesTags, parseTagFilters, type TagFilter } from "@signalbox/protocol";
 import * as fc from "fast-check";
-import type { ResourceQuery } from "../../engines/tag-index/index.ts";
-import type { TagWrite } from "./tag-write.ts";
+import type { ResourceQuery } from "../../../engines/tag-index/index.ts";
+import type { TagWrite } from "../tag-write.ts";
 
 interface ModelResource {
   readonly type: string;
