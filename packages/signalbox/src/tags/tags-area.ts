@@ -64,23 +64,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
   parts.resourceEvents.onDeleted((resource) => deleteTags(reader, writer, resource));
 
   const stopping = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  let pruning: Promise<void> | undefined;
-  const prune = () => {
-    pruning ??= log
-      .prune(stopping.signal)
-      .catch((error: unknown) =>
-        logger.error({ err: error }, "pruning the tag history failed; the next attempt follows in a minute"),
-      )
-      .finally(() => {
-        pruning = undefined;
-      });
-  };
-
-  const stopWork = () => {
-    clearInterval(timer);
-    stopping.abort();
-  };
+  const pruning = createPruning(log, stopping.signal, logger);
 
   return {
     mounts: [],
@@ -93,30 +77,60 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     lookup: reader,
     feed: log,
     async start() {
-      prune();
-      timer = setInterval(prune, PRUNE_INTERVAL_MS).unref();
+      pruning.start();
     },
     async drain() {
-      stopWork();
+      stopping.abort();
     },
     async stop() {
-      stopWork();
-      await pruning;
+      stopping.abort();
+      await pruning.finished();
     },
     card: "tags",
-    firstCommands: (url, tokenExpression) => {
-      const path = `${url}/accounts/default/tags`;
-      const header = `-H "Authorization: Bearer ${tokenExpression}"`;
-      return [
-        {
-          title: "Tag the default gateway and read its tags",
-          command:
-            `curl -s -X PUT ${header} '${path}' -d '{"resource_type":"ai_gateway","resource_id":"default","tags":{"env":"dev"}}'` +
-            ` && curl -s ${header} '${path}?resource_type=ai_gateway&resource_id=default'`,
-        },
-      ];
+    firstCommands,
+  };
+}
+
+/** Prunes the history at start and then every minute, until `stopping` aborts. */
+function createPruning(
+  log: ChangeLog,
+  stopping: AbortSignal,
+  logger: Logger,
+): { start(): void; finished(): Promise<void> } {
+  let running: Promise<void> | undefined;
+  const prune = () => {
+    running ??= log
+      .prune(stopping)
+      .catch((error: unknown) =>
+        logger.error({ err: error }, "pruning the tag history failed; the next attempt follows in a minute"),
+      )
+      .finally(() => {
+        running = undefined;
+      });
+  };
+  return {
+    start() {
+      prune();
+      const timer = setInterval(prune, PRUNE_INTERVAL_MS).unref();
+      stopping.addEventListener("abort", () => clearInterval(timer), { once: true });
+    },
+    async finished() {
+      await running;
     },
   };
+}
+
+function firstCommands(url: string, tokenExpression: string): { title: string; command: string }[] {
+  const path = `${url}/accounts/default/tags`;
+  const header = `-H "Authorization: Bearer ${tokenExpression}"`;
+  return [
+    {
+      title: "Tag the default gateway and read its tags",
+      command:
+        `curl -s -X PUT ${header} '${path}' -d '{"resource_type":"ai_gateway","resource_id":"default","tags":{"env":"dev"}}'` +
+        ` && curl -s ${header} '${path}?resource_type=ai_gateway&resource_id=default'`,
+    },
+  ];
 }
 
 /** Deletes the tags of a deleted resource in every zone and with every parent. */
