@@ -4,7 +4,7 @@
  * Invariants:
  * 1. Writes of an account are applied in the order in which they were submitted.
  * 2. The promise of a write resolves only when its batch is durable.
- * 3. At most two batches of an account run at a time: while the first is synced to disk, the second one runs. Writes that arrive meanwhile form
+ * 3. At most two batches of an account run at a time: while the first is synced to disk, the second one runs. Writes that arrive in the meantime form
  *    the next batch.
  * 4. If a transaction cannot begin, all waiting writes fail. The first one has already waited for the timeout; if each write waited in turn, the
  *    last one would wait for the sum of all timeouts.
