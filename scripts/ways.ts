@@ -1,6 +1,7 @@
 /**
- * `node scripts/ways.ts`: how many files of ours run for one warm request, by V8's coverage of the main thread. The way of a request through
- * the code is what a maintainer has to read; this keeps it short. Prints the files with `--files`. Exits with 1 when a way is longer than its limit.
+ * `node scripts/ways.ts` counts the source files of this repository that run for one warm request, by V8's coverage of the main thread. These
+ * are the files that a maintainer has to read to follow a request; each kind of request has a limit. `--files` prints the files. The exit code is
+ * 1 if a limit is exceeded.
  */
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
@@ -13,15 +14,16 @@ import { WebSocket } from "ws";
 import { ROOT_TOKEN, startTestServer } from "../test/support/test-server.ts";
 
 const WARM_UP = 30;
-/** Runs of each way; timers that fire by chance in one of them do not count. */
+/** Requests that are measured. A file counts only if it runs in all of them, which excludes timers. */
 const RUNS = 5;
-/** Until work behind the answer (log rows, activity) has been handed on. */
+/** Time for the work that follows the response, such as log rows. */
 const SETTLE_MS = 50;
 const SECRET = "a-secret-for-this-run-only";
 
+/** A kind of request. */
 interface Way {
   readonly name: string;
-  readonly limit: number;
+  readonly maxFiles: number;
   readonly request: () => Promise<unknown>;
 }
 
@@ -61,9 +63,9 @@ try {
   const gatewayToken = await server.token(["gateway.run"]);
   const tagToken = await server.token(["tags.edit"]);
   const ways: readonly Way[] = [
-    { name: "gateway, JSON call to a provider", limit: 40, request: () => gatewayCall(gatewayToken) },
-    { name: "webhook to a WebSocket client", limit: 50, request: () => webhook(socket) },
-    { name: "tags, PUT on a resource", limit: 38, request: () => putTags(tagToken) },
+    { name: "gateway, JSON call to a provider", maxFiles: 40, request: () => gatewayCall(gatewayToken) },
+    { name: "webhook to a WebSocket client", maxFiles: 50, request: () => webhook(socket) },
+    { name: "tags, PUT on a resource", maxFiles: 38, request: () => putTags(tagToken) },
   ];
   for (const way of ways) report(way, await measure(way));
   socket.close();
@@ -72,13 +74,15 @@ try {
   provider.close();
 }
 
-function report({ name, limit }: Way, files: readonly string[]): void {
-  console.log(`${files.length <= limit ? "ok  " : "LONG"} ${name}: ${files.length} files (at most ${limit})`);
+function report({ name, maxFiles }: Way, files: readonly string[]): void {
+  console.log(
+    `${files.length <= maxFiles ? "ok  " : "LONG"} ${name}: ${files.length} files (at most ${maxFiles})`,
+  );
   if (values.files) for (const file of files) console.log(`       ${file}`);
-  if (files.length > limit) process.exitCode = 1;
+  if (files.length > maxFiles) process.exitCode = 1;
 }
 
-/** The files that run in every run. */
+/** Returns the files that run for every measured request. */
 async function measure({ request }: Way): Promise<string[]> {
   for (let i = 0; i < WARM_UP; i++) await request();
   let files: Set<string> | undefined;
@@ -89,14 +93,15 @@ async function measure({ request }: Way): Promise<string[]> {
     await session.post("Profiler.takePreciseCoverage");
     await request();
     await sleep(SETTLE_MS);
-    const ran = await filesRun();
+    const ran = await readCoverage();
     files = new Set([...ran].filter((file) => files?.has(file) ?? true));
   }
   await session.post("Profiler.stopPreciseCoverage");
   return [...(files ?? [])].sort();
 }
 
-async function filesRun(): Promise<Set<string>> {
+/** Returns the files that have run since the last call. */
+async function readCoverage(): Promise<Set<string>> {
   const { result } = await session.post("Profiler.takePreciseCoverage");
   const root = new URL("..", import.meta.url).href;
   const files = new Set<string>();

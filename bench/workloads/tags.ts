@@ -136,7 +136,7 @@ async function load(path: string, data: TagData): Promise<void> {
   const writer = new TagWriter(database, systemClock, new AccountNumbers(database), {
     maxTagsPerResource: 1000,
     cache: new ResourceCache(),
-    changes: { wake: () => undefined },
+    changes: { notify: () => undefined },
   });
   await writer.load(ACCOUNT, toWrites(data));
   await database.close();

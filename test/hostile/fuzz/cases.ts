@@ -3,10 +3,15 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Find } from "./run-fuzz.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const FOLDER = join(import.meta.dirname, "../cases");
+
+/** A failing input. */
+export interface Find {
+  readonly input: unknown;
+  readonly problem: string;
+}
 
 export interface KeptCase {
   readonly file: string;

@@ -3,13 +3,8 @@
  * An input that fails among others is repeated alone on a new arena, so that one input is reported if one is enough.
  */
 import { createRandom } from "../../support/ledger/random.ts";
-import type { KeptCase } from "./cases.ts";
+import type { Find, KeptCase } from "./cases.ts";
 import type { Arena, FuzzTarget } from "./fuzz-target.ts";
-
-export interface Find {
-  readonly input: unknown;
-  readonly problem: string;
-}
 
 export interface FuzzResult {
   readonly tried: number;

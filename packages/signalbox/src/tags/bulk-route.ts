@@ -1,4 +1,4 @@
-/** Many changes in one request: each item is carried out, or refused, on its own, and has its own result. */
+/** Writes the tags of many resources in one request. Each item succeeds or fails independently and has its own result. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { principalName } from "../accounts/index.ts";
@@ -6,11 +6,11 @@ import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/
 import { parseIfMatch } from "./store/tag-write.ts";
 import { parseFlag } from "./list-query.ts";
 import {
-  namingField,
+  identityField,
   parseObject,
   parseResource,
   parseTagsPayload,
-  refuseUnknownFields,
+  requireKnownFields,
   requireObject,
 } from "./payload.ts";
 import { refusal, requireOwnAccount, type ResourceRoutesParts } from "./resource-routes.ts";
@@ -18,7 +18,7 @@ import { resourceJson, resourceResult, untaggedJson } from "./show-resource.ts";
 import type { TagWrite, WriteOutcome } from "./store/tag-write.ts";
 
 const MAX_ITEMS = 1000;
-/** A thousand items of several tags each. */
+/** Enough for `MAX_ITEMS` items with several tags each. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
 const item = z.object({
@@ -35,7 +35,7 @@ export function bulkRoute(parts: ResourceRoutesParts): Route {
     method: "POST",
     path: "/accounts/{account_id}/tags/bulk",
     access: "tags.edit",
-    summary: `Set, merge or delete the tags of up to ${MAX_ITEMS} resources, with a result for each; \`dry_run\` only tells what would happen.`,
+    summary: `Set, merge or delete the tags of up to ${MAX_ITEMS} resources, with a result for each. With \`dry_run\` nothing is stored.`,
     maxBodyBytes: MAX_BODY_BYTES,
     parameters: ["dry_run"],
     documents: { body: z.object({ items: z.array(item).max(MAX_ITEMS), dry_run: z.boolean().optional() }) },
@@ -62,12 +62,12 @@ async function writeBulk(parts: ResourceRoutesParts, request: RouteRequest): Pro
   if (!Array.isArray(items) || typeof dryRun !== "boolean")
     throw new SignalboxError("tags_invalid_set_payload");
   if (items.length > MAX_ITEMS) {
-    throw new SignalboxError("invalid_request", { message: `items: at most ${MAX_ITEMS} of them` });
+    throw new SignalboxError("invalid_request", { message: `items: at most ${MAX_ITEMS} items` });
   }
   const isDryRun = dryRun || parseFlag(request.rawQuery, "dry_run");
   const writes = items.map((value: unknown) => parseItem(parts, request, value));
-  const outcomes = await carryOut(parts, request, writes, isDryRun);
-  const results = outcomes.map((outcome) => showItem(outcome, parts.maxTagsPerResource));
+  const outcomes = await execute(parts, request, writes, isDryRun);
+  const results = outcomes.map((outcome) => itemJson(outcome, parts.maxTagsPerResource));
   const failed = outcomes.filter(
     (outcome) => outcome instanceof SignalboxError || outcome.kind === "refused",
   );
@@ -82,7 +82,7 @@ async function writeBulk(parts: ResourceRoutesParts, request: RouteRequest): Pro
   };
 }
 
-/** The write an item asks for, or what is wrong with it. */
+/** Returns the write, or the error if the item is invalid. */
 function parseItem(
   parts: ResourceRoutesParts,
   request: RouteRequest,
@@ -97,12 +97,16 @@ function parseItem(
     const authorship = { condition: parseIfMatch(ifMatch), actor: principalName(request.principal) };
     if (operation === "delete") {
       const error = "tags_invalid_delete_payload";
-      const resource = parseResource((name) => namingField(payload, name), parts.types, "", error);
-      refuseUnknownFields(payload, error, true);
+      const resource = parseResource((name) => identityField(payload, name), parts.types, "", error);
+      requireKnownFields(payload, error, true);
       return { action: "delete", resource, tags: new Map(), ...authorship };
     }
     if (operation !== "set" && operation !== "patch") throw new SignalboxError("tags_invalid_set_payload");
-    const parsed = parseTagsPayload(payload, parts.types, "", operation === "patch", true);
+    const parsed = parseTagsPayload(payload, parts.types, {
+      zoneId: "",
+      mayRemove: operation === "patch",
+      isBulkItem: true,
+    });
     requireOwnAccount(parsed.resource, request);
     return { ...parsed, ...authorship, action: operation };
   } catch (error) {
@@ -111,7 +115,8 @@ function parseItem(
   }
 }
 
-async function carryOut(
+/** Returns the outcomes in the order of the items; an item that was not parsed keeps its error. */
+async function execute(
   parts: ResourceRoutesParts,
   request: RouteRequest,
   writes: readonly (TagWrite | SignalboxError)[],
@@ -121,21 +126,21 @@ async function carryOut(
   const valid = writes.filter((write): write is TagWrite => !(write instanceof SignalboxError));
   const outcomes: readonly (WriteOutcome | SignalboxError)[] = isDryRun
     ? await parts.writer.preview(accountId, valid)
-    : await Promise.all(valid.map((write) => parts.writer.write(accountId, write).catch(expected)));
+    : await Promise.all(valid.map((write) => parts.writer.write(accountId, write).catch(toItemError)));
   let next = 0;
   return writes.map((write) =>
     write instanceof SignalboxError ? write : (outcomes[next++] as WriteOutcome | SignalboxError),
   );
 }
 
-/** An error with a code is an item's own (too busy); anything else is a failure of the whole request. */
-function expected(error: unknown): SignalboxError {
+/** An error with a code, such as an overload, is the result of the item. Any other error fails the request. */
+function toItemError(error: unknown): SignalboxError {
   if (error instanceof SignalboxError) return error;
   throw error;
 }
 
-function showItem(outcome: WriteOutcome | SignalboxError, maxTagsPerResource: number): string {
-  if (outcome instanceof SignalboxError) return showFailure(outcome);
+function itemJson(outcome: WriteOutcome | SignalboxError, maxTagsPerResource: number): string {
+  if (outcome instanceof SignalboxError) return failureJson(outcome);
   switch (outcome.kind) {
     case "stored":
       return `{"success":true,"errors":[],"result":${resourceJson(outcome.resource)}}`;
@@ -144,11 +149,11 @@ function showItem(outcome: WriteOutcome | SignalboxError, maxTagsPerResource: nu
     case "untagged":
       return `{"success":true,"errors":[],"result":${untaggedJson(outcome.resource)}}`;
     case "refused":
-      return showFailure(refusal(outcome.reason, maxTagsPerResource));
+      return failureJson(refusal(outcome.reason, maxTagsPerResource));
   }
 }
 
-function showFailure(error: SignalboxError): string {
+function failureJson(error: SignalboxError): string {
   return JSON.stringify({
     success: false,
     errors: [{ code: error.code, message: error.message }],

@@ -1,4 +1,4 @@
-/** Who changed what and when: the history of one resource, and the account's feed of changes, read in pages or followed as a stream. */
+/** The history of one resource, and the change feed of an account as pages or as an event stream. */
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { TAG_LIMITS } from "@signalbox/protocol";
@@ -6,19 +6,20 @@ import { z } from "zod";
 import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
 import { decodeNumericCursor, encodeCursor, pageInfo, parseLimit, parsePosition } from "./list-query.ts";
 import { parseResource } from "./payload.ts";
-import { accountOfZones, allowNaming, zoneOf } from "./resource-routes.ts";
+import { accountOfZones, allowIdentity, zoneOf } from "./resource-routes.ts";
 import type { ResourceTypes } from "./payload.ts";
 import { changeResult, showChange } from "./show-resource.ts";
 import type { ChangeLog } from "./store/change-log.ts";
+import type { TagChange } from "../contracts/tag-feed.ts";
 
 export interface ChangeRoutesParts {
   readonly log: ChangeLog;
   readonly types: ResourceTypes;
-  /** Aborts when the server stops: streams end then, so that it can. */
+  /** Aborts when the server stops, and ends the streams. */
   readonly stopping: AbortSignal;
 }
 
-/** Keeps proxies from closing a stream on which nothing happens. */
+/** Proxies close idle connections; 60 seconds is a common limit. */
 const HEARTBEAT_MS = 15_000;
 
 const named = z.object({ resource_type: z.string(), resource_id: z.string(), cursor: z.string().optional() });
@@ -27,7 +28,7 @@ export function changeRoutes(parts: ChangeRoutesParts): Route[] {
   const history = {
     method: "GET",
     access: "tags.read",
-    summary: "List the changes of one resource's tags, newest first, 100 a page.",
+    summary: "List the changes of the tags of one resource, newest first, 100 per page.",
     documents: { query: named },
     parameters: ["worker_id", "access_application_id"],
     result: z.array(changeResult),
@@ -41,7 +42,7 @@ export function changeRoutes(parts: ChangeRoutesParts): Route[] {
       path: "/accounts/{account_id}/tags/changes",
       access: "tags.read",
       summary:
-        "Read the changes of all tags after a position (`after`), oldest first; with `Accept: text/event-stream` as a stream that goes on.",
+        "Read the changes of all tags after a position (`after`), oldest first. With `Accept: text/event-stream`, the response is a stream that continues with new changes.",
       documents: { query: z.object({ after: z.string().optional(), limit: z.string().optional() }) },
       result: z.array(changeResult),
       handler: (request) => {
@@ -55,7 +56,7 @@ export function changeRoutes(parts: ChangeRoutesParts): Route[] {
 }
 
 async function readHistory(parts: ChangeRoutesParts, request: RouteRequest): Promise<Reply> {
-  allowNaming(request, ["cursor"]);
+  allowIdentity(request, ["cursor"]);
   const query = request.rawQuery;
   const resource = parseResource(
     (name) => query.get(name) ?? undefined,
@@ -79,10 +80,10 @@ async function readHistory(parts: ChangeRoutesParts, request: RouteRequest): Pro
 async function readChanges(parts: ChangeRoutesParts, request: RouteRequest): Promise<Reply> {
   const accountId = request.params["account_id"] ?? "";
   const limit = parseLimit(request.rawQuery);
-  const after = await startOf(parts, request);
+  const after = await startPosition(parts, request);
   const changes = await parts.log.changes(accountId, after, limit + 1);
   const page = changes.slice(0, limit);
-  // A feed has no end: there is always a position to come back with.
+  // The feed continues, so the last page has a position, too.
   const position = String(page.at(-1)?.position ?? after);
   return {
     result: page.map(showChange),
@@ -92,25 +93,23 @@ async function readChanges(parts: ChangeRoutesParts, request: RouteRequest): Pro
 
 async function streamChanges(parts: ChangeRoutesParts, request: RouteRequest): Promise<Reply> {
   const accountId = request.params["account_id"] ?? "";
-  const after = await startOf(parts, request);
-  // Fails here, with a status, when the position is too old; a stream could only break off.
+  const after = await startPosition(parts, request);
+  // If the position has expired, this throws while a status can still be sent.
   await parts.log.changes(accountId, after, 1);
   const stream = new PassThrough();
   const closed = new AbortController();
   stream.once("close", () => closed.abort());
   const signal = AbortSignal.any([closed.signal, request.signal, parts.stopping]);
-  void pump(parts.log, accountId, after, stream, signal);
+  void writeEvents(parts.log.follow(accountId, after, signal), stream, signal);
   return {
     raw: { contentType: "text/event-stream", body: stream },
     headers: { "cache-control": "no-store" },
   };
 }
 
-/** Writes events at the reader's pace until the signal aborts; a failure breaks the stream off, and the reader comes back with its last id. */
-async function pump(
-  log: ChangeLog,
-  accountId: string,
-  after: number,
+/** Writes events with back-pressure until the signal aborts. An error destroys the stream; the client reconnects with `Last-Event-ID`. */
+async function writeEvents(
+  changes: AsyncIterable<TagChange>,
   stream: PassThrough,
   signal: AbortSignal,
 ): Promise<void> {
@@ -118,9 +117,9 @@ async function pump(
     if (!stream.writableNeedDrain) stream.write(":\n\n");
   }, HEARTBEAT_MS);
   try {
-    // Tells the reader at once that it is connected.
+    // The first bytes make the client's connection open even if there are no changes.
     stream.write(":\n\n");
-    for await (const change of log.follow(accountId, after, signal)) {
+    for await (const change of changes) {
       const event = `id: ${change.position}\nevent: change\ndata: ${JSON.stringify(showChange(change))}\n\n`;
       if (!stream.write(event)) await once(stream, "drain", { signal });
     }
@@ -133,12 +132,12 @@ async function pump(
   }
 }
 
-/** Where to start: the last event a returning stream has seen, else `after`, else the oldest change that is kept. */
-async function startOf(parts: ChangeRoutesParts, request: RouteRequest): Promise<number> {
+/** The start position: `Last-Event-ID` of a reconnecting client, otherwise `after`, otherwise the oldest change that is kept. */
+async function startPosition(parts: ChangeRoutesParts, request: RouteRequest): Promise<number> {
   const accountId = request.params["account_id"] ?? "";
-  const seen = request.headers["last-event-id"];
+  const lastEventId = request.headers["last-event-id"];
   const given =
-    parsePosition(typeof seen === "string" ? seen : null, "Last-Event-ID") ??
+    parsePosition(typeof lastEventId === "string" ? lastEventId : null, "Last-Event-ID") ??
     parsePosition(request.rawQuery.get("after"), "after");
   if (given === "newest") return parts.log.newestPosition(accountId);
   return given ?? parts.log.oldestPosition(accountId);

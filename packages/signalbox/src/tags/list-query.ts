@@ -1,16 +1,16 @@
-/** Query parameters of the lists, and the cursors their pages are linked with. */
+/** Query parameters and cursors of the lists. */
 import { hash } from "node:crypto";
 import { isLongerThan, parseTagFilters, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
 import type { ResourceTypes } from "./payload.ts";
 import { MAX_PREFIX_BYTES, type ResourceQuery } from "../engines/tag-index/index.ts";
 
-/** Filters first, in the contract's order (1010, then each filter's own), then what the contract leaves open. */
+/** Checks the filters first: 1010, then the errors of each filter, as the contract requires. The contract does not order the other errors. */
 export function parseResourceQuery(query: URLSearchParams, types: ResourceTypes): ResourceQuery {
   const filters = parseTagFilters(query.getAll("tag"));
   const typeNames = query.getAll("type");
   for (const type of typeNames) types.require(type, false);
   const ids = query.getAll("id");
-  if (ids.length > TAG_LIMITS.ids) throw invalid(`id: at most ${TAG_LIMITS.ids} of them`);
+  if (ids.length > TAG_LIMITS.ids) throw invalid(`id: at most ${TAG_LIMITS.ids} ids`);
   const name = query.get("name");
   if (name !== null && isLongerThan(name, TAG_LIMITS.nameLength)) {
     throw invalid(`name: at most ${TAG_LIMITS.nameLength} characters`);
@@ -19,14 +19,14 @@ export function parseResourceQuery(query: URLSearchParams, types: ResourceTypes)
     filters,
     isCaseInsensitive: parseFlag(query, "case_insensitive"),
     types: typeNames,
-    // No resource has such an id, and not every engine takes a NUL in a text.
+    // PostgreSQL rejects NUL in a text. No id or name contains NUL, so the replacement matches nothing.
     ids: ids.map((id) => id.replaceAll("\0", "\uFFFD")),
     name: name === null || name === "" ? null : name.replaceAll("\0", "\uFFFD"),
   };
 }
 
-/** The filters of a list of keys or values: of which resources they are taken. Null when all of them count. */
-export function parseAmong(query: URLSearchParams, types: readonly string[]): ResourceQuery | null {
+/** The resources whose keys or values are listed. Null means all resources. */
+export function parseVocabularyQuery(query: URLSearchParams, types: readonly string[]): ResourceQuery | null {
   const filters = parseTagFilters(query.getAll("tag"));
   const isCaseInsensitive = parseFlag(query, "case_insensitive");
   return filters.length === 0 ? null : { filters, isCaseInsensitive, types, ids: [], name: null };
@@ -34,14 +34,14 @@ export function parseAmong(query: URLSearchParams, types: readonly string[]): Re
 
 export function parseFlag(query: URLSearchParams, name: string): boolean {
   const text = query.get(name);
-  if (text !== null && text !== "true" && text !== "false") throw invalid(`${name}: true or false`);
+  if (text !== null && text !== "true" && text !== "false") throw invalid(`${name}: must be true or false`);
   return text === "true";
 }
 
-/** `total=exact` asks for the number of all matches. */
+/** `total=exact` requests the number of all matches. */
 export function wantsTotal(query: URLSearchParams): boolean {
   const text = query.get("total");
-  if (text !== null && text !== "exact") throw invalid("total: exact");
+  if (text !== null && text !== "exact") throw invalid("total: must be exact");
   return text === "exact";
 }
 
@@ -52,7 +52,7 @@ export function parsePrefix(query: URLSearchParams): string {
   return prefix;
 }
 
-/** A position in a feed: a whole number, `newest`, or absent. */
+/** A position in a feed: a number or `newest`; null if absent. */
 export function parsePosition(text: string | null | undefined, name: string): number | "newest" | null {
   if (text === null || text === undefined || text === "") return null;
   if (text === "newest") return text;
@@ -66,17 +66,17 @@ export function parseLimit(query: URLSearchParams): number {
   if (text === null) return TAG_LIMITS.page;
   const limit = Number(text);
   if (!/^\d+$/.test(text) || limit < 1 || limit > TAG_LIMITS.page) {
-    throw invalid(`limit: a number from 1 to ${TAG_LIMITS.page}`);
+    throw invalid(`limit: must be a number from 1 to ${TAG_LIMITS.page}`);
   }
   return limit;
 }
 
-/** A cursor belongs to its list: it carries a hash of the filters, so that it cannot be used with others by mistake. */
+/** A cursor contains a hash of the query, so that it is rejected with another query. */
 export function encodeCursor(position: string, query: object): string {
   return Buffer.from(`${queryHash(query)}.${position}`).toString("base64url");
 }
 
-/** The position in a cursor; null for the first page. */
+/** The position in a cursor; null without a cursor. */
 export function decodeCursor(cursor: string | null, query: object): string | null {
   if (cursor === null || cursor === "") return null;
   const [hashText, position] = Buffer.from(cursor, "base64url").toString().split(".");
@@ -86,13 +86,13 @@ export function decodeCursor(cursor: string | null, query: object): string | nul
   return position;
 }
 
-/** The same for lists whose positions are numbers. */
+/** Like `decodeCursor`, for lists whose positions are numbers. */
 export function decodeNumericCursor(cursor: string | null, query: object): number | null {
   const position = decodeCursor(cursor, query);
   return position === null ? null : (parsePosition(position, "cursor") as number);
 }
 
-/** Both spellings that clients of the public interface look for. */
+/** Clients of the public interface read `cursor` or `cursors.after`. */
 export function pageInfo(count: number, cursor: string | null): object {
   return { count, cursor, cursors: cursor === null ? {} : { after: cursor } };
 }

@@ -1,4 +1,4 @@
-/** Lists over an account: resources by filter, keys, values of a key, and the summary of both. */
+/** Lists of an account: resources by filter, keys, values of a key, and keys with their values (summary). */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { checkTagKey, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
 import { z } from "zod";
@@ -8,7 +8,7 @@ import {
   decodeNumericCursor,
   encodeCursor,
   pageInfo,
-  parseAmong,
+  parseVocabularyQuery,
   parseFlag,
   parsePrefix,
   parseResourceQuery,
@@ -22,16 +22,16 @@ import type { Vocabularies } from "./store/vocabularies.ts";
 
 export interface ListRoutesParts {
   readonly reader: TagReader;
-  readonly vocabulary: Vocabularies;
+  readonly vocabularies: Vocabularies;
   readonly types: ResourceTypes;
 }
 
-/** Values the summary shows of one key; a key with more says so and has its own list. */
+/** Values of one key in the summary. A key with more values has `has_more_values`; the list of its values has all. */
 const SUMMARY_VALUES = 1000;
 
 const base = "/accounts/{account_id}/tags";
 const paging = z.object({ cursor: z.string().optional() });
-const wording = paging.extend({
+const vocabularyParameters = paging.extend({
   tag: z.array(z.string()).optional(),
   case_insensitive: z.enum(["true", "false"]).optional(),
   prefix: z.string().optional(),
@@ -48,7 +48,7 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
       method: "GET",
       path: `${base}/resources`,
       access: "tags.read",
-      summary: "List resources by tags (`tag`, repeatable), `type`, `id` and `name`, 100 a page.",
+      summary: "List resources by tags (`tag`, repeatable), `type`, `id` and `name`, 100 per page.",
       documents: {
         query: paging.extend({
           tag: z.array(z.string()).optional(),
@@ -67,20 +67,20 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
       path: `${base}/keys`,
       access: "tags.read",
       summary:
-        "List the tag keys in use, of all resources or of those that `tag` finds, in order, 100 a page; `prefix` completes, `counts=true` counts.",
-      documents: { query: wording },
+        "List the tag keys in use, sorted, 100 per page. `tag` restricts the resources, `prefix` the keys; `counts=true` adds the number of resources.",
+      documents: { query: vocabularyParameters },
       result: z.array(z.union([z.string(), z.object({ key: z.string(), count: z.int() })])),
       handler: (request) => listKeys(parts, request),
     }),
-    // Clients build the path of an empty key with or without its slash.
+    // For an empty key, some clients omit the last slash.
     ...[`${base}/values`, `${base}/values/{tag_key}`].map((path) =>
       defineRoute({
         method: "GET",
         path,
         access: "tags.read",
         summary:
-          "List the values of a tag key, in order, 100 a page; `tag` and `type` restrict the resources they are taken from.",
-        documents: { query: wording.extend({ type: z.string().optional() }) },
+          "List the values of a tag key, sorted, 100 per page. `tag` and `type` restrict the resources, `prefix` the values.",
+        documents: { query: vocabularyParameters.extend({ type: z.string().optional() }) },
         result: z.array(z.union([z.string(), z.object({ value: z.string(), count: z.int() })])),
         handler: (request: RouteRequest) => listValues(parts, request),
       }),
@@ -90,10 +90,10 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
       path: `${base}/summary`,
       access: "tags.read",
       summary:
-        "List the tag keys in use with their values, 100 keys a page; `tag` restricts the resources they are taken from.",
-      documents: { query: wording },
+        "List the tag keys in use with their values, 100 keys per page. `tag` restricts the resources.",
+      documents: { query: vocabularyParameters },
       result: z.array(z.object({ key: z.string(), values: z.array(z.string()) })),
-      handler: (request) => summarise(parts, request),
+      handler: (request) => summarize(parts, request),
     }),
   ];
 }
@@ -115,11 +115,11 @@ async function listResources(parts: ListRoutesParts, request: RouteRequest): Pro
 
 async function listKeys(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
   request.allowParameters(KEY_PARAMETERS);
-  const among = parseAmong(request.rawQuery, []);
+  const resources = parseVocabularyQuery(request.rawQuery, []);
   const prefix = parsePrefix(request.rawQuery);
-  const words = parts.vocabulary.among(among, () => request.signal);
-  return showWords(request, { list: "keys", prefix, among }, "key", (after, limit) =>
-    words.keys(request.params["account_id"] ?? "", { prefix, after, limit }),
+  const vocabulary = parts.vocabularies.of(resources, () => request.signal);
+  return listEntries(request, { list: "keys", prefix, among: resources }, "key", (after, limit) =>
+    vocabulary.keys(request.params["account_id"] ?? "", { prefix, after, limit }),
   );
 }
 
@@ -130,29 +130,33 @@ async function listValues(parts: ListRoutesParts, request: RouteRequest): Promis
   checkTagKey(key);
   const type = request.rawQuery.get("type");
   if (type !== null) parts.types.require(type, false);
-  const among = parseAmong(request.rawQuery, type === null ? [] : [type]);
+  const resources = parseVocabularyQuery(request.rawQuery, type === null ? [] : [type]);
   const prefix = parsePrefix(request.rawQuery);
-  const words = parts.vocabulary.among(among, () => request.signal);
-  return showWords(request, { list: "values", key, type, prefix, among }, "value", (after, limit) =>
-    words.values(request.params["account_id"] ?? "", key, type, { prefix, after, limit }),
+  const vocabulary = parts.vocabularies.of(resources, () => request.signal);
+  return listEntries(
+    request,
+    { list: "values", key, type, prefix, among: resources },
+    "value",
+    (after, limit) =>
+      vocabulary.values(request.params["account_id"] ?? "", key, type, { prefix, after, limit }),
   );
 }
 
-async function showWords(
+async function listEntries(
   request: RouteRequest,
   list: object,
   member: "key" | "value",
   read: (after: Uint8Array | null, limit: number) => Promise<VocabularyEntry[]>,
 ): Promise<Reply> {
   const hasCounts = parseFlag(request.rawQuery, "counts");
-  const { page, cursor } = await readWords(request, list, read);
+  const { page, cursor } = await readEntries(request, list, read);
   return {
     result: page.map(({ text, uses }) => (hasCounts ? { [member]: text, count: uses } : text)),
     resultInfo: pageInfo(page.length, cursor),
   };
 }
 
-async function readWords(
+async function readEntries(
   request: RouteRequest,
   list: object,
   read: (after: Uint8Array | null, limit: number) => Promise<VocabularyEntry[]>,
@@ -169,21 +173,23 @@ async function readWords(
   return { page, cursor };
 }
 
-async function summarise(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
+async function summarize(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
   request.allowParameters(KEY_PARAMETERS);
   const accountId = request.params["account_id"] ?? "";
-  const among = parseAmong(request.rawQuery, []);
-  const words = parts.vocabulary.among(among, () => request.signal);
+  const resources = parseVocabularyQuery(request.rawQuery, []);
+  const vocabulary = parts.vocabularies.of(resources, () => request.signal);
   const prefix = parsePrefix(request.rawQuery);
   const hasCounts = parseFlag(request.rawQuery, "counts");
-  const { page, cursor } = await readWords(request, { list: "summary", prefix, among }, (after, limit) =>
-    words.keys(accountId, { prefix, after, limit }),
+  const { page, cursor } = await readEntries(
+    request,
+    { list: "summary", prefix, among: resources },
+    (after, limit) => vocabulary.keys(accountId, { prefix, after, limit }),
   );
   const result: object[] = [];
   for (const { text, uses } of page) {
-    // A hundred keys with a thousand values each are many rows; others get their turn in between.
+    // A page can read 100,000 rows; yield to the event loop between keys.
     await nextTurn();
-    const values = await words.values(accountId, text, null, {
+    const values = await vocabulary.values(accountId, text, null, {
       prefix: "",
       after: null,
       limit: SUMMARY_VALUES + 1,

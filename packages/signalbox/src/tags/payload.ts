@@ -1,9 +1,9 @@
 /**
- * What clients send to the tags interface, taken apart with the contract's own errors: 1002 for a set, 1015 for a delete, 1003 for a
- * read, then 1006, 1011, 1014, 1012 in this order.
+ * Parses the requests of the tags interface. The errors and their order are part of the contract: 1002 for a set, 1015 for a deletion or 1003
+ * for a read, then 1006, 1011, 1014, 1012.
  *
- * A member that stands twice in a JSON object counts once, with its last value, as JSON parsers have it. Members of `tags` are read as
- * entries, never by name, so `__proto__` is a key like any other. Content types are not looked at: what parses is JSON.
+ * If a JSON object has a member twice, the last one counts, as in `JSON.parse`. Members of `tags` are read as entries, never by name, so
+ * `__proto__` is an ordinary key. The content type is ignored.
  */
 import {
   checkTags,
@@ -16,13 +16,14 @@ import {
 } from "@signalbox/protocol";
 import type { ResourceKey } from "./store/resource-row.ts";
 
-/** Code points of an id: what fits into an index entry of every engine. */
+/** Code points of an id; the id must fit into an index entry of PostgreSQL. */
 const MAX_ID_LENGTH = 512;
 const MAX_NAME_LENGTH = 1024;
 
-/** The resource types of an installation: the built-in ones and those of its configuration. */
+/** A type in the configuration; a string is the name of an account's type. */
 export type ConfiguredResourceType = string | { readonly name: string; readonly scope: "account" | "zone" };
 
+/** The built-in and the configured resource types. */
 export class ResourceTypes {
   readonly #byName: ReadonlyMap<string, TagResourceType>;
 
@@ -34,7 +35,7 @@ export class ResourceTypes {
     this.#byName = new Map([...TAG_RESOURCE_TYPES, ...added].map((type) => [type.name, type]));
   }
 
-  /** Throws 1006 for an unknown type. A path below an account accepts every type, a path below a zone only types that belong to zones. */
+  /** Throws 1006 for an unknown type. Paths below an account accept every type, paths below a zone only zone types. */
   require(name: string, isInZone: boolean): TagResourceType {
     const type = this.#byName.get(name);
     if (type === undefined || (isInZone && type.scope !== "zone")) {
@@ -52,7 +53,7 @@ export interface TagsPayload {
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The body as a JSON object, or the given error. */
+/** Parses a JSON object; throws `error` for anything else. */
 export function parseObject(body: Buffer, error: ErrorName): JsonObject {
   let value: unknown;
   try {
@@ -68,14 +69,14 @@ export function requireObject(value: unknown, error: ErrorName): JsonObject {
   return value as JsonObject;
 }
 
-/** What a read answers and a write does not look at. `type` and `id` name the resource where `resource_type` and `resource_id` do not. */
+/** Members of the response to a read, which a client may send back. `type` and `id` are aliases of `resource_type` and `resource_id`. */
 const READ_FIELDS = ["type", "id", "etag", "tags_updated_at", "zone_id"];
-const NAMING_FIELDS = ["resource_type", "resource_id", "worker_id", "access_application_id"];
-const KNOWN_FIELDS: ReadonlySet<string> = new Set([...NAMING_FIELDS, "tags", "name", ...READ_FIELDS]);
+const IDENTITY_FIELDS = ["resource_type", "resource_id", "worker_id", "access_application_id"];
+const KNOWN_FIELDS: ReadonlySet<string> = new Set([...IDENTITY_FIELDS, "tags", "name", ...READ_FIELDS]);
 const KNOWN_ITEM_FIELDS: ReadonlySet<string> = new Set([...KNOWN_FIELDS, "operation", "if_match"]);
 
-/** A misspelt member would otherwise name another resource, or be lost without a word. */
-export function refuseUnknownFields(payload: JsonObject, error: ErrorName, isBulkItem = false): void {
+/** Throws `error` for an unknown member: a misspelled one could identify another resource or be ignored silently. */
+export function requireKnownFields(payload: JsonObject, error: ErrorName, isBulkItem = false): void {
   const known = isBulkItem ? KNOWN_ITEM_FIELDS : KNOWN_FIELDS;
   const unknown = Object.keys(payload).find((name) => !known.has(name));
   if (unknown !== undefined) {
@@ -84,34 +85,37 @@ export function refuseUnknownFields(payload: JsonObject, error: ErrorName, isBul
   }
 }
 
-/**
- * A member of a body that names a resource: what a read answers may be sent back, and it calls the resource's type and id `type` and
- * `id`. Where both spellings are given they must agree.
- */
-export function namingField(payload: JsonObject, name: string): unknown {
-  const asRead = name === "resource_type" ? "type" : name === "resource_id" ? "id" : undefined;
+/** A member that identifies the resource, also under its alias. Undefined if both are present and differ. */
+export function identityField(payload: JsonObject, name: string): unknown {
+  const alias = name === "resource_type" ? "type" : name === "resource_id" ? "id" : undefined;
   const given = payload[name];
-  if (asRead === undefined) return given;
-  const read = payload[asRead];
-  if (given === undefined || read === undefined || given === read) return given ?? read;
+  if (alias === undefined) return given;
+  const aliased = payload[alias];
+  if (given === undefined || aliased === undefined || given === aliased) return given ?? aliased;
   return undefined;
 }
 
-/** A set (PUT) or, with `mayRemove`, a merge (PATCH), in which null removes a key. */
+export interface TagsPayloadContext {
+  /** Empty for a path below an account. */
+  readonly zoneId: string;
+  /** True for a merge, in which null removes a key. */
+  readonly mayRemove: boolean;
+  readonly isBulkItem: boolean;
+}
+
+/** Parses the body of a set (PUT) or of a merge (PATCH), or an item of a bulk request. */
 export function parseTagsPayload(
   payload: JsonObject,
   types: ResourceTypes,
-  zoneId: string,
-  mayRemove: boolean,
-  isBulkItem = false,
+  { zoneId, mayRemove, isBulkItem }: TagsPayloadContext,
 ): TagsPayload {
   const error = "tags_invalid_set_payload";
-  const fields = resourceFields((name) => namingField(payload, name), error);
+  const fields = resourceFields((name) => identityField(payload, name), error);
   const entries = Object.entries(requireObject(payload["tags"], error));
   const values: string[] = [];
   for (const [, value] of entries) {
     if (mayRemove && value === null) continue;
-    // A lone surrogate is no character: it could not be stored and read back as the same text.
+    // A lone surrogate cannot be encoded in UTF-8.
     if (typeof value !== "string" || !value.isWellFormed()) throw new SignalboxError(error);
     values.push(value);
   }
@@ -119,8 +123,8 @@ export function parseTagsPayload(
   if (name !== undefined && (!isStorable(name) || name === "" || isLongerThan(name, MAX_NAME_LENGTH))) {
     throw new SignalboxError(error);
   }
-  refuseUnknownFields(payload, error, isBulkItem);
-  // What was read below a zone is another resource elsewhere.
+  requireKnownFields(payload, error, isBulkItem);
+  // The response to a read below a zone identifies another resource below another zone or an account.
   if (payload["zone_id"] !== undefined && payload["zone_id"] !== zoneId) throw new SignalboxError(error);
   const resource = toResourceKey(fields, types, zoneId);
   checkTags(
@@ -130,7 +134,7 @@ export function parseTagsPayload(
   return { resource, tags: new Map(entries as [string, string | null][]), name };
 }
 
-/** The resource named by a body, by query parameters, or by both together. */
+/** Parses the identity of a resource from a body, from query parameters, or from both. */
 export function parseResource(
   field: (name: string) => unknown,
   types: ResourceTypes,
@@ -170,7 +174,7 @@ function isId(value: unknown): value is string {
   return isStorable(value) && value !== "" && !isLongerThan(value, MAX_ID_LENGTH);
 }
 
-/** Text that every engine can store in a text column: whole characters, and no NUL, which PostgreSQL refuses. */
+/** True for text that both databases can store: no lone surrogate, and no NUL, which PostgreSQL rejects. */
 function isStorable(value: unknown): value is string {
   return typeof value === "string" && value.isWellFormed() && !value.includes("\0");
 }

@@ -1,4 +1,4 @@
-/** One resource's tags: read, set, merge, delete; below an account and below a zone. */
+/** Reads, sets, merges and deletes the tags of one resource, below an account and below a zone. */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { principalName } from "../accounts/index.ts";
@@ -7,11 +7,11 @@ import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/
 import { EMPTY_ETAG, parseIfMatch } from "./store/tag-write.ts";
 import {
   type JsonObject,
-  namingField,
+  identityField,
   parseObject,
   parseResource,
   parseTagsPayload,
-  refuseUnknownFields,
+  requireKnownFields,
 } from "./payload.ts";
 import type { ResourceTypes } from "./payload.ts";
 import { resourceResult, resourceText, untaggedJson } from "./show-resource.ts";
@@ -25,12 +25,12 @@ export interface ResourceRoutesParts {
   readonly reader: TagReader;
   readonly writer: TagWriter;
   readonly types: ResourceTypes;
-  /** Status of a read of a resource without a record. */
+  /** Status of the response to a read of a resource that was never tagged. */
   readonly missing: number;
   readonly maxTagsPerResource: number;
 }
 
-/** The account of zones for the root token, which has none of its own, unless `account_id` names another. */
+/** The root token belongs to no account. Without `account_id` this account is used for zones. */
 const ROOT_ACCOUNT_OF_ZONES = "default";
 
 const named = z.object({
@@ -49,7 +49,7 @@ export function resourceRoutes(parts: ResourceRoutesParts): Route[] {
   ];
 }
 
-/** A zone id means something within an account only: that of the token, or the one that the query names. */
+/** The account of a zone: the parameter `account_id`, otherwise the account of the token. */
 export function accountOfZones(principal: Principal, query: URLSearchParams): string {
   return (
     query.get("account_id") ??
@@ -72,7 +72,7 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
       method: "PUT",
       path,
       access: "tags.edit",
-      summary: "Set the tags of one resource: the whole set is replaced. `If-Match` makes it conditional.",
+      summary: "Replace all tags of one resource. `If-Match` makes the write conditional.",
       documents: { body: set },
       result: resourceResult,
       handler: (request) => write(parts, request, "set"),
@@ -81,7 +81,8 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
       method: "PATCH",
       path,
       access: "tags.edit",
-      summary: "Merge tags into those of one resource; null removes a key. `If-Match` makes it conditional.",
+      summary:
+        "Merge tags into the tags of one resource; null removes a key. `If-Match` makes the write conditional.",
       documents: { body: merge },
       result: resourceResult,
       handler: (request) => write(parts, request, "patch"),
@@ -91,28 +92,28 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
       path,
       access: "tags.edit",
       summary:
-        "Delete the tags of one resource, named in the body or the query. `If-Match` makes it conditional.",
+        "Delete the tags of one resource, which is identified in the body or the query. `If-Match` makes the deletion conditional.",
       documents: { body: named, query: named.partial() },
       handler: (request) => remove(parts, request),
     }),
   ];
 }
 
-/** Parameters that name one resource; a zone's paths take the account of the zone besides. */
-const NAMING = ["resource_type", "resource_id", "worker_id", "access_application_id"];
-const ZONE_NAMING = [...NAMING, "account_id"];
+/** Parameters that identify a resource. Paths below a zone also accept the account. */
+const IDENTITY = ["resource_type", "resource_id", "worker_id", "access_application_id"];
+const ZONE_IDENTITY = [...IDENTITY, "account_id"];
 const NO_PARAMETERS: readonly string[] = [];
 const ZONE_PARAMETERS = ["account_id"];
 
-/** Refuses what a read or a deletion of one resource does not take. */
-export function allowNaming(request: RouteRequest, more: readonly string[] = []): void {
-  const naming = request.params["zone_id"] === undefined ? NAMING : ZONE_NAMING;
-  request.allowParameters(more.length === 0 ? naming : [...naming, ...more]);
+/** Throws if the query has other parameters than those that identify a resource and `more`. */
+export function allowIdentity(request: RouteRequest, more: readonly string[] = []): void {
+  const identity = request.params["zone_id"] === undefined ? IDENTITY : ZONE_IDENTITY;
+  request.allowParameters(more.length === 0 ? identity : [...identity, ...more]);
 }
 
-/** Synchronous for a resource in memory: this is the path that is asked most. */
+/** Synchronous if the resource is cached, because this is the most frequent request. */
 function read(parts: ResourceRoutesParts, request: RouteRequest): Reply | Promise<Reply> {
-  allowNaming(request);
+  allowIdentity(request);
   const resource = parseResource(
     (name) => request.parameter(name) ?? undefined,
     parts.types,
@@ -120,7 +121,7 @@ function read(parts: ResourceRoutesParts, request: RouteRequest): Reply | Promis
     "tags_resource_required",
   );
   const known = parts.reader.peek(accountOf(request), resource);
-  return known === undefined ? readStored(parts, accountOf(request), resource) : showText(known);
+  return known === undefined ? readStored(parts, accountOf(request), resource) : textReply(known);
 }
 
 async function readStored(
@@ -129,12 +130,12 @@ async function readStored(
   resource: ResourceKey,
 ): Promise<Reply> {
   const found = await parts.reader.findText(accountId, resource);
-  if (found !== null) return showText(found);
+  if (found !== null) return textReply(found);
   if (parts.missing === 200) return { resultJson: untaggedJson(resource) };
   throw new SignalboxError("tags_resource_not_found", {
     message: `resource not found: type=${resource.type} id=${resource.id}`,
     status: parts.missing,
-    // Clients retry a 500 by themselves; this one stays as it is until somebody tags the resource.
+    // Clients retry a response with status 500. A retry of this one has the same result until the resource is tagged.
     headers: { "x-should-retry": "false" },
   });
 }
@@ -146,9 +147,13 @@ async function write(
 ): Promise<Reply> {
   request.allowParameters(request.params["zone_id"] === undefined ? NO_PARAMETERS : ZONE_PARAMETERS);
   const payload = parseObject(await request.readBody(), "tags_invalid_set_payload");
-  const parsed = parseTagsPayload(payload, parts.types, zoneOf(request), action === "patch");
+  const parsed = parseTagsPayload(payload, parts.types, {
+    zoneId: zoneOf(request),
+    mayRemove: action === "patch",
+    isBulkItem: false,
+  });
   requireOwnAccount(parsed.resource, request);
-  return showOutcome(
+  return toReply(
     await parts.writer.write(accountOf(request), { ...parsed, ...authorship(request), action }),
     parts.maxTagsPerResource,
   );
@@ -156,19 +161,19 @@ async function write(
 
 async function remove(parts: ResourceRoutesParts, request: RouteRequest): Promise<Reply> {
   const error = "tags_invalid_delete_payload";
-  allowNaming(request);
+  allowIdentity(request);
   const body = await request.readBody();
   const payload: JsonObject = body.length === 0 ? {} : parseObject(body, error);
   const query = request.rawQuery;
   const resource = parseResource(
-    (name) => namingField(payload, name) ?? query.get(name) ?? undefined,
+    (name) => identityField(payload, name) ?? query.get(name) ?? undefined,
     parts.types,
     zoneOf(request),
     error,
   );
-  refuseUnknownFields(payload, error);
+  requireKnownFields(payload, error);
   const outcome = await parts.writer.write(accountOf(request), deletion(resource, request));
-  return showOutcome(outcome, parts.maxTagsPerResource);
+  return toReply(outcome, parts.maxTagsPerResource);
 }
 
 function deletion(resource: ResourceKey, request: RouteRequest): TagWrite {
@@ -183,18 +188,18 @@ function authorship(request: RouteRequest): Pick<TagWrite, "condition" | "actor"
 }
 
 /**
- * An account's tags are its own: no other account's id is tagged, and the answer is the same whether that account exists or not. Ids of
- * other types are not looked up, so a write says nothing about what exists either.
+ * Throws if the resource is another account. The error does not depend on whether that account exists. Ids of other types are not looked up, so
+ * a write does not reveal whether a resource exists.
  */
 export function requireOwnAccount(resource: ResourceKey, request: RouteRequest): void {
   if (resource.type === "account" && resource.id !== accountOf(request)) {
     throw new SignalboxError("forbidden", {
-      message: "Permission denied: an account's tags are set below its own path",
+      message: "Permission denied: the tags of an account can be changed only below the path of that account",
     });
   }
 }
 
-/** The error of a refused write. */
+/** The error of a write that was not carried out. */
 export function refusal(
   reason: "tags_etag_mismatch" | "tags_too_many_tags",
   maxTagsPerResource: number,
@@ -204,10 +209,10 @@ export function refusal(
     : new SignalboxError(reason);
 }
 
-function showOutcome(outcome: WriteOutcome, maxTagsPerResource: number): Reply {
+function toReply(outcome: WriteOutcome, maxTagsPerResource: number): Reply {
   switch (outcome.kind) {
     case "stored":
-      return showText(resourceText(outcome.resource));
+      return textReply(resourceText(outcome.resource));
     case "deleted":
       return { status: 204 };
     case "untagged":
@@ -217,7 +222,7 @@ function showOutcome(outcome: WriteOutcome, maxTagsPerResource: number): Reply {
   }
 }
 
-function showText(text: ResourceText): Reply {
+function textReply(text: ResourceText): Reply {
   return { resultJson: text.json, headers: { etag: text.etag } };
 }
 
@@ -225,7 +230,7 @@ function accountOf(request: RouteRequest): string {
   return request.params["account_id"] ?? "";
 }
 
-/** Empty for a path below an account. */
+/** The zone of the path; empty for a path below an account. */
 export function zoneOf(request: RouteRequest): string {
   const zoneId = request.params["zone_id"];
   if (zoneId === undefined) return "";

@@ -1,4 +1,4 @@
-/** The JSON of a tagged resource. Tags are stored as JSON, so the whole is built as text. */
+/** The JSON of tagged resources and of changes. Tags are stored as JSON, so the JSON of a resource is concatenated and not serialized again. */
 import type { TagChange } from "../contracts/tag-feed.ts";
 import { z } from "zod";
 import { EMPTY_ETAG, EMPTY_TAGS } from "./store/tag-write.ts";
@@ -29,7 +29,7 @@ export function resourceJson(resource: TaggedResource): string {
   );
 }
 
-/** For a resource that was never tagged, with the setting `tags.missing: 200`: an empty set, without a time. */
+/** The JSON of a resource without tags: an empty set, without a time. */
 export function untaggedJson(resource: ResourceKey): string {
   return (
     `{"type":${JSON.stringify(resource.type)},"id":${JSON.stringify(resource.id)},"name":${JSON.stringify(resource.id)},` +

@@ -1,4 +1,4 @@
-/** Builds the tags area: its store, its routes, and the look-up and feed for other areas. */
+/** Creates the tags area: its store, its routes, and the look-up and the change feed for other areas. */
 import type { AreaModule } from "../area-module.ts";
 import type { ConfigFile } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -52,7 +52,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     cache,
     changes: log,
   });
-  const vocabulary = new Vocabularies(new TagVocabulary(database, accounts), reader);
+  const vocabularies = new Vocabularies(new TagVocabulary(database, accounts), reader);
   const types = new ResourceTypes(settings.resourceTypes);
   const resourceParts = {
     reader,
@@ -61,67 +61,83 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     missing: settings.missing,
     maxTagsPerResource: settings.maxTagsPerResource,
   };
-  parts.resourceEvents.onDeleted((resource) => forget(reader, writer, resource));
+  parts.resourceEvents.onDeleted((resource) => deleteTags(reader, writer, resource));
 
   const stopping = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  let pruning: Promise<void> | undefined;
-  const prune = () => {
-    pruning ??= log
-      .prune(stopping.signal)
-      .catch((error: unknown) => logger.error({ err: error }, "pruning the history of tags failed"))
-      .finally(() => {
-        pruning = undefined;
-      });
-  };
-
-  const halt = () => {
-    clearInterval(timer);
-    stopping.abort();
-  };
+  const pruning = createPruning(log, stopping.signal, logger);
 
   return {
     mounts: [],
     routes: [
       ...resourceRoutes(resourceParts),
       bulkRoute(resourceParts),
-      ...listRoutes({ reader, vocabulary, types }),
+      ...listRoutes({ reader, vocabularies, types }),
       ...changeRoutes({ log, types, stopping: stopping.signal }),
     ],
     lookup: reader,
     feed: log,
     async start() {
-      prune();
-      timer = setInterval(prune, PRUNE_INTERVAL_MS).unref();
+      pruning.start();
     },
     async drain() {
-      halt();
+      stopping.abort();
     },
     async stop() {
-      halt();
-      await pruning;
+      stopping.abort();
+      await pruning.finished();
     },
     card: "tags",
-    firstCommands: (url, tokenExpression) => {
-      const path = `${url}/accounts/default/tags`;
-      const header = `-H "Authorization: Bearer ${tokenExpression}"`;
-      return [
-        {
-          title: "Tag the default gateway, and read the tags back",
-          command:
-            `curl -s -X PUT ${header} '${path}' -d '{"resource_type":"ai_gateway","resource_id":"default","tags":{"env":"dev"}}'` +
-            ` && curl -s ${header} '${path}?resource_type=ai_gateway&resource_id=default'`,
-        },
-      ];
+    firstCommands,
+  };
+}
+
+/** Prunes the history at start and then every minute, until `stopping` aborts. */
+function createPruning(
+  log: ChangeLog,
+  stopping: AbortSignal,
+  logger: Logger,
+): { start(): void; finished(): Promise<void> } {
+  let running: Promise<void> | undefined;
+  const prune = () => {
+    running ??= log
+      .prune(stopping)
+      .catch((error: unknown) =>
+        logger.error({ err: error }, "pruning the tag history failed; the next attempt follows in a minute"),
+      )
+      .finally(() => {
+        running = undefined;
+      });
+  };
+  return {
+    start() {
+      prune();
+      const timer = setInterval(prune, PRUNE_INTERVAL_MS).unref();
+      stopping.addEventListener("abort", () => clearInterval(timer), { once: true });
+    },
+    async finished() {
+      await running;
     },
   };
 }
 
-/** Deletes the tags of a deleted resource, in every zone and below every parent. */
-async function forget(reader: TagReader, writer: TagWriter, gone: ResourceRef): Promise<void> {
-  for (const resource of await reader.findAll(gone.accountId, gone.type, gone.id)) {
+function firstCommands(url: string, tokenExpression: string): { title: string; command: string }[] {
+  const path = `${url}/accounts/default/tags`;
+  const header = `-H "Authorization: Bearer ${tokenExpression}"`;
+  return [
+    {
+      title: "Tag the default gateway and read its tags",
+      command:
+        `curl -s -X PUT ${header} '${path}' -d '{"resource_type":"ai_gateway","resource_id":"default","tags":{"env":"dev"}}'` +
+        ` && curl -s ${header} '${path}?resource_type=ai_gateway&resource_id=default'`,
+    },
+  ];
+}
+
+/** Deletes the tags of a deleted resource in every zone and with every parent. */
+async function deleteTags(reader: TagReader, writer: TagWriter, deleted: ResourceRef): Promise<void> {
+  for (const resource of await reader.findAll(deleted.accountId, deleted.type, deleted.id)) {
     const { type, id, zoneId, parentId } = resource;
-    await writer.write(gone.accountId, {
+    await writer.write(deleted.accountId, {
       action: "resource_deleted",
       resource: { type, id, zoneId, parentId },
       tags: new Map(),

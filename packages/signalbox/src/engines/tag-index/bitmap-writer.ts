@@ -1,30 +1,25 @@
-/** Writes the chunks of a frequent key or value. */
+/** Creates and updates the bitmap chunks of a frequent key or value. */
 import type { Queryable } from "../../core/queryable.ts";
 import { sql } from "../../core/sql.ts";
 import { changeChunk, CHUNK_SPAN, type Chunk, chunkOf, decodeChunk, encodeChunk } from "./chunk.ts";
-import { ANY_VALUE_NO } from "./dictionary.ts";
+import type { StoredSetId } from "./dictionary.ts";
+import { readPostings } from "./resource-set.ts";
 
+/** Resource numbers, ascending. */
 export interface NetChanges {
-  /** Ascending. */
   readonly gained: readonly number[];
   readonly lost: readonly number[];
 }
 
-/** Applies the changes; with null, writes all chunks from the postings, which must be up to date. */
-export async function writeBitmap(
-  tx: Queryable,
-  accountNo: number,
-  keyNo: number,
-  valueNo: number,
-  changes: NetChanges | null,
-): Promise<void> {
-  if (changes === null) {
-    const members = await readPostings(tx, accountNo, keyNo, valueNo);
-    for (const [chunkNo, numbers] of byChunk(members)) {
-      await storeChunk(tx, accountNo, keyNo, valueNo, chunkNo, chunkOf(numbers));
-    }
-    return;
+/** Creates the chunks from the postings, which must be up to date. */
+export async function createBitmap(tx: Queryable, id: StoredSetId): Promise<void> {
+  for (const [chunkNo, numbers] of byChunk(await readPostings(tx, id))) {
+    await storeChunk(tx, id, chunkNo, chunkOf(numbers));
   }
+}
+
+export async function updateBitmap(tx: Queryable, id: StoredSetId, changes: NetChanges): Promise<void> {
+  const { accountNo, keyNo, valueNo } = id;
   const gained = byChunk(changes.gained);
   const lost = byChunk(changes.lost);
   for (const chunkNo of new Set([...gained.keys(), ...lost.keys()])) {
@@ -34,26 +29,8 @@ export async function writeBitmap(
     );
     const before = row === undefined ? null : decodeChunk(row.bits);
     const after = changeChunk(before, gained.get(chunkNo) ?? [], lost.get(chunkNo) ?? []);
-    await storeChunk(tx, accountNo, keyNo, valueNo, chunkNo, after);
+    await storeChunk(tx, id, chunkNo, after);
   }
-}
-
-async function readPostings(
-  tx: Queryable,
-  accountNo: number,
-  keyNo: number,
-  valueNo: number,
-): Promise<number[]> {
-  const rows =
-    valueNo === ANY_VALUE_NO
-      ? await tx.all<{ resource_no: number }>(
-          sql`SELECT resource_no FROM tag_posting WHERE account_no = ${accountNo} AND key_no = ${keyNo}`,
-        )
-      : await tx.all<{ resource_no: number }>(
-          sql`SELECT resource_no FROM tag_posting
-              WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND value_no = ${valueNo}`,
-        );
-  return rows.map((row) => row.resource_no).sort((a, b) => a - b);
 }
 
 function byChunk(sorted: readonly number[]): Map<number, number[]> {
@@ -69,9 +46,7 @@ function byChunk(sorted: readonly number[]): Map<number, number[]> {
 
 async function storeChunk(
   tx: Queryable,
-  accountNo: number,
-  keyNo: number,
-  valueNo: number,
+  { accountNo, keyNo, valueNo }: StoredSetId,
   chunkNo: number,
   chunk: Chunk | null,
 ): Promise<void> {

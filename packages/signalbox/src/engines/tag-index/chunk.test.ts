@@ -14,7 +14,7 @@ import {
   uniteChunks,
 } from "./chunk.ts";
 
-// Sparse sets stay arrays; runs make them bits. Both meet in every operation.
+// Sparse sets are arrays, long runs are bits. Every operation is run with both.
 const members: fc.Arbitrary<Set<number>> = fc
   .record({
     single: fc.array(fc.nat(CHUNK_SPAN - 1), { maxLength: 30 }),
@@ -35,7 +35,7 @@ function toArray(chunk: Chunk | null, from = 0): number[] {
 }
 const sorted = (set: ReadonlySet<number>) => [...set].sort((a, b) => a - b);
 
-it("computes the same as sets of numbers", () => {
+it("intersects, subtracts, unites and counts like sets of numbers", () => {
   fc.assert(
     fc.property(members, members, fc.nat(CHUNK_SPAN - 1), (a, b, from) => {
       const [x, y] = [toChunk(a), toChunk(b)];
@@ -44,14 +44,14 @@ it("computes the same as sets of numbers", () => {
       expect(toArray(uniteChunks([x, null, y]))).toEqual(sorted(new Set([...a, ...b])));
       expect(countChunk(x)).toBe(a.size);
       expect(toArray(x, from)).toEqual(sorted(a).filter((number) => number >= from));
-      // Arguments are left as they were.
+      // The arguments are unchanged.
       expect(toArray(x)).toEqual(sorted(a));
     }),
     { numRuns: 200 },
   );
 });
 
-it("changes and survives its stored form", () => {
+it("adds and removes members, and decodes what it encodes", () => {
   fc.assert(
     fc.property(members, members, members, (a, added, removed) => {
       const changed = changeChunk(toChunk(a), sorted(added), sorted(removed));
@@ -61,7 +61,7 @@ it("changes and survives its stored form", () => {
       if (changed === null) return;
       const bytes = encodeChunk(changed);
       expect(bytes.length).toBeLessThanOrEqual(CHUNK_SPAN / 8);
-      // As a driver may hand it out: somewhere inside a larger buffer.
+      // A driver may return a part of a larger buffer, at an odd offset.
       const pooled = new Uint8Array(bytes.length + 1);
       pooled.set(bytes, 1);
       expect(toArray(decodeChunk(pooled.subarray(1)))).toEqual(expected);

@@ -1,24 +1,25 @@
 /**
- * A set of numbers below 16,384, the building block of large sets: a sorted `Uint16Array` while small, 16,384 bits in a `Uint32Array`
- * when not. Null is the empty set. Sets are never changed in place; functions return new ones (or one of their arguments).
+ * A chunk: a set of numbers below 16,384. A small chunk is a sorted `Uint16Array`, a large one 16,384 bits in a `Uint32Array`, the empty one
+ * null. Chunks are immutable; functions return a new chunk or one of their arguments.
  *
- * On disk a chunk is its array's bytes, little-endian; 2,048 bytes are the bits, anything shorter is the sorted numbers.
+ * A stored chunk consists of the bytes of the array, little-endian: 2,048 bytes are bits, fewer bytes are sorted numbers.
  */
 
 export type Chunk = Uint16Array | Uint32Array;
 
 /**
- * Numbers in a chunk: also the distance between the first resource numbers of neighbouring chunks. Its bits fit into half a page of
- * SQLite, so that changing one writes one page; a chunk four times as large writes three and is read hardly faster.
+ * Size of the range of numbers that a chunk covers. The bits fit into half a page of SQLite, so a change writes one page. A chunk four times
+ * as large writes three pages and is hardly faster to read.
  */
 export const CHUNK_SPAN = 16_384;
 const WORDS = CHUNK_SPAN / 32;
 const BITMAP_BYTES = CHUNK_SPAN / 8;
-/** From here on bits take less room than numbers. */
+/** A chunk with more members is smaller as bits. */
 const MAX_ARRAY_MEMBERS = BITMAP_BYTES / 2 - 1;
-/** Up to this many changes are spliced into a small array; more are cheaper by way of bits. */
+/** Up to this many changes are inserted into a small array directly; more changes are faster with bits. */
 const MAX_SPLICES = 8;
 
+/** The chunk with these members, which must be ascending. */
 export function chunkOf(sorted: ArrayLike<number>): Chunk | null {
   if (sorted.length === 0) return null;
   if (sorted.length <= MAX_ARRAY_MEMBERS) {
@@ -36,8 +37,8 @@ export function countChunk(chunk: Chunk | null): number {
 
 export function intersectChunks(a: Chunk | null, b: Chunk | null): Chunk | null {
   if (a === null || b === null) return null;
-  if (a instanceof Uint16Array) return keepMembers(a, b, true);
-  if (b instanceof Uint16Array) return keepMembers(b, a, true);
+  if (a instanceof Uint16Array) return filterMembers(a, b, true);
+  if (b instanceof Uint16Array) return filterMembers(b, a, true);
   const bits = new Uint32Array(WORDS);
   let any = 0;
   for (let i = 0; i < WORDS; i++) any |= bits[i] = (a[i] as number) & (b[i] as number);
@@ -46,7 +47,7 @@ export function intersectChunks(a: Chunk | null, b: Chunk | null): Chunk | null 
 
 export function subtractChunk(a: Chunk | null, b: Chunk | null): Chunk | null {
   if (a === null || b === null) return a;
-  if (a instanceof Uint16Array) return keepMembers(a, b, false);
+  if (a instanceof Uint16Array) return filterMembers(a, b, false);
   const bits = new Uint32Array(a);
   if (b instanceof Uint16Array) {
     for (const number of b) clearBit(bits, number);
@@ -64,7 +65,7 @@ export function uniteChunks(chunks: readonly (Chunk | null)[]): Chunk | null {
   return bits;
 }
 
-/** Members from `from` on, in order, added to `base`, appended to `out` until it holds `limit`. */
+/** Appends `base` plus each member that is not below `from`, ascending, to `out` until `out` has `limit` elements. */
 export function collectMembers(chunk: Chunk, from: number, base: number, limit: number, out: number[]): void {
   if (chunk instanceof Uint16Array) {
     for (let i = lowerBound(chunk, from); i < chunk.length && out.length < limit; i++) {
@@ -83,14 +84,14 @@ export function collectMembers(chunk: Chunk, from: number, base: number, limit: 
   }
 }
 
-/** The set with some numbers added and others removed; either list may repeat what is so already. */
+/** Adds and removes numbers. Adding a member and removing a number that is not a member have no effect. */
 export function changeChunk(
   chunk: Chunk | null,
   added: readonly number[],
   removed: readonly number[],
 ): Chunk | null {
   if ((chunk === null || chunk instanceof Uint16Array) && added.length + removed.length <= MAX_SPLICES) {
-    return chunkOf(splice(chunk ?? new Uint16Array(), added, removed));
+    return chunkOf(changeArray(chunk ?? new Uint16Array(), added, removed));
   }
   const bits = new Uint32Array(WORDS);
   if (chunk !== null) addAll(bits, chunk);
@@ -104,14 +105,14 @@ export function encodeChunk(chunk: Chunk): Uint8Array {
 }
 
 export function decodeChunk(bytes: Uint8Array): Chunk {
-  // A view needs an aligned start, which a driver's pooled buffer does not promise.
+  // A typed array requires an aligned offset, which the pooled buffer of a driver may not have.
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : new Uint8Array(bytes);
   return aligned.byteLength === BITMAP_BYTES
     ? new Uint32Array(aligned.buffer, aligned.byteOffset, WORDS)
     : new Uint16Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / 2);
 }
 
-function splice(chunk: Uint16Array, added: readonly number[], removed: readonly number[]): Uint16Array {
+function changeArray(chunk: Uint16Array, added: readonly number[], removed: readonly number[]): Uint16Array {
   const members = new Uint16Array(chunk.length + added.length);
   members.set(chunk);
   let length = chunk.length;
@@ -140,7 +141,7 @@ function compact(bits: Uint32Array): Chunk | null {
   return new Uint16Array(members);
 }
 
-function keepMembers(a: Uint16Array, b: Chunk, isMember: boolean): Uint16Array | null {
+function filterMembers(a: Uint16Array, b: Chunk, isMember: boolean): Uint16Array | null {
   const kept = new Uint16Array(a.length);
   let count = 0;
   if (b instanceof Uint16Array) {
@@ -183,7 +184,7 @@ function isEmpty(bits: Uint32Array): boolean {
 function countBits(bits: Uint32Array): number {
   let count = 0;
   for (let i = 0; i < WORDS; i++) {
-    // Adds neighbouring bits, pairs and nibbles in parallel; the product gathers the four byte sums in the top byte.
+    // Adds adjacent bits, then pairs, then nibbles, in parallel. The multiplication adds the four bytes in the top byte.
     let word = bits[i] as number;
     word -= (word >>> 1) & 0x55555555;
     word = (word & 0x33333333) + ((word >>> 2) & 0x33333333);
@@ -192,7 +193,7 @@ function countBits(bits: Uint32Array): number {
   return count;
 }
 
-/** Index of the first element that is not below `number`. */
+/** Returns the index of the first element that is not below `number`. */
 export function lowerBound(sorted: ArrayLike<number>, number: number): number {
   let low = 0;
   let high = sorted.length;

@@ -1,21 +1,28 @@
 /**
- * The dictionary of the index: every key and every value has a number, and is found by its text, exactly or regardless of case.
+ * The dictionary of the index: each key and each value has a number and is found by its text, case-sensitively or not.
  *
- * The text is stored as a sort key: its UTF-8 bytes, which sort by code point in every engine and locale. A long text is cut and completed with
- * a hash, so that index entries stay small; such texts sort by their beginning.
+ * A text is stored as a sort key: its UTF-8 bytes, which sort by code point in both databases and in every locale. A long text is truncated and
+ * followed by a hash, so that index entries stay small; long texts are sorted by their first `HEAD_BYTES` bytes.
  *
- * Invariant: two texts have the same sort key only if they are equal. A whole text has at most `WHOLE_BYTES` bytes and is valid UTF-8; a cut one
- * is longer and contains the byte 0xFF, which UTF-8 never does.
+ * Invariant: different texts have different sort keys. A complete sort key has at most `WHOLE_BYTES` bytes and is valid UTF-8. A truncated one is
+ * longer and contains the byte 0xFF, which UTF-8 does not use.
  */
 import { createHash } from "node:crypto";
 import { foldCase } from "@signalbox/protocol";
 import type { Queryable } from "../../core/queryable.ts";
 import { sql } from "../../core/sql.ts";
 
-/** The resource type is stored as a key; keys of users are numbered from 1. */
+/** The key of the resource types; the keys of tags are numbered from 1. */
 export const TYPE_KEY_NO = 0;
-/** The bitmap of a whole key is stored under this value; values are numbered from 1. */
+/** In place of a value number: any value of the key. Values are numbered from 1. */
 export const ANY_VALUE_NO = 0;
+
+/** Identifies the resources that have a value of a key, or the key with any value (`ANY_VALUE_NO`). */
+export interface StoredSetId {
+  readonly accountNo: number;
+  readonly keyNo: number;
+  readonly valueNo: number;
+}
 
 export interface KeyRow {
   readonly key_no: number;
@@ -53,7 +60,7 @@ export function findValue(
   );
 }
 
-/** All keys that are equal regardless of case. */
+/** The keys that are equal to `key` if case is ignored. */
 export function findFoldedKeys(queryable: Queryable, accountNo: number, key: string): Promise<KeyRow[]> {
   return queryable.all<KeyRow>(
     sql`SELECT key_no, uses, has_bitmap FROM tag_key
@@ -76,18 +83,18 @@ export function findFoldedValues(
 const WHOLE_BYTES = 200;
 const HEAD_BYTES = 184;
 const HASH_BYTES = 16;
-const CUT = 0xff;
+const TRUNCATED = 0xff;
 
 export interface StoredText {
   readonly sortKey: Uint8Array;
-  /** The whole text, when the sort key is cut. */
+  /** The complete text if the sort key is truncated, otherwise null. */
   readonly fullText: Uint8Array | null;
 }
 
 export function toStoredText(text: string): StoredText {
   const bytes = Buffer.from(text, "utf8");
   if (bytes.length <= WHOLE_BYTES) return { sortKey: bytes, fullText: null };
-  const sortKey = Buffer.alloc(HEAD_BYTES + 1 + HASH_BYTES, CUT);
+  const sortKey = Buffer.alloc(HEAD_BYTES + 1 + HASH_BYTES, TRUNCATED);
   bytes.copy(sortKey, 0, 0, HEAD_BYTES);
   createHash("sha256")
     .update(bytes)
@@ -108,11 +115,11 @@ export function fromStoredText(stored: {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
-/** A longer prefix could reach into the cut part of a sort key. */
+/** A longer prefix cannot be compared with truncated sort keys. */
 export const MAX_PREFIX_BYTES = HEAD_BYTES;
 
-/** The sort keys of all texts that begin with a prefix: from `low` inclusive to `high` exclusive. */
+/** The range of the sort keys of all texts that begin with `prefix`: `low` inclusive, `high` exclusive. */
 export function prefixRange(prefix: string): { low: Uint8Array; high: Uint8Array } {
   const low = Buffer.from(prefix, "utf8");
-  return { low, high: Buffer.concat([low, Buffer.of(CUT, CUT)]) };
+  return { low, high: Buffer.concat([low, Buffer.of(TRUNCATED, TRUNCATED)]) };
 }

@@ -1,20 +1,20 @@
 /**
- * Collects what a batch of writes changes in the index, and writes it once: postings in key order, each count and each bitmap chunk once, however
- * many resources changed it. This makes many small writes cheap together, and the load of a million resources as well.
+ * Collects the index changes of a batch of writes and writes them once: postings in key order, and each count and each bitmap chunk once,
+ * regardless of how many resources changed it. A batch of small writes and a load of a million resources both depend on this.
  *
  * Invariants:
- * 1. After `flush` the counts, the bitmaps, and the postings of values without bitmaps match the tags of the resources, in the same transaction
- *    as their rows.
- * 2. A key or value gets bitmaps when its uses reach `bitmapMinUses`, and keeps them: a reader that has seen `has_bitmap` can rely on it without
- *    a snapshot.
- * 3. The postings of a value that has bitmaps are no longer updated, which saves a third of the pages of a write. They are not deleted either,
- *    because a reader may have read the row of the value before it had bitmaps; they are deleted with the value. A key needs no postings: it has
- *    at least as many uses as each of its values, so it gets its bitmaps in the same flush or earlier.
+ * 1. After `flush`, the counts, the bitmaps, and the postings of values without bitmaps match the tags of the resources. The caller writes the
+ *    rows of the resources in the same transaction.
+ * 2. A key or value gets bitmaps when its uses reach `bitmapMinUses`, and keeps them. A reader that has read `has_bitmap` can therefore read
+ *    bitmaps without a snapshot.
+ * 3. The postings of a value with bitmaps are not updated, which saves a third of the pages that a write changes. They are deleted only with the
+ *    value, because a reader may have read the row of the value before the bitmaps were created. A key has at least as many uses as each of its
+ *    values, so its bitmaps are created in the same flush or earlier, and its postings are then complete.
  */
 import { foldCase, type Tags } from "@signalbox/protocol";
 import type { Queryable } from "../../core/queryable.ts";
 import { sql, type SqlValue } from "../../core/sql.ts";
-import { type NetChanges, writeBitmap } from "./bitmap-writer.ts";
+import { createBitmap, type NetChanges, updateBitmap } from "./bitmap-writer.ts";
 import {
   ANY_VALUE_NO,
   findKey,
@@ -26,13 +26,13 @@ import {
 } from "./dictionary.ts";
 import { RowsStatement } from "../../core/rows-statement.ts";
 
-/** Smaller sets are read from the postings in well under a millisecond; for larger sets chunks are faster and smaller. */
+/** Smaller sets are read from the postings in less than a millisecond. For larger sets, bitmaps are faster and smaller. */
 export const BITMAP_MIN_USES = 1024;
 
-/** No user key can have this text, so the types are stored in the same table. */
+/** Not a valid tag key, so the key of the types cannot collide with one. */
 const TYPE_KEY_TEXT = ":type";
 
-/** The next numbers; stored with the row of the account. */
+/** The next free numbers. The caller stores them in the row of the account. */
 export interface IndexCounters {
   nextKey: number;
   nextValue: number;
@@ -83,7 +83,7 @@ export class IndexDelta {
     this.#bitmapMinUses = bitmapMinUses;
   }
 
-  /** Records a change of the tags of a resource; an empty set means no tags. */
+  /** Records that the tags of a resource changed from `before` to `after`. */
   async change(resourceNo: number, type: string, before: Tags, after: Tags): Promise<void> {
     const typeKey = await this.#key(TYPE_KEY_TEXT);
     const typeValue = await this.#value(typeKey, type);
@@ -109,26 +109,32 @@ export class IndexDelta {
     }
   }
 
+  /** Writes the recorded changes. Call once, after the last `change`. */
   async flush(): Promise<void> {
     for (const key of byNumber(this.#keys.values())) {
       for (const value of byNumber(key.values.values())) await this.#flushValue(key, value);
-      const net = netChanges(key.changes);
-      const had = key.hasBitmap;
-      key.uses += net.gained.length - net.lost.length;
-      key.hasBitmap ||= key.uses >= this.#bitmapMinUses;
-      if (key.hasBitmap) await writeBitmap(this.#tx, this.#accountNo, key.no, ANY_VALUE_NO, had ? net : null);
+      await this.#updateSet(key, netChanges(key.changes), key.no, ANY_VALUE_NO);
       await this.#writeKey(key);
     }
   }
 
   async #flushValue(key: KeyEntry, value: ValueEntry): Promise<void> {
     const net = netChanges(value.changes);
-    const had = value.hasBitmap;
-    if (!had) await this.#writePostings(key, value, net);
-    value.uses += net.gained.length - net.lost.length;
-    value.hasBitmap ||= value.uses >= this.#bitmapMinUses;
-    if (value.hasBitmap) await writeBitmap(this.#tx, this.#accountNo, key.no, value.no, had ? net : null);
+    if (!value.hasBitmap) await this.#writePostings(key, value, net);
+    await this.#updateSet(value, net, key.no, value.no);
     await this.#writeValue(key, value);
+  }
+
+  /** Updates the count and the bitmaps; creates the bitmaps when the count reaches the limit. */
+  async #updateSet(entry: Entry, net: NetChanges, keyNo: number, valueNo: number): Promise<void> {
+    const id = { accountNo: this.#accountNo, keyNo, valueNo };
+    entry.uses += net.gained.length - net.lost.length;
+    if (entry.hasBitmap) {
+      await updateBitmap(this.#tx, id, net);
+    } else if (entry.uses >= this.#bitmapMinUses) {
+      entry.hasBitmap = true;
+      await createBitmap(this.#tx, id);
+    }
   }
 
   async #writePostings(key: KeyEntry, value: ValueEntry, { gained, lost }: NetChanges): Promise<void> {
@@ -246,7 +252,7 @@ function count(value: ValueEntry, typeNo: number, difference: number): void {
   value.usesByType.set(typeNo, (value.usesByType.get(typeNo) ?? 0) + difference);
 }
 
-/** The sum of the changes. Additions and removals of one resource alternate: an even number cancels out, of an odd number the last one counts. */
+/** The difference between before and after the batch. Additions and removals of one resource alternate, so their sum is -1, 0 or 1. */
 function netChanges(changes: readonly number[]): NetChanges {
   const gained: number[] = [];
   const lost: number[] = [];

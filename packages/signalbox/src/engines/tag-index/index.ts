@@ -1,7 +1,8 @@
 /**
- * The tag index. README.md describes tables, sets and invariants.
+ * The tag index. README.md describes its promises, tables and invariants.
  *
- * Write: an `IndexDelta` per transaction. Read: a `Selection` per query. Every function takes the account number and something that runs SQL.
+ * Write: one `IndexDelta` per transaction. Read: one `Selection` per query. Unused keys and values: `deleteUnusedTags`. The functions of the
+ * dictionary look up keys and values by their text. All of them take the database or a transaction, and the number of the account.
  */
 export {
   findKey,
@@ -12,6 +13,6 @@ export {
   toSortKey,
   TYPE_KEY_NO,
 } from "./dictionary.ts";
-export { forgetUnusedTags } from "./forget-unused.ts";
+export { deleteUnusedTags } from "./delete-unused.ts";
 export { BITMAP_MIN_USES, IndexDelta } from "./index-delta.ts";
-export { type ResourceQuery, Selection } from "./selection.ts";
+export { type PositiveTagFilter, type ResourceQuery, Selection } from "./selection.ts";

@@ -1,23 +1,24 @@
 /**
- * Sets of resource numbers, read chunk by chunk: what a filter turns into. A small set is a list read from the postings at once; a
- * frequent value's or key's set stays in the database and gives up one chunk at a time, so that a page reads no more than it shows.
+ * Sets of resource numbers that are read chunk by chunk; every filter becomes one. A small set is a list that is read from the postings at once.
+ * The set of a frequent key or value is read from the database one chunk at a time, so a page reads only the chunks that it needs.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Queryable } from "../../core/queryable.ts";
 import { sql } from "../../core/sql.ts";
 import { type Chunk, CHUNK_SPAN, chunkOf, decodeChunk, lowerBound, uniteChunks } from "./chunk.ts";
+import { ANY_VALUE_NO, type StoredSetId } from "./dictionary.ts";
 
 export interface ResourceSet {
-  /** Number of members, or more; decides which set is looked at first. */
+  /** The number of members or an upper bound. The smallest set is read first. */
   readonly size: number;
-  /** True when `size` is the number of members. */
+  /** True if `size` is the exact number of members. */
   readonly isExact: boolean;
-  /** The only chunks that can have members, ascending; null when any can. */
+  /** The chunks that can have members, ascending; null if any chunk can. */
   readonly chunkNumbers: readonly number[] | null;
   chunk(chunkNo: number): Promise<Chunk | null>;
 }
 
-/** A set given as ascending numbers. */
+/** The set of the given ascending numbers. */
 export function listSet(sorted: readonly number[]): ResourceSet {
   return {
     size: sorted.length,
@@ -31,14 +32,36 @@ export function listSet(sorted: readonly number[]): ResourceSet {
   };
 }
 
-/** A frequent value (or, with value 0, a frequent key) whose chunks are stored. */
-export function bitmapSet(
+/** The resources that have a key, or a value of a key: from bitmaps if the row has them, otherwise from the postings. */
+export async function storedSet(
   queryable: Queryable,
-  accountNo: number,
-  keyNo: number,
-  valueNo: number,
-  size: number,
-): ResourceSet {
+  id: StoredSetId,
+  row: { readonly uses: number; readonly has_bitmap: number },
+): Promise<ResourceSet> {
+  return row.has_bitmap === 1
+    ? bitmapSet(queryable, id, row.uses)
+    : listSet(await readPostings(queryable, id));
+}
+
+/** Resource numbers from the postings, ascending. */
+export async function readPostings(queryable: Queryable, id: StoredSetId): Promise<number[]> {
+  const { accountNo, keyNo, valueNo } = id;
+  if (valueNo !== ANY_VALUE_NO) {
+    const rows = await queryable.all<{ resource_no: number }>(
+      sql`SELECT resource_no FROM tag_posting
+          WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND value_no = ${valueNo}
+          ORDER BY resource_no`,
+    );
+    return rows.map((row) => row.resource_no);
+  }
+  const rows = await queryable.all<{ resource_no: number }>(
+    sql`SELECT resource_no FROM tag_posting WHERE account_no = ${accountNo} AND key_no = ${keyNo}`,
+  );
+  return rows.map((row) => row.resource_no).sort((a, b) => a - b);
+}
+
+function bitmapSet(queryable: Queryable, id: StoredSetId, size: number): ResourceSet {
+  const { accountNo, keyNo, valueNo } = id;
   return {
     size,
     isExact: true,
@@ -71,7 +94,10 @@ export function unionSet(sets: readonly ResourceSet[]): ResourceSet {
   };
 }
 
-/** Resources whose name contains a text. It has no index: each chunk is one scan of its rows, so it is asked last and lets others in between. */
+/**
+ * Resources whose name contains a text. Names are not indexed: each chunk is a scan of its rows. The set is therefore read last, and each scan
+ * yields to the event loop.
+ */
 export function nameSet(queryable: Queryable, accountNo: number, folded: string): ResourceSet {
   const pattern = `%${folded.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
   return {

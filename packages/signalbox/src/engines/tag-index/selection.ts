@@ -1,10 +1,8 @@
 /**
- * From filters to the resources that match: every filter becomes a set, sets are intersected and subtracted chunk by chunk in order of
- * resource number, the smallest first. Only resources that carry tags now are in the universe.
+ * Finds the resources that match a query. Each filter becomes a set; sets are intersected and subtracted chunk by chunk in order of resource
+ * number, the smallest set first. Resources without tags never match.
  *
- * Rows may change between two reads of one evaluation. A resource that nobody touches is in the same sets throughout (bitmaps are added
- * and kept in step, never dropped, and postings are not taken away when they come), so it is found exactly once; one that is being changed may show its old or its new side, which is
- * why readers check the rows they return.
+ * The sets of one selection are read at different times, without a snapshot; see promise 3 in README.md.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { foldCase, type TagFilter } from "@signalbox/protocol";
@@ -26,21 +24,32 @@ import {
   findTypeKey,
   findValue,
   type KeyRow,
+  type StoredSetId,
   TYPE_KEY_NO,
   type ValueRow,
 } from "./dictionary.ts";
-import { bitmapSet, listSet, nameSet, type ResourceSet, unionSet } from "./resource-set.ts";
+import { listSet, nameSet, type ResourceSet, storedSet, unionSet } from "./resource-set.ts";
 
-/** What a list asks for; parts that are empty or null do not restrict it. */
+/** All conditions must hold. An empty list or null is no condition. */
 export interface ResourceQuery {
   readonly filters: readonly TagFilter[];
   readonly isCaseInsensitive: boolean;
   readonly types: readonly string[];
   readonly ids: readonly string[];
+  /** Part of the name, compared case-insensitively. */
   readonly name: string | null;
 }
 
-/** Chunks after which a long evaluation lets other work in: a few milliseconds. */
+/** A filter for resources that have a key or a value. */
+export type PositiveTagFilter = Extract<TagFilter, { readonly kind: "has" | "in" }>;
+
+export interface IndexedAccount {
+  readonly accountNo: number;
+  /** The highest resource number in use; -1 if there is none. */
+  readonly lastResource: number;
+}
+
+/** After this many chunks, a few milliseconds of work, an evaluation yields to the event loop. */
 const CHUNKS_PER_TURN = 128;
 
 export class Selection {
@@ -58,12 +67,12 @@ export class Selection {
     this.#lastChunk = Math.floor(lastResource / CHUNK_SPAN);
   }
 
+  /** `exact` is a further filter, which is case-sensitive even if the query is not. */
   static async of(
     queryable: Queryable,
-    accountNo: number,
-    lastResource: number,
+    { accountNo, lastResource }: IndexedAccount,
     query: ResourceQuery,
-    exact: TagFilter | null = null,
+    exact: PositiveTagFilter | null = null,
   ): Promise<Selection> {
     const sets = new FilterSets(queryable, accountNo, query.isCaseInsensitive);
     const included: ResourceSet[] = [];
@@ -75,7 +84,7 @@ export class Selection {
     if (exact !== null) included.push(await new FilterSets(queryable, accountNo, false).ofFilter(exact));
     if (query.types.length > 0) included.push(await sets.ofTypes(query.types));
     if (query.ids.length > 0) included.push(await sets.ofIds(query.ids));
-    // Ids and names know nothing of whether a resource still has tags; the set of all tagged ones does.
+    // The other sets also contain resources without tags.
     const hasTagSet =
       exact !== null ||
       query.types.length > 0 ||
@@ -97,6 +106,7 @@ export class Selection {
     return found;
   }
 
+  /** The exact number of matching resources. */
   async total(): Promise<number> {
     const [only] = this.#included;
     if (only?.isExact === true && this.#included.length === 1 && this.#excluded.length === 0)
@@ -107,11 +117,11 @@ export class Selection {
   }
 
   async *#chunks(firstChunk: number): AsyncGenerator<{ chunkNo: number; members: Chunk }> {
-    const [driver, ...others] = this.#included;
-    if (driver === undefined || driver.size === 0) return;
-    let sinceTurn = 0;
-    for (const chunkNo of chunkNumbers(driver, firstChunk, this.#lastChunk)) {
-      let members = await driver.chunk(chunkNo);
+    const [smallest, ...others] = this.#included;
+    if (smallest === undefined || smallest.size === 0) return;
+    let count = 0;
+    for (const chunkNo of chunkNumbers(smallest, firstChunk, this.#lastChunk)) {
+      let members = await smallest.chunk(chunkNo);
       for (const set of others) {
         if (members === null) break;
         members = intersectChunks(members, await set.chunk(chunkNo));
@@ -121,20 +131,20 @@ export class Selection {
         members = subtractChunk(members, await set.chunk(chunkNo));
       }
       if (members !== null) yield { chunkNo, members };
-      if (++sinceTurn % CHUNKS_PER_TURN === 0) await nextTurn();
+      if (++count % CHUNKS_PER_TURN === 0) await nextTurn();
     }
   }
 }
 
-function* chunkNumbers(driver: ResourceSet, first: number, last: number): Generator<number> {
-  if (driver.chunkNumbers === null) {
+function* chunkNumbers(set: ResourceSet, first: number, last: number): Generator<number> {
+  if (set.chunkNumbers === null) {
     for (let chunkNo = first; chunkNo <= last; chunkNo++) yield chunkNo;
   } else {
-    for (const chunkNo of driver.chunkNumbers) if (chunkNo >= first) yield chunkNo;
+    for (const chunkNo of set.chunkNumbers) if (chunkNo >= first) yield chunkNo;
   }
 }
 
-/** Turns the parts of a query into sets. */
+/** Creates the sets of the conditions of a query. */
 class FilterSets {
   readonly #queryable: Queryable;
   readonly #accountNo: number;
@@ -146,7 +156,7 @@ class FilterSets {
     this.#isCaseInsensitive = isCaseInsensitive;
   }
 
-  /** What the filter names; for a negative filter that is what must be taken away. */
+  /** For a negative filter, the set to subtract. */
   async ofFilter(filter: TagFilter): Promise<ResourceSet> {
     const sets: ResourceSet[] = [];
     for (const key of await this.#keys(filter.key)) {
@@ -197,25 +207,15 @@ class FilterSets {
     return row === undefined ? [] : [row];
   }
 
-  async #ofKey(key: KeyRow): Promise<ResourceSet> {
-    if (key.has_bitmap === 1) {
-      return bitmapSet(this.#queryable, this.#accountNo, key.key_no, ANY_VALUE_NO, key.uses);
-    }
-    const rows = await this.#queryable.all<{ resource_no: number }>(
-      sql`SELECT resource_no FROM tag_posting WHERE account_no = ${this.#accountNo} AND key_no = ${key.key_no}`,
-    );
-    return listSet(rows.map((row) => row.resource_no).sort((a, b) => a - b));
+  #ofKey(key: KeyRow): Promise<ResourceSet> {
+    return storedSet(this.#queryable, this.#idOf(key.key_no, ANY_VALUE_NO), key);
   }
 
-  async #ofValue(keyNo: number, value: ValueRow): Promise<ResourceSet> {
-    if (value.has_bitmap === 1) {
-      return bitmapSet(this.#queryable, this.#accountNo, keyNo, value.value_no, value.uses);
-    }
-    const rows = await this.#queryable.all<{ resource_no: number }>(
-      sql`SELECT resource_no FROM tag_posting
-          WHERE account_no = ${this.#accountNo} AND key_no = ${keyNo} AND value_no = ${value.value_no}
-          ORDER BY resource_no`,
-    );
-    return listSet(rows.map((row) => row.resource_no));
+  #ofValue(keyNo: number, value: ValueRow): Promise<ResourceSet> {
+    return storedSet(this.#queryable, this.#idOf(keyNo, value.value_no), value);
+  }
+
+  #idOf(keyNo: number, valueNo: number): StoredSetId {
+    return { accountNo: this.#accountNo, keyNo, valueNo };
   }
 }

@@ -1,4 +1,4 @@
-/** Accounts as small numbers, which keep the index's rows short. A number is given at the first write and never changes. */
+/** Maps account ids to small numbers, which keep the rows of the index short. An account gets its number with its first write, permanently. */
 import type { Database } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
 
@@ -10,12 +10,12 @@ export class AccountNumbers {
     this.#database = database;
   }
 
-  /** The number if it is in memory. */
+  /** The number, if it has been read before. */
   known(accountId: string): number | undefined {
     return this.#known.get(accountId);
   }
 
-  /** Null for an account that has never had a tag. */
+  /** Null for an account without a write so far. */
   async find(accountId: string): Promise<number | null> {
     const known = this.#known.get(accountId);
     if (known !== undefined) return known;
@@ -31,7 +31,7 @@ export class AccountNumbers {
     for (;;) {
       const found = await this.find(accountId);
       if (found !== null) return found;
-      // Another node may take the same number at the same time: then nothing is inserted here, and the next round tries again.
+      // If another node uses the same number first, nothing is inserted, and the loop repeats.
       await this.#database.run(
         sql`INSERT INTO tag_account (account_id, account_no, next_resource, next_key, next_value, next_change, pruned_change)
             SELECT ${accountId}, COALESCE(MAX(account_no), 0) + 1, 0, 1, 1, 1, 0 FROM tag_account WHERE 1 = 1

@@ -1,8 +1,9 @@
 /**
- * The history of resources and the feed of changes: two views of one table, written by the batches, read and pruned here.
+ * The history of each resource and the change feed of each account: two views of the table `tag_change`. `write-batch.ts` writes the table; this
+ * file reads and prunes it.
  *
- * Invariant: what is kept is bounded by age and by number per account; what was pruned is remembered as one position, so that a reader
- * who comes too late learns it instead of missing changes silently.
+ * Invariant: the age and the number of changes per account are limited. The position of the last pruned change is stored, so a reader with an
+ * older position gets an error and does not miss changes silently.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { parseCanonicalTags, SignalboxError } from "@signalbox/protocol";
@@ -11,7 +12,7 @@ import type { Database, Queryable } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
 import type { TagChange, TagFeed } from "../../contracts/tag-feed.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
-import { forgetUnusedTags } from "../../engines/tag-index/index.ts";
+import { deleteUnusedTags } from "../../engines/tag-index/index.ts";
 import { findResourceRow, type ResourceKey } from "./resource-row.ts";
 import { TAG_TABLES } from "./tag-tables.ts";
 import type { TagAction } from "./tag-write.ts";
@@ -22,9 +23,9 @@ export interface ChangeLogLimits {
   readonly maxChanges: number;
 }
 
-/** Rows that one pruning transaction looks at: a few milliseconds of work. */
+/** Rows that one pruning transaction reads: a few milliseconds of work. */
 const PRUNE_STEP = 500;
-/** How often a follower looks by itself, for changes that another process made. */
+/** Interval at which followers read changes that another process wrote. */
 const POLL_MS = 1000;
 const FOLLOW_PAGE = 100;
 
@@ -52,7 +53,7 @@ export class ChangeLog implements TagFeed {
   readonly #clock: Clock;
   readonly #accounts: AccountNumbers;
   readonly #limits: ChangeLogLimits;
-  readonly #wakers = new Map<number, Set<() => void>>();
+  readonly #waiting = new Map<number, Set<() => void>>();
 
   constructor(database: Database, clock: Clock, accounts: AccountNumbers, limits: ChangeLogLimits) {
     this.#database = database;
@@ -61,7 +62,7 @@ export class ChangeLog implements TagFeed {
     this.#limits = limits;
   }
 
-  /** A resource's changes, newest first, starting below the position `before`. */
+  /** The changes of a resource before a position, newest first. */
   async history(
     accountId: string,
     resource: ResourceKey,
@@ -79,7 +80,7 @@ export class ChangeLog implements TagFeed {
     return rows.map((change) => toChange(accountId, change));
   }
 
-  /** Changes of the account after a position, oldest first. */
+  /** The changes of the account after a position, oldest first. Throws `tags_changes_expired` if some of them were pruned. */
   async changes(accountId: string, after: number, limit: number): Promise<TagChange[]> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return [];
@@ -97,7 +98,7 @@ export class ChangeLog implements TagFeed {
     return rows.map((change) => toChange(accountId, change));
   }
 
-  /** The position from which everything that is kept can be read. */
+  /** The position of the last pruned change: all changes that are kept follow it. */
   async oldestPosition(accountId: string): Promise<number> {
     const row = await this.#database.get<{ pruned_change: number }>(
       sql`SELECT pruned_change FROM tag_account WHERE account_id = ${accountId}`,
@@ -116,24 +117,24 @@ export class ChangeLog implements TagFeed {
     let position = after;
     while (!signal.aborted) {
       const accountNo = await this.#accounts.find(accountId);
-      // Asked before reading: a change that lands in between wakes us at once.
-      const woken = accountNo === null ? null : this.#whenWoken(accountNo, signal);
+      // Registered before the read, so a change that is written during the read ends the wait at once.
+      const notified = accountNo === null ? null : this.#nextNotification(accountNo, signal);
       const changes = await this.changes(accountId, position, FOLLOW_PAGE);
       for (const change of changes) {
         if (signal.aborted) return;
         yield change;
         position = change.position;
       }
-      if (changes.length < FOLLOW_PAGE) await (woken ?? wait(signal));
+      if (changes.length < FOLLOW_PAGE) await (notified ?? wait(signal));
     }
   }
 
-  /** Lets followers of the account look at once. */
-  wake(accountNo: number): void {
-    for (const waker of this.#wakers.get(accountNo) ?? []) waker();
+  /** Makes the followers of the account read new changes at once. */
+  notify(accountNo: number): void {
+    for (const resume of this.#waiting.get(accountNo) ?? []) resume();
   }
 
-  /** Drops what is older or more than the limits allow, of every account, a step at a time. */
+  /** Deletes the changes of all accounts that exceed the limits, in short transactions. */
   async prune(signal: AbortSignal): Promise<void> {
     const accounts = await this.#database.all<{ account_no: number }>(
       sql`SELECT account_no FROM tag_account ORDER BY account_no`,
@@ -186,26 +187,23 @@ export class ChangeLog implements TagFeed {
                             WHERE c.account_no = ${accountNo} AND c.resource_no = ${resourceNo})`,
       );
     }
-    await forgetUnusedTags(
+    await deleteUnusedTags(
       tx,
       accountNo,
       expired.flatMap((row) => (row.tags_before === null ? [] : [...parseCanonicalTags(row.tags_before)])),
     );
   }
 
-  #whenWoken(accountNo: number, signal: AbortSignal): Promise<void> {
+  /** Resolves after a notification, the poll interval or an abort. */
+  #nextNotification(accountNo: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      let wakers = this.#wakers.get(accountNo);
-      if (wakers === undefined) {
-        wakers = new Set();
-        this.#wakers.set(accountNo, wakers);
-      }
-      const set = wakers;
+      const set = this.#waiting.get(accountNo) ?? new Set<() => void>();
+      this.#waiting.set(accountNo, set);
       const done = () => {
         clearTimeout(timer);
         signal.removeEventListener("abort", done);
         set.delete(done);
-        if (set.size === 0 && this.#wakers.get(accountNo) === set) this.#wakers.delete(accountNo);
+        if (set.size === 0 && this.#waiting.get(accountNo) === set) this.#waiting.delete(accountNo);
         resolve();
       };
       const timer = setTimeout(done, POLL_MS);
@@ -216,7 +214,7 @@ export class ChangeLog implements TagFeed {
 }
 
 async function wait(signal: AbortSignal): Promise<void> {
-  // Ends early on abort, which the caller's loop sees by itself.
+  // The caller checks the signal.
   await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
 }
 

@@ -1,18 +1,37 @@
 /**
- * Keys and values of the resources that filters find. Two ways, both exact: few resources are read and their tags counted; of many, the
- * account's keys (or values of a key) are walked in order, and the index says of each how many of the found resources carry it. The
- * first costs as much as a few pages of the list of resources, the second as much as one count for each entry walked.
+ * Keys and values of the resources that match a query, with exact counts. If few resources match, they are read and their tags are counted,
+ * which costs as much as a few pages of the list of resources. Otherwise each key (or value) of the account is counted in the index, which costs
+ * one total per entry.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { parseCanonicalTags, type TagFilter } from "@signalbox/protocol";
-import { prefixRange, type ResourceQuery, toSortKey } from "../../engines/tag-index/index.ts";
+import { parseCanonicalTags, type Tags } from "@signalbox/protocol";
+import {
+  type PositiveTagFilter,
+  prefixRange,
+  type ResourceQuery,
+  toSortKey,
+} from "../../engines/tag-index/index.ts";
 import type { TagReader } from "./tag-reader.ts";
 import type { TagVocabulary, Vocabulary, VocabularyEntry, VocabularyQuery } from "./tag-vocabulary.ts";
 
-/** Up to this many resources are read: some milliseconds. */
+/** Up to this many resources are read, which takes a few milliseconds. */
 const MAX_READ = 1000;
-/** Entries of the account's vocabulary that are walked at a time. */
-const WALK = 100;
+/** Entries of the account that are read at a time. */
+const PAGE = 100;
+
+export interface FilteredVocabularyOptions {
+  /** Ends the evaluation early, with an incomplete result. */
+  readonly signal: AbortSignal;
+  /** Default 1000. */
+  readonly maxRead?: number;
+}
+
+/** What is listed: the keys, or the values of one key. */
+interface EntryKind {
+  readonly textsOf: (tags: Tags) => Iterable<string>;
+  readonly readAll: (query: VocabularyQuery) => Promise<VocabularyEntry[]>;
+  readonly filterOf: (text: string) => PositiveTagFilter;
+}
 
 export class FilteredVocabulary implements Vocabulary {
   readonly #all: TagVocabulary;
@@ -25,8 +44,7 @@ export class FilteredVocabulary implements Vocabulary {
     all: TagVocabulary,
     reader: TagReader,
     query: ResourceQuery,
-    signal: AbortSignal,
-    maxRead = MAX_READ,
+    { signal, maxRead = MAX_READ }: FilteredVocabularyOptions,
   ) {
     this.#all = all;
     this.#reader = reader;
@@ -36,13 +54,11 @@ export class FilteredVocabulary implements Vocabulary {
   }
 
   keys(accountId: string, query: VocabularyQuery): Promise<VocabularyEntry[]> {
-    return this.#entries(
-      accountId,
-      query,
-      (tags) => tags.keys(),
-      (part) => this.#all.keys(accountId, part),
-      (key) => ({ kind: "has", key }),
-    );
+    return this.#entries(accountId, query, {
+      textsOf: (tags) => tags.keys(),
+      readAll: (page) => this.#all.keys(accountId, page),
+      filterOf: (key) => ({ kind: "has", key }),
+    });
   }
 
   values(
@@ -51,55 +67,41 @@ export class FilteredVocabulary implements Vocabulary {
     type: string | null,
     query: VocabularyQuery,
   ): Promise<VocabularyEntry[]> {
-    return this.#entries(
-      accountId,
-      query,
-      (tags) => {
+    return this.#entries(accountId, query, {
+      textsOf: (tags) => {
         const value = tags.get(key);
         return value === undefined ? [] : [value];
       },
-      (part) => this.#all.values(accountId, key, type, part),
-      (value) => ({ kind: "in", key, values: [value] }),
-    );
+      readAll: (page) => this.#all.values(accountId, key, type, page),
+      filterOf: (value) => ({ kind: "in", key, values: [value] }),
+    });
   }
 
-  async #entries(
-    accountId: string,
-    query: VocabularyQuery,
-    wordsOf: (tags: ReadonlyMap<string, string>) => Iterable<string>,
-    walk: (part: VocabularyQuery) => Promise<VocabularyEntry[]>,
-    filterOf: (word: string) => TagFilter,
-  ): Promise<VocabularyEntry[]> {
+  async #entries(accountId: string, query: VocabularyQuery, kind: EntryKind): Promise<VocabularyEntry[]> {
     const { resources, next } = await this.#reader.list(accountId, this.#query, -1, this.#maxRead);
-    if (next !== null) return this.#walk(accountId, query, walk, filterOf);
+    if (next !== null) return this.#countEach(accountId, query, kind);
     const uses = new Map<string, number>();
     for (const resource of resources) {
-      for (const word of wordsOf(parseCanonicalTags(resource.tags)))
-        uses.set(word, (uses.get(word) ?? 0) + 1);
+      for (const text of kind.textsOf(parseCanonicalTags(resource.tags)))
+        uses.set(text, (uses.get(text) ?? 0) + 1);
     }
     return pageOf(uses, query);
   }
 
-  async #walk(
-    accountId: string,
-    query: VocabularyQuery,
-    walk: (part: VocabularyQuery) => Promise<VocabularyEntry[]>,
-    filterOf: (word: string) => TagFilter,
-  ): Promise<VocabularyEntry[]> {
+  async #countEach(accountId: string, query: VocabularyQuery, kind: EntryKind): Promise<VocabularyEntry[]> {
     const found: VocabularyEntry[] = [];
     for (let { after } = query; ;) {
-      const part = await walk({ prefix: query.prefix, after, limit: WALK });
-      for (const entry of part) {
-        // The word stands as it is written: only the filters of the request may ignore case.
-        const uses = await this.#reader.totalWith(accountId, this.#query, filterOf(entry.text));
+      const page = await kind.readAll({ prefix: query.prefix, after, limit: PAGE });
+      for (const entry of page) {
+        // Entries are case-sensitive even if the query is not.
+        const uses = await this.#reader.totalWith(accountId, this.#query, kind.filterOf(entry.text));
         if (uses > 0) found.push({ ...entry, uses });
         if (found.length === query.limit) return found;
-        // The caller has left; no one reads the rest.
         if (this.#signal.aborted) return found;
         await nextTurn();
       }
-      const last = part.at(-1);
-      if (last === undefined || part.length < WALK) return found;
+      const last = page.at(-1);
+      if (last === undefined || page.length < PAGE) return found;
       after = last.sortKey;
     }
   }

@@ -3,13 +3,13 @@ import { ResourceCache, type ResourceText } from "./resource-cache.ts";
 
 const resource = (json: string): ResourceText => ({ json, etag: '"e"' });
 
-it("keeps what was read since the last change", () => {
+it("returns an entry that was read after the last change", () => {
   const cache = new ResourceCache();
   cache.put("k", resource("1"), cache.generation);
   expect(cache.get("k")?.json).toBe("1");
 });
 
-it("gives nothing that is being written, and takes nothing that was read before a write ended", () => {
+it("has no entry during a write, and accepts none that was read before the write ended", () => {
   const cache = new ResourceCache();
   const before = cache.generation;
   cache.put("k", resource("old"), before);
@@ -26,7 +26,7 @@ it("gives nothing that is being written, and takes nothing that was read before 
   expect(cache.get("k")?.json).toBe("new");
 });
 
-it("waits for the last of several batches that write one resource", () => {
+it("accepts an entry only when all batches that write the resource have ended", () => {
   const cache = new ResourceCache();
   cache.beginWrite(["k"]);
   cache.beginWrite(["k"]);

@@ -1,23 +1,23 @@
 /**
- * Rendered resources in memory, for resources that are read often. One process owns the database, so every change passes through here.
+ * A cache of rendered resources. One process owns the database, so every change passes through this cache.
  *
  * Invariants:
- * 1. No reader sees an older state after a newer one: resources of a batch are not in the cache from before its commit until it is durable, and
- *    are read from the database during that time.
- * 2. A row that was read before a change is not cached after it: an entry is accepted only if nothing has changed since its row was read.
+ * 1. No reader sees an older state after a newer one: from before the commit of a batch until the batch is durable, its resources are not cached
+ *    and are read from the database.
+ * 2. A row that was read before a change is not cached after the change: an entry is accepted only if nothing has changed since its row was read.
  */
 import { LRUCache } from "lru-cache";
 import type { ResourceKey } from "./resource-row.ts";
 
-/** Of all entries. */
+/** Limit for all entries. */
 const MAX_BYTES = 16 * 1024 * 1024;
-/** A guess at the cost of an entry beside its texts. */
+/** Estimated size of an entry in bytes, without its texts. */
 const ENTRY_OVERHEAD = 200;
 
-/** A resource as it is sent. */
+/** A resource as it is sent to clients. */
 export interface ResourceText {
   readonly json: string;
-  /** Quoted, as in the header. */
+  /** With quotes, as in the header. */
   readonly etag: string;
 }
 
@@ -40,7 +40,7 @@ export class ResourceCache {
     return this.#entries.get(key);
   }
 
-  /** Adds an entry, unless something has changed since `generation`. */
+  /** Adds an entry if nothing has changed since `generation`. */
   put(key: string, text: ResourceText, generation: number): void {
     if (generation === this.#generation && !this.#writing.has(key)) this.#entries.set(key, text);
   }
@@ -50,7 +50,7 @@ export class ResourceCache {
     this.#entries.clear();
   }
 
-  /** Call before the commit of changes to these keys … */
+  /** Removes the entries. To be called before the changes are committed. */
   beginWrite(keys: readonly string[]): void {
     this.#generation += 1;
     for (const key of keys) {
@@ -59,7 +59,7 @@ export class ResourceCache {
     }
   }
 
-  /** … and when they are durable, or have failed. */
+  /** To be called when the changes are durable or have failed. */
   endWrite(keys: readonly string[]): void {
     this.#generation += 1;
     for (const key of keys) {
@@ -70,7 +70,7 @@ export class ResourceCache {
   }
 }
 
-/** The parts are separated by a character that none of them can contain. */
+/** NUL separates the parts; none of them can contain NUL. */
 export function cacheKey(account: string | number, resource: ResourceKey): string {
   return `${account}\0${resource.type}\0${resource.id}\0${resource.zoneId}\0${resource.parentId}`;
 }

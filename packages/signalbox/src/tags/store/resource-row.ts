@@ -1,14 +1,14 @@
-/** A tagged resource and how it lies in the database. */
+/** Tagged resources and their rows in the table `tag_resource`. */
 import type { Queryable } from "../../database/database.ts";
 import { sql, SqlQuery, type SqlValue } from "../../core/sql.ts";
 
-/** What names a resource within its account. */
+/** Identifies a resource within its account. */
 export interface ResourceKey {
   readonly type: string;
   readonly id: string;
   /** Empty for resources of the account itself. */
   readonly zoneId: string;
-  /** Id of the resource it is part of, for the types that have one; else empty. */
+  /** The id of the parent, for types that have one; otherwise empty. */
   readonly parentId: string;
 }
 
@@ -27,13 +27,13 @@ export interface ResourceRow {
   readonly zone_id: string;
   readonly parent_id: string;
   readonly name: string;
-  /** Null: deleted, kept for its history. */
+  /** Null if the tags were deleted; the row is kept for the history. */
   readonly tags: string | null;
   readonly etag: string;
   readonly updated_at: number;
 }
 
-/** Rows per statement when many are read by number; a page and the one after it that tells whether there is more. */
+/** Rows that one statement reads: a page, and one more to know whether another page follows. */
 const NUMBERS_PER_STATEMENT = 101;
 
 export function findResourceRow(
@@ -57,7 +57,7 @@ export async function readResourceRows(
   const rows: ResourceRow[] = [];
   for (let at = 0; at < numbers.length; at += NUMBERS_PER_STATEMENT) {
     const part: SqlValue[] = numbers.slice(at, at + NUMBERS_PER_STATEMENT);
-    // Filled up with a number that no resource has, so that one prepared statement serves every length.
+    // Padded with a number that no resource has, so that all lengths use the same prepared statement.
     while (part.length < NUMBERS_PER_STATEMENT) part.push(-1);
     rows.push(...(await queryable.all<ResourceRow>(new SqlQuery(BY_NUMBERS, [accountNo, ...part]))));
   }
@@ -71,6 +71,7 @@ const BY_NUMBERS: readonly string[] = Object.freeze([
   ") ORDER BY resource_no",
 ]);
 
+/** Null if the tags were deleted. */
 export function toTaggedResource(row: ResourceRow): TaggedResource | null {
   if (row.tags === null) return null;
   return {

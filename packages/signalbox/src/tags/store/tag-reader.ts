@@ -1,6 +1,6 @@
-/** Reads resources and their tags: one resource, a page of matching resources, and the look-ups of other areas (`TagLookup`). */
+/** Reads one resource, pages of matching resources, and the data that other areas use (`TagLookup`). */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { matchesTags, parseCanonicalTags, parseTagFilters, type TagFilter } from "@signalbox/protocol";
+import { matchesTags, parseCanonicalTags, parseTagFilters } from "@signalbox/protocol";
 import type { Database } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
@@ -13,7 +13,7 @@ import {
   type TaggedResource,
   toTaggedResource,
 } from "./resource-row.ts";
-import { type ResourceQuery, Selection } from "../../engines/tag-index/index.ts";
+import { type PositiveTagFilter, type ResourceQuery, Selection } from "../../engines/tag-index/index.ts";
 
 export interface ResourcePage {
   readonly resources: readonly TaggedResource[];
@@ -21,8 +21,8 @@ export interface ResourcePage {
   readonly next: number | null;
 }
 
-/** Resource numbers per step when a whole selection is read. */
-const SWEEP = 1010;
+/** Resources that are read at a time when all matching resources are read. */
+const READ_STEP = 1010;
 
 export class TagReader implements TagLookup {
   readonly #database: Database;
@@ -48,7 +48,7 @@ export class TagReader implements TagLookup {
     return accountNo === undefined ? undefined : this.#cache.get(cacheKey(accountNo, key));
   }
 
-  /** Null when the resource has no record. */
+  /** Null if the resource was never tagged or its tags were deleted. */
   async find(accountId: string, key: ResourceKey): Promise<TaggedResource | null> {
     const accountNo = await this.#accounts.find(accountId);
     return accountNo === null ? null : this.#read(accountNo, key);
@@ -66,7 +66,7 @@ export class TagReader implements TagLookup {
     return text;
   }
 
-  /** All records with this type and id, in any zone and with any parent. */
+  /** All resources with this type and id, in any zone and with any parent. */
   async findAll(accountId: string, type: string, id: string): Promise<TaggedResource[]> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return [];
@@ -90,7 +90,7 @@ export class TagReader implements TagLookup {
   }
 
   /** The number of matching resources that also match a case-sensitive filter. */
-  async totalWith(accountId: string, query: ResourceQuery, exact: TagFilter): Promise<number> {
+  async totalWith(accountId: string, query: ResourceQuery, exact: PositiveTagFilter): Promise<number> {
     return (await (await this.#select(accountId, query, exact))?.selection.total()) ?? 0;
   }
 
@@ -103,14 +103,14 @@ export class TagReader implements TagLookup {
     if (parsed.length === 0) return null;
     const ids = new Set<string>();
     const query = { ...EVERYTHING, filters: parsed, types: [type] };
-    for await (const resource of this.#sweep(accountId, query)) ids.add(resource.id);
+    for await (const resource of this.#readAll(accountId, query)) ids.add(resource.id);
     return ids;
   }
 
   async valuesOf(accountId: string, type: string, key: string): Promise<ReadonlyMap<string, string>> {
     const values = new Map<string, string>();
     const query = { ...EVERYTHING, filters: [{ kind: "has" as const, key }], types: [type] };
-    for await (const resource of this.#sweep(accountId, query)) {
+    for await (const resource of this.#readAll(accountId, query)) {
       const value = parseCanonicalTags(resource.tags).get(key);
       if (value !== undefined) values.set(resource.id, value);
     }
@@ -118,7 +118,7 @@ export class TagReader implements TagLookup {
   }
 
   async #read(accountNo: number, key: ResourceKey): Promise<TaggedResource | null> {
-    // Only what the key does not tell: every column of a row costs about as much as a page of the index.
+    // Only the columns that are not part of the key: reading a column takes about as long as reading a page of the index.
     const row = await this.#database.get<Pick<ResourceRow, "name" | "tags" | "etag" | "updated_at">>(
       sql`SELECT name, tags, etag, updated_at FROM tag_resource
           WHERE account_no = ${accountNo} AND id = ${key.id} AND type = ${key.type}
@@ -129,14 +129,14 @@ export class TagReader implements TagLookup {
     return { ...key, name, tags, etag, updatedAt };
   }
 
-  async *#sweep(accountId: string, query: ResourceQuery): AsyncGenerator<TaggedResource> {
+  async *#readAll(accountId: string, query: ResourceQuery): AsyncGenerator<TaggedResource> {
     const selected = await this.#select(accountId, query);
     if (selected === null) return;
     for (let after = -1; ;) {
-      const numbers = await selected.selection.page(after, SWEEP);
+      const numbers = await selected.selection.page(after, READ_STEP);
       yield* await this.#readMatching(selected.accountNo, numbers, query);
       const last = numbers.at(-1);
-      if (numbers.length < SWEEP || last === undefined) return;
+      if (numbers.length < READ_STEP || last === undefined) return;
       after = last;
       await nextTurn();
     }
@@ -145,15 +145,15 @@ export class TagReader implements TagLookup {
   async #select(
     accountId: string,
     query: ResourceQuery,
-    exact: TagFilter | null = null,
+    exact: PositiveTagFilter | null = null,
   ): Promise<{ accountNo: number; selection: Selection } | null> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return null;
     const row = await this.#database.get<{ next_resource: number }>(
       sql`SELECT next_resource FROM tag_account WHERE account_no = ${accountNo}`,
     );
-    const last = (row?.next_resource ?? 0) - 1;
-    return { accountNo, selection: await Selection.of(this.#database, accountNo, last, query, exact) };
+    const account = { accountNo, lastResource: (row?.next_resource ?? 0) - 1 };
+    return { accountNo, selection: await Selection.of(this.#database, account, query, exact) };
   }
 
   /** Omits rows that changed after their number was found and no longer match, so that a response never contradicts its filter. */

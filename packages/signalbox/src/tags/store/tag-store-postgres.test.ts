@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from "vitest";
 import { openTestPostgres, type TestPostgres } from "../../../../../test/support/test-postgres.ts";
 import { migrate } from "../../database/migrate.ts";
 import { PostgresDatabase } from "../../database/postgres/postgres-database.ts";
-import { describeTagStore } from "./tag-store-contract.ts";
+import { describeTagStore } from "./contract/tag-store-contract.ts";
 
 let server: TestPostgres;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll } from "vitest";
 import { migrate } from "../../database/migrate.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
-import { describeTagStore } from "./tag-store-contract.ts";
+import { describeTagStore } from "./contract/tag-store-contract.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "signalbox-tags-"));
 let count = 0;

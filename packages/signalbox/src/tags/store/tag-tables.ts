@@ -1,2 +1,2 @@
-/** The scope of transactions on the tables of tags, which no other area touches. All accounts share it: numbers of batches are not worth more. */
+/** The scope of transactions on the tag tables, which no other area uses. All accounts share one scope. */
 export const TAG_TABLES = { scope: "tags" };

@@ -1,4 +1,4 @@
-/** The keys and values in use: lists in order of text, with counts, by prefix, and values by resource type. */
+/** Lists the keys and the values in use, sorted and with counts, by prefix and by resource type. */
 import type { Database } from "../../database/database.ts";
 import { joinSql, sql, type SqlQuery } from "../../core/sql.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
@@ -13,21 +13,21 @@ import {
 export interface VocabularyQuery {
   /** Empty for all; at most `MAX_PREFIX_BYTES` long. */
   readonly prefix: string;
-  /** Sort key of the last entry of the page before; null for the first page. */
+  /** The sort key of the last entry of the previous page; null for the first page. */
   readonly after: Uint8Array | null;
   readonly limit: number;
 }
 
 export interface VocabularyEntry {
   readonly text: string;
-  /** Resources that carry it. */
+  /** The number of resources that have the key or value. */
   readonly uses: number;
   readonly sortKey: Uint8Array;
 }
 
 export interface Vocabulary {
   keys(accountId: string, query: VocabularyQuery): Promise<VocabularyEntry[]>;
-  /** Values of one key, of all resources or of those of one type. */
+  /** The values of a key on all resources or on those of one type. */
   values(
     accountId: string,
     key: string,
@@ -36,7 +36,7 @@ export interface Vocabulary {
   ): Promise<VocabularyEntry[]>;
 }
 
-/** Up to this many values of a type are joined and sorted; beyond, walking the values in order meets one soon enough. */
+/** Up to this many values of a type are joined and sorted. With more, a scan of all values in order soon finds a page of them. */
 const MAX_SORTED_VALUES = 2000;
 
 interface TextRow {
@@ -95,17 +95,17 @@ export class TagVocabulary implements Vocabulary {
     const some = await this.#database.all<{ value_no: number }>(
       sql`SELECT u.value_no FROM tag_value_type u WHERE ${ofType} LIMIT ${MAX_SORTED_VALUES + 1}`,
     );
-    const driver =
+    const statement =
       some.length > MAX_SORTED_VALUES
-        ? // The engines' planners cannot know which side is small; a subquery in the select list keeps the order of the walk.
+        ? // The query planners cannot know which table is smaller; a subquery in the select list makes them scan in order.
           sql`SELECT sort_key, full_text, uses FROM
                 (SELECT t.sort_key, t.full_text, (SELECT u.uses FROM tag_value_type u WHERE ${ofType} AND u.value_no = t.value_no) AS uses
-                 FROM tag_value t WHERE t.account_no = ${accountNo} AND t.key_no = ${keyNo} AND ${textRange(query)}) walked
+                 FROM tag_value t WHERE t.account_no = ${accountNo} AND t.key_no = ${keyNo} AND ${textRange(query)}) scanned
               WHERE uses IS NOT NULL ORDER BY sort_key LIMIT ${query.limit}`
         : sql`SELECT t.sort_key, t.full_text, u.uses FROM tag_value_type u
                 JOIN tag_value t ON t.account_no = u.account_no AND t.key_no = u.key_no AND t.value_no = u.value_no
               WHERE ${ofType} AND ${textRange(query)} ORDER BY t.sort_key LIMIT ${query.limit}`;
-    return toEntries(await this.#database.all<TextRow>(driver));
+    return toEntries(await this.#database.all<TextRow>(statement));
   }
 }
 

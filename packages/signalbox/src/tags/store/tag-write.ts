@@ -1,37 +1,37 @@
 /**
- * One write of the tags of one resource, its condition, and its effect on the current tags. Nothing here touches storage, so a dry run uses the
- * same code.
+ * A write of the tags of one resource, its condition, and its effect on the current tags. This file does not access the database, so a dry run
+ * uses the same code.
  *
- * The etag of a set of tags is a hash of its content: equal sets have equal etags on every resource, and a set that was changed and changed back
- * has its old etag again. Clients treat it as opaque.
+ * The etag is a hash of the tags: equal tags have equal etags on every resource, and tags that are changed and changed back have their old etag
+ * again. Clients must not interpret it.
  */
 import { hash } from "node:crypto";
 import { canonicalTags, parseCanonicalTags, SignalboxError, type Tags } from "@signalbox/protocol";
 import type { ResourceKey, TaggedResource } from "./resource-row.ts";
 
-/** `resource_deleted`: the resource itself is gone, and its tags with it. */
+/** `resource_deleted`: the resource itself was deleted. */
 export type TagAction = "set" | "patch" | "delete" | "resource_deleted";
 
 export interface TagWrite {
   readonly action: TagAction;
   readonly resource: ResourceKey;
-  /** The whole set, or for a patch what changes: null removes a key. Empty for deletions. */
+  /** All tags; for a patch the changes, where null removes a key; empty for a deletion. */
   readonly tags: ReadonlyMap<string, string | null>;
-  /** Human-readable name; undefined leaves the one known, or the id. */
+  /** Human-readable name. Undefined keeps the current name; the default is the id. */
   readonly name?: string | undefined;
   readonly condition: EtagCondition | null;
-  /** Who asks, for the history. */
+  /** Stored in the history: `root`, `token:<id>` or `system`. */
   readonly actor: string;
 }
 
 export type WriteOutcome =
   | { readonly kind: "stored"; readonly resource: TaggedResource }
   | { readonly kind: "deleted" }
-  /** A merge that left a resource without a record as it was. */
+  /** A patch without effect on a resource that has no record. */
   | { readonly kind: "untagged"; readonly resource: ResourceKey }
   | { readonly kind: "refused"; readonly reason: "tags_etag_mismatch" | "tags_too_many_tags" };
 
-/** What follows from a write: refused, nothing to do, or a new state (null: the record goes). */
+/** `next` is the new state of the resource; null deletes the record. */
 export type WriteEffect =
   | { readonly kind: "refused"; readonly reason: "tags_etag_mismatch" | "tags_too_many_tags" }
   | { readonly kind: "unchanged" }
@@ -42,7 +42,7 @@ export interface WriteRules {
   readonly now: number;
 }
 
-/** `current` is null for a resource without a record; `lastUpdatedAt` is the time of its last change, if any, also of a deletion. */
+/** `current` is null for a resource without a record. `lastUpdatedAt` is the time of the last change, including a deletion; 0 if there was none. */
 export function effectOf(
   write: TagWrite,
   current: TaggedResource | null,
@@ -56,14 +56,14 @@ export function effectOf(
     return current === null ? { kind: "unchanged" } : { kind: "changed", next: null, hasNewTags: true };
   }
   const tags = nextTags(write, current);
-  // Removing keys from a resource that has none must not make one that reads as tagged.
+  // A patch that only removes keys does not create a record.
   if (write.action === "patch" && current === null && tags.size === 0) return { kind: "unchanged" };
   if (tags.size > rules.maxTagsPerResource) return { kind: "refused", reason: "tags_too_many_tags" };
   const text = canonicalTags(tags);
   const name = write.name ?? current?.name ?? write.resource.id;
   const hasNewTags = text !== current?.tags;
   if (current !== null && !hasNewTags && name === current.name) return { kind: "unchanged" };
-  // Never earlier than before, also when the clock steps back; the same set again is no update.
+  // The time never decreases, even if the clock is set back. A write of equal tags does not change it.
   const updatedAt = hasNewTags ? Math.max(rules.now, lastUpdatedAt) : lastUpdatedAt;
   const next = { ...write.resource, name, tags: text, etag: etagOf(text), updatedAt };
   return { kind: "changed", next, hasNewTags };
@@ -95,7 +95,7 @@ function nextTags(write: TagWrite, current: TaggedResource | null): Tags {
   return tags;
 }
 
-/** 128 bits are enough to tell two sets apart. */
+/** 128 bits make a collision practically impossible. */
 const HASH_BYTES = 16;
 
 export const EMPTY_TAGS = "{}";
@@ -107,23 +107,23 @@ export function etagOf(canonicalTags: string): string {
 
 export const EMPTY_ETAG: string = etagOf(EMPTY_TAGS);
 
-/** An `If-Match` header: one of these etags, or (`*`) any resource that has a record. */
+/** An `If-Match` header: the resource must have one of these etags, or a record (`*`). */
 export type EtagCondition = "exists" | ReadonlySet<string>;
 
-/** A quoted etag, as in HTTP, or a bare one: the public SDK sends what it found in a body. */
+/** An etag with quotes, as in HTTP, or without: the public SDK sends the etag of a response body unchanged. */
 const ETAG = /^(?:(W\/)?"([^"]*)"|([^\s",*]+))$/;
-/** Elements of a list; a comma between quotes is part of an etag. */
+/** Elements of a list. A comma within quotes is part of an etag. */
 const ELEMENTS = /(?:[^",]|"[^"]*"?)+/g;
 
 /**
- * RFC 9110, section 13.1.1: `*` alone, or a list of etags, whose empty elements are skipped. The comparison is strong: a weak etag (`W/"…"`) never
- * matches. An empty header is refused, because its sender meant to write a condition.
+ * RFC 9110, section 13.1.1: `*` or a list of etags; empty elements are ignored. The comparison is strong: a weak etag (`W/"…"`) never matches.
+ * An empty header is an error, because its sender intended a condition.
  */
 export function parseIfMatch(header: string | undefined): EtagCondition | null {
   if (header === undefined) return null;
   if (header.trim() === "*") return "exists";
   const elements = (header.match(ELEMENTS) ?? []).map((part) => part.trim()).filter((part) => part !== "");
-  if (elements.length === 0) throw invalid("If-Match is empty; leave it out to write unconditionally");
+  if (elements.length === 0) throw invalid("If-Match is empty; omit the header to write unconditionally");
   const etags = new Set<string>();
   for (const element of elements) {
     const match = ETAG.exec(element);
@@ -134,7 +134,7 @@ export function parseIfMatch(header: string | undefined): EtagCondition | null {
   return etags;
 }
 
-/** `etag` is null for a resource without a record: it has the etag of the empty set, and does not exist for `*`. */
+/** `etag` is null for a resource without a record: it matches the etag of empty tags, but not `*`. */
 export function satisfiesCondition(condition: EtagCondition | null, etag: string | null): boolean {
   if (condition === null) return true;
   return condition === "exists" ? etag !== null : condition.has(etag ?? EMPTY_ETAG);

@@ -4,9 +4,10 @@
  * Invariants:
  * 1. Writes of an account are applied in the order in which they were submitted.
  * 2. The promise of a write resolves only when its batch is durable.
- * 3. At most two batches of an account run at a time: while one waits for the disk the next one runs, and writes that arrive form the one after.
- * 4. If a transaction cannot begin, every waiting write fails. The first has already used up the waiting time; trying each in turn would make the
- *    last one wait for all of them.
+ * 3. At most two batches of an account run at a time: while the first is synced to disk, the second one runs. Writes that arrive in the meantime form
+ *    the next batch.
+ * 4. If a transaction cannot begin, all waiting writes fail. The first one has already waited for the timeout; if each write waited in turn, the
+ *    last one would wait for the sum of all timeouts.
  */
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../database/database.ts";
@@ -20,12 +21,12 @@ import { TAG_TABLES } from "./tag-tables.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
 
-/** Enough writes to share the fixed cost of a transaction. */
+/** Writes that share the fixed cost of a transaction. */
 const MAX_BATCH = 64;
-/** How long a batch may occupy the event loop; the remaining writes are left to the next batch. */
+/** A batch ends after this time, so that it does not block the event loop; the remaining writes are left to the next batch. */
 const BATCH_BUDGET_MS = 10;
-const MAX_UNDER_WAY = 2;
-/** Waiting writes of one account: about ten seconds of work. Further writes are refused. */
+const MAX_RUNNING_BATCHES = 2;
+/** Waiting writes of one account: about ten seconds of work. Further writes fail with `overloaded`. */
 const MAX_PENDING = 20_000;
 
 interface Pending {
@@ -37,7 +38,7 @@ interface Pending {
 interface AccountQueue {
   readonly accountNo: number;
   pending: Pending[];
-  underWay: number;
+  runningBatches: number;
 }
 
 export interface TagWriterOptions {
@@ -45,11 +46,11 @@ export interface TagWriterOptions {
   readonly maxTagsPerResource: number;
   /** Number of uses from which a key or value has bitmaps. Default: `BITMAP_MIN_USES`. */
   readonly bitmapMinUses?: number;
-  /** Followers of the account are woken when a change is durable. */
-  readonly changes: Pick<ChangeLog, "wake">;
+  /** Notified when changes of an account are durable. */
+  readonly changes: Pick<ChangeLog, "notify">;
 }
 
-/** Writes of a load that share one pass over the index; more would save little and need more memory. */
+/** Writes of a load that share one update of the index. More would need more memory and save little. */
 const LOAD_BATCH = 100_000;
 
 export class TagWriter {
@@ -72,15 +73,15 @@ export class TagWriter {
     return this.#queue.submit(await this.#accounts.findOrCreate(accountId), write);
   }
 
-  /** The outcomes that the writes would have, one after the other; nothing is stored. */
+  /** Returns the outcomes that the writes would have in this order. Stores nothing. */
   async preview(accountId: string, writes: readonly TagWrite[]): Promise<WriteOutcome[]> {
     const accountNo = await this.#accounts.find(accountId);
     const states = new Map<string, { current: TaggedResource | null; lastUpdatedAt: number }>();
     const rules = { maxTagsPerResource: this.#options.maxTagsPerResource, now: this.#clock.now() };
     const outcomes: WriteOutcome[] = [];
     for (const write of writes) {
-      const name = nameOf(write.resource);
-      let state = states.get(name);
+      const identity = identityOf(write.resource);
+      let state = states.get(identity);
       if (state === undefined) {
         const row =
           accountNo === null ? undefined : await findResourceRow(this.#database, accountNo, write.resource);
@@ -92,14 +93,14 @@ export class TagWriter {
       const effect = effectOf(write, state.current, state.lastUpdatedAt, rules);
       outcomes.push(outcomeOf(write, effect, state.current));
       const next = effect.kind === "changed" ? effect.next : state.current;
-      states.set(name, { current: next, lastUpdatedAt: next?.updatedAt ?? state.lastUpdatedAt });
+      states.set(identity, { current: next, lastUpdatedAt: next?.updatedAt ?? state.lastUpdatedAt });
     }
     return outcomes;
   }
 
   /**
-   * Loads existing data in one transaction, without history: a migration, or a generated data set. No other write runs during the load, so it is
-   * not for a server in use. Skips refused writes; returns the number of the others.
+   * Loads existing data in one transaction, without history, e.g. for a migration. All other writes wait, so do not use it on a server in
+   * operation. Returns the number of writes that were not refused.
    */
   async load(accountId: string, writes: Iterable<TagWrite>): Promise<number> {
     const accountNo = await this.#accounts.findOrCreate(accountId);
@@ -140,7 +141,7 @@ class WriteQueue {
     return new Promise((resolve, reject) => {
       let queue = this.#queues.get(accountNo);
       if (queue === undefined) {
-        queue = { accountNo, pending: [], underWay: 0 };
+        queue = { accountNo, pending: [], runningBatches: 0 };
         this.#queues.set(accountNo, queue);
       }
       if (queue.pending.length >= MAX_PENDING) {
@@ -152,10 +153,10 @@ class WriteQueue {
   }
 
   #advance(queue: AccountQueue): void {
-    if (queue.pending.length > 0 && queue.underWay < MAX_UNDER_WAY) {
-      queue.underWay += 1;
+    if (queue.pending.length > 0 && queue.runningBatches < MAX_RUNNING_BATCHES) {
+      queue.runningBatches += 1;
       void this.#runBatch(queue);
-    } else if (queue.underWay === 0) {
+    } else if (queue.runningBatches === 0) {
       this.#queues.delete(queue.accountNo);
     }
   }
@@ -166,7 +167,8 @@ class WriteQueue {
     const { cache } = this.#options;
     try {
       const { outcomes, hasChanges } = await this.#database.transaction(async (tx) => {
-        // Taken here, after the previous batch has committed. The adapter may run this function twice after a conflict.
+        // Taken when the transaction begins, so that writes that arrived until then are included. After a conflict the adapter runs this
+        // function again, with the same writes.
         if (taken.length === 0) taken = queue.pending.splice(0, MAX_BATCH);
         if (taken.length === 0) return { outcomes: [], hasChanges: false };
         const batch = await writeBatch(
@@ -189,14 +191,14 @@ class WriteQueue {
       }, TAG_TABLES);
       cache.endWrite(keys);
       keys = [];
-      if (hasChanges) this.#options.changes.wake(queue.accountNo);
+      if (hasChanges) this.#options.changes.notify(queue.accountNo);
       taken.forEach(({ resolve }, i) => resolve(outcomes[i] as WriteOutcome));
     } catch (error) {
       const failed = taken.length > 0 ? taken : queue.pending.splice(0);
       for (const { reject } of failed) reject(error);
     } finally {
       cache.endWrite(keys);
-      queue.underWay -= 1;
+      queue.runningBatches -= 1;
       this.#advance(queue);
     }
   }
@@ -214,6 +216,6 @@ function* inBatches<T>(items: Iterable<T>, size: number): Generator<T[]> {
   if (batch.length > 0) yield batch;
 }
 
-function nameOf(resource: ResourceKey): string {
+function identityOf(resource: ResourceKey): string {
   return JSON.stringify([resource.type, resource.id, resource.zoneId, resource.parentId]);
 }

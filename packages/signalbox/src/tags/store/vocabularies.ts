@@ -1,4 +1,4 @@
-/** The keys and values in use, of all resources or of those that filters find. */
+/** Selects the vocabulary of all resources or of those that match a query. */
 import type { TagReader } from "./tag-reader.ts";
 import { FilteredVocabulary } from "./filtered-vocabulary.ts";
 import type { ResourceQuery } from "../../engines/tag-index/index.ts";
@@ -13,8 +13,9 @@ export class Vocabularies {
     this.#reader = reader;
   }
 
-  /** Null: of all. The signal ends what may take long. */
-  among(query: ResourceQuery | null, signal: () => AbortSignal): Vocabulary {
-    return query === null ? this.#all : new FilteredVocabulary(this.#all, this.#reader, query, signal());
+  /** Null means all resources. The signal ends a long evaluation. */
+  of(query: ResourceQuery | null, signal: () => AbortSignal): Vocabulary {
+    if (query === null) return this.#all;
+    return new FilteredVocabulary(this.#all, this.#reader, query, { signal: signal() });
   }
 }

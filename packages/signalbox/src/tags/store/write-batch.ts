@@ -1,10 +1,9 @@
 /**
- * Carries out writes of one account inside one transaction: rows, history and index together.
+ * Executes writes of one account in one transaction: rows, history and index.
  *
  * Invariants:
- * 1. The account's row is updated first; on an engine with concurrent transactions that is the lock under which everything else here
- *    is read and written, so two batches of one account never interleave.
- * 2. Each write is decided on the state that the writes before it left. A refused write leaves no trace and does not touch the others.
+ * 1. The row of the account is updated first. On PostgreSQL this locks the account, so the batches of one account never run concurrently.
+ * 2. Each write sees the state after the writes before it. A refused write has no effect on the database or on other writes.
  */
 import { foldCase, parseCanonicalTags, type Tags } from "@signalbox/protocol";
 import type { Queryable } from "../../database/database.ts";
@@ -16,9 +15,9 @@ import { findResourceRow, type ResourceRow, type TaggedResource, toTaggedResourc
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome, type WriteRules } from "./tag-write.ts";
 
 export interface BatchOptions extends WriteRules {
-  /** False for a load of existing data, which is not a change anyone made. */
+  /** False for a load of existing data, which is not a change by a user. */
   readonly withHistory: boolean;
-  /** Stop taking writes after this time; the rest is left to the next batch. */
+  /** No further write is executed after this time. */
   readonly budgetMs: number;
   readonly bitmapMinUses: number;
 }
@@ -37,7 +36,7 @@ const insertChanges = new RowsStatement(
   8,
 );
 
-/** The outcomes of the writes that were carried out: all, or the first ones when the time ran out; at least one. */
+/** Returns the outcomes of the executed writes: all of them, or after `budgetMs` the first ones, at least one. */
 export async function writeBatch(
   tx: Queryable,
   accountNo: number,
@@ -49,52 +48,35 @@ export async function writeBatch(
     sql`UPDATE tag_account SET next_change = next_change WHERE account_no = ${accountNo}
         RETURNING next_resource, next_key, next_value, next_change`,
   );
-  if (account === undefined) throw new Error(`no tag account ${accountNo}`);
-  const counters = { nextKey: account.next_key, nextValue: account.next_value };
-  const batch = new Batch(
-    tx,
-    accountNo,
-    account,
-    new IndexDelta(tx, accountNo, counters, options.bitmapMinUses),
-    options,
-  );
+  if (account === undefined) throw new Error(`the account number ${accountNo} is not in tag_account`);
+  const batch = new Batch(tx, accountNo, account, options);
   const outcomes: WriteOutcome[] = [];
   for (const write of writes) {
     outcomes.push(await batch.apply(write));
     if (performance.now() - startedAt > options.budgetMs) break;
   }
   await batch.finish();
-  if (batch.hasChanges) {
-    await tx.run(
-      sql`UPDATE tag_account SET next_resource = ${batch.nextResource}, next_key = ${counters.nextKey},
-          next_value = ${counters.nextValue}, next_change = ${batch.nextChange} WHERE account_no = ${accountNo}`,
-    );
-  }
   return { outcomes, hasChanges: batch.hasChanges };
 }
 
 class Batch {
-  nextResource: number;
-  nextChange: number;
   hasChanges = false;
+  #nextResource: number;
+  #nextChange: number;
+  readonly #indexCounters: { nextKey: number; nextValue: number };
   readonly #tx: Queryable;
   readonly #accountNo: number;
   readonly #index: IndexDelta;
   readonly #options: BatchOptions;
   readonly #changes: SqlValue[] = [];
 
-  constructor(
-    tx: Queryable,
-    accountNo: number,
-    account: AccountRow,
-    index: IndexDelta,
-    options: BatchOptions,
-  ) {
+  constructor(tx: Queryable, accountNo: number, account: AccountRow, options: BatchOptions) {
     this.#tx = tx;
     this.#accountNo = accountNo;
-    this.nextResource = account.next_resource;
-    this.nextChange = account.next_change;
-    this.#index = index;
+    this.#nextResource = account.next_resource;
+    this.#nextChange = account.next_change;
+    this.#indexCounters = { nextKey: account.next_key, nextValue: account.next_value };
+    this.#index = new IndexDelta(tx, accountNo, this.#indexCounters, options.bitmapMinUses);
     this.#options = options;
   }
 
@@ -104,19 +86,26 @@ class Batch {
     const effect = effectOf(write, current, row?.updated_at ?? 0, this.#options);
     if (effect.kind === "changed") {
       this.hasChanges = true;
-      const resourceNo = row?.resource_no ?? this.nextResource++;
+      const resourceNo = row?.resource_no ?? this.#nextResource++;
       await this.#writeRow(write, row, resourceNo, effect.next);
       if (effect.hasNewTags) {
         await this.#index.change(resourceNo, write.resource.type, tagsOf(current), tagsOf(effect.next));
-        this.#note(write, resourceNo, current, effect.next);
+        this.#recordChange(write, resourceNo, current, effect.next);
       }
     }
     return outcomeOf(write, effect, current);
   }
 
+  /** Writes the index, the history and the counters of the account. */
   async finish(): Promise<void> {
     await this.#index.flush();
     await insertChanges.run(this.#tx, this.#changes);
+    if (!this.hasChanges) return;
+    const { nextKey, nextValue } = this.#indexCounters;
+    await this.#tx.run(
+      sql`UPDATE tag_account SET next_resource = ${this.#nextResource}, next_key = ${nextKey},
+          next_value = ${nextValue}, next_change = ${this.#nextChange} WHERE account_no = ${this.#accountNo}`,
+    );
   }
 
   async #writeRow(
@@ -140,7 +129,7 @@ class Batch {
     );
   }
 
-  #note(
+  #recordChange(
     write: TagWrite,
     resourceNo: number,
     before: TaggedResource | null,
@@ -150,7 +139,7 @@ class Batch {
     const at = after?.updatedAt ?? this.#options.now;
     this.#changes.push(
       this.#accountNo,
-      this.nextChange++,
+      this.#nextChange++,
       resourceNo,
       at,
       write.actor,

@@ -1,10 +1,10 @@
-/** Deletes unused keys and values from the dictionary, which would otherwise grow with every value that was ever used. */
+/** Deletes unused keys and values from the dictionary, which would otherwise keep every value that was ever used. */
 import type { Queryable } from "../../core/queryable.ts";
 import { sql } from "../../core/sql.ts";
 import { findKey, findValue } from "./dictionary.ts";
 
-/** Checks only `tags`, which may have lost their last use. The caller holds the lock of the account. */
-export async function forgetUnusedTags(
+/** Deletes those of `tags` that no resource has. The caller holds the lock of the account. */
+export async function deleteUnusedTags(
   tx: Queryable,
   accountNo: number,
   tags: readonly (readonly [string, string])[],
@@ -20,7 +20,7 @@ export async function forgetUnusedTags(
     if (keyRow === undefined) continue;
     for (const value of values) {
       const row = await findValue(tx, accountNo, keyRow.key_no, value);
-      if (row?.uses === 0) await forgetValue(tx, accountNo, keyRow.key_no, row.value_no);
+      if (row?.uses === 0) await deleteValue(tx, accountNo, keyRow.key_no, row.value_no);
     }
     await tx.run(
       sql`DELETE FROM tag_key WHERE account_no = ${accountNo} AND key_no = ${keyRow.key_no} AND uses = 0
@@ -29,11 +29,11 @@ export async function forgetUnusedTags(
   }
 }
 
-async function forgetValue(tx: Queryable, accountNo: number, keyNo: number, valueNo: number): Promise<void> {
+async function deleteValue(tx: Queryable, accountNo: number, keyNo: number, valueNo: number): Promise<void> {
   await tx.run(
     sql`DELETE FROM tag_value WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND value_no = ${valueNo}`,
   );
-  // Postings that remain from before the value had bitmaps (index-delta.ts, invariant 3).
+  // Postings from the time before the value had bitmaps (index-delta.ts, invariant 3).
   await tx.run(
     sql`DELETE FROM tag_posting WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND value_no = ${valueNo}`,
   );

@@ -1,18 +1,18 @@
-/** A naive model of the tag store, and random writes and queries to compare the two with. For tests. */
+/** For tests: a naive model of the tag store, and random writes and queries. */
 import { formatTagFilter, matchesTags, parseTagFilters, type TagFilter } from "@signalbox/protocol";
 import * as fc from "fast-check";
-import type { ResourceQuery } from "../../engines/tag-index/selection.ts";
-import type { TagWrite } from "./tag-write.ts";
+import type { ResourceQuery } from "../../../engines/tag-index/index.ts";
+import type { TagWrite } from "../tag-write.ts";
 
 interface ModelResource {
   readonly type: string;
   readonly name: string;
   readonly tags: Map<string, string>;
-  /** False once deleted: the resource keeps its place in lists. */
+  /** False after a deletion. The resource keeps its position in lists. */
   readonly hasRecord: boolean;
 }
 
-/** What the store must equal: resources in order of their first write, and the meaning of filters taken literally. */
+/** Keeps resources in the order of their first write, and evaluates filters on each of them. */
 export class TagModel {
   readonly #resources = new Map<string, ModelResource>();
 
@@ -38,13 +38,13 @@ export class TagModel {
     return this.#matching(wanted).map(([id]) => id);
   }
 
-  /** Keys, or values of one key, of the resources that match, each with the number that carry it. */
-  countWords(wanted: ResourceQuery, key?: string): Record<string, number> {
+  /** The keys, or the values of one key, of the matching resources, each with its number of resources. */
+  countEntries(wanted: ResourceQuery, key?: string): Record<string, number> {
     const counts = new Map<string, number>();
     for (const [, { tags }] of this.#matching(wanted)) {
       const value = key === undefined ? undefined : tags.get(key);
-      const words = key === undefined ? tags.keys() : value === undefined ? [] : [value];
-      for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+      const texts = key === undefined ? tags.keys() : value === undefined ? [] : [value];
+      for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
     }
     return Object.fromEntries(counts);
   }
@@ -61,7 +61,7 @@ export class TagModel {
   }
 }
 
-// Few resources, keys and values, in several spellings, so that writes meet earlier ones and filters meet data.
+// Few resources, keys and values, some of which differ only in case, so that writes overlap and filters match.
 const key = fc.constantFrom("env", "Env", "ENV", "team", "a.b-c_d", "ключ", "__proto__");
 const value = fc.constantFrom("", "prod", "PROD", "Prod", "a,b", "a\\", "ß", "É", "é", "x=y", "!z");
 const number = fc.nat(15);
@@ -99,7 +99,7 @@ const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
 
 export const queriesArbitrary: fc.Arbitrary<ResourceQuery[]> = fc.array(
   fc.record({
-    // Through text and back, so that the grammar is part of what is checked.
+    // Formatted and parsed, so that the test covers the filter language.
     filters: fc
       .array(filter, { maxLength: 4 })
       .map((filters) => parseTagFilters(filters.map(formatTagFilter))),
