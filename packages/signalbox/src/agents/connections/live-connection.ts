@@ -15,6 +15,7 @@ import type { WebSocket } from "ws";
 import { closeCodeOf } from "../../http/render-error.ts";
 import type { Connection } from "../api/connection.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
+import type { OutputGate } from "../../engines/turn-runtime/index.ts";
 
 /** How long a slow reader may take to answer the close frame. */
 const SLOW_READER_GRACE_MS = 2000;
@@ -149,4 +150,82 @@ export class LiveConnection implements Connection {
 function isCloseCode(code: number): boolean {
   if (!Number.isInteger(code)) return false;
   return (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);
+}
+
+/*
+ * The connections of one instance. The group exists as long as it has a connection, whether or not the instance is in memory.
+ *
+ * Invariants:
+ * 1. Ids are unique among joined connections: a client that reconnects with its id replaces its old socket, which is closed.
+ * 2. A message for several connections is encoded once.
+ */
+
+/** Stock clients do not reconnect after this code: the client has a newer socket, or another client uses the same id. */
+const REPLACED = 4409;
+
+export class ConnectionGroup implements ConnectionOutlet {
+  readonly key: string;
+  readonly limits: ConnectionLimits;
+  readonly #joined = new Map<string, LiveConnection>();
+  /** The outputs of the instance; null while the instance is not in memory, when nothing can wait for a sync. */
+  outputs: Pick<OutputGate, "sendWithSegment"> | null = null;
+  /** The number of sockets, joined or not. */
+  size = 0;
+
+  constructor(key: string, limits: ConnectionLimits) {
+    this.key = key;
+    this.limits = limits;
+  }
+
+  get joined(): Iterable<LiveConnection> {
+    return this.#joined.values();
+  }
+
+  get joinedCount(): number {
+    return this.#joined.size;
+  }
+
+  output(release: () => void): void {
+    if (this.outputs === null) release();
+    else this.outputs.sendWithSegment({ release, drop: () => undefined });
+  }
+
+  join(connection: LiveConnection): void {
+    const older = this.#joined.get(connection.id);
+    this.#joined.set(connection.id, connection);
+    connection.isJoined = true;
+    older?.closeNow(REPLACED, "replaced by a newer connection");
+  }
+
+  leave(connection: LiveConnection): void {
+    if (this.#joined.get(connection.id) === connection) this.#joined.delete(connection.id);
+  }
+
+  find(id: string): LiveConnection | undefined {
+    return this.#joined.get(id);
+  }
+
+  list(tag?: string): LiveConnection[] {
+    const all = [...this.#joined.values()];
+    return tag === undefined ? all : all.filter((connection) => connection.tags.includes(tag));
+  }
+
+  /** Sends to the connections that are joined at the time of the call, except those in `withoutIds`. */
+  broadcast(message: string | Uint8Array, withoutIds: readonly string[]): void {
+    if (this.#joined.size === 0) return;
+    const frame = toFrame(message);
+    const receivers = [...this.#joined.values()].filter(({ id }) => !withoutIds.includes(id));
+    this.output(() => {
+      for (const receiver of receivers) receiver.write(frame);
+    });
+  }
+
+  /** Closes every connection of a destroyed instance, without `onClose`. */
+  dismiss(code: number, reason: string): void {
+    for (const connection of this.#joined.values()) {
+      connection.isJoined = false;
+      connection.closeNow(code, reason);
+    }
+    this.#joined.clear();
+  }
 }

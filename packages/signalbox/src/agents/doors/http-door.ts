@@ -11,7 +11,7 @@ import type { AdmissionAnswer } from "../api/admission.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import { type CreationOptions, requireInstance } from "./creation.ts";
 import type { InstanceEnvironment } from "../instance/instance-environment.ts";
-import { checkInstanceName } from "../instance/instance-name.ts";
+import { checkInstanceName } from "../instance/instance-ref.ts";
 import { callMethod, findCallable, publicMessage } from "../instance/method-call.ts";
 import { sendWebResponse, toWebRequest } from "./web-request.ts";
 

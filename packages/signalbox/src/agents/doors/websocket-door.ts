@@ -18,7 +18,7 @@ import type { Departures } from "./departures.ts";
 import { EarlyReader } from "./early-reader.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { requireInstance } from "./creation.ts";
-import { keyOf } from "../instance/instance-key.ts";
+import { keyOf } from "../instance/instance-ref.ts";
 import { checkHost, toWebRequest } from "./web-request.ts";
 
 /** Messages of one connection that may wait for their turns; beyond it the socket is not read until half of them have ended. */

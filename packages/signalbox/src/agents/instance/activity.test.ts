@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Activity, type ActivityEvent, ActivityHub } from "./activity.ts";
-import { keyOf } from "./instance-key.ts";
+import { keyOf } from "./instance-ref.ts";
 
 const activityOf = (hub: ActivityHub, name: string, account = "default") => {
   const ref = { account, agent: "counter", name };

@@ -9,7 +9,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { RecencyList } from "../../core/recency-list.ts";
-import { databaseName, type InstanceRef } from "./instance-ref.ts";
+import { databaseName, type InstanceRef, keyOf } from "./instance-ref.ts";
 import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import { Arrivals } from "./arrivals.ts";
@@ -17,7 +17,6 @@ import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
 import { Instance, type InstanceEvents, type Leaving } from "./instance.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
-import { keyOf } from "./instance-key.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import { Waker } from "./waker.ts";
 

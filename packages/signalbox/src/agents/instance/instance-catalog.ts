@@ -7,9 +7,8 @@
  * 2. Writes of many instances share transactions: those that something waits for start at once, the others join them or follow a little later.
  */
 import type { Database, Queryable } from "../../database/database.ts";
-import type { InstanceRef } from "./instance-ref.ts";
+import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
-import { keyOf } from "./instance-key.ts";
 
 /** For writes that nothing waits for, such as the time of the last activity. */
 const LAZY_FLUSH_MS = 5000;

@@ -9,8 +9,7 @@ import type { OutputGate, Transactions } from "../../engines/turn-runtime/index.
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentEnvironment, AgentHost, WebhookOptions } from "../api/agent-host.ts";
 import type { Connection } from "../api/connection.ts";
-import type { ConnectionGroup } from "../connections/connection-group.ts";
-import type { LiveConnection } from "../connections/live-connection.ts";
+import type { ConnectionGroup, LiveConnection } from "../connections/live-connection.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";
 import type { Schedules } from "../work/schedules.ts";
 import type { WorkQueue } from "../work/work-queue.ts";

@@ -17,14 +17,13 @@ import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
 import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { AgentCall, AgentCaller, CallTarget } from "../api/agent-stub.ts";
-import type { ConnectionGroup } from "../connections/connection-group.ts";
-import { Activity } from "./activity.ts";
+import type { ConnectionGroup } from "../connections/live-connection.ts";
+import { Activity, InstanceReports, isAgentFailure } from "./activity.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { AgentTurn, TurnTarget } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
-import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
 import { LiveAgent } from "./live-agent.ts";
 import { SerialByKey } from "./serial-by-key.ts";
 

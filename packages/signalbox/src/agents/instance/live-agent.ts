@@ -15,20 +15,19 @@ import {
 } from "../../engines/turn-runtime/index.ts";
 import type { AnyAgent } from "../api/agent.ts";
 import type { Connection } from "../api/connection.ts";
-import type { ConnectionGroup } from "../connections/connection-group.ts";
+import type { ConnectionGroup } from "../connections/live-connection.ts";
 import { openWork } from "../work/open-work.ts";
 import { WorkPump } from "../work/work-pump.ts";
 import { QUEUED_WEBHOOK, type QueuedWebhook, sendQueuedWebhook } from "../work/queued-webhook.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";
 import type { Schedules } from "../work/schedules.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
-import type { Activity } from "./activity.ts";
+import type { Activity, InstanceReports } from "./activity.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import { DeliveryLedger } from "./delivery-ledger.ts";
-import { deliveryKey, handleEvent } from "./handle-event.ts";
+import { deliveryKey, handleEvent } from "./delivery.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceHost } from "./instance-host.ts";
-import type { InstanceReports } from "./instance-reports.ts";
 import { InstanceState } from "./instance-state.ts";
 import type { SerialByKey } from "./serial-by-key.ts";
 

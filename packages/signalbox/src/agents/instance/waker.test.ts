@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createLogger } from "../../telemetry/logger.ts";
 import type { Instance } from "./instance.ts";
 import type { DueEntry } from "./instance-catalog.ts";
-import { keyOf } from "./instance-key.ts";
+import { keyOf } from "./instance-ref.ts";
 import { Waker } from "./waker.ts";
 
 /** A catalog and a directory in memory: woken instances are busy until the test ends their work. */

@@ -13,11 +13,10 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import type { InstanceRef } from "./instance-ref.ts";
+import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Instance } from "./instance.ts";
 import type { DueEntry, InstanceCatalog } from "./instance-catalog.ts";
-import { keyOf } from "./instance-key.ts";
 
 /** Due instances read in one query. */
 const PAGE = 100;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { Directory } from "../instance/directory.ts";
-import { keyOf } from "../instance/instance-key.ts";
+import { keyOf } from "../instance/instance-ref.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import { INSTANCE, type InstanceAccess } from "./instance-access.ts";
 import * as show from "./show-instance.ts";

@@ -5,7 +5,7 @@ import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
 import type { Instance } from "../instance/instance.ts";
-import { keyOf } from "../instance/instance-key.ts";
+import { keyOf } from "../instance/instance-ref.ts";
 import type { CatalogEntry } from "../instance/instance-catalog.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
 import type { Schedule } from "../work/schedule-row.ts";

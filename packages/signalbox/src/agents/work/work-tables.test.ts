@@ -9,10 +9,9 @@ import {
   openInstanceStore,
 } from "../../engines/instance-store/index.ts";
 import { sql } from "../../core/sql.ts";
-import { runInTurn } from "../../engines/turn-runtime/current-turn.ts";
+import { runInTurn, Turn } from "../../engines/turn-runtime/turn.ts";
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";
-import { Turn } from "../../engines/turn-runtime/turn.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { Schedules } from "./schedules.ts";

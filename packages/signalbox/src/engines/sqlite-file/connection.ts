@@ -5,8 +5,7 @@
  */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import type { SqlQuery, SqlValue } from "../../core/sql.ts";
-import { PreparedStatement } from "./prepared-statement.ts";
-import { StatementCache, textOf } from "./statement-cache.ts";
+import { PreparedStatement, StatementCache, textOf } from "./prepared-statement.ts";
 
 /** More than the control plane has statements; instances have a few each. */
 const STATEMENT_CACHE_SIZE = 256;

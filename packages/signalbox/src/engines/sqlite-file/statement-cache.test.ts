@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { rawSql, sql } from "../../core/sql.ts";
-import { StatementCache, textOf } from "./statement-cache.ts";
+import { StatementCache, textOf } from "./prepared-statement.ts";
 
 const constant = () => sql`SELECT ${1}`.parts;
 const built = () => sql`SELECT ${1}${rawSql(" AS x")}`.parts;

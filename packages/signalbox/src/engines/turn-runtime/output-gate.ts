@@ -5,7 +5,7 @@
  *   held     by the segment that produced it. A commit passes the outputs on, a rollback drops them.
  *   waiting  for a sync that begins after the last commit before the output. One sync serves all commits and outputs before it.
  */
-import { afterMicrotasks } from "./after-microtasks.ts";
+import { afterMicrotasks } from "./transactions.ts";
 
 export interface Output {
   release(): void;

@@ -1,7 +1,7 @@
 /** Turns, transactions and outputs together, on SQLite in memory. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rawSql } from "../../core/sql.ts";
-import { currentTurn } from "./current-turn.ts";
+import { currentTurn } from "./turn.ts";
 import { TestDatabase } from "./test-database.ts";
 import { TurnRuntime, type TurnRuntimeOptions } from "./turn-runtime.ts";
 

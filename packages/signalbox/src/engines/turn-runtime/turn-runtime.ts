@@ -14,11 +14,10 @@
  * Turns can be queued from the beginning; they start when the first turn has succeeded. The README states the invariants.
  */
 import { Mailbox } from "./mailbox.ts";
-import { runInTurn, runOutsideTurns } from "./current-turn.ts";
+import { runInTurn, runOutsideTurns, Turn, type TurnPhase, type TurnSpec } from "./turn.ts";
 import { OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";
 import type { TurnDatabase } from "./turn-database.ts";
-import { Turn, type TurnPhase, type TurnSpec } from "./turn.ts";
 
 export interface TurnRuntimeOptions {
   /** The object that the runtime belongs to; code that runs in a turn finds it through `currentTurn`. */

@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+
 /**
  * One turn: a function that runs on a subject, from the queue to its end.
  *
@@ -99,4 +101,30 @@ export class Turn<Subject = unknown, T = unknown> {
     if (this.phase === "timed-out") throw new TurnTimeoutError();
     if (this.commitError !== null) throw this.commitError;
   }
+}
+
+/*
+ * The turn that the running code belongs to. The answer follows promises and timers, so code that outlives its turn is still known as that
+ * turn's code.
+ *
+ * The store is a property of `globalThis` under a registered symbol: a module that another loader loaded (a test runner's, for example)
+ * has its own copy of this file and must find the same store.
+ */
+
+const KEY = Symbol.for("signalbox.current-turn");
+const holder = globalThis as { [KEY]?: AsyncLocalStorage<Turn> };
+
+const store = (holder[KEY] ??= new AsyncLocalStorage<Turn>());
+
+export function currentTurn(): Turn | undefined {
+  return store.getStore();
+}
+
+export function runInTurn<Subject, T>(turn: Turn, work: (subject: Subject) => T, subject: Subject): T {
+  return store.run(turn, work, subject);
+}
+
+/** Runs work that belongs to no turn: the start of the next turn, timers of the runtime. */
+export function runOutsideTurns<T>(work: () => T): T {
+  return store.exit(work);
 }

@@ -28,7 +28,7 @@ import type { CacheBudget } from "./cache-budget.ts";
 import type { Entry, Journal } from "./journal.ts";
 import type { SpareWal, WalFile } from "./spare-wal.ts";
 import { WalReader } from "./wal-reader.ts";
-import { writeWhole } from "./write-whole.ts";
+import { writeWhole } from "./segment.ts";
 
 /**
  * Exclusive: no other connection opens the database, and SQLite needs no shared-memory file. The page cache is limited to 256 KiB. The cache is

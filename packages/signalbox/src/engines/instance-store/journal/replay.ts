@@ -9,9 +9,8 @@
  */
 import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { NO_ID, RECORD_KINDS, type JournalRecord } from "./record.ts";
+import { type JournalRecord, NO_ID, RECORD_KINDS, writeWhole } from "./segment.ts";
 import { eachPage } from "./wal-reader.ts";
-import { writeWhole } from "./write-whole.ts";
 
 /** The changes of one segment to the file of one instance. */
 interface Redo {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
 import type { InstanceDatabase, InstanceStore } from "../instance-store.ts";
-import { readRecords } from "./record.ts";
+import { readRecords } from "./segment.ts";
 
 const NAME = "x";
 const disks = useInstanceDisks();
