@@ -1,7 +1,7 @@
 /** Discord: `X-Signature-Ed25519` (hex) over `<X-Signature-Timestamp><body>`; the "secret" is the application's public key. */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import type { Scheme } from "./scheme.ts";
-import { header, isWithinWindow, parseUnixSeconds, SIGNED_TIME_WINDOW_SECONDS } from "./signature-text.ts";
+import { header, isWithinWindow, parseUnixSeconds, SIGNED_TIME_WINDOW_SECONDS } from "./hmac.ts";
 
 /** The fixed head of an Ed25519 key in DER (RFC 8410): the raw 32 bytes follow it. */
 const PUBLIC_KEY_HEAD = Buffer.from("302a300506032b6570032100", "hex");

@@ -5,7 +5,7 @@
 import { type KeyObject, timingSafeEqual } from "node:crypto";
 import { sha256 } from "../../core/secret.ts";
 import type { Scheme } from "./scheme.ts";
-import { header, SIGNED_TIME_WINDOW_SECONDS, textKey } from "./signature-text.ts";
+import { header, SIGNED_TIME_WINDOW_SECONDS, textKey } from "./hmac.ts";
 import { standardScheme, toStandardKey, verifyStandard } from "./standard-webhooks.ts";
 
 const SIGNING_PREFIX = "whsec_";

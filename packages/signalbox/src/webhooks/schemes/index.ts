@@ -5,7 +5,7 @@ export {
   linearScheme,
   pagerdutyScheme,
   shopifyScheme,
-} from "./body-hmac.ts";
+} from "./hmac.ts";
 export { discordScheme } from "./discord.ts";
 export { gitlabScheme } from "./gitlab.ts";
 export type { Scheme, SignatureProblem } from "./scheme.ts";

@@ -12,7 +12,7 @@ import {
   isWithinWindow,
   parseUnixSeconds,
   SIGNED_TIME_WINDOW_SECONDS,
-} from "./signature-text.ts";
+} from "./hmac.ts";
 
 const VERSION = "v1,";
 

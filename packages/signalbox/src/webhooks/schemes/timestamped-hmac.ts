@@ -12,7 +12,7 @@ import {
   parseUnixSeconds,
   SIGNED_TIME_WINDOW_SECONDS,
   textKey,
-} from "./signature-text.ts";
+} from "./hmac.ts";
 
 const SIGNATURE = "x-signature";
 const TIME = "x-timestamp";

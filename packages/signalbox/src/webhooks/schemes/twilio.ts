@@ -12,7 +12,7 @@
 import { createHmac, hash } from "node:crypto";
 import { isUtf8 } from "node:buffer";
 import type { Scheme, SignedDelivery } from "./scheme.ts";
-import { header, isSameText, isSignedBy, textKey } from "./signature-text.ts";
+import { header, isSameText, isSignedBy, textKey } from "./hmac.ts";
 
 const BODY_HASH = "bodySHA256";
 /** Name of the field that comes first in what is signed. */

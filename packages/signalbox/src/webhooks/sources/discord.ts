@@ -3,10 +3,8 @@
  * An interaction expects its answer in the response, which only an agent's own `onRequest` can give.
  */
 import { discordScheme } from "../schemes/index.ts";
-import { fieldAt, firstTextAt, textAt, words } from "./payload-fields.ts";
-import { payloadRule, rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { fieldAt, firstTextAt, payloadRule, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 const INTERACTIONS: Readonly<Record<string, string>> = {
   1: "ping",

@@ -1,9 +1,7 @@
 /** Any sender that signs the body with a shared secret; also what `/webhooks/<entity>` uses. */
 import { genericScheme } from "../schemes/index.ts";
-import { firstTextAt } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { EventText, SourceKind, VerifiedDelivery } from "./source-kind.ts";
+import { firstTextAt, rules, type VerifiedDelivery } from "./rule.ts";
+import { jsonSample, type EventText, type SourceKind } from "./source-kind.ts";
 
 export const generic: SourceKind = {
   name: "generic",

@@ -1,9 +1,7 @@
 /** GitHub: repository, organisation and app webhooks, as JSON or as a form with a `payload` field. */
 import { githubScheme } from "../schemes/index.ts";
-import { fieldAt, firstLine, firstTextAt, textAt, words } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { EventText, SourceKind } from "./source-kind.ts";
+import { fieldAt, firstLine, firstTextAt, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type EventText, type SourceKind } from "./source-kind.ts";
 
 /** Where an event keeps what it is about, most specific first, and what people call it. */
 const SUBJECTS: readonly (readonly [field: string, label: string])[] = [

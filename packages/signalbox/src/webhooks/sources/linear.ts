@@ -1,9 +1,7 @@
 /** Linear: one instance an organisation. The time it signs is in the body, and its documented window is a minute. */
 import { linearScheme } from "../schemes/index.ts";
-import { fieldAt, firstLine, firstTextAt, words } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { fieldAt, firstLine, firstTextAt, rules, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const linear: SourceKind = {
   name: "linear",

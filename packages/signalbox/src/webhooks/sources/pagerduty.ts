@@ -1,9 +1,7 @@
 /** PagerDuty webhooks, version 3: one instance a service. */
 import { pagerdutyScheme } from "../schemes/index.ts";
-import { firstTextAt, textAt, words } from "./payload-fields.ts";
-import { guesses, rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { firstTextAt, guesses, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const pagerduty: SourceKind = {
   name: "pagerduty",

@@ -1,9 +1,7 @@
 /** Slack: events, interactions (a form with `payload`) and slash commands (a plain form); one instance a workspace. */
 import { slackScheme } from "../schemes/index.ts";
-import { firstTextAt, textAt, words } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { firstTextAt, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const slack: SourceKind = {
   name: "slack",

@@ -2,16 +2,8 @@
  * What Signalbox knows about a provider, as data: how it signs, where it says what happened and to whom, how its events read to a person,
  * and how it probes an address. Adding a provider is one file that exports a `SourceKind`, one line in `index.ts`, and one test.
  */
-import type { IncomingHttpHeaders } from "node:http";
 import type { Scheme } from "../schemes/index.ts";
-import type { Rule } from "./rule.ts";
-
-/** A delivery whose signature held and whose body could be read. */
-export interface VerifiedDelivery {
-  readonly headers: IncomingHttpHeaders;
-  /** Parsed JSON, or the fields of a form. */
-  readonly payload: unknown;
-}
+import type { Rule, VerifiedDelivery } from "./rule.ts";
 
 /** How an event reads to a person. */
 export interface EventText {
@@ -62,4 +54,8 @@ export interface SourceKind {
   /** Seconds; only with `sentAt`. */
   readonly windowSeconds?: number;
   sample(wish: SampleWish): Sample;
+}
+
+export function jsonSample(payload: object, headers: Readonly<Record<string, string>> = {}): Sample {
+  return { headers, contentType: "application/json", body: JSON.stringify(payload) };
 }

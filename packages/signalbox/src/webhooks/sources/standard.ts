@@ -2,8 +2,7 @@
 import { type Scheme, standardScheme, svixScheme } from "../schemes/index.ts";
 import { describeLoosely } from "./generic.ts";
 import { guesses, rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const standard = createStandardKind("standard", standardScheme, ["header:webhook-id"]);
 export const svix = createStandardKind("svix", svixScheme, ["header:svix-id", "header:webhook-id"]);

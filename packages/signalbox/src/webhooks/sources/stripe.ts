@@ -1,9 +1,7 @@
 /** Stripe: one instance a customer; events of Connect accounts without a customer go to the account. */
 import { stripeScheme } from "../schemes/index.ts";
-import { fieldAt, firstTextAt, textAt, words } from "./payload-fields.ts";
-import { parseRule, payloadRule } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { fieldAt, firstTextAt, parseRule, payloadRule, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const stripe: SourceKind = {
   name: "stripe",

@@ -1,7 +1,6 @@
 /** Twilio: messages and calls, as forms or (with `bodySHA256` in the address) JSON; one instance a Twilio account. */
 import { twilioScheme } from "../schemes/index.ts";
-import { firstTextAt, textAt, words } from "./payload-fields.ts";
-import { parseRule, payloadRule, rules } from "./rule.ts";
+import { firstTextAt, parseRule, payloadRule, rules, textAt, words } from "./rule.ts";
 import type { SourceKind } from "./source-kind.ts";
 
 const STATUS = [
