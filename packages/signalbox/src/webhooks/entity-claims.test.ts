@@ -3,8 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import { sql } from "../core/sql.ts";
-import { type ClaimScope, EntityClaims } from "./entity-claims.ts";
-import { normalise, toInstanceName } from "./instance-name.ts";
+import { type ClaimScope, EntityClaims, normalise, toInstanceName } from "./entity-claims.ts";
 
 /** Runs of the property: each is a handful of writes, which take longer on PostgreSQL. */
 const RUNS = { sqlite: 80, postgres: 30 };

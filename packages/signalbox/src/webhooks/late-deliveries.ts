@@ -17,9 +17,9 @@
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type { DeliveryOutcome } from "../agents/index.ts";
 import type { Clock } from "../core/clock.ts";
+import { overloaded } from "../core/overload.ts";
 import { fullJitterDelay } from "../core/retry.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { overloaded } from "./admission.ts";
 import type { LateDelivery, LateDeliveryState, LateDeliveryTable } from "./late-delivery-table.ts";
 
 /** About four minutes in all: senders that are told 202 do not try again, so this is all the patience there is for a handler that fails. */

@@ -2,9 +2,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, it } from "vitest";
 import { configFile } from "../config/config-file.ts";
-import { toInstanceName } from "./instance-name.ts";
-import { parsePayload } from "./parse-payload.ts";
-import { readEvent, readType, visibleHeaders } from "./read-event.ts";
+import { toInstanceName } from "./entity-claims.ts";
+import { parsePayload, readEvent, visibleHeaders } from "./read-event.ts";
 import { createSources } from "./source.ts";
 import { findFirst, SOURCE_KINDS } from "./sources/index.ts";
 
@@ -16,14 +15,13 @@ function read(name: string, payload: object | string, headers: IncomingHttpHeade
   if (source === undefined) throw new Error(`no source ${name}`);
   const body = Buffer.from(typeof payload === "string" ? payload : JSON.stringify(payload));
   const delivery = { headers, payload: parsePayload(source.kind, headers["content-type"], body) };
-  const type = readType(source, delivery);
-  const { rawBody, payload: parsed, ...event } = readEvent(source, delivery, type, body, NOW);
+  const { rawBody, payload: parsed, ...event } = readEvent(source, delivery, body, NOW);
   expect(rawBody).toBe(body);
   return {
     ...event,
     parsed,
     entity: findFirst(source.entity, delivery),
-    handshake: source.kind.handshake?.(delivery, type) ?? null,
+    handshake: source.kind.handshake?.(delivery, event.type) ?? null,
   };
 }
 

@@ -107,7 +107,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
           urlEntity: body.payload === undefined ? null : (body.entity ?? null),
           headers,
           body: Buffer.from(text),
-          reservedBytes: 0,
+          heldBytes: 0,
           urls: () => [url],
         });
         return { result: { status: answer.status, body: answer.body, delivery_id: deliveryId } };

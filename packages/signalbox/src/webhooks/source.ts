@@ -6,7 +6,7 @@ import type { KeyObject } from "node:crypto";
 import { ConfigError } from "../config/index.ts";
 import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhook-keys.ts";
 import { Secret } from "../core/secret.ts";
-import type { EntityForm } from "./instance-name.ts";
+import type { EntityForm } from "./entity-claims.ts";
 import { createBodyHmacScheme, genericScheme, type Scheme, timestampedScheme } from "./schemes/index.ts";
 import { parseRule, type Rule, SOURCE_KINDS, type SourceKind } from "./sources/index.ts";
 

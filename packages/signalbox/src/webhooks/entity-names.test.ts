@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeReversible, normalise, toInstanceName } from "./instance-name.ts";
+import { decodeReversible, normalise, toInstanceName } from "./entity-claims.ts";
 
 describe("a plain instance name", () => {
   it.each([
