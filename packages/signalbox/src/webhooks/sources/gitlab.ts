@@ -1,4 +1,4 @@
-/** GitLab: one instance a project; group and system events go to the group. */
+/** GitLab: one instance for each project; group and system events go to the group. */
 import { gitlabScheme } from "../schemes/index.ts";
 import { firstLine, firstTextAt, rules, textAt, words } from "./rule.ts";
 import { jsonSample, type SourceKind } from "./source-kind.ts";

@@ -1,4 +1,4 @@
-/** Shopify: one instance a shop. Topic, shop and delivery id are headers; the body is the resource itself. */
+/** Shopify: one instance for each shop. Topic, shop and delivery id are headers; the body is the resource. */
 import { shopifyScheme } from "../schemes/index.ts";
 import { firstTextAt, rules, textAt, words } from "./rule.ts";
 import { jsonSample, type SourceKind } from "./source-kind.ts";
