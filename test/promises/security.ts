@@ -89,7 +89,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "Bodies of gateway calls and of webhooks share memory budgets": [
     "test/hostile/gateway-memory.test.ts › refuses bodies beyond the budget with 503 and Retry-After, while callers hold on to theirs",
     "test/hostile/gateway-memory.test.ts › cuts bodies that do not progress with 408 and takes their memory back",
-    "packages/signalbox/src/webhooks/admission.test.ts › share one budget: what does not fit is told to come back, and room that was given back is used again",
+    "test/conformance/webhook-overload.test.ts › answers 503 with Retry-After while bodies of deliveries in progress use the memory, and accepts deliveries again afterwards",
   ],
   "A request has one host": [
     "test/hostile/hosts-and-upgrades.test.ts › and a second Host header is refused on every path, with a session or without",
@@ -206,7 +206,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/webhook-intake.test.ts › that is %s is 401, the same for an entity that exists and one that does not",
   ],
   "Entities never share an instance": [
-    "packages/signalbox/src/webhooks/entity-claims.test.ts › no two entities share an instance, whatever they are called and in whatever order and company they come",
+    "packages/signalbox/src/webhooks/entity-claims.test.ts › no two entities share an instance, whatever their names and the order in which they arrive",
     "test/conformance/webhook-entities.test.ts › a repository and an organisation whose names read alike have an instance each",
   ],
   "A delivery is for the entity its sender names": [
@@ -214,7 +214,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/webhook-entities.test.ts › is 400 and creates nothing: %s",
   ],
   "Schemes that sign a time refuse old deliveries": [
-    "packages/signalbox/src/webhooks/schemes/schemes.test.ts › holds its replay window on both sides",
+    "test/conformance/webhook-intake.test.ts › stripe: a stale or future time is 401",
     "test/hostile/webhook-replays.test.ts › cannot be sent under another id, at another time, to another entity, or late",
   ],
   "A webhook secret is generated on the embedded database only": [

@@ -69,7 +69,7 @@ export function describeScheme(schemeCase: SchemeCase): void {
   const { scheme, secret, covers = "bytes", otherSecret = "another secret" } = schemeCase;
   const isAccepted = (attempt: Attempt) => verdict(scheme, attempt, secret) === null;
 
-  describe(schemeCase.title, () => {
+  describe.each([schemeCase])("$title", () => {
     it("accepts what it signed, and so does the vendor's package", async () => {
       const attempt = sign(schemeCase);
       expect(verdict(scheme, attempt, secret)).toBeNull();
