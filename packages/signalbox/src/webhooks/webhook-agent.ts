@@ -96,7 +96,7 @@ export class WebhookAgent<
     this.#host = host;
     this.#hasTable = host.startedWith === EVENT_SCHEMA;
     // The table of an instance that wakes may have rows that an earlier process did not prune.
-    this.#unpruned = host.isNew ? 0 : this.#retention.events;
+    this.#unpruned = host.isNew ? 0 : Number.POSITIVE_INFINITY;
   }
 
   override sql<Row = Record<string, string | number | bigint | null | Uint8Array>>(
