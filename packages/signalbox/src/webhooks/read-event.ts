@@ -22,7 +22,7 @@ const MAX_TITLE_LENGTH = 256;
 const MAX_DESCRIPTION_LENGTH = 2000;
 const MAX_URL_LENGTH = 2048;
 
-export const UNKNOWN_TYPE = "unknown";
+const UNKNOWN_TYPE = "unknown";
 
 /** Null when the signature is valid. */
 export function verifySignature(
