@@ -170,13 +170,13 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "An instance handles webhooks slowly": [
     "test/conformance/webhook-late.test.ts › six deliveries behind a slow handler are answered 202 while it runs, and each is handled once",
     "test/conformance/webhook-late.test.ts › a slow handler does not delay other entities, which are answered 200",
-    "packages/signalbox/src/webhooks/intake-in-time.test.ts › whose delivery cannot be stored in time is answered 503 when its time is up, and what was stored is taken back",
+    "packages/signalbox/src/webhooks/intake-in-time.test.ts › is answered 503 at the limit when the delivery cannot be stored in time, and a row stored later is deleted",
   ],
   "The process is killed after a 202": [
     "test/faults/webhooks-late-kill.test.ts › kill -9 after a 202 loses no delivery and stores none twice",
   ],
   "A handler fails after a 202": [
-    "packages/signalbox/src/webhooks/late-deliveries.test.ts › one that fails is tried again after growing pauses, given up at the eighth failure, and can be tried anew",
+    "packages/signalbox/src/webhooks/late-deliveries.test.ts › a delivery that fails is retried after growing pauses, given up after eight failures, and can be revived",
     "test/conformance/webhook-late.test.ts › the list of accepted deliveries belongs to the account, and only failed ones can be replayed or discarded",
   ],
   "A handler fails before an answer": [
@@ -191,10 +191,10 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/webhook-agent.test.ts › everything is there after a restart, and earlier deliveries are duplicates",
   ],
   "The inspector's list cannot be written": [
-    "packages/signalbox/src/webhooks/webhook-storage.test.ts › what a failing database cannot take waits, is listed from memory, and is written when it works again",
+    "packages/signalbox/src/webhooks/webhook-storage.test.ts › records that a failing database cannot store are listed from memory, and are written when it works again",
   ],
   "A new entity's name cannot be claimed": [
-    "packages/signalbox/src/webhooks/entity-claims.test.ts › a claim that cannot be written asks its sender to come back, and can be made then",
+    "packages/signalbox/src/webhooks/entity-claims.test.ts › a claim that cannot be written is refused as overloaded, and succeeds when it is repeated",
   ],
   "The process is killed while tags are written": [
     "test/faults/tags-killed.test.ts › no acknowledged write is lost, and no two writes are mixed",

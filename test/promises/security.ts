@@ -206,7 +206,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/webhook-intake.test.ts › a signature that is %s is 401, whether or not the entity exists",
   ],
   "Entities never share an instance": [
-    "packages/signalbox/src/webhooks/entity-claims.test.ts › no two entities share an instance, whatever they are called and in whatever order and company they come",
+    "packages/signalbox/src/webhooks/entity-claims.test.ts › no two entities share an instance, whatever their names and the order in which they arrive",
     "test/conformance/webhook-entities.test.ts › a repository and an organisation with similar names have separate instances",
   ],
   "A delivery is for the entity that its sender names": [

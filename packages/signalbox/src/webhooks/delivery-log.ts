@@ -1,36 +1,35 @@
 /**
- * The inspector's memory: which deliveries came, and what became of them. A convenience for people, not the record of truth (that is each
- * instance's own database), so it is bounded everywhere and never in the way of a delivery.
+ * The inspector's list of deliveries and their outcomes. It is a convenience for operators, not a record of truth (each instance's own database
+ * is), so it is bounded everywhere and never delays a delivery.
  *
  * Invariants:
- * 1. `record` does no I/O. Verified deliveries are written behind it in batches; a crash may lose the last second of the listing, or the last
- *    five when so many come that the list is replaced as a whole.
- * 2. Rejected deliveries live in memory only, in a ring of their own: a flood of forged requests writes nothing and pushes out no
- *    genuine delivery.
- * 3. At most `keep` verified deliveries are stored, and at most `keep` wait; at overload the oldest of those that wait are never
+ * 1. `record` does no I/O. Verified deliveries are written later, in batches; a crash may lose the last second of the list, or the last five
+ *    when so many arrive that each write replaces the whole list.
+ * 2. Rejected deliveries are kept in memory only, in a ring of their own: a flood of forged requests writes nothing and displaces no genuine
+ *    delivery.
+ * 3. At most `keep` verified deliveries are stored, and at most `keep` wait to be written. Under overload the oldest waiting ones are never
  *    written, since they would be pruned at once.
- * 4. A read sees every record made before it.
- * 5. What cannot be written waits, at most `keep` records, and is tried again after a pause that grows; those that have to make room
- *    for newer ones are counted. A database that fails is neither asked at every chance nor reported every time.
+ * 4. A read includes every record made before it.
+ * 5. Records that cannot be written wait, at most `keep` of them, and are retried after a growing pause; those displaced by newer ones are
+ *    counted. A failing database is not tried with every record, and its failure is logged once.
  */
 import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { DeliveryFilter, DeliveryRecord } from "./delivery-record.ts";
-import { matches } from "./delivery-record.ts";
+import { type DeliveryFilter, type DeliveryRecord, matches } from "./delivery-record.ts";
 import { DeliveryTable } from "./delivery-table.ts";
-import { Ring } from "./ring.ts";
-import { WaitingDeliveries } from "./waiting-deliveries.ts";
 
 const FLUSH_AFTER_MS = 1000;
-/** When more have come than are kept: each write then replaces the whole list, which is of no use to anybody every second. */
+/** When more deliveries arrive than are kept: each write then replaces the whole list. */
 const FLUSH_AFTER_MS_WHEN_BUSY = 5000;
-/** Rows a transaction, which is one statement: short enough (a few milliseconds) that no request notices. */
+/** A transaction of one statement, short enough (a few milliseconds) not to delay a request. */
 const ROWS_PER_WRITE = 100;
 /** After a failed write. */
 const MIN_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 30_000;
 /** Larger bodies are listed but not kept. */
 const MAX_KEPT_BODY_BYTES = 256 * 1024;
+/** Bodies of all waiting deliveries; beyond it deliveries wait without their bodies. */
+const MAX_WAITING_BODY_BYTES = 16 * 1024 * 1024;
 
 export interface DeliveryPage {
   readonly records: readonly DeliveryRecord[];
@@ -41,7 +40,7 @@ export interface DeliveryPage {
 export interface DeliveryLogOptions {
   /** How many are listed. */
   readonly keep: number;
-  /** Told of records that could not be written and had to make room. */
+  /** Called with the number of records that were displaced because they could not be written. */
   onDropped(count: number): void;
 }
 
@@ -50,13 +49,14 @@ export class DeliveryLog {
   readonly #logger: Logger;
   readonly #options: DeliveryLogOptions;
   readonly #rejected: Ring<DeliveryRecord>;
-  readonly #waiting: WaitingDeliveries;
-  /** Taken from those that wait, but not written: a write failed. Oldest first. */
+  #waiting: Ring<DeliveryRecord>;
+  #waitingBodyBytes = 0;
+  /** Records of a failed write. Oldest first. */
   #unwritten: DeliveryRecord[] = [];
   #isBusy = false;
-  /** True while writing is at rest after a failure. */
+  /** True during the pause after a failed write. */
   #isPausing = false;
-  /** How long it rested last; 0 when the last write went well. */
+  /** 0 when the last write succeeded. */
   #lastPauseMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -66,7 +66,7 @@ export class DeliveryLog {
     this.#logger = logger;
     this.#options = options;
     this.#rejected = new Ring(options.keep);
-    this.#waiting = new WaitingDeliveries(options.keep);
+    this.#waiting = new Ring(options.keep);
   }
 
   record(record: DeliveryRecord): void {
@@ -74,17 +74,20 @@ export class DeliveryLog {
       this.#rejected.push(record);
       return;
     }
-    const isKept = (record.body?.length ?? 0) <= MAX_KEPT_BODY_BYTES;
-    this.#waiting.push(isKept ? record : { ...record, body: null });
+    const bodyBytes = record.body?.length ?? 0;
+    const isKept =
+      bodyBytes <= MAX_KEPT_BODY_BYTES && this.#waitingBodyBytes + bodyBytes <= MAX_WAITING_BODY_BYTES;
+    const displaced = this.#waiting.push(isKept ? record : { ...record, body: null });
+    this.#waitingBodyBytes += (isKept ? bodyBytes : 0) - (displaced?.body?.length ?? 0);
     if (this.#timer === undefined) this.#flushIn(this.#isBusy ? FLUSH_AFTER_MS_WHEN_BUSY : FLUSH_AFTER_MS);
   }
 
-  /** Resolves when everything recorded before is stored, or is sure to be tried again. Never rejects. */
+  /** Resolves when every earlier record is stored or scheduled for another attempt. Never rejects. */
   flush(): Promise<void> {
     if (this.#isPausing) return this.#writing;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const fresh = this.#waiting.drain();
+    const fresh = this.#takeWaiting();
     this.#isBusy = fresh.length === this.#options.keep;
     const records = this.#keepNewest([...this.#unwritten, ...fresh]);
     this.#unwritten = [];
@@ -110,7 +113,7 @@ export class DeliveryLog {
     return { records: page, next: records.length > limit ? (page.at(-1)?.id ?? null) : null };
   }
 
-  /** Oldest first, after `after`: what came since. */
+  /** Oldest first, after `after`. */
   async since(
     accountId: string,
     filter: DeliveryFilter,
@@ -126,15 +129,15 @@ export class DeliveryLog {
 
   async find(accountId: string, id: string): Promise<DeliveryRecord | undefined> {
     await this.flush();
-    const isIt = (record: DeliveryRecord) => record.id === id && record.accountId === accountId;
+    const isWanted = (record: DeliveryRecord) => record.id === id && record.accountId === accountId;
     return (
-      this.#rejected.toArray().find(isIt) ??
-      this.#takeUnwritten().find(isIt) ??
+      this.#rejected.toArray().find(isWanted) ??
+      this.#takeUnwritten().find(isWanted) ??
       (await this.#table.find(accountId, id))
     );
   }
 
-  /** Tries once more; what cannot be written now is lost with the process. */
+  /** Tries once more to write; records that cannot be written are lost. */
   async close(): Promise<void> {
     this.#isPausing = false;
     await this.flush();
@@ -149,16 +152,23 @@ export class DeliveryLog {
     ].filter((record) => record.accountId === accountId && matches(record, filter));
   }
 
-  /** What a read must not miss while writing is at rest. */
+  /** Records that a read must include during a pause. */
   #takeUnwritten(): readonly DeliveryRecord[] {
-    if (this.#isPausing) this.#unwritten = this.#keepNewest([...this.#unwritten, ...this.#waiting.drain()]);
+    if (this.#isPausing) this.#unwritten = this.#keepNewest([...this.#unwritten, ...this.#takeWaiting()]);
     return this.#unwritten;
+  }
+
+  #takeWaiting(): DeliveryRecord[] {
+    const records = this.#waiting.toArray();
+    this.#waiting = new Ring(this.#options.keep);
+    this.#waitingBodyBytes = 0;
+    return records;
   }
 
   #keepNewest(records: DeliveryRecord[]): DeliveryRecord[] {
     const surplus = records.length - this.#options.keep;
     if (surplus <= 0) return records;
-    // No more than are kept ever wait, so there are too many only when a write has failed.
+    // At most `keep` records wait, so there are more only after a failed write.
     this.#options.onDropped(surplus);
     return records.slice(surplus);
   }
@@ -171,11 +181,15 @@ export class DeliveryLog {
         await this.#table.insert(records.slice(written, next), this.#options.keep);
         written = next;
       }
-      if (this.#lastPauseMs > 0) this.#logger.info({}, "deliveries are listed again");
+      if (this.#lastPauseMs > 0)
+        this.#logger.info({}, "webhook deliveries are written to the inspector's list again");
       this.#lastPauseMs = 0;
     } catch (error) {
       if (this.#lastPauseMs === 0)
-        this.#logger.error({ err: error }, "deliveries cannot be listed; they wait, and are tried again");
+        this.#logger.error(
+          { err: error },
+          "webhook deliveries cannot be written to the inspector's list; they are kept in memory and retried",
+        );
       this.#unwritten = this.#keepNewest([...records.slice(written), ...this.#unwritten]);
       this.#lastPauseMs = Math.min(Math.max(MIN_PAUSE_MS, this.#lastPauseMs * 2), MAX_PAUSE_MS);
       this.#isPausing = true;
@@ -187,8 +201,37 @@ export class DeliveryLog {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#isPausing = false;
-      // It never rejects.
+      // `flush` never rejects.
       void this.flush();
     }, delayMs).unref();
+  }
+}
+
+/** The newest `capacity` items. */
+export class Ring<T> {
+  readonly #capacity: number;
+  readonly #items: T[] = [];
+  #next = 0;
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  /** Returns the item that is displaced, if any; the item itself when the capacity is 0. */
+  push(item: T): T | undefined {
+    if (this.#items.length < this.#capacity) {
+      this.#items.push(item);
+      return undefined;
+    }
+    if (this.#capacity === 0) return item;
+    const displaced = this.#items[this.#next];
+    this.#items[this.#next] = item;
+    this.#next = (this.#next + 1) % this.#capacity;
+    return displaced;
+  }
+
+  /** Oldest first. */
+  toArray(): T[] {
+    return [...this.#items.slice(this.#next), ...this.#items.slice(0, this.#next)];
   }
 }

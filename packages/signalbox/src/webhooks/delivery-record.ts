@@ -1,9 +1,13 @@
-/** One delivery as the inspector shows it. */
+/** How a delivery can end: the answer its sender receives, and the record that the inspector lists. */
+import { SignalboxError } from "@signalbox/protocol";
+import type { DeliveryOutcome } from "../agents/index.ts";
+import { renderError } from "../http/render-error.ts";
 import type { SignatureProblem } from "./schemes/index.ts";
 
 /**
- * `accepted`: an agent has it (or a provider's probe was answered). `duplicate`: it had it before. `rejected`: it was refused and touched
- * nothing. `failed`: it was genuine, and the agent's handler threw or there was no room; the provider will try again.
+ * `accepted`: an agent handled or queued the delivery, or a provider's probe was answered. `duplicate`: the agent had handled it before.
+ * `rejected`: it was refused and changed nothing. `failed`: it was genuine, but the agent's handler failed or the service was overloaded; the
+ * provider tries again.
  */
 export const DELIVERY_STATUSES = ["accepted", "duplicate", "rejected", "failed"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
@@ -27,7 +31,7 @@ export type DeliveryReason =
   | "overloaded";
 
 export interface DeliveryRecord {
-  /** ULID; the order of records. */
+  /** ULID; records are ordered by it. */
   readonly id: string;
   readonly accountId: string;
   readonly source: string;
@@ -37,7 +41,7 @@ export interface DeliveryRecord {
   /** Milliseconds since the epoch. */
   readonly receivedAt: number;
   readonly durationMs: number;
-  /** Empty when the delivery was refused before it was read. */
+  /** Empty when the delivery was refused before its event was read. */
   readonly deliveryId: string;
   readonly type: string;
   readonly title: string;
@@ -47,7 +51,7 @@ export interface DeliveryRecord {
   readonly contentType: string | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly bodyBytes: number;
-  /** As it was signed; null for refused deliveries and for bodies too large to keep. */
+  /** The signed bytes; null for rejected deliveries and for bodies too large to keep. */
   readonly body: Uint8Array | null;
 }
 
@@ -67,4 +71,68 @@ export function matches(record: DeliveryRecord, filter: DeliveryFilter): boolean
     (filter.type === undefined || record.type === filter.type) &&
     (filter.deliveryId === undefined || record.deliveryId === filter.deliveryId)
   );
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** How a delivery that reached its instance ended. */
+export interface Processed {
+  readonly answer: Answer;
+  readonly outcome: DeliveryOutcome;
+}
+
+export type Result = Pick<DeliveryRecord, "status" | "reason">;
+
+export const JSON_TYPE = "application/json; charset=utf-8";
+
+export const ANSWERS: Readonly<Record<"processed" | "queued" | "duplicate", Answer>> = {
+  processed: { status: 200, contentType: JSON_TYPE, body: '{"status":"processed"}' },
+  queued: { status: 202, contentType: JSON_TYPE, body: '{"status":"queued"}' },
+  duplicate: { status: 200, contentType: JSON_TYPE, body: '{"status":"duplicate"}' },
+};
+
+/**
+ * The answer to every delivery without a valid signature. A constant that is returned, not an error that is thrown: a flood of forged
+ * deliveries takes this path, and the stack trace of an error costs as much as the verification.
+ */
+export const REFUSAL: Answer = (() => {
+  const { status, body } = renderError(new SignalboxError("webhook_invalid_signature"), "envelope", "");
+  return { status, contentType: JSON_TYPE, body };
+})();
+
+/** `status` is the status of the sender's answer. */
+export function resultOf(outcome: DeliveryOutcome["kind"] | "handshake" | "stale", status: number): Result {
+  if (outcome === "stale") return { status: "rejected", reason: "timestamp_outside_window" };
+  // The agent's answer says that it did not accept the event.
+  if (outcome === "answered" && (status < 200 || status > 299))
+    return { status: "failed", reason: "refused_by_agent" };
+  return outcome === "duplicate"
+    ? { status: "duplicate", reason: null }
+    : { status: "accepted", reason: outcome };
+}
+
+export function explainRefusal(error: unknown): Result {
+  if (!(error instanceof SignalboxError)) return { status: "failed", reason: "handler_failed" };
+  switch (error.id) {
+    case "webhook_invalid_payload":
+      return { status: "rejected", reason: "invalid_payload" };
+    case "webhook_missing_entity":
+      return { status: "rejected", reason: "missing_entity" };
+    case "webhook_entity_mismatch":
+      return { status: "rejected", reason: "entity_mismatch" };
+    case "webhook_unsupported_media_type":
+      return { status: "rejected", reason: "unsupported_media_type" };
+    case "webhook_rejected":
+      return { status: "failed", reason: "refused_by_agent" };
+    case "overloaded":
+    case "stopping":
+    case "storage_unavailable":
+      return { status: "failed", reason: "overloaded" };
+    default:
+      return { status: "failed", reason: "handler_failed" };
+  }
 }

@@ -1,10 +1,10 @@
-/** Stored deliveries: the statements on `webhook_delivery`. */
+/** The statements on `webhook_delivery`, the inspector's stored list. */
 import type { Database } from "../database/database.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import { joinSql, sql, type SqlQuery, type SqlValue } from "../core/sql.ts";
 import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
 
-/** Nothing else touches the table: the list does not hold up what other areas write. */
+/** No other area writes the table, so that its writes delay no others. */
 const SCOPE = { scope: "webhook_delivery" };
 
 export class DeliveryTable {
@@ -14,7 +14,7 @@ export class DeliveryTable {
     this.#database = database;
   }
 
-  /** Stores these, as far as they are not there yet, and deletes all but the newest `keep`. */
+  /** Inserts records that are not stored yet, and deletes all but the newest `keep`. */
   async insert(records: readonly DeliveryRecord[], keep: number): Promise<void> {
     const values = records.flatMap(toRow);
     await this.#database.transaction(async (tx) => {
@@ -55,7 +55,7 @@ export class DeliveryTable {
     return rows.map(fromRow);
   }
 
-  /** With its body, which lists leave out. */
+  /** With the body, which lists omit. */
   async find(accountId: string, id: string): Promise<DeliveryRecord | undefined> {
     const row = await this.#database.get<DeliveryRow>(
       sql`SELECT * FROM webhook_delivery WHERE account_id = ${accountId} AND id = ${id}`,

@@ -1,12 +1,11 @@
-/** Which instance an entity gets, on both engines. */
+/** The instance name of an entity, on both database engines. */
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import { sql } from "../core/sql.ts";
-import { type ClaimScope, EntityClaims } from "./entity-claims.ts";
-import { normalise, toInstanceName } from "./instance-name.ts";
+import { type ClaimScope, EntityClaims, normalise, toInstanceName } from "./entity-claims.ts";
 
-/** Runs of the property: each is a handful of writes, which take longer on PostgreSQL. */
+/** Runs of the property. Each makes a few writes, which take longer on PostgreSQL. */
 const RUNS = { sqlite: 80, postgres: 30 };
 
 describe.each(ENGINES)("on %s", (engine, open) => {
@@ -75,8 +74,8 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     for (const [i, entity] of shuffled) expect(await claims.resolve(scope, entity, "plain")).toBe(names[i]);
   });
 
-  it("no two entities share an instance, whatever they are called and in whatever order and company they come", async () => {
-    // Few letters, so that names meet all the time.
+  it("no two entities share an instance, whatever their names and the order in which they arrive", async () => {
+    // Few letters, so that names often collide.
     const text = fc.string({
       unit: fc.constantFrom(..."ab-/_ .2fd5~é\u0301A".split("")),
       minLength: 1,
@@ -96,7 +95,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
           const nameOf = new Map<string, string>();
           const ownerOf = new Map<string, string>();
           for (const group of groups) {
-            // Those of a group come at the same time.
+            // The entities of a group arrive at the same time.
             const usable = group.filter((one) => toInstanceName(one.entity, one.form) !== null);
             const names = await Promise.all(
               usable.map(async (one) => claims.resolve(scope, one.entity, one.form)),
@@ -126,7 +125,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     );
   });
 
-  it("of entities that come first at the same time, also to different processes, one owns the name", async () => {
+  it("one of several entities that arrive at the same time owns the name, also in different processes", async () => {
     const scope = newScope();
     const names = await Promise.all(
       ["r/s", "r-s", "r s", "r/s"].map(async (entity) => newClaims().resolve(scope, entity, "plain")),
@@ -136,7 +135,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(names).toContain("r-s");
   });
 
-  it("accounts and agents have names of their own", async () => {
+  it("names belong to an account and an agent", async () => {
     const claims = newClaims();
     const scope = newScope();
     expect(await claims.resolve(scope, "a/b", "plain")).toBe("a-b");
@@ -144,7 +143,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(await claims.resolve(newScope(), "a b", "plain")).toBe("a-b");
   });
 
-  it("an entity whose reversible name is too long still gets one of its own", async () => {
+  it("an entity whose reversible name is too long still gets a name that no other has", async () => {
     const long = "é/".repeat(60);
     const [first, second, third] = await resolveAll([
       long.replaceAll("/", "-"),
@@ -157,7 +156,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(third).not.toBe(second);
   });
 
-  it("a claim's name is told once, before the claim is durable, and known ones need no claim", async () => {
+  it("the name of a claim is reported once, before the claim is durable, and known names need no claim", async () => {
     const told: string[] = [];
     const tell = (name: string) => told.push(name);
     const claims = newClaims();
@@ -173,7 +172,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(claims.resolve(scope, "cus_9s6", "plain")).toBe("cus_9s6");
   });
 
-  it("claims that come together are one statement", async () => {
+  it("claims of one turn of the event loop are one statement", async () => {
     let statements = 0;
     const claims = new EntityClaims(
       {
@@ -205,7 +204,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(statements).toBe(1);
   });
 
-  it("a claim that cannot be written asks its sender to come back, and can be made then", async () => {
+  it("a claim that cannot be written is refused as overloaded, and succeeds when it is repeated", async () => {
     let isFull = true;
     const causes: unknown[] = [];
     const { database } = opened;
@@ -232,7 +231,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(await claims.resolve(scope, "f/g", "plain")).toBe("f-g");
   });
 
-  it("claims are rows, of the account and agent they were made for", async () => {
+  it("claims are rows with their account and agent", async () => {
     const scope = newScope("acct-b");
     await resolveAll(["p/q", "p-q"], scope);
     expect(

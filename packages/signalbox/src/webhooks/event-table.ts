@@ -1,10 +1,11 @@
 /**
- * The table of events inside an instance's own database (section 2.3 of the contract) and its statements.
+ * The table of events in an instance's own database (section 2.3 of the contract) and its statements.
  *
- * A trigger rewrites every time that is not ISO 8601 in UTC with milliseconds, whoever wrote the row: seconds or milliseconds since the
- * epoch, or a date with an offset. Compared as they stand, `1767225600000` would sort before `2026-…` and be thrown away as ancient.
- * What is no time at all counts as now, so that nothing is deleted by mistake. `insertEvent` needs no trigger, since events have their time in
- * that form, so the trigger is made only for an agent that writes rows of its own: a table without it is cheaper to open and to write to.
+ * Times are compared as text, so all must be ISO 8601 in UTC with milliseconds: `1767225600000` would sort before `2026-…` and be pruned. A
+ * trigger converts other forms (seconds or milliseconds since the epoch, dates with an offset); a text that is no time becomes the current
+ * time, so that nothing is deleted by mistake. `insertEvent` does not need the trigger, so it is created only for an agent that inserts rows of
+ * its own: SQLite compiles the trigger with every `INSERT` that it prepares, which takes 50 µs for each instance that wakes (measured; opening
+ * the file and preparing the statement take 100 µs without it).
  */
 import type { SqlParameter, WebhookEvent } from "../agents/index.ts";
 
@@ -19,6 +20,14 @@ export interface EventRow {
   /** Serialised JSON. */
   readonly payload: string | null;
   readonly timestamp: string;
+}
+
+/** The events that retention keeps. */
+export interface Kept {
+  /** The newest so many. */
+  readonly events: number;
+  /** ISO 8601; none older. */
+  readonly earliest: string;
 }
 
 export type SqlTag = <Row>(parts: readonly string[], ...values: SqlParameter[]) => Row[];
@@ -52,14 +61,14 @@ const TRIGGER = `CREATE TRIGGER IF NOT EXISTS events_have_one_form_of_time AFTER
     WHERE rowid = NEW.rowid;
   END`;
 
-/** What new instances start with. */
+/** The schema that new instances start with. */
 export const EVENT_SCHEMA = `${TABLE}; ${INDEX};`;
 
 const CREATE_TABLE = Object.freeze([TABLE]);
 const CREATE_INDEX = Object.freeze([INDEX]);
 const CREATE_TRIGGER = Object.freeze([TRIGGER]);
 
-/** For instances that have not started with the schema. Looks first: an instance that wakes to be read need not write. */
+/** For instances that did not start with the schema. Checks first, so that an instance that wakes for a read does not write. */
 export function requireEventTable(sql: SqlTag): void {
   const [found] = sql<{ n: number }>`SELECT count(*) AS n FROM sqlite_schema
     WHERE tbl_name = 'events' AND name IN ('events', 'events_by_timestamp')`;
@@ -68,83 +77,49 @@ export function requireEventTable(sql: SqlTag): void {
   sql(CREATE_INDEX);
 }
 
-/** Before each statement that may write rows of its own: SQLite knows best whether the trigger is there, also after a rollback. */
-export function requireOneFormOfTime(sql: SqlTag): void {
+/** Runs before each statement of an agent that may insert events; a rollback may have removed the trigger. */
+export function requireTimeTrigger(sql: SqlTag): void {
   sql(CREATE_TRIGGER);
 }
 
-/**
- * Its time must be ISO 8601 in UTC with milliseconds: nothing rewrites it.
- *
- * An event whose id is there already (a handler's own insert, a replay of the same) is left as it is.
- */
+/** The event's time must be ISO 8601 in UTC with milliseconds. A row with the same id (inserted by the handler, or by a replay) is not changed. */
 export function insertEvent(sql: SqlTag, event: WebhookEvent): void {
-  // SQLite takes the bytes as the text they are; a string would be made from them only to be turned into the same bytes again.
+  // The payload is bound as bytes: a string would be decoded from UTF-8 and encoded again.
   sql`INSERT INTO events (id, type, action, title, description, url, actor, payload, timestamp)
     VALUES (${event.id}, ${event.type}, ${event.action}, ${event.title}, ${event.description}, ${event.url}, ${event.actor},
             CAST(${payloadText(event)} AS TEXT), ${event.timestamp})
     ON CONFLICT (id) DO NOTHING`;
 }
 
-/** How many events are kept. */
 export function countEvents(sql: SqlTag): number {
   return sql<{ n: number }>`SELECT count(*) AS n FROM events`[0]?.n ?? 0;
 }
 
-interface Ends {
-  readonly count: number;
-  readonly oldest: number;
-  readonly timestamp: string;
+/** The newest events first; no more than retention keeps, whether or not the table has been pruned. */
+export function selectEvents(sql: SqlTag, kept: Kept, limit: number): EventRow[] {
+  return sql<EventRow>`SELECT * FROM events WHERE timestamp >= ${kept.earliest} ORDER BY timestamp DESC, rowid DESC
+    LIMIT min(${kept.events}, ${limit})`;
 }
 
-/** What a look at the table told. */
-export interface Room {
-  /** So many more events fit. */
-  readonly events: number;
-  /** There are exactly as many as are kept, whether or not the transaction of the look is rolled back. */
-  readonly isFull: boolean;
-  /** Time of an event that was the oldest; those that are left are no older. */
-  readonly oldest: string;
+/** As `selectEvents`, of one type. */
+export function selectEventsByType(sql: SqlTag, kept: Kept, type: string, limit: number): EventRow[] {
+  return sql<EventRow>`SELECT * FROM events WHERE type = ${type} AND rowid IN
+      (SELECT rowid FROM events WHERE timestamp >= ${kept.earliest} ORDER BY timestamp DESC, rowid DESC LIMIT ${kept.events})
+    ORDER BY timestamp DESC, rowid DESC LIMIT ${limit}`;
 }
 
-/**
- * Called after `insertEvent`. Keeps the newest `keep` events, and none before `earliest`. One look at both ends of the table tells what is to
- * be done, which is nothing or, with a full table, to delete the one oldest row. Of events of one millisecond the one stored first is the oldest.
- * Returns the room there is, or null when it would take another look to know.
- */
-export function pruneEvents(sql: SqlTag, keep: number, earliest: string): Room | null {
-  const [found] =
-    sql<Ends>`SELECT (SELECT count(*) FROM events) AS count, rowid AS oldest, timestamp FROM events
-    WHERE timestamp = (SELECT min(timestamp) FROM events) ORDER BY rowid LIMIT 1`;
-  if (found === undefined) return null;
-  const { count, oldest, timestamp } = found;
-  if (timestamp >= earliest && count <= keep) {
-    return { events: keep - count, isFull: false, oldest: timestamp };
-  }
-  if (timestamp >= earliest && count === keep + 1) {
-    sql`DELETE FROM events WHERE rowid = ${oldest}`;
-    return { events: 0, isFull: true, oldest: timestamp };
-  }
-  if (timestamp < earliest) sql`DELETE FROM events WHERE timestamp < ${earliest}`;
-  if (count > keep) pruneByCount(sql, keep);
-  return null;
-}
-
-/** Makes room for the event that `insertEvent` has just stored in a full table, if it did store it. */
-export function replaceOldest(sql: SqlTag): void {
-  sql`DELETE FROM events WHERE changes() = 1 AND rowid =
-    (SELECT rowid FROM events WHERE timestamp = (SELECT min(timestamp) FROM events) ORDER BY rowid LIMIT 1)`;
-}
-
-function pruneByCount(sql: SqlTag, keep: number): void {
+/** Deletes the oldest rows beyond `kept`. Of events with the same time the one stored first is the oldest. */
+export function pruneEvents(sql: SqlTag, kept: Kept): void {
   sql`DELETE FROM events WHERE rowid IN
-    (SELECT rowid FROM events ORDER BY timestamp, rowid LIMIT max(0, (SELECT count(*) FROM events) - ${keep}))`;
+    (SELECT rowid FROM events ORDER BY timestamp, rowid LIMIT max(
+      (SELECT count(*) FROM events) - ${kept.events},
+      (SELECT count(*) FROM events WHERE timestamp < ${kept.earliest})))`;
 }
 
 const OPENING_BRACE = 0x7b;
 const OPENING_BRACKET = 0x5b;
 
-/** The body's own bytes where it is JSON: writing it again would cost time and could lose digits of large numbers. */
+/** The bytes of the body if it is JSON: serialising the payload again would take time and could lose digits of large numbers. */
 function payloadText({ rawBody, payload }: WebhookEvent): string | Uint8Array {
   const first = rawBody[0];
   return first === OPENING_BRACE || first === OPENING_BRACKET ? rawBody : JSON.stringify(payload);

@@ -1,30 +1,28 @@
 /**
- * `/webhooks/…` on raw node:http. The order of work is fixed: path, method, size, source, body, and only then the intake, which starts with
- * the signature. Paths:
- *   /webhooks/<source>            the source's rule finds the entity
- *   /webhooks/<source>/<entity>   the URL names it, and must agree with what the payload says
- *   /webhooks/<entity>            anything that is no source: the generic scheme, the URL names the entity
- * Anything else below /webhooks is no address, whatever the method. Names of sources are read in any case, as entities are: an address that
- * was meant for a source must not be verified by the generic scheme because of a capital letter.
+ * `/webhooks/…`. The order of work is fixed: path, method, declared size, source, body, and then the intake, which verifies the signature
+ * first. Paths:
+ *   /webhooks/<source>            the source's rules find the entity
+ *   /webhooks/<source>/<entity>   the address names the entity and must agree with the payload
+ *   /webhooks/<entity>            a name that is no source: the generic scheme, and the address names the entity
+ * Other paths below /webhooks do not exist, whatever the method. Names of sources are case-insensitive, as entities are: a delivery to
+ * `/webhooks/GitHub` must not be verified by the generic scheme.
  */
-import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebhooksConfig } from "../config/webhook-keys.ts";
+import type { HttpRequest, HttpResponse, MemoryBudget } from "../engines/http-server/index.ts";
 import type { Area } from "../http/area.ts";
 import type { RequestContext } from "../http/request-context.ts";
-import type { Admission } from "./admission.ts";
-import { readDeliveryBody, refuseDeclaredSize } from "./delivery-body.ts";
-import type { Answer } from "./delivery-result.ts";
+import type { Answer } from "./delivery-record.ts";
+import { normalise } from "./entity-claims.ts";
 import type { ArrivedDelivery, Intake } from "./intake.ts";
-import { normalise } from "./instance-name.ts";
-import { signedUrls } from "./signed-urls.ts";
 import type { Source } from "./source.ts";
 
 export interface FrontDoorParts {
   readonly sources: ReadonlyMap<string, Source>;
   readonly generic: Source;
   readonly intake: Intake;
-  readonly admission: Admission;
+  /** Memory for bodies, from their arrival to the end of their delivery's work. */
+  readonly bodies: MemoryBudget;
   readonly config: WebhooksConfig;
 }
 
@@ -43,55 +41,68 @@ async function handle(
   response: HttpResponse,
   context: RequestContext,
 ): Promise<void> {
-  if (!isIntakePath(context.segments)) throw new SignalboxError("not_found");
-  if (request.method !== "POST")
-    throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
-  const { route, body } = await arrive(parts, request, context.segments);
-  const arrived: ArrivedDelivery = {
-    ...route,
-    headers: request.headers,
-    body,
-    reservedBytes: body.length,
-    urls: () => signedUrls(request, parts.config.publicUrl),
-  };
-  send(response, await parts.intake.receive(arrived));
-}
-
-/** Size, source, body; what fails here is told to the inspector as far as its source is known, and to nobody else. */
-async function arrive(
-  parts: FrontDoorParts,
-  request: HttpRequest,
-  segments: readonly string[],
-): Promise<{ route: Destination; body: Buffer }> {
-  let route: Destination | undefined;
+  const { intake, bodies, config } = parts;
+  const { headers, method } = request;
+  const { segments } = context;
+  if (!isIntakePath(segments)) throw new SignalboxError("not_found");
+  if (method !== "POST") throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
+  const route = findRoute(parts, segments);
+  if (route === null) {
+    // The declared size comes before the source. The reader refuses such a body without reading it.
+    if (Number(headers["content-length"]) > config.maxBodyBytes) await context.readBody(config.maxBodyBytes);
+    throw new SignalboxError("webhook_unknown_source");
+  }
+  let body: Buffer;
   try {
-    refuseDeclaredSize(request, parts.config.maxBodyBytes);
-    route = findRoute(parts, segments);
-    return { route, body: await readDeliveryBody(request, parts.config, parts.admission) };
+    body = await context.readBody(config.maxBodyBytes, bodies);
   } catch (error) {
-    const { source } = route ?? { source: findSource(parts.sources, segments[1] ?? "") };
-    if (source !== undefined) parts.intake.recordUnread(source, request.headers, error);
+    intake.recordUnread(route.source, headers, error);
     throw error;
   }
+  const arrived: ArrivedDelivery = {
+    ...route,
+    headers,
+    body,
+    heldBytes: context.memory.handOver(),
+    urls: () => signedUrls(request, config.publicUrl),
+  };
+  send(response, await intake.receive(arrived));
 }
 
-type Destination = Pick<ArrivedDelivery, "source" | "urlEntity">;
+type Route = Pick<ArrivedDelivery, "source" | "urlEntity">;
 
-/** One or two segments, and perhaps a slash behind them. */
+/** One or two segments, and perhaps a trailing slash. */
 function isIntakePath([, first = "", , ...rest]: readonly string[]): boolean {
   return first !== "" && rest.every((segment) => segment === "");
 }
 
-function findRoute({ sources, generic }: FrontDoorParts, segments: readonly string[]): Destination {
+/** Null when the path has two segments and the first names no source. */
+function findRoute({ sources, generic }: FrontDoorParts, segments: readonly string[]): Route | null {
   const [, first = "", second = ""] = segments;
-  const source = findSource(sources, first);
+  const source = sources.get(first) ?? sources.get(normalise(first));
   if (source !== undefined) return { source, urlEntity: second === "" ? null : second };
-  if (second !== "") throw new SignalboxError("webhook_unknown_source");
-  return { source: generic, urlEntity: first };
+  return second === "" ? { source: generic, urlEntity: first } : null;
 }
 
-function findSource(sources: ReadonlyMap<string, Source>, segment: string): Source | undefined {
-  return sources.get(segment) ?? sources.get(normalise(segment));
+/**
+ * The addresses that a sender may have signed (Twilio signs its address). With `publicUrl` there is one. Without it the `Host` header names
+ * the host, a proxy that terminates TLS hides the scheme, and Twilio is inconsistent about default ports, so all combinations are tried. A
+ * signature over a wrong address is still invalid.
+ */
+function signedUrls(request: HttpRequest, publicUrl: string | undefined): string[] {
+  const target = request.url ?? "/";
+  if (publicUrl !== undefined) return [publicUrl.replace(/\/+$/, "") + target];
+  const host = request.headers.host ?? "";
+  const bare = host.replace(/:\d+$/, "");
+  const origins = new Set([
+    `https://${host}`,
+    `http://${host}`,
+    `https://${bare}`,
+    `http://${bare}`,
+    `https://${bare}:443`,
+    `http://${bare}:80`,
+  ]);
+  return [...origins].map((origin) => origin + target);
 }
 
 function send(response: HttpResponse, answer: Answer): void {
@@ -103,7 +114,7 @@ function send(response: HttpResponse, answer: Answer): void {
   response.writeHead(answer.status, {
     "content-type": answer.contentType,
     "content-length": Buffer.byteLength(answer.body),
-    // Some answers repeat what the sender sent.
+    // Some answers repeat text of the sender.
     "x-content-type-options": "nosniff",
   });
   response.end(answer.body);

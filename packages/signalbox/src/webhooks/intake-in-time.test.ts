@@ -1,17 +1,16 @@
-/** Senders get their answer in time, whatever holds their delivery up, and what they are told is true. */
+/** Senders receive a correct answer in time, however slow the instance or the database is. */
 import { createHmac } from "node:crypto";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
 import { webhookKeys } from "../config/webhook-keys.ts";
+import { Limit } from "../core/overload.ts";
 import type { Database, Queryable } from "../database/database.ts";
-import { Admission } from "./admission.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { EntityClaims } from "./entity-claims.ts";
 import { Intake } from "./intake.ts";
 import { LateDeliveries } from "./late-deliveries.ts";
 import { LateDeliveryTable } from "./late-delivery-table.ts";
-import { answerTimes } from "./pending-answer.ts";
 import { RejectionNotice } from "./rejection-notice.ts";
 import { createSources } from "./source.ts";
 
@@ -20,7 +19,7 @@ const logger = pino({ level: "silent" });
 const clock = { now: () => 1_800_000_000_000 };
 const sources = createSources(webhookKeys.parse({}), { WEBHOOK_SECRET: SECRET });
 
-/** A database that is as slow or broken as the test says, and knows nothing. */
+/** An empty database whose transactions wait for `gate`. */
 class SlowDatabase implements Database {
   readonly engine = "sqlite";
   readonly problem = null;
@@ -58,7 +57,8 @@ class SlowDatabase implements Database {
 
 describe("a sender", () => {
   let database: SlowDatabase;
-  let admission: Admission;
+  let inFlight: Limit;
+  let bodies: Limit;
   let started: WebhookEvent[];
   let finish: ((outcome: DeliveryOutcome) => void)[];
   let intake: Intake;
@@ -66,7 +66,8 @@ describe("a sender", () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
     database = new SlowDatabase();
-    admission = new Admission({ maxInFlight: 10, maxBufferedBytes: 1000 });
+    inFlight = new Limit(10);
+    bodies = new Limit(1000);
     started = [];
     finish = [];
     const agents: AgentsDoor = {
@@ -79,7 +80,8 @@ describe("a sender", () => {
     };
     intake = new Intake({
       agents,
-      admission,
+      inFlight,
+      bodies,
       clock,
       claims: new EntityClaims(database, () => undefined),
       log: new DeliveryLog(database, logger, { keep: 10, onDropped: () => undefined }),
@@ -90,8 +92,8 @@ describe("a sender", () => {
         logger,
         deliver: () => Promise.reject(new Error("not in this test")),
       }),
-      times: answerTimes(8000),
-      onRecord: () => undefined,
+      answerWithinMs: 8000,
+      counter: { add: () => undefined },
     });
   });
 
@@ -104,46 +106,46 @@ describe("a sender", () => {
     if (source === undefined) throw new Error("the generic source is built in");
     const body = Buffer.from('{"type":"t","id":"1"}');
     const signature = `sha256=${createHmac("sha256", SECRET).update(body).digest("hex")}`;
-    admission.reserveBytes(body.length);
+    bodies.take(body.length);
     const answer = intake.receive({
       source,
       urlEntity,
       headers: { "x-signature": signature, "content-type": "application/json" },
       body,
-      reservedBytes: body.length,
+      heldBytes: body.length,
       urls: () => [],
     });
-    const told: { answer?: unknown } = {};
+    const received: { answer?: unknown } = {};
     answer.then(
-      ({ status }) => (told.answer = status),
-      (error: { status: number }) => (told.answer = error.status),
+      ({ status }) => (received.answer = status),
+      (error: { status: number }) => (received.answer = error.status),
     );
-    return told;
+    return received;
   };
   const settle = async () => {
     for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
   };
 
-  it("whose instance takes its time is answered 202 once the delivery is stored, two seconds before its time is up", async () => {
-    const told = receive("slow");
+  it("is answered 202 two seconds before the limit when the instance is slow and the delivery has been stored", async () => {
+    const received = receive("slow");
     await settle();
     vi.advanceTimersByTime(5999);
     await settle();
-    expect([told.answer, database.statements]).toEqual([undefined, []]);
+    expect([received.answer, database.statements]).toEqual([undefined, []]);
     vi.advanceTimersByTime(1);
     await settle();
-    expect(told.answer).toBe(202);
+    expect(received.answer).toBe(202);
     expect(database.statements).toEqual(["INSERT INTO webhook_late_delivery"]);
-    // The body is still in memory, and counts.
-    expect([admission.bufferedBytes, admission.inFlight]).toEqual([21, 1]);
+    // The body is still in memory and counted.
+    expect([bodies.used, inFlight.used]).toEqual([21, 1]);
     finish[0]?.({ kind: "processed" });
     await settle();
-    expect([admission.bufferedBytes, admission.inFlight]).toEqual([0, 0]);
+    expect([bodies.used, inFlight.used]).toEqual([0, 0]);
     expect(database.statements.at(-1)).toBe("DELETE FROM webhook_late_delivery WHERE");
   });
 
-  it("whose delivery cannot be stored in time is answered 503 when its time is up, and what was stored is taken back", async () => {
-    const told = receive("slow");
+  it("is answered 503 at the limit when the delivery cannot be stored in time, and a row stored later is deleted", async () => {
+    const received = receive("slow");
     let open = () => {};
     database.gate = new Promise((resolve) => (open = resolve));
     await settle();
@@ -151,10 +153,10 @@ describe("a sender", () => {
     await settle();
     vi.advanceTimersByTime(1999);
     await settle();
-    expect(told.answer).toBeUndefined();
+    expect(received.answer).toBeUndefined();
     vi.advanceTimersByTime(1);
     await settle();
-    expect(told.answer).toBe(503);
+    expect(received.answer).toBe(503);
     open();
     await settle();
     expect(database.statements).toEqual([
@@ -163,8 +165,8 @@ describe("a sender", () => {
     ]);
   });
 
-  it("whose delivery ends while it is being stored is answered with the outcome, and the row goes again", async () => {
-    const told = receive("slow");
+  it("is answered with the outcome when the work ends while the delivery is being stored, and the row is deleted", async () => {
+    const received = receive("slow");
     let open = () => {};
     database.gate = new Promise((resolve) => (open = resolve));
     await settle();
@@ -172,7 +174,7 @@ describe("a sender", () => {
     await settle();
     finish[0]?.({ kind: "processed" });
     await settle();
-    expect(told.answer).toBe(200);
+    expect(received.answer).toBe(200);
     open();
     await settle();
     expect(database.statements).toEqual([
@@ -181,19 +183,19 @@ describe("a sender", () => {
     ]);
   });
 
-  it("that waits for the claim of a name is answered 503 in time, nothing runs then, and its next try does", async () => {
+  it("is answered 503 in time when the claim of a name is slow; that attempt does not run, the next one does", async () => {
     let open = () => {};
     database.gate = new Promise((resolve) => (open = resolve));
-    const told = receive("a/b");
+    const received = receive("a/b");
     await settle();
     vi.advanceTimersByTime(6000);
     await settle();
     vi.advanceTimersByTime(2000);
     await settle();
-    expect(told.answer).toBe(503);
+    expect(received.answer).toBe(503);
     open();
     await settle();
-    expect([started, admission.bufferedBytes, admission.inFlight]).toEqual([[], 0, 0]);
+    expect([started, bodies.used, inFlight.used]).toEqual([[], 0, 0]);
     const again = receive("a/b");
     await settle();
     finish[0]?.({ kind: "processed" });

@@ -1,4 +1,4 @@
-/** Deliveries that were accepted before they were handled, on both engines, with a clock of the test's own. */
+/** Deliveries that were answered 202 before they were handled, on both database engines, with the test's clock. */
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { SignalboxError } from "@signalbox/protocol";
@@ -49,7 +49,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
   const rows = async () => (await table.list("default", undefined, 100)).toReversed();
   const until = async (isSo: () => boolean | Promise<boolean>) => {
     while (!(await isSo())) {
-      // A timer that was set for a time that has passed meanwhile is due at once.
+      // A timer whose time has passed is due at once.
       vi.advanceTimersByTime(0);
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -80,7 +80,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await opened.drop();
   });
 
-  it("what an earlier process left is handed to its instance as it came, and is gone when that has it", async () => {
+  it("a delivery of an earlier process is delivered unchanged to its instance, and its row is deleted afterwards", async () => {
     const left = delivery();
     await leave(left);
     const late = newLate();
@@ -92,7 +92,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await late.stop();
   });
 
-  it("one that fails is tried again after growing pauses, given up at the eighth failure, and can be tried anew", async () => {
+  it("a delivery that fails is retried after growing pauses, given up after eight failures, and can be revived", async () => {
     answer = () => Promise.reject(new Error("not today"));
     await leave(delivery());
     const late = newLate();
@@ -117,7 +117,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await late.stop();
   });
 
-  it("no room and a missing agent cost no attempt, and a refusal of the agent's is the end", async () => {
+  it("overload and a missing agent do not count as attempts, and a refusal by the agent is final", async () => {
     const errors: SignalboxError[] = [
       new SignalboxError("overloaded"),
       new SignalboxError("stopping"),
@@ -138,7 +138,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await late.stop();
   });
 
-  it("an instance that hangs holds up its own deliveries and nobody else's, and each instance's come in their order", async () => {
+  it("an instance that hangs delays only its own deliveries, and each instance gets its deliveries in order", async () => {
     let release = (_outcome: DeliveryOutcome) => {};
     answer = ({ instance }) =>
       instance === "stuck" && attempts.filter((one) => one.instance === "stuck").length === 1
@@ -163,7 +163,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await late.stop();
   });
 
-  it("a delivery in hand of the intake is not handed over a second time, and fails into the list of those that wait", async () => {
+  it("a delivery that the intake is attempting is not started again, and waits for its next attempt when it fails", async () => {
     const late = newLate();
     await late.start();
     const one = delivery();
@@ -181,7 +181,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await late.stop();
   });
 
-  it("one that is taken back, or dropped when it was given up, leaves nothing", async () => {
+  it("a delivery that is taken back, or given up and dropped, leaves no row", async () => {
     const late = newLate();
     await late.start();
     const one = delivery();
@@ -199,7 +199,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await late.stop();
   });
 
-  it("there is room for ten thousand; one more is refused", async () => {
+  it("ten thousand deliveries are stored, and one more is refused", async () => {
     const late = newLate();
     await late.start();
     const stored = Promise.all(

@@ -1,37 +1,36 @@
 /**
- * Deliveries whose senders were answered 202 because the instance took too long: stored before the answer, handed to their instances until
- * those have handled them, also by the next process.
+ * Deliveries whose senders were answered 202 because the instance was slow: stored before the answer, and delivered to their instances until
+ * those have handled them, also after a restart.
  *
- *   stored, in hand of the intake ─ handled or refused by the agent → gone
- *             └ failed → waits → in hand again → … → given up (after MAX_ATTEMPTS), until a person decides
+ *   stored, first attempt in the intake ─ handled, or refused by the agent → deleted
+ *             └ failed → waiting → next attempt → … → given up (after MAX_ATTEMPTS), until an operator decides
  *
  * Invariants:
- * 1. `store` resolves when the delivery is on stable storage, and the row goes only when the instance has the delivery in its ledger or the
- *    agent has refused it for good. A copy of a delivery that was handled is a duplicate to the instance: nothing runs twice because of a
- *    row that is still there.
- * 2. One delivery of an instance at a time, the oldest that is due first; one that fails lets the next pass. An instance that hangs holds up
- *    nobody else.
- * 3. Rows are bounded in number and bytes. When there is no room, nothing more is accepted this way: senders get 503.
- * 4. A database that fails delays things; each of its failures is followed by a pause.
+ * 1. `store` resolves when the delivery is durable. The row is deleted only when the instance has the delivery in its ledger or the agent has
+ *    refused it permanently. A row that outlives its delivery does no harm: the instance's ledger recognises the duplicate.
+ * 2. An instance has one attempt at a time, the oldest due delivery first; a delivery that fails does not block the next one. An instance that
+ *    hangs blocks no other instance.
+ * 3. The number and the bytes of rows are limited. Beyond the limits senders get 503.
+ * 4. A failing database delays attempts; each failure is followed by a pause.
  */
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type { DeliveryOutcome } from "../agents/index.ts";
 import type { Clock } from "../core/clock.ts";
+import { overloaded } from "../core/overload.ts";
 import { fullJitterDelay } from "../core/retry.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { overloaded } from "./admission.ts";
 import type { LateDelivery, LateDeliveryState, LateDeliveryTable } from "./late-delivery-table.ts";
 
-/** About four minutes in all: senders that are told 202 do not try again, so this is all the patience there is for a handler that fails. */
+/** About four minutes in all. A sender that was answered 202 does not try again. */
 const MAX_ATTEMPTS = 8;
 const BACKOFF = { baseDelayMs: 1000, maxDelayMs: 120_000 };
-/** After a refusal that says nothing about the delivery: no room, a database that fails. */
+/** After a failure that is not the delivery's: overload, or a failing database. */
 const PAUSE_MS = 1000;
-/** For what only an operator can change: a source or an agent that is not there any more. A restart tries at once. */
+/** When the source or the agent does not exist, which only an operator can change. A restart tries at once. */
 const ABSENCE_PAUSE_MS = 60 * 60 * 1000;
-/** Instances worked for at once. */
-const MAX_AT_WORK = 16;
-/** Far more than can be in flight, so that it is reached only when handlers fail for long. */
+/** Instances with an attempt at the same time. */
+const MAX_ATTEMPTING = 16;
+/** Far more than can be in flight, so that the limit is reached only when handlers fail for a long time. */
 const MAX_ROWS = 10_000;
 const MAX_BYTES = 256 * 1024 * 1024;
 const MAX_ERROR_LENGTH = 500;
@@ -41,7 +40,7 @@ export interface LateDeliveriesParts {
   readonly table: LateDeliveryTable;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Hands it to its instance. */
+  /** Delivers to the instance. */
   deliver(delivery: LateDelivery): Promise<DeliveryOutcome>;
 }
 
@@ -55,16 +54,16 @@ interface Storing {
 
 export class LateDeliveries {
   readonly #parts: LateDeliveriesParts;
-  /** How many deliveries of an instance are in hand, here or in the intake. */
+  /** Attempts in progress by instance, here or in the intake. */
   readonly #busy = new Map<string, number>();
   #storing: Storing[] = [];
   #removing: Stored[] = [];
   #removal: Promise<void> = Promise.resolve();
   #count = 0;
   #bytes = 0;
-  #atWork = 0;
-  #isLooking = false;
-  #looksAgain = false;
+  #attempting = 0;
+  #isStarting = false;
+  #startsAgain = false;
   #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
   #wakeAt = Number.POSITIVE_INFINITY;
@@ -73,7 +72,7 @@ export class LateDeliveries {
     this.#parts = parts;
   }
 
-  /** Rows there are. */
+  /** Number of rows. */
   get count(): number {
     return this.#count;
   }
@@ -85,17 +84,17 @@ export class LateDeliveries {
     this.#bytes += bytes;
     if (count === 0) return;
     await table.hasten(clock.now());
-    this.#look();
+    this.#startAttempts();
   }
 
-  /** What is in hand is left to the next process. */
+  /** Attempts in progress are left to the next process. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
     await this.#removal;
   }
 
-  /** Resolves when it is on stable storage; `settle` must be called then, when the attempt under way has ended. */
+  /** Resolves when the delivery is durable; the caller must then call `settle` or `takeBack`. */
   store(delivery: LateDelivery): Promise<void> {
     const size = delivery.body.length;
     if (this.#isStopped || this.#count >= MAX_ROWS || this.#bytes + size > MAX_BYTES) {
@@ -105,13 +104,13 @@ export class LateDeliveries {
     this.#bytes += size;
     this.#take(delivery);
     return new Promise((resolve, reject) => {
-      // Those that come while this turn of the event loop lasts share one transaction.
+      // Deliveries of one turn of the event loop share one transaction.
       if (this.#storing.length === 0) setImmediate(() => this.#writeStored());
       this.#storing.push({ delivery, resolve, reject });
     });
   }
 
-  /** How the first attempt at a stored delivery ended. */
+  /** `attempt` is the first attempt of a stored delivery, which the intake has started. */
   settle(delivery: LateDelivery, attempt: Promise<DeliveryOutcome>): void {
     const state = {
       ...delivery,
@@ -123,19 +122,19 @@ export class LateDeliveries {
     this.#settle(state, attempt).catch((error: unknown) => this.#pause(error));
   }
 
-  /** Its sender was answered otherwise: it is not accepted after all. */
+  /** Deletes a stored delivery whose sender was not answered 202. */
   takeBack(delivery: LateDelivery): void {
     this.#remove({ ...delivery, bodyBytes: delivery.body.length });
   }
 
-  /** Tries one that was given up again; false when there is none. */
+  /** Schedules a delivery that was given up; false when there is none. */
   async revive(accountId: string, id: string): Promise<boolean> {
     const isRevived = await this.#parts.table.revive(accountId, id, this.#parts.clock.now());
-    if (isRevived) this.#look();
+    if (isRevived) this.#startAttempts();
     return isRevived;
   }
 
-  /** Drops one that was given up; false when there is none. */
+  /** Deletes a delivery that was given up; false when there is none. */
   async drop(accountId: string, id: string): Promise<boolean> {
     const found = await this.#parts.table.find(accountId, id);
     if (found === undefined || found.nextAttemptAt !== null) return false;
@@ -167,19 +166,19 @@ export class LateDeliveries {
       );
   }
 
-  /** Starts what is due and not in hand, as far as there is room. */
-  #look(): void {
+  /** Starts attempts of due deliveries whose instances have none in progress, up to the limit. */
+  #startAttempts(): void {
     if (this.#isStopped) return;
-    this.#looksAgain = this.#isLooking;
-    if (this.#isLooking) return;
-    this.#isLooking = true;
+    this.#startsAgain = this.#isStarting;
+    if (this.#isStarting) return;
+    this.#isStarting = true;
     this.#startDue().then(
       () => {
-        this.#isLooking = false;
-        if (this.#looksAgain) this.#look();
+        this.#isStarting = false;
+        if (this.#startsAgain) this.#startAttempts();
       },
       (error: unknown) => {
-        this.#isLooking = false;
+        this.#isStarting = false;
         this.#pause(error);
       },
     );
@@ -188,20 +187,20 @@ export class LateDeliveries {
   async #startDue(): Promise<void> {
     const { table, clock } = this.#parts;
     const now = clock.now();
-    // Those of busy instances are passed over, so they must not use up the limit.
-    const due = await table.due(now, MAX_AT_WORK + this.#busy.size);
+    // Deliveries of busy instances are skipped and must not use up the limit.
+    const due = await table.due(now, MAX_ATTEMPTING + this.#busy.size);
     for (const state of due) {
-      if (this.#isStopped || this.#atWork >= MAX_AT_WORK) return;
+      if (this.#isStopped || this.#attempting >= MAX_ATTEMPTING) return;
       if (this.#busy.has(keyOf(state))) continue;
       this.#take(state);
-      this.#atWork += 1;
+      this.#attempting += 1;
       this.#attempt(state).then(
         () => {
-          this.#atWork -= 1;
-          this.#look();
+          this.#attempting -= 1;
+          this.#startAttempts();
         },
         (error: unknown) => {
-          this.#atWork -= 1;
+          this.#attempting -= 1;
           this.#pause(error);
         },
       );
@@ -220,10 +219,10 @@ export class LateDeliveries {
     else await this.#settle(state, deliver({ ...state, body }));
   }
 
-  /** Never before the row is stored. Rejects when the database fails; the row is then found again. */
+  /** Called after the row is stored. Rejects when the database fails; the row is then found again. */
   async #settle(state: LateDeliveryState, attempt: Promise<DeliveryOutcome>): Promise<void> {
     const { table, clock, logger } = this.#parts;
-    const verdict = await judge(attempt);
+    const verdict = await classify(attempt);
     const about = { delivery: state.id, source: state.source, agent: state.agent, instance: state.instance };
     switch (verdict.kind) {
       case "handled":
@@ -232,7 +231,7 @@ export class LateDeliveries {
       case "refused":
         logger.warn(
           { ...about, err: verdict.error },
-          "a delivery that had been accepted was refused by its agent",
+          "the agent refused a webhook delivery whose sender was answered 202; the delivery is dropped",
         );
         this.#remove(state);
         return;
@@ -248,12 +247,12 @@ export class LateDeliveries {
         if (isOver)
           logger.error(
             { ...about, err: verdict.error },
-            "a delivery that had been accepted used up its attempts",
+            "all attempts to deliver a webhook failed whose sender was answered 202; replay or drop it as a late delivery",
           );
         else if (verdict.kind === "absent")
           logger.warn(
             { ...about, err: verdict.error },
-            "a delivery that had been accepted waits for its source or agent",
+            "a webhook delivery whose sender was answered 202 waits for its source or agent, which does not exist",
           );
         try {
           await table.postpone(state.id, attempts, next, messageOf(verdict.error));
@@ -265,7 +264,7 @@ export class LateDeliveries {
     }
   }
 
-  /** Removals of one turn of the event loop share a transaction; the instance stays busy until its row is gone. */
+  /** Deletions of one turn of the event loop share a transaction; the instance stays busy until the row is deleted. */
   #remove(state: Stored): void {
     if (this.#removing.length === 0) setImmediate(() => this.#writeRemoved());
     this.#removing.push(state);
@@ -280,10 +279,10 @@ export class LateDeliveries {
           this.#forget(state.bodyBytes);
           this.#leave(state);
         }
-        this.#look();
+        this.#startAttempts();
       },
       (error: unknown) => {
-        // They are found again, and are duplicates to their instances then.
+        // The rows are found again; their instances recognise the duplicates.
         for (const state of removing) this.#leave(state);
         this.#pause(error);
       },
@@ -309,7 +308,10 @@ export class LateDeliveries {
 
   #pause(error: unknown): void {
     if (this.#isStopped) return;
-    this.#parts.logger.warn({ err: error }, "accepted deliveries cannot be read or written; trying again");
+    this.#parts.logger.warn(
+      { err: error },
+      "late webhook deliveries cannot be read or written; trying again",
+    );
     this.#wakeBy(this.#parts.clock.now() + PAUSE_MS);
   }
 
@@ -320,12 +322,12 @@ export class LateDeliveries {
     const delay = Math.max(0, Math.min(at - this.#parts.clock.now(), MAX_TIMER_MS));
     this.#timer = setTimeout(() => {
       this.#wakeAt = Number.POSITIVE_INFINITY;
-      this.#look();
+      this.#startAttempts();
     }, delay).unref();
   }
 }
 
-/** They say nothing about the delivery. The successor of an instance that was destroyed takes it. */
+/** Errors that do not count as attempts. After `agent_destroyed` a new instance of the name handles the delivery. */
 const POSTPONING: ReadonlySet<ErrorName> = new Set([
   "overloaded",
   "stopping",
@@ -337,7 +339,7 @@ type Verdict =
   | { readonly kind: "handled" }
   | { readonly kind: "refused" | "absent" | "postponed" | "failed"; readonly error: unknown };
 
-async function judge(attempt: Promise<DeliveryOutcome>): Promise<Verdict> {
+async function classify(attempt: Promise<DeliveryOutcome>): Promise<Verdict> {
   try {
     const outcome = await attempt;
     if (outcome.kind !== "answered" || outcome.status < 300) return { kind: "handled" };

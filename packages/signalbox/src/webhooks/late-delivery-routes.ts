@@ -1,4 +1,4 @@
-/** Management routes of deliveries that were answered 202 and that their instances have not handled yet. */
+/** Management routes of late deliveries: those answered 202 that their instances have not handled yet. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route } from "../http/route.ts";
@@ -13,7 +13,7 @@ export interface LateDeliveryRouteParts {
 const PAGE_SIZE = 100;
 
 const listQuery = z.strictObject({
-  /** Continues a list, newest first. */
+  /** Continues a list. */
   cursor: z.string().max(64).optional(),
   limit: z.coerce.number().int().min(1).max(PAGE_SIZE).default(PAGE_SIZE),
 });
@@ -39,7 +39,7 @@ export function lateDeliveryRoutes({ late, lateTable }: LateDeliveryRouteParts):
       method: "GET",
       path,
       access: "webhooks.read",
-      summary: "List deliveries that were answered 202 and are not handled yet, newest first.",
+      summary: "List deliveries that were answered 202 and have not been handled yet, newest first.",
       query: listQuery,
       result: z.array(lateDeliveryResult),
       handler: async ({ params, query }) => {
@@ -57,11 +57,11 @@ export function lateDeliveryRoutes({ late, lateTable }: LateDeliveryRouteParts):
       method: "POST",
       path: `${path}/{delivery}/replay`,
       access: "webhooks.edit",
-      summary: "Try a delivery again that has used up its attempts.",
+      summary: "Retry a delivery whose attempts have all failed.",
       result: z.object({ id: z.string() }),
       handler: async ({ params }) => {
         const { account_id: accountId = "", delivery = "" } = params;
-        if (!(await late.revive(accountId, delivery))) throw await whyNot(lateTable, accountId, delivery);
+        if (!(await late.revive(accountId, delivery))) throw await explain(lateTable, accountId, delivery);
         return { result: { id: delivery } };
       },
     }),
@@ -69,21 +69,21 @@ export function lateDeliveryRoutes({ late, lateTable }: LateDeliveryRouteParts):
       method: "DELETE",
       path: `${path}/{delivery}`,
       access: "webhooks.edit",
-      summary: "Drop a delivery that has used up its attempts.",
+      summary: "Drop a delivery whose attempts have all failed.",
       result: z.object({ id: z.string() }),
       handler: async ({ params }) => {
         const { account_id: accountId = "", delivery = "" } = params;
-        if (!(await late.drop(accountId, delivery))) throw await whyNot(lateTable, accountId, delivery);
+        if (!(await late.drop(accountId, delivery))) throw await explain(lateTable, accountId, delivery);
         return { result: { id: delivery } };
       },
     }),
   ];
 }
 
-async function whyNot(table: LateDeliveryTable, accountId: string, id: string): Promise<SignalboxError> {
+async function explain(table: LateDeliveryTable, accountId: string, id: string): Promise<SignalboxError> {
   return (await table.find(accountId, id)) === undefined
     ? new SignalboxError("not_found", { message: "Delivery not found" })
-    : new SignalboxError("conflict", { message: "This delivery is still being tried" });
+    : new SignalboxError("conflict", { message: "This delivery is still being attempted" });
 }
 
 function show(state: LateDeliveryState): z.input<typeof lateDeliveryResult> {

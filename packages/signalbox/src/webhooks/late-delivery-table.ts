@@ -1,26 +1,26 @@
-/** Deliveries that were accepted before their instance had handled them: the statements on `webhook_late_delivery`. */
+/** The statements on `webhook_late_delivery`: deliveries that were answered 202 before their instance had handled them. */
 import type { Database } from "../database/database.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import { sql, type SqlQuery } from "../core/sql.ts";
 
 export interface LateDelivery {
-  /** ULID; the order in which they were accepted. */
+  /** ULID; deliveries are attempted in this order. */
   readonly id: string;
   readonly accountId: string;
   readonly source: string;
   readonly agent: string;
   readonly instance: string;
-  /** The provider's id, which the instance knows it by. */
+  /** The provider's id, by which the instance's ledger knows the delivery. */
   readonly deliveryId: string;
   /** Milliseconds since the epoch. */
   readonly receivedAt: number;
   readonly contentType: string | null;
   readonly headers: Readonly<Record<string, string>>;
-  /** As it was signed. */
+  /** The signed bytes. */
   readonly body: Uint8Array;
 }
 
-/** How far it has come. */
+/** A row without its body. */
 export interface LateDeliveryState extends Omit<LateDelivery, "body"> {
   readonly bodyBytes: number;
   /** Attempts that failed. */
@@ -68,12 +68,12 @@ export class LateDeliveryTable {
     await this.#runAll(INSERT.queries(values));
   }
 
-  /** All or none; those that are not there are no mistake. */
+  /** All or none. Unknown ids are ignored. */
   async remove(ids: readonly string[]): Promise<void> {
     await this.#runAll(DELETE.queries(ids));
   }
 
-  /** Notes that an attempt failed (`attempts` in all); null: no more are made. */
+  /** Schedules the next attempt, or none if `nextAttemptAt` is null. `attempts` have failed so far. */
   async postpone(id: string, attempts: number, nextAttemptAt: number | null, error: string): Promise<void> {
     await this.#database.run(
       sql`UPDATE webhook_late_delivery SET attempts = ${attempts}, next_attempt_at = ${nextAttemptAt}, last_error = ${error}
@@ -81,14 +81,14 @@ export class LateDeliveryTable {
     );
   }
 
-  /** Whatever waits for a later time is due now. */
+  /** Makes all waiting deliveries due. */
   async hasten(now: number): Promise<void> {
     await this.#database.run(
       sql`UPDATE webhook_late_delivery SET next_attempt_at = ${now} WHERE next_attempt_at > ${now}`,
     );
   }
 
-  /** Begins anew with one that had used up its attempts; false when there is none. */
+  /** Schedules a delivery that was given up; false when there is none. */
   async revive(accountId: string, id: string, now: number): Promise<boolean> {
     const { changes } = await this.#database.run(
       sql`UPDATE webhook_late_delivery SET attempts = 0, next_attempt_at = ${now}
@@ -97,7 +97,7 @@ export class LateDeliveryTable {
     return changes === 1;
   }
 
-  /** Of each instance the oldest that is due, the oldest first. */
+  /** The oldest due delivery of each instance, oldest first. */
   async due(now: number, limit: number): Promise<LateDeliveryState[]> {
     const rows = await this.#database.all<LateDeliveryRow>(
       sql`SELECT ${COLUMNS} FROM webhook_late_delivery WHERE id IN
@@ -107,7 +107,7 @@ export class LateDeliveryTable {
     return rows.map(fromRow);
   }
 
-  /** When the next one after `now` is due; null when none is. */
+  /** The time of the next attempt after `now`, or null. */
   async nextAfter(now: number): Promise<number | null> {
     const row = await this.#database.get<{ at: number | null }>(
       sql`SELECT min(next_attempt_at) AS at FROM webhook_late_delivery WHERE next_attempt_at > ${now}`,

@@ -1,5 +1,5 @@
 /**
- * One sender that waits for its answer, and never longer than it may.
+ * The answer to one sender, given within `answerWithinMs`.
  *
  *   waiting ─ the work ends ─────────────────────────────→ answered with its outcome
  *      └ storeAfterMs ─→ storing ─ the work ends ────────→ answered with its outcome
@@ -7,114 +7,110 @@
  *                           └ answerWithinMs ────────────→ answered 503
  *
  * Invariants:
- * 1. 202 means that the delivery is on stable storage; from then on `LateDeliveries` sees to it, whatever becomes of this process.
- * 2. The work is not interrupted by an answer. After a 503 it may still end well: the instance's ledger has the delivery then, and the
- *    sender's next try is answered `duplicate`.
- * 3. A row that was stored too late for its answer is taken back: the sender has its outcome, or tries again.
+ * 1. 202 means that the delivery is durable. From then on `LateDeliveries` is responsible for it, also after a restart.
+ * 2. An answer does not interrupt the work. The work may succeed after a 503: the instance's ledger then has the delivery, and the sender's
+ *    next attempt is answered `duplicate`.
+ * 3. A row that was stored after another answer had been given is deleted: the sender has its outcome, or tries again.
  */
-import { Deadlines } from "./deadlines.ts";
-import type { Answer, Processed } from "./delivery-result.ts";
+import type { Answer, Processed } from "./delivery-record.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDelivery } from "./late-delivery-table.ts";
 
-/** Time kept for storing a delivery whose work takes too long: enough for a slow disk. At most half of all the time there is. */
+/** Time reserved for storing a delivery, enough for a slow disk. At most half of `answerWithinMs`. */
 const MAX_STORING_MS = 2000;
 
-export interface AnswerTimes {
-  readonly storing: Deadlines;
-  readonly last: Deadlines;
-}
-
-export function answerTimes(answerWithinMs: number): AnswerTimes {
-  const storingMs = Math.min(MAX_STORING_MS, Math.ceil(answerWithinMs / 2));
-  return { storing: new Deadlines(answerWithinMs - storingMs), last: new Deadlines(storingMs) };
-}
-
-/** What answers have in common; `About` is what each knows of its delivery. */
-export interface AnswerBook<About> {
-  readonly times: AnswerTimes;
+/** What all answers share; `Delivery` is the intake's own record of a delivery. */
+export interface AnswerRules<Delivery> {
+  readonly answerWithinMs: number;
   readonly late: LateDeliveries;
-  /** What is stored; null when it cannot be yet. */
-  toLate(about: About): LateDelivery | null;
-  /** The work has ended, whether or not somebody still waits. */
-  onDone(about: About): void;
-  /** One of the rest is called, once, for the answer that is given; an error is what the sender is refused with. */
-  onEnd(about: About, processed: Processed): Answer;
-  onFailure(about: About, error: unknown): unknown;
-  onStored(about: About): Answer;
-  onTimeUp(about: About): unknown;
+  /** The row to store; null while the instance is not known. */
+  toLate(delivery: Delivery): LateDelivery | null;
+  /** The work has ended, before or after the answer. */
+  onDone(delivery: Delivery): void;
+  /** Exactly one of the following is called, once. An error is what the sender is refused with. */
+  onEnd(delivery: Delivery, processed: Processed): Answer;
+  onFailure(delivery: Delivery, error: unknown): unknown;
+  onStored(delivery: Delivery): Answer;
+  onTimeUp(delivery: Delivery): unknown;
 }
 
-export class PendingAnswer<About> {
-  readonly #book: AnswerBook<About>;
-  readonly #about: About;
+export class PendingAnswer<Delivery> {
+  readonly #rules: AnswerRules<Delivery>;
+  readonly #delivery: Delivery;
   readonly #work: Promise<Processed>;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: unknown) => void;
-  #deadline: { cancel(): void };
+  readonly #storingMs: number;
+  #timer: NodeJS.Timeout;
   #isOpen = true;
 
   private constructor(
-    book: AnswerBook<About>,
-    about: About,
+    rules: AnswerRules<Delivery>,
+    delivery: Delivery,
     work: Promise<Processed>,
     resolve: (answer: Answer) => void,
     reject: (error: unknown) => void,
   ) {
-    this.#book = book;
-    this.#about = about;
+    this.#rules = rules;
+    this.#delivery = delivery;
     this.#work = work;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#deadline = book.times.storing.add(() => this.#store());
+    const { answerWithinMs } = rules;
+    this.#storingMs = Math.min(MAX_STORING_MS, Math.ceil(answerWithinMs / 2));
+    this.#timer = setTimeout(() => this.#store(), answerWithinMs - this.#storingMs).unref();
     work.then(
       (processed) => this.#end(processed),
       (error: unknown) => this.#fail(error),
     );
   }
 
-  /** The answer to give, in time. */
-  static of<About>(book: AnswerBook<About>, about: About, work: Promise<Processed>): Promise<Answer> {
+  /** Rejects with the error that the sender is refused with. */
+  static of<Delivery>(
+    rules: AnswerRules<Delivery>,
+    delivery: Delivery,
+    work: Promise<Processed>,
+  ): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      new PendingAnswer(book, about, work, resolve, reject);
+      new PendingAnswer(rules, delivery, work, resolve, reject);
     });
   }
 
   #end(processed: Processed): void {
-    this.#deadline.cancel();
-    this.#book.onDone(this.#about);
-    if (this.#close()) this.#resolve(this.#book.onEnd(this.#about, processed));
+    clearTimeout(this.#timer);
+    this.#rules.onDone(this.#delivery);
+    if (this.#close()) this.#resolve(this.#rules.onEnd(this.#delivery, processed));
   }
 
   #fail(error: unknown): void {
-    this.#deadline.cancel();
-    this.#book.onDone(this.#about);
-    if (this.#close()) this.#reject(this.#book.onFailure(this.#about, error));
+    clearTimeout(this.#timer);
+    this.#rules.onDone(this.#delivery);
+    if (this.#close()) this.#reject(this.#rules.onFailure(this.#delivery, error));
   }
 
   #store(): void {
-    const { late, times } = this.#book;
-    this.#deadline = times.last.add(() => {
-      if (this.#close()) this.#reject(this.#book.onTimeUp(this.#about));
-    });
-    const delivery = this.#book.toLate(this.#about);
-    if (delivery === null) return;
-    late.store(delivery).then(
+    const { late } = this.#rules;
+    this.#timer = setTimeout(() => {
+      if (this.#close()) this.#reject(this.#rules.onTimeUp(this.#delivery));
+    }, this.#storingMs).unref();
+    const row = this.#rules.toLate(this.#delivery);
+    if (row === null) return;
+    late.store(row).then(
       () => {
-        if (!this.#close()) return late.takeBack(delivery);
+        if (!this.#close()) return late.takeBack(row);
         late.settle(
-          delivery,
+          row,
           this.#work.then(({ outcome }) => outcome),
         );
-        this.#resolve(this.#book.onStored(this.#about));
+        this.#resolve(this.#rules.onStored(this.#delivery));
       },
       () => {
-        // There is no room or no disk for it: the work may still end in time, else the sender is told to come back.
+        // The delivery cannot be stored. Its work may still end in time; otherwise the sender is answered 503.
       },
     );
   }
 
-  /** True for the first to ask: only that one answers. */
+  /** True for the first caller: only that one answers. */
   #close(): boolean {
     const wasOpen = this.#isOpen;
     this.#isOpen = false;

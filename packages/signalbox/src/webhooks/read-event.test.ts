@@ -1,10 +1,9 @@
-/** What each source makes of its provider's payloads: entity, type, delivery id, and the texts people read. */
+/** What each source reads from its provider's payloads: entity, type, delivery id and description. */
 import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, it } from "vitest";
 import { configFile } from "../config/config-file.ts";
-import { toInstanceName } from "./instance-name.ts";
-import { parsePayload } from "./parse-payload.ts";
-import { readEvent, readType, visibleHeaders } from "./read-event.ts";
+import { toInstanceName } from "./entity-claims.ts";
+import { parsePayload, readEvent, visibleHeaders } from "./read-event.ts";
 import { createSources } from "./source.ts";
 import { findFirst, SOURCE_KINDS } from "./sources/index.ts";
 
@@ -16,14 +15,13 @@ function read(name: string, payload: object | string, headers: IncomingHttpHeade
   if (source === undefined) throw new Error(`no source ${name}`);
   const body = Buffer.from(typeof payload === "string" ? payload : JSON.stringify(payload));
   const delivery = { headers, payload: parsePayload(source.kind, headers["content-type"], body) };
-  const type = readType(source, delivery);
-  const { rawBody, payload: parsed, ...event } = readEvent(source, delivery, type, body, NOW);
+  const { rawBody, payload: parsed, ...event } = readEvent(source, delivery, body, NOW);
   expect(rawBody).toBe(body);
   return {
     ...event,
     parsed,
     entity: findFirst(source.entity, delivery),
-    handshake: source.kind.handshake?.(delivery, type) ?? null,
+    handshake: source.kind.handshake?.(delivery, event.type) ?? null,
   };
 }
 
@@ -94,7 +92,7 @@ describe("github", () => {
     });
   });
 
-  it("reads an event it has no words for, an organisation's event, and a form", () => {
+  it("reads an event of an unknown type, an event of an organisation, and a form", () => {
     expect(read("github", { action: "created", repository }, headers("star"))).toMatchObject({
       title: "star created in Acme/Widgets",
     });
@@ -122,7 +120,7 @@ describe("stripe", () => {
     ...rest,
   });
 
-  it("finds the customer wherever the object keeps it", () => {
+  it("finds the customer in every place", () => {
     expect(read("stripe", event({ customer: "cus_1" }))).toMatchObject({
       entity: "cus_1",
       id: "evt_1",
@@ -135,12 +133,12 @@ describe("stripe", () => {
     );
   });
 
-  it("never finds one that is not there", () => {
+  it("finds none where there is none", () => {
     expect(read("stripe", event({ object: "product", id: "prod_1" })).entity).toBeNull();
     expect(read("stripe", event({ customer: null })).entity).toBeNull();
   });
 
-  it("tells the amount in the currency's own units", () => {
+  it("shows the amount in the currency's units", () => {
     expect(read("stripe", event({ amount_paid: 4200, currency: "eur" })).title).toBe(
       "invoice.paid (42.00 EUR)",
     );
@@ -192,7 +190,7 @@ describe("slack", () => {
 });
 
 describe("the others", () => {
-  it("twilio: a message's states are different deliveries of one message", () => {
+  it("twilio: each status of a message is a delivery of its own", () => {
     const sent = read(
       "twilio",
       "AccountSid=AC1&MessageSid=SM1&MessageStatus=sent&From=%2B1&To=%2B2&Body=hi",
@@ -212,7 +210,7 @@ describe("the others", () => {
     });
   });
 
-  it("shopify: everything but the resource is in headers", () => {
+  it("shopify: type, shop and id are in headers", () => {
     const headers = {
       "x-shopify-topic": "orders/create",
       "x-shopify-shop-domain": "Shop.myshopify.com",
@@ -245,7 +243,7 @@ describe("the others", () => {
     });
   });
 
-  it("linear: the delivery header and not the webhook's own id", () => {
+  it("linear: the id is that of the delivery, not of the webhook", () => {
     const payload = {
       type: "Issue",
       action: "update",
@@ -302,7 +300,7 @@ describe("the others", () => {
     expect(read("discord", { type: 0, application_id: "A1" }).handshake).toEqual({ status: 204, body: "" });
   });
 
-  it("generic: headers before the body, and a hash when nothing names the delivery", () => {
+  it("generic: headers come before the body, and the id of a delivery without one is a hash", () => {
     expect(
       read(
         "generic",
@@ -323,7 +321,7 @@ describe("the others", () => {
 });
 
 describe("every source", () => {
-  it.each(SOURCE_KINDS.map((kind) => kind.name))("%s reads its own sample back", (name) => {
+  it.each(SOURCE_KINDS.map((kind) => kind.name))("%s reads its own sample", (name) => {
     const kind = SOURCE_KINDS.find((one) => one.name === name);
     const sample = kind?.sample({ entity: "acme/widgets", deliveryId: "d1", now: NOW });
     const event = read(name, sample?.body ?? "", { ...sample?.headers, "content-type": sample?.contentType });
@@ -333,31 +331,28 @@ describe("every source", () => {
     if (!["standard", "svix"].includes(name)) expect(event.id).toBe("d1");
   });
 
-  it.each(SOURCE_KINDS.map((kind) => kind.name))(
-    "%s survives payloads that are nothing like what it expects",
-    (name) => {
-      for (const payload of [
-        { data: null, event: 5, repository: "x", commits: {} },
-        [{ data: null, event: 5, repository: "x", commits: {} }],
-      ]) {
-        expect(() => read(name, payload)).not.toThrow();
-      }
-      for (const payload of ["{}", "[]", "[[]]", "[1]", "[{}]"]) {
-        expect(() => read(name, payload)).toThrow(expect.objectContaining({ id: "webhook_invalid_payload" }));
-      }
-      expect(
-        read(name, '{"constructor":{"name":"x"},"__proto__":{"id":"evil","entity_id":"evil"}}').entity,
-      ).toBeNull();
-    },
-  );
+  it.each(SOURCE_KINDS.map((kind) => kind.name))("%s does not fail on unexpected payloads", (name) => {
+    for (const payload of [
+      { data: null, event: 5, repository: "x", commits: {} },
+      [{ data: null, event: 5, repository: "x", commits: {} }],
+    ]) {
+      expect(() => read(name, payload)).not.toThrow();
+    }
+    for (const payload of ["{}", "[]", "[[]]", "[1]", "[{}]"]) {
+      expect(() => read(name, payload)).toThrow(expect.objectContaining({ id: "webhook_invalid_payload" }));
+    }
+    expect(
+      read(name, '{"constructor":{"name":"x"},"__proto__":{"id":"evil","entity_id":"evil"}}').entity,
+    ).toBeNull();
+  });
 
-  it("refuses a type or an id that can be no text, and takes what is absent or empty for absent", () => {
+  it("refuses a type or an id that is neither text nor a number, and treats an empty one as absent", () => {
     const invalid = expect.objectContaining({ id: "webhook_invalid_payload" });
     for (const value of [{}, [], { a: 1 }, ["x"], true]) {
       expect(() => read("generic", { type: value })).toThrow(invalid);
       expect(() => read("generic", { type: "t", id: value })).toThrow(invalid);
       expect(() => read("stripe", { type: "t", id: value })).toThrow(invalid);
-      // A field that nobody looks at may be anything.
+      // A field that no rule reads may have any value.
       expect(read("generic", { type: value }, { "x-event-type": "t", "x-event-id": "1" }).type).toBe("t");
     }
     expect(read("generic", { type: 5, id: 7 })).toMatchObject({ type: "5", id: "7" });
@@ -365,12 +360,12 @@ describe("every source", () => {
     expect(read("generic", {}, { "x-event-type": "ping" }).type).toBe("ping");
   });
 
-  it("keeps links that a browser may follow and no others, and cuts long texts", () => {
+  it("keeps only http and https links, and cuts long texts", () => {
     expect(read("generic", { url: "javascript:alert(1)" }).url).toBeNull();
     expect(read("generic", { title: "x".repeat(1000) }).title).toHaveLength(256);
   });
 
-  it("passes on headers, but no credential or signature", () => {
+  it("passes on headers except credentials and signatures", () => {
     expect(
       visibleHeaders({
         "x-github-event": "push",

@@ -1,49 +1,69 @@
-/** Turns a verified delivery into the event that agents see. */
+/**
+ * From the bytes of a delivery to the event that agents receive: verify the signature, parse the body, find the entity, read the event. The
+ * intake, deliveries posted to an instance itself and replays use the same functions.
+ *
+ * Refusals are `SignalboxError`s with the code that the sender receives.
+ */
+import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import type { WebhookEvent } from "../agents/index.ts";
-import type { Source } from "./source.ts";
 import { SignalboxError } from "@signalbox/protocol";
-import { findFirst, findText, type VerifiedDelivery } from "./sources/index.ts";
+import type { WebhookEvent } from "../agents/index.ts";
+import { isNameOf } from "./entity-claims.ts";
+import type { SignatureProblem, SignedDelivery } from "./schemes/index.ts";
+import type { Source } from "./source.ts";
+import { findFirst, findText, type SourceKind, type VerifiedDelivery } from "./sources/index.ts";
 
-/** Longer ids and types than any provider's; beyond it the text is cut or hashed, never refused. */
+const FORM = "application/x-www-form-urlencoded";
+const JSON_TYPE = /^(application\/([\w.+-]+\+)?json|text\/json|text\/plain)$/;
+/** Longer than any provider's ids and types. A longer type is cut, a longer id is hashed; neither is refused. */
 const MAX_ID_LENGTH = 256;
 const MAX_TITLE_LENGTH = 256;
 const MAX_DESCRIPTION_LENGTH = 2000;
 const MAX_URL_LENGTH = 2048;
 
-export const UNKNOWN_TYPE = "unknown";
+const UNKNOWN_TYPE = "unknown";
+
+/** Null when the signature is valid. */
+export function verifySignature(
+  source: Source,
+  delivery: SignedDelivery,
+  now: number,
+): SignatureProblem | null {
+  if (source.keys.length === 0) return "no_secret";
+  return source.scheme.verify(delivery, source.keys, now, source.windowMs);
+}
+
+/** Parses JSON, or a form for the sources that send forms. */
+export function parsePayload(kind: SourceKind, contentType: string | undefined, body: Buffer): unknown {
+  if (contentType === "application/json") return parseJson(body);
+  const type = contentType?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  if (type === FORM && kind.takesForms === true) return parseForm(kind, body);
+  // `curl -d` declares a form whatever it posts, and some senders declare nothing; the body decides then.
+  if (type === "" || type === FORM || JSON_TYPE.test(type)) return parseJson(body);
+  throw new SignalboxError("webhook_unsupported_media_type");
+}
 
 /**
- * Throws `webhook_invalid_payload` for what is no event: a field that the source requires is missing, the type is of a type that can be none,
- * or there is nothing at all, neither a type nor a field. An event that does not name its type is `unknown`: many senders have only one.
+ * The entity that the delivery is about; null when nothing names one. `named` is the entity in the address, or null. An address that names
+ * another entity than the payload is refused: a captured delivery must not work for another entity than its signed body names.
  */
-export function readType(source: Source, delivery: VerifiedDelivery): string {
-  const missing = source.kind.missing?.(delivery) ?? null;
-  if (missing !== null) throw invalid(`The field ${missing} is missing`);
-  const type = cut(findText(source.eventType, delivery), MAX_ID_LENGTH);
-  if (type === null && isEmpty(delivery.payload)) throw invalid("The body holds no event");
-  return type ?? UNKNOWN_TYPE;
-}
-
-function isEmpty(payload: unknown): boolean {
-  return Array.isArray(payload)
-    ? payload.every(isEmpty)
-    : typeof payload === "object" && payload !== null && Object.keys(payload).length === 0;
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("webhook_invalid_payload", { message });
+export function findEntity(source: Source, delivery: VerifiedDelivery, named: string | null): string | null {
+  const found = findFirst(named === null ? source.entity : source.statedEntity, delivery);
+  if (found !== null && named !== null && !isNameOf(named, found)) {
+    throw new SignalboxError("webhook_entity_mismatch");
+  }
+  return found ?? named;
 }
 
 export function readEvent(
   source: Source,
   delivery: VerifiedDelivery,
-  type: string,
   body: Buffer,
   now: number,
 ): WebhookEvent {
   const { kind } = source;
+  const type = readType(source, delivery);
   const action = kind.action === undefined ? null : cut(findFirst(kind.action, delivery), MAX_ID_LENGTH);
   const text = kind.describe(delivery, type, action);
   return {
@@ -62,14 +82,118 @@ export function readEvent(
   };
 }
 
+/** The event of a delivery that was verified and stored earlier. */
+export function readStoredEvent(
+  source: Source,
+  stored: {
+    readonly contentType: string | null;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: Uint8Array;
+  },
+  receivedAt: number,
+): WebhookEvent {
+  const body = Buffer.from(stored.body);
+  const payload = parsePayload(source.kind, stored.contentType ?? undefined, body);
+  return readEvent(source, { headers: { ...stored.headers }, payload }, body, receivedAt);
+}
+
+const CREDENTIAL =
+  /^(authorization|proxy-authorization|cookie)$|signature|hmac|token|secret|api-?key|password/;
+/** The verdict on each header name. Names repeat with every delivery. Bounded, because senders choose them. */
+const isHidden = new Map<string, boolean>();
+const MAX_KNOWN_NAMES = 1000;
+
+/** All headers except credentials and signatures, which agents and operators do not need. */
+export function visibleHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const visible: Record<string, string> = {};
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === undefined || isCredential(name)) continue;
+    visible[name] = typeof value === "string" ? value : value.join(", ");
+  }
+  return visible;
+}
+
+function isCredential(name: string): boolean {
+  let hidden = isHidden.get(name);
+  if (hidden === undefined) {
+    hidden = CREDENTIAL.test(name) && name !== "i-twilio-idempotency-token";
+    if (isHidden.size < MAX_KNOWN_NAMES) isHidden.set(name, hidden);
+  }
+  return hidden;
+}
+
+function parseJson(body: Buffer): unknown {
+  if (!isUtf8(body)) throw invalid("The body is not valid UTF-8");
+  let payload: unknown;
+  try {
+    payload = JSON.parse(body.toString());
+  } catch {
+    throw invalid("The body is not valid JSON");
+  }
+  if (!isEventLike(payload)) throw invalid("The body must be a JSON object, or a list of objects");
+  return payload;
+}
+
+/** One event (an object), or a batch (a non-empty list of objects), which some senders post. */
+function isEventLike(payload: unknown): boolean {
+  return Array.isArray(payload) ? payload.length > 0 && payload.every(isObject) : isObject(payload);
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function parseForm(kind: SourceKind, body: Buffer): unknown {
+  if (!isUtf8(body)) throw invalid("The body is not valid UTF-8");
+  const fields: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>;
+  for (const [name, value] of new URLSearchParams(body.toString())) {
+    const present = fields[name];
+    if (present === undefined) fields[name] = value;
+    else if (Array.isArray(present)) present.push(value);
+    else fields[name] = [present, value];
+  }
+  if (Object.keys(fields).length === 0) throw invalid("The form is empty");
+  const inner = kind.formPayloadField === undefined ? undefined : fields[kind.formPayloadField];
+  return typeof inner === "string" ? requireWritable(parseJson(Buffer.from(inner))) : { ...fields };
+}
+
+/** The payload of a form is stored as JSON that we serialise. `JSON.parse` accepts deeper nesting than `JSON.stringify`. */
+function requireWritable(payload: unknown): unknown {
+  try {
+    JSON.stringify(payload);
+    return payload;
+  } catch {
+    throw invalid("The payload is nested too deeply");
+  }
+}
+
 /**
- * The provider's id; without one, a hash of the body, so that a retry is still recognised. A form is hashed by its fields, because that
- * is what its signature covers: the same fields spelled differently are the same delivery.
+ * A delivery is refused when a field that the source requires is missing, when the type is neither text nor a number, or when the payload is
+ * empty and has no type. An event without a type is `unknown`: many senders have only one type.
+ */
+function readType(source: Source, delivery: VerifiedDelivery): string {
+  const missing = source.kind.missing?.(delivery) ?? null;
+  if (missing !== null) throw invalid(`The field ${missing} is missing`);
+  const type = cut(findText(source.eventType, delivery), MAX_ID_LENGTH);
+  if (type === null && isEmpty(delivery.payload)) throw invalid("The body holds no event");
+  return type ?? UNKNOWN_TYPE;
+}
+
+function isEmpty(payload: unknown): boolean {
+  return Array.isArray(payload)
+    ? payload.every(isEmpty)
+    : typeof payload === "object" && payload !== null && Object.keys(payload).length === 0;
+}
+
+/**
+ * The provider's id. Without one, a hash of the body, so that a retry is still recognised. A form is hashed by its fields, because its signature
+ * covers the fields: two spellings of the same fields are the same delivery.
  */
 function readId(source: Source, delivery: VerifiedDelivery, body: Buffer): string {
   const id = findText(source.deliveryId, delivery);
   if (id !== null) return id.length <= MAX_ID_LENGTH ? id : `sha256:${hash("sha256", id)}`;
-  const isForm = delivery.headers["content-type"]?.startsWith("application/x-www-form-urlencoded") === true;
+  const isForm = delivery.headers["content-type"]?.startsWith(FORM) === true;
   return `sha256:${hash("sha256", isForm ? canonicalJson(delivery.payload) : body)}`;
 }
 
@@ -81,7 +205,7 @@ function canonicalJson(payload: unknown): string {
   );
 }
 
-/** Only what a browser may safely follow: a payload is the sender's text, and `javascript:` is an address too. */
+/** Null for addresses that a browser must not follow, such as `javascript:`: the sender chooses the text. */
 function webAddress(text: string | null | undefined): string | null {
   return text != null && text.length <= MAX_URL_LENGTH && /^https?:\/\//i.test(text) ? text : null;
 }
@@ -91,28 +215,6 @@ function cut(text: string | null | undefined, maxLength: number): string | null 
   return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }
 
-const CREDENTIAL =
-  /^(authorization|proxy-authorization|cookie)$|signature|hmac|token|secret|api-?key|password/;
-/** Header names repeat from delivery to delivery; judging each once is enough. Bounded, because senders choose them. */
-const isHidden = new Map<string, boolean>();
-const MAX_JUDGED_NAMES = 1000;
-
-/** Everything but credentials and signatures, which prove a delivery to the intake and are nobody else's business. */
-export function visibleHeaders(headers: IncomingHttpHeaders): Record<string, string> {
-  const visible: Record<string, string> = {};
-  for (const name in headers) {
-    const value = headers[name];
-    if (value === undefined || hides(name)) continue;
-    visible[name] = typeof value === "string" ? value : value.join(", ");
-  }
-  return visible;
-}
-
-function hides(name: string): boolean {
-  let hidden = isHidden.get(name);
-  if (hidden === undefined) {
-    hidden = CREDENTIAL.test(name) && name !== "i-twilio-idempotency-token";
-    if (isHidden.size < MAX_JUDGED_NAMES) isHidden.set(name, hidden);
-  }
-  return hidden;
+function invalid(message: string): SignalboxError {
+  return new SignalboxError("webhook_invalid_payload", { message });
 }

@@ -1,11 +1,11 @@
-/** Tells the operator's log about refused deliveries without letting a flood of them fill it: one line a source and reason per period. */
+/** Logs refused deliveries, at most one line for each source and reason in a period, so that a flood does not fill the log. */
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DeliveryReason } from "./delivery-record.ts";
 import type { Source } from "./source.ts";
 
 const PERIOD_MS = 10_000;
-/** No source is called like this. */
+/** Key of failed claims; keys of sources contain a space. */
 const CLAIMS = "claims";
 
 interface Count {
@@ -16,7 +16,7 @@ interface Count {
 export class RejectionNotice {
   readonly #logger: Logger;
   readonly #clock: Clock;
-  /** Sources and reasons are both few. */
+  /** By source and reason, which are both few. */
   readonly #counts = new Map<string, Count>();
 
   constructor(logger: Logger, clock: Clock) {
@@ -25,10 +25,10 @@ export class RejectionNotice {
   }
 
   rejected(source: Source, reason: DeliveryReason | null): void {
-    const also = this.#next(`${source.name} ${reason}`);
-    if (also === null) return;
+    const suppressed = this.#next(`${source.name} ${reason}`);
+    if (suppressed === null) return;
     this.#logger.warn(
-      { source: source.name, reason, ...also },
+      { source: source.name, reason, ...suppressed },
       reason === "no_secret"
         ? `webhook refused: set ${source.secretVariable} to accept deliveries of ${source.name}`
         : "webhook refused",
@@ -36,15 +36,15 @@ export class RejectionNotice {
   }
 
   claimsFailed(error: unknown): void {
-    const also = this.#next(CLAIMS);
-    if (also !== null)
+    const suppressed = this.#next(CLAIMS);
+    if (suppressed !== null)
       this.#logger.error(
-        { err: error, ...also },
-        "webhooks of new entities are refused: their names cannot be written",
+        { err: error, ...suppressed },
+        "webhooks of new entities are refused: the names of their instances cannot be written to the database",
       );
   }
 
-  /** What to add to a line that may be logged now; null when it may not. */
+  /** Null when the line must be suppressed; otherwise the number suppressed since the last line, to be logged with it. */
   #next(key: string): { alsoSince?: number } | null {
     const now = this.#clock.now();
     const count = this.#counts.get(key);

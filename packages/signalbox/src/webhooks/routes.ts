@@ -1,4 +1,4 @@
-/** Management routes of webhooks: sources, the inspector, replay, and trying a source out. */
+/** Management routes of webhooks: sources, samples, the inspector and replay. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import type { Clock } from "../core/clock.ts";
@@ -33,19 +33,19 @@ export interface RouteParts {
 }
 
 const PAGE_SIZE = 100;
-/** What a sample is about when nobody says otherwise; a repository-like name suits every source. */
+/** The entity of a sample without one. A name like a repository's suits every source. */
 const SAMPLE_ENTITY = "sample/entity";
 
-/** Strict: a misspelt filter must not widen the list. */
+/** Strict: a misspelt filter must not be ignored. */
 const listQuery = z.strictObject({
   source: z.string().max(64).optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
   instance: z.string().max(512).optional(),
   type: z.string().max(256).optional(),
   delivery_id: z.string().max(512).optional(),
-  /** Continues a list, newest first. */
+  /** Continues a list. */
   cursor: z.string().max(64).optional(),
-  /** Only what came after this delivery, oldest first. */
+  /** Deliveries after this one, oldest first. */
   after: z.string().max(64).optional(),
   limit: z.coerce.number().int().min(1).max(PAGE_SIZE).default(PAGE_SIZE),
 });
@@ -94,7 +94,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
       path: `${path}/{source_name}/test`,
       access: "webhooks.edit",
       summary:
-        "Sign a sample delivery with the source's secret and take it in as if the provider had sent it.",
+        "Sign a sample delivery with the source's secret and process it as if the provider had sent it.",
       body: testBody,
       result: z.object({ status: z.number(), body: z.string(), delivery_id: z.string() }),
       handler: async ({ params, body }) => {
@@ -103,11 +103,11 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
         const { url, headers, body: text } = signSample(source, body, deliveryId, clock.now());
         const answer = await intake.receive({
           source,
-          // A payload of the caller's own says itself whom it concerns, unless an entity is named too.
+          // A payload of the caller names its entity itself, unless `entity` is given, too.
           urlEntity: body.payload === undefined ? null : (body.entity ?? null),
           headers,
           body: Buffer.from(text),
-          reservedBytes: 0,
+          heldBytes: 0,
           urls: () => [url],
         });
         return { result: { status: answer.status, body: answer.body, delivery_id: deliveryId } };
@@ -116,30 +116,30 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
   ];
 }
 
-function signSample(source: Source, wish: z.output<typeof testBody>, deliveryId: string, now: number) {
+function signSample(source: Source, request: z.output<typeof testBody>, deliveryId: string, now: number) {
   const secret = source.secrets[0]?.reveal();
   if (secret === undefined) {
     throw new SignalboxError("conflict", {
-      message: `source ${source.name} has no secret: set ${source.secretVariable} and start again`,
+      message: `Source ${source.name} has no secret: set ${source.secretVariable} and restart Signalbox`,
     });
   }
   if (source.kind.name === "discord") {
     throw new SignalboxError("conflict", {
-      message: "only Discord holds the private key that signs its deliveries",
+      message: "A sample cannot be signed: only Discord has the private key that signs its deliveries",
     });
   }
   return createSampleRequest(source, {
-    entity: wish.entity ?? SAMPLE_ENTITY,
+    entity: request.entity ?? SAMPLE_ENTITY,
     secret,
     deliveryId,
     now,
     url: `https://signalbox.invalid/webhooks/${source.name}`,
-    body: wish.payload === undefined ? undefined : writePayload(wish.payload),
-    headers: lowerCaseNames(wish.headers),
+    body: request.payload === undefined ? undefined : writePayload(request.payload),
+    headers: lowerCaseNames(request.headers),
   });
 }
 
-/** What could be read can be nested too deeply to be written. */
+/** `JSON.parse` accepts deeper nesting than `JSON.stringify`. */
 function writePayload(payload: unknown): string {
   try {
     return JSON.stringify(payload);
@@ -163,7 +163,8 @@ function deliveryRoutes({ sources, log, intake }: RouteParts): Route[] {
       method: "GET",
       path,
       access: "webhooks.read",
-      summary: "List deliveries, newest first, with filters; `after` gives what came since, oldest first.",
+      summary:
+        "List deliveries, newest first, with filters; with `after`, deliveries since then, oldest first.",
       query: listQuery,
       result: z.array(deliveryResult),
       handler: async ({ params, query }) => {
@@ -193,7 +194,7 @@ function deliveryRoutes({ sources, log, intake }: RouteParts): Route[] {
       method: "POST",
       path: `${path}/{delivery}/replay`,
       access: "webhooks.edit",
-      summary: "Hand a stored delivery to its agent again.",
+      summary: "Deliver a stored delivery to its agent again.",
       result: z.object({ status: z.string(), event_id: z.string() }),
       handler: async ({ params }) => {
         const record = await findDelivery(params);
@@ -205,10 +206,10 @@ function deliveryRoutes({ sources, log, intake }: RouteParts): Route[] {
           source === undefined
         ) {
           throw new SignalboxError("conflict", {
-            message: "This delivery was refused or not kept, and cannot be replayed",
+            message: "This delivery was refused, or its body was not kept, so it cannot be replayed",
           });
         }
-        // A failed one never reached the ledger: under its own id it still runs at most once.
+        // A failed delivery is not in the ledger, so it keeps its id and still runs at most once.
         const { outcome, eventId } = await intake.replay(source, record, record.status !== "failed");
         return { result: { status: outcome.kind, event_id: eventId } };
       },

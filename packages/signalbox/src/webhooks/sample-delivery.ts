@@ -1,4 +1,4 @@
-/** A signed sample of a source, as its provider would send it: for the `test` route and `signalbox webhooks send`. */
+/** Signed sample deliveries, as the source's provider would send them, for the `test` route and `signalbox webhooks send`. */
 import type { Source } from "./source.ts";
 
 export interface SampleOptions {
@@ -7,11 +7,11 @@ export interface SampleOptions {
   readonly deliveryId: string;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Where it will be posted. */
+  /** The address that the sample will be posted to. */
   readonly url: string;
   /** Replaces the sample's body. */
   readonly body?: string | undefined;
-  /** Replaces or adds headers, before signing. */
+  /** Replaces or adds headers. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 

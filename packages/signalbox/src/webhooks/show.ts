@@ -1,4 +1,4 @@
-/** Sources and deliveries as the management interface shows them: never a secret. */
+/** Sources and deliveries as JSON of the management interface, without secrets. */
 import { isUtf8 } from "node:buffer";
 import { z } from "zod";
 import { DELIVERY_STATUSES, type DeliveryRecord } from "./delivery-record.ts";

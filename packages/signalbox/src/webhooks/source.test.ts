@@ -6,7 +6,7 @@ const create = (webhooks: object, environment: Record<string, string> = {}) =>
   createSources(checkConfigFile({ webhooks }, "test").webhooks, environment);
 
 describe("sources from configuration and environment", () => {
-  it("take their secrets from their own variable, several of them separated by commas", () => {
+  it("read comma-separated secrets from their own variable", () => {
     const sources = create(
       {},
       { WEBHOOK_SECRET: "a", GITHUB_WEBHOOK_SECRET: " b , c ,, ", GENERIC_WEBHOOK_SECRET: "no" },
@@ -17,7 +17,7 @@ describe("sources from configuration and environment", () => {
     expect(readSecrets({}, "X")).toEqual([]);
   });
 
-  it("can be added, changed, and told where their secrets are", () => {
+  it("can be added and changed, also the variable of their secrets", () => {
     const sources = create(
       {
         sources: {

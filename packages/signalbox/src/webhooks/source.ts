@@ -1,12 +1,9 @@
-/**
- * A source as it runs: what is known about the provider, changed by the configuration, with the secrets of the environment.
- * Names are one list: the built-in ones, then the configuration's own.
- */
+/** Sources: the built-in kinds and those of the configuration, with the configuration's changes and the environment's secrets. */
 import type { KeyObject } from "node:crypto";
 import { ConfigError } from "../config/index.ts";
 import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhook-keys.ts";
 import { Secret } from "../core/secret.ts";
-import type { EntityForm } from "./instance-name.ts";
+import type { EntityForm } from "./entity-claims.ts";
 import { createBodyHmacScheme, genericScheme, type Scheme, timestampedScheme } from "./schemes/index.ts";
 import { parseRule, type Rule, SOURCE_KINDS, type SourceKind } from "./sources/index.ts";
 
@@ -18,13 +15,13 @@ export interface Source {
   /** Kebab-case name of the agent class. */
   readonly agent: string;
   readonly secretVariable: string;
-  /** The active secrets; empty: every delivery is refused. The first is the one samples are signed with. */
+  /** The active secrets; samples are signed with the first. Without a secret every delivery is refused. */
   readonly secrets: readonly Secret[];
   readonly keys: readonly KeyObject[];
-  /** Replay window; 0 when neither scheme nor payload carries a time. */
+  /** Replay window; 0 when neither the scheme nor the payload has a signed time. */
   readonly windowMs: number;
   readonly entity: readonly Rule[];
-  /** Those of the entity's rules whose value an address must agree with. */
+  /** The rules of `entity` whose value must agree with the address. */
   readonly statedEntity: readonly Rule[];
   readonly entityForm: EntityForm;
   readonly eventType: readonly Rule[];
@@ -40,7 +37,7 @@ const DEFAULTS: WebhookSourceConfig = {
   timestamped: false,
 };
 
-/** Throws `ConfigError` for an entry or a secret that cannot work. */
+/** Throws `ConfigError` for an invalid entry or secret. */
 export function createSources(config: WebhooksConfig, environment: Environment): ReadonlyMap<string, Source> {
   const sources = new Map<string, Source>();
   const names = new Set([...SOURCE_KINDS.map((kind) => kind.name), ...Object.keys(config.sources)]);
@@ -107,21 +104,21 @@ function timestampedIf(
   if (!isTimestamped) return found;
   if (found.scheme !== genericScheme) {
     throw new ConfigError(
-      `webhooks.sources.${name}.timestamped: expected the generic scheme, found ${found.scheme.name}, which signs what its sender defines`,
+      `webhooks.sources.${name}.timestamped: expected the generic scheme, found ${found.scheme.name}, whose sender defines what is signed`,
     );
   }
-  // Only the id that is signed counts.
+  // Only the signed id is used.
   return { kind: { ...found.kind, deliveryId: [parseRule("header:x-event-id")] }, scheme: timestampedScheme };
 }
 
-/** `GITHUB_WEBHOOK_SECRET`; the generic scheme has the plain name. */
+/** `GITHUB_WEBHOOK_SECRET` for `github`; `WEBHOOK_SECRET` for `generic`. */
 export function defaultVariable(source: string): string {
   return source === "generic"
     ? "WEBHOOK_SECRET"
     : `${source.toUpperCase().replaceAll("-", "_")}_WEBHOOK_SECRET`;
 }
 
-/** A comma-separated list: the first is the one we sign with, all are accepted. */
+/** A comma-separated list. All secrets are accepted; the first is used to sign. */
 export function readSecrets(environment: Environment, variable: string): string[] {
   return (environment[variable] ?? "")
     .split(",")

@@ -1,4 +1,4 @@
-/** The table of events inside instances: where it comes from, and that its times have one form whoever writes them. */
+/** The event table of instances: how it is created, and that all its times have one form. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { Templates } from "../engines/instance-store/journal/template.ts";
 import { EVENT_SCHEMA } from "./event-table.ts";
 
 const MODULE = join(import.meta.dirname, "../../../../test/fixtures/event-writing-agents.ts");
-/** Where a database's header has the number that every change of the schema raises (SQLite file format, section 1.3). */
+/** Offset of the schema cookie in the database header (SQLite file format, section 1.3). Every change of the schema increments it. */
 const SCHEMA_COOKIE = 40;
 
 const optionsOf = (module: string): TestServerOptions => ({
@@ -53,7 +53,7 @@ const databasesOf = (dataDir: string) =>
     .filter((file) => file.endsWith(".db"))
     .map((file) => join(dataDir, "agents", file));
 
-/** Starts a server on the folder, does the work, and stops it, so that the files can be looked at. */
+/** Runs the work on a server that uses the folder, and stops it, so that the files can be read. */
 async function during(
   dataDir: string,
   module: string,
@@ -68,7 +68,7 @@ async function during(
 }
 
 describe("an instance's table of events", () => {
-  it("is there when the instance is created, and its first event changes no schema", async () => {
+  it("exists when the instance is created, and the first event does not change the schema", async () => {
     const dataDir = join(folder, "first");
     await during(dataDir, MODULE, async (at) => {
       expect((await sendGeneric(at.url, "entity", { id: "1" })).status).toBe(200);
@@ -81,11 +81,11 @@ describe("an instance's table of events", () => {
     database.close();
   });
 
-  it("is not given to agents that keep no events", async () => {
+  it("does not exist in agents that store no events", async () => {
     expect(await call("any", "tables", [], "plain-agent")).toEqual([]);
   });
 
-  it("is made when a class that kept none has become one that does", async () => {
+  it("is created when an existing class becomes a WebhookAgent", async () => {
     const dataDir = join(folder, "became");
     const [before, after] = ["before.ts", "after.ts"].map((name) => join(folder, name)) as [string, string];
     writeFileSync(
@@ -93,7 +93,7 @@ describe("an instance's table of events", () => {
       `import { Agent } from "signalbox";
        export class WritingAgent extends Agent { static callable = ["ping"]; ping() { this.setState({}); } }`,
     );
-    // A script in onStart, without super.onStart(): the first that may write to the table comes before anything of ours.
+    // A script in onStart, without super.onStart(): the first statement that may write to the table is the subclass's own.
     writeFileSync(
       after,
       `import { WebhookAgent } from "signalbox";
@@ -112,7 +112,7 @@ describe("an instance's table of events", () => {
     });
   });
 
-  it("keeps the trigger that earlier versions gave to every instance", async () => {
+  it("keeps a trigger that exists", async () => {
     const dataDir = join(folder, "earlier");
     await during(dataDir, MODULE, async (at) => {
       await sendGeneric(at.url, "write/x", { id: "1" });
@@ -130,7 +130,7 @@ describe("times written by an agent itself", () => {
   const TIME = "2026-01-01T00:00:00.000Z";
   const start = (name: string) => sendGeneric(server.url, `write/${name}`, { id: "first" });
 
-  it("cost nothing until there are any: events, reading and writing to other tables make no trigger", async () => {
+  it("need a trigger only when the agent inserts events: events, reads and writes to other tables create none", async () => {
     await start("reader");
     await call("reader", "look");
     expect(await call("reader", "hasTrigger")).toBe(false);
@@ -141,13 +141,13 @@ describe("times written by an agent itself", () => {
     ["a replacement", "replace"],
     ["one of several statements", "insertByScript"],
     ["a trigger of the agent's own", "insertByTrigger"],
-  ])("get their form when they come with %s", async (_how, method) => {
+  ])("are converted when they are written by %s", async (_how, method) => {
     await start(method);
     await call(method, method, ["own", Date.parse(TIME)]);
     expect(await call(method, "times")).toContainEqual(["own", TIME]);
   });
 
-  it("get their form after a turn that failed took the trigger with it", async () => {
+  it("are converted also after a failed turn has rolled back the trigger", async () => {
     await start("failing");
     expect(await call("failing", "insertAndFail", ["lost", Date.parse(TIME)])).toBe(500);
     expect(await call("failing", "hasTrigger")).toBe(false);

@@ -1,13 +1,14 @@
 /**
- * The agent that needs no code: it keeps an entity's events in a table, tells its clients about the newest, and lets them ask for the rest.
- * Extend it and add `onEvent(event)` to do something with each event as well.
+ * The agent that needs no code: it stores an entity's events in a table, sends the newest to its clients as state, and lets them query the rest.
+ * A subclass adds `onEvent(event)` to handle each event as well.
  *
  * Invariants:
- * 1. Keeping an event happens after `onEvent` has ended and in one transaction with the ledger's entry, so that an event whose handler
- *    failed, or whose answer was lost in a crash, is counted and listed once.
- * 2. The table holds at most `retention.events` events and none older than `retention.days`. What was already handled is remembered by
- *    the instance's ledger, which keeps ids longer than the table keeps events.
- * 3. Times in the table have one form (ISO 8601, UTC, milliseconds), whoever wrote the row: the order of texts is the order of times.
+ * 1. An event is stored after `onEvent` has ended and in one transaction with the ledger's entry, so that an event whose handler failed, or
+ *    whose answer was lost in a crash, is counted and listed once.
+ * 2. Readers see at most `retention.events` events and none older than `retention.days`. The table is pruned after every few events and
+ *    before a subclass's own SQL; the other reads leave out what is due to be pruned. The instance's ledger keeps ids longer than the
+ *    table keeps events, so a pruned event is still recognised as a duplicate.
+ * 3. All times in the table have one form (ISO 8601, UTC, milliseconds), so that they can be compared as text.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import {
@@ -30,15 +31,17 @@ import {
   EVENT_TABLE,
   type EventRow,
   insertEvent,
+  type Kept,
   pruneEvents,
-  replaceOldest,
   requireEventTable,
-  requireOneFormOfTime,
+  requireTimeTrigger,
+  selectEvents,
+  selectEventsByType,
   type SqlTag,
 } from "./event-table.ts";
 import { admitDirectDelivery, answerDirectDelivery } from "./direct-delivery.ts";
 
-/** What clients see of the newest event. */
+/** The newest event as clients see it. */
 export interface LastEvent {
   readonly id: string;
   readonly source: string;
@@ -53,20 +56,22 @@ export interface LastEvent {
 
 export interface WebhookAgentState {
   readonly lastEvent: LastEvent | null;
-  /** Events ever handled, also those no longer kept. */
+  /** All events handled so far, also those no longer kept. */
   readonly eventCount: number;
 }
 
 export interface Retention {
-  /** How many events are kept at most. */
+  /** Maximum number of events. */
   readonly events: number;
-  /** How old an event may become. */
+  /** Maximum age of an event. */
   readonly days: number;
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
+/** Events between two prunings. Pruning 100 rows with every event would cost 8 µs, about 2 % of an event. */
+const PRUNE_EVERY = 16;
 
 export class WebhookAgent<
   Env = AgentEnvironment,
@@ -83,48 +88,39 @@ export class WebhookAgent<
   readonly #sql: SqlTag = <Row>(parts: readonly string[], ...values: SqlParameter[]) =>
     this.#host.query(parts, values) as Row[];
   #hasTable: boolean;
-  /** So many more events are sure to fit before the table must be looked at. */
-  #room = 0;
-  /** True when the table is known to be full, so that each new event replaces the oldest. */
-  #isFull = false;
-  /** Until when the table's oldest event is sure to be young enough. */
-  #roomEndsAt = 0;
+  /** Events stored since the table was pruned. */
+  #unpruned: number;
 
   constructor(host: AgentHost, env?: Env) {
     super(host, env);
     this.#host = host;
     this.#hasTable = host.startedWith === EVENT_SCHEMA;
-    if (host.isNew) {
-      const { events } = (this.constructor as typeof WebhookAgent).retention;
-      this.#room = events;
-      this.#roomEndsAt = Number.POSITIVE_INFINITY;
-    }
+    // The table of an instance that wakes may have rows that an earlier process did not prune.
+    this.#unpruned = host.isNew ? 0 : Number.POSITIVE_INFINITY;
   }
 
   override sql<Row = Record<string, string | number | bigint | null | Uint8Array>>(
     parts: TemplateStringsArray,
     ...values: readonly SqlParameter[]
   ): Row[] {
-    // A subclass may write to the table, too, and in its own way.
-    this.#room = 0;
-    this.#isFull = false;
+    if (this.#unpruned > 0) this.#prune();
     if (this.#host.mayInsert(parts, EVENT_TABLE)) {
       this.#requireTable();
-      requireOneFormOfTime(this.#sql);
+      requireTimeTrigger(this.#sql);
     }
     return super.sql<Row>(parts, ...values);
   }
 
   /**
-   * Called for every new event, once. Return "queued" after putting the work in the queue: the sender is then answered 202. Throw
-   * `RejectEvent`, or return a response that is not 2xx, to refuse the event: then it is not kept.
+   * Called once for every new event. Return "queued" after putting the work in the queue: the sender is then answered 202. Throw
+   * `RejectEvent`, or return a response that is not 2xx, to refuse the event: it is then not stored.
    */
   onEvent(_event: WebhookEvent): EventOutcome | Promise<EventOutcome> {}
 
   /** The newest events first. */
   getEvents(limit: number = DEFAULT_LIMIT): EventRow[] {
     this.#requireTable();
-    return this.#sql<EventRow>`SELECT * FROM events ORDER BY timestamp DESC, rowid DESC LIMIT ${boundedLimit(limit)}`;
+    return selectEvents(this.#sql, this.#kept(), boundedLimit(limit));
   }
 
   /** The newest events of one type first. */
@@ -135,15 +131,14 @@ export class WebhookAgent<
       });
     }
     this.#requireTable();
-    return this.#sql<EventRow>`SELECT * FROM events WHERE type = ${type} ORDER BY timestamp DESC, rowid DESC
-      LIMIT ${boundedLimit(limit)}`;
+    return selectEventsByType(this.#sql, this.#kept(), type, boundedLimit(limit));
   }
 
   override onStart(): void | Promise<void> {
     this.#requireTable();
   }
 
-  /** Method, signature and body of a delivery are judged before an instance is made. A subclass with an `onRequest` judges for itself. */
+  /** Checks method, signature and body of a delivery before an instance is created. A subclass with its own `onRequest` checks them itself. */
   static override admitRequest(
     request: Request,
     context: AdmissionContext,
@@ -151,18 +146,18 @@ export class WebhookAgent<
     if (this.prototype.onRequest === WebhookAgent.prototype.onRequest) admitDirectDelivery(request, context);
   }
 
-  /** A delivery posted to the instance itself, signed by the generic scheme. */
+  /** Handles a delivery that is posted to the instance itself, signed by the generic scheme. */
   override onRequest(request: Request): Response | Promise<Response> {
     return answerDirectDelivery(request, this.env as AgentEnvironment, this.#host);
   }
 
-  /** A client has nothing to say about what has happened. A subclass with a state of clients' own has to check it, all of it. */
+  /** Clients cannot change the state. A subclass that lets them must check the whole state. */
   override validateStateChange(_next: State, source: Connection | "server"): void {
     if (source !== "server")
       throw new SignalboxError("agent_readonly", { message: "The state is written by events alone" });
   }
 
-  /** What the runtime calls: the handler first, then the books, without an await of its own between them. */
+  /** Called by the runtime. The event is stored right after its handler, without an await in between. */
   [RECEIVE_EVENT](event: WebhookEvent): EventOutcome | Promise<EventOutcome> {
     const outcome = this.onEvent(event);
     if (outcome instanceof Promise) return outcome.then((result) => this.#conclude(event, result));
@@ -170,17 +165,19 @@ export class WebhookAgent<
   }
 
   #conclude(event: WebhookEvent, outcome: EventOutcome): EventOutcome {
-    if (!isRefusal(outcome)) this.#keep(event);
+    if (!isRefusal(outcome)) this.#store(event);
     return outcome;
   }
 
-  #keep(event: WebhookEvent): void {
+  #store(event: WebhookEvent): void {
     this.#requireTable();
     insertEvent(this.#sql, event);
-    this.#makeRoom(Date.parse(event.timestamp));
+    this.#unpruned += 1;
+    // Pruning counts the table, so a larger table is pruned less often.
+    if (this.#unpruned >= Math.max(PRUNE_EVERY, this.#retention.events / PRUNE_EVERY)) this.#prune();
     const { id, source, type, action, title, description, url, actor, timestamp } = event;
     const lastEvent: LastEvent = { id, source, type, action, title, description, url, actor, timestamp };
-    // Whatever wrote something else there (an older release let clients do it), the next event makes the state whole again.
+    // An older release let clients write the state. The next event repairs a state of another form.
     const state: unknown = this.state;
     const { eventCount } = (state ?? {}) as Partial<WebhookAgentState>;
     const rest = isRecord(state) ? (state as State) : this.initialState;
@@ -188,21 +185,22 @@ export class WebhookAgent<
     this.setState({ ...rest, lastEvent, eventCount: isCount ? eventCount + 1 : countEvents(this.#sql) });
   }
 
-  #makeRoom(now: number): void {
-    const { events, days } = (this.constructor as typeof WebhookAgent).retention;
-    if ((this.#room > 0 || this.#isFull) && now < this.#roomEndsAt) {
-      this.#roomEndsAt = Math.min(this.#roomEndsAt, now + days * DAY_MS);
-      if (this.#isFull) replaceOldest(this.#sql);
-      else this.#room -= 1;
-      return;
-    }
-    const room = pruneEvents(this.#sql, events, new Date(now - days * DAY_MS).toISOString());
-    this.#room = room?.events ?? 0;
-    this.#isFull = room?.isFull ?? false;
-    this.#roomEndsAt = room === null ? 0 : Date.parse(room.oldest) + days * DAY_MS;
+  get #retention(): Retention {
+    return (this.constructor as typeof WebhookAgent).retention;
   }
 
-  /** Here and not only in `onStart`: a subclass that has its own and forgets ours must not fail on its first event. */
+  #prune(): void {
+    this.#requireTable();
+    pruneEvents(this.#sql, this.#kept());
+    this.#unpruned = 0;
+  }
+
+  #kept(): Kept {
+    const { events, days } = this.#retention;
+    return { events, earliest: new Date(this.#host.now() - days * DAY_MS).toISOString() };
+  }
+
+  /** Not only called by `onStart`: a subclass may override it without calling `super`. */
   #requireTable(): void {
     if (this.#hasTable) return;
     requireEventTable(this.#sql);
@@ -214,7 +212,7 @@ function isRecord(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Limits come from clients, so they may be anything. */
+/** Clients send limits, so a limit may be any value. */
 function boundedLimit(limit: unknown): number {
   const wanted = typeof limit === "number" && Number.isFinite(limit) ? Math.trunc(limit) : DEFAULT_LIMIT;
   return Math.min(Math.max(wanted, 0), MAX_LIMIT);

@@ -1,4 +1,4 @@
-/** What webhooks keep in the control plane, on both engines. */
+/** The inspector's list in the control plane, on both database engines. */
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
@@ -49,7 +49,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await opened.drop();
   });
 
-  it("a stored delivery comes back byte for byte, and lists leave its body out", async () => {
+  it("a stored delivery is read back byte for byte, and lists omit its body", async () => {
     const log = logOf(100);
     const record = delivery({ accountId: "bytes" });
     log.record(record);
@@ -61,7 +61,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect(await log.find("someone else", record.id)).toBeUndefined();
   });
 
-  it("rejected ones are listed among the others in order, from memory", async () => {
+  it("rejected deliveries are listed in order among the others, from memory", async () => {
     const log = logOf(100);
     const records = (["accepted", "rejected", "duplicate", "rejected"] as const).map((status) =>
       delivery({ accountId: "mixed", status, body: null }),
@@ -80,7 +80,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect((await logOf(100).list("mixed", {}, undefined, 10)).records).toHaveLength(2);
   });
 
-  it("only the newest are kept, and bodies that are too large are not", async () => {
+  it("only the newest deliveries are kept, and no body that is too large", async () => {
     const log = logOf(5);
     for (let i = 0; i < 12; i++) log.record(delivery({ accountId: "bounded", deliveryId: String(i) }));
     log.record(delivery({ accountId: "bounded", deliveryId: "large", body: Buffer.alloc(300 * 1024) }));
@@ -92,7 +92,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect((await unbounded.list("none", {}, undefined, 100)).records).toEqual([]);
   });
 
-  it("the list is written within a second, and less often while more come than are kept", async () => {
+  it("the list is written within a second, and less often while more deliveries arrive than are kept", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
       const accountId = "busy";
@@ -114,7 +114,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
       expect(flush).toHaveBeenCalledTimes(1);
       vi.advanceTimersByTime(1);
       await untilWritten("e");
-      // That was one, so the list is no longer replaced as a whole.
+      // The last flush wrote one record, so the list is no longer replaced as a whole.
       come("f");
       vi.advanceTimersByTime(1000);
       await untilWritten("f");
@@ -124,7 +124,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     }
   });
 
-  it("what a failing database cannot take waits, is listed from memory, and is written when it works again", async () => {
+  it("records that a failing database cannot store are listed from memory, and are written when it works again", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
       const accountId = "failing";
@@ -171,7 +171,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     }
   });
 
-  it("a flush of a hundred deliveries is one statement and the one that prunes", async () => {
+  it("a flush of a hundred deliveries is one insert and one delete", async () => {
     const statements: string[] = [];
     const counting: Database = {
       engine: database.engine,

@@ -1,15 +1,16 @@
-/** Wires the webhook intake and hands it to the composition root. */
+/** Creates the webhook area for the composition root. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
 import type { AgentsDoor } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
+import { Limit } from "../core/overload.ts";
 import type { Database } from "../database/database.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
+import { MemoryBudget } from "../engines/http-server/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LabelledCounter, registerGauge } from "../telemetry/instruments.ts";
-import { Admission } from "./admission.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { EntityClaims } from "./entity-claims.ts";
 import { firstCommands } from "./first-commands.ts";
@@ -17,7 +18,6 @@ import { createFrontDoor } from "./front-door.ts";
 import { Intake } from "./intake.ts";
 import { LateDeliveries } from "./late-deliveries.ts";
 import { LateDeliveryTable } from "./late-delivery-table.ts";
-import { answerTimes } from "./pending-answer.ts";
 import { RejectionNotice } from "./rejection-notice.ts";
 import { webhookRoutes } from "./routes.ts";
 import { createSources, type Source } from "./source.ts";
@@ -39,8 +39,13 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   const sources = createSources(config, parts.config.environment);
   const generic = sources.get("generic");
   if (generic === undefined) throw new Error("the generic source is built in");
-  const admission = new Admission(config);
-  const metrics = createMetrics(parts.registry, admission, () => late.count);
+  const inFlight = new Limit(config.maxInFlight);
+  const bodies = new MemoryBudget({
+    maxBytes: config.maxBufferedBytes,
+    stallMs: config.bodyTimeoutMs,
+    totalMs: config.bodyTimeoutMs,
+  });
+  const metrics = createMetrics(parts.registry, inFlight, bodies, () => late.count);
   const log = new DeliveryLog(database, logger, {
     keep: config.keepDeliveries,
     onDropped: (count) => metrics.unlisted.add(count),
@@ -59,19 +64,20 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   });
   const intake = new Intake({
     late,
-    times: answerTimes(config.answerWithinMs),
+    answerWithinMs: config.answerWithinMs,
     agents,
     claims: new EntityClaims(database, (error) => notice.claimsFailed(error)),
-    admission,
+    inFlight,
+    bodies,
     log,
     clock,
     notice,
-    onRecord: ({ source, status }) => metrics.deliveries.add(1, source, status),
+    counter: metrics.deliveries,
   });
   return {
-    mounts: [createFrontDoor({ sources, generic, intake, admission, config })],
+    mounts: [createFrontDoor({ sources, generic, intake, bodies, config })],
     routes: webhookRoutes({ sources, log, intake, late, lateTable, clock, tags: parts.tags }),
-    // Agents are known by now: a delivery must not be the one to find out that its agent is misspelt.
+    // Agents are registered by now: a misspelt agent must be reported at the start and not by the first delivery.
     async start() {
       requireAgents(sources, agents);
       await late.start();
@@ -94,7 +100,7 @@ function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor)
   }
 }
 
-function createMetrics(registry: Registry, admission: Admission, lateCount: () => number) {
+function createMetrics(registry: Registry, inFlight: Limit, bodies: Limit, lateCount: () => number) {
   const gauge = (name: string, help: string, read: () => number) =>
     registerGauge(registry, { name: `signalbox_webhook_${name}`, help }, read);
   gauge(
@@ -102,8 +108,8 @@ function createMetrics(registry: Registry, admission: Admission, lateCount: () =
     "Deliveries that were answered 202 and have not been handled by their instances yet.",
     lateCount,
   );
-  gauge("in_flight", "Verified deliveries being processed.", () => admission.inFlight);
-  gauge("buffered_bytes", "Bytes of delivery bodies held in memory.", () => admission.bufferedBytes);
+  gauge("in_flight", "Verified deliveries being processed.", () => inFlight.used);
+  gauge("buffered_bytes", "Bytes of delivery bodies held in memory.", () => bodies.used);
   return {
     unlisted: new LabelledCounter(registry, {
       name: "signalbox_webhook_unlisted_total",

@@ -1,13 +1,13 @@
 /** Discord: `X-Signature-Ed25519` (hex) over `<X-Signature-Timestamp><body>`; the "secret" is the application's public key. */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import type { Scheme } from "./scheme.ts";
-import { header, isWithinWindow, parseUnixSeconds, SIGNED_TIME_WINDOW_SECONDS } from "./signature-text.ts";
+import { header, isWithinWindow, parseUnixSeconds, SIGNED_TIME_WINDOW_SECONDS } from "./hmac.ts";
 
-/** The fixed head of an Ed25519 key in DER (RFC 8410): the raw 32 bytes follow it. */
+/** Prefix of an Ed25519 key in DER (RFC 8410), before the 32 bytes of the key. */
 const PUBLIC_KEY_HEAD = Buffer.from("302a300506032b6570032100", "hex");
 const PRIVATE_KEY_HEAD = Buffer.from("302e020100300506032b657004220420", "hex");
 const KEY_TEXT = /^[0-9a-fA-F]{64}$/;
-/** Lower case only, as Discord sends it: one signature has one spelling. */
+/** Lower case only, as Discord sends it, so that a signature has one spelling. */
 const SIGNATURE_TEXT = /^[0-9a-f]{128}$/;
 
 export const discordScheme: Scheme = {
@@ -26,7 +26,7 @@ export const discordScheme: Scheme = {
     const bytes = Buffer.from(signature, "hex");
     return keys.some((key) => verify(null, signed, key, bytes)) ? null : "signature_mismatch";
   },
-  /** Takes the 32-byte private seed as the secret: only tests and senders of your own have one. */
+  /** The secret is the 32-byte private seed, which only tests and private senders have. */
   sign({ secret, body, now }) {
     const time = String(Math.floor(now / 1000));
     const signature = sign(null, Buffer.concat([Buffer.from(time), body]), toPrivateKey(secret));

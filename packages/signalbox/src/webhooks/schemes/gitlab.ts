@@ -1,11 +1,11 @@
 /**
- * GitLab has two: the old secret token, sent as it is in `X-Gitlab-Token`, and a signing token (`whsec_…`) that signs as Standard
- * Webhooks do. A secret is only ever used the one way its form says, so that a signing token sent as a plain token proves nothing.
+ * GitLab has two schemes: a secret token, sent in clear as `X-Gitlab-Token`, and a signing token (`whsec_…`) that signs like Standard Webhooks.
+ * The form of a secret decides how it is used, so a signing token that is sent as a plain token is refused.
  */
 import { type KeyObject, timingSafeEqual } from "node:crypto";
 import { sha256 } from "../../core/secret.ts";
 import type { Scheme } from "./scheme.ts";
-import { header, SIGNED_TIME_WINDOW_SECONDS, textKey } from "./signature-text.ts";
+import { header, SIGNED_TIME_WINDOW_SECONDS, textKey } from "./hmac.ts";
 import { standardScheme, toStandardKey, verifyStandard } from "./standard-webhooks.ts";
 
 const SIGNING_PREFIX = "whsec_";
@@ -33,7 +33,7 @@ export const gitlabScheme: Scheme = {
       : { headers: { "x-gitlab-token": material.secret } },
 };
 
-/** Hashing first hides the length, which for a plain token would be half the secret. */
+/** Hashes are compared because `timingSafeEqual` needs equal lengths, and the length of a token is secret. */
 function isPlainToken(key: KeyObject, given: string): boolean {
   const token = key.export().toString();
   return !token.startsWith(SIGNING_PREFIX) && timingSafeEqual(sha256(token), sha256(given));

@@ -5,10 +5,10 @@ export {
   linearScheme,
   pagerdutyScheme,
   shopifyScheme,
-} from "./body-hmac.ts";
+} from "./hmac.ts";
 export { discordScheme } from "./discord.ts";
 export { gitlabScheme } from "./gitlab.ts";
-export type { Scheme, SignatureProblem } from "./scheme.ts";
+export type { Scheme, SignatureProblem, SignedDelivery } from "./scheme.ts";
 export { slackScheme } from "./slack.ts";
 export { standardScheme, svixScheme } from "./standard-webhooks.ts";
 export { stripeScheme } from "./stripe.ts";

@@ -1,17 +1,17 @@
 /**
- * How a sender proves that a delivery is its own. A scheme is pure: bytes, headers, keys and the time in; a verdict out. It never parses
- * the body beyond what its signature covers.
+ * How deliveries are signed. A scheme is a pure function of bytes, headers, keys and time. It never parses the body beyond what its
+ * signature covers.
  *
- * Rules every scheme keeps:
- * 1. The signature is recomputed over the raw bytes and compared as text in constant time, so that a changed letter case, padding or
- *    encoding of a right signature is a wrong one.
+ * Rules for every scheme:
+ * 1. The signature is recomputed over the raw bytes and compared as text in constant time. A valid signature in another letter case, padding
+ *    or encoding is invalid.
  * 2. Every key is tried (rotation), and every signature of a header that can hold several.
- * 3. A signed time must be within the window on both sides: one far in the future could be replayed until it is past.
+ * 3. A signed time must be within the window in both directions: a delivery dated in the future could be replayed until then.
  */
 import type { KeyObject } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Why a delivery is not believed. For the operator's eyes only: senders see one and the same answer. */
+/** Why verification failed. Shown to operators only: senders always get the same answer. */
 export type SignatureProblem =
   | "no_secret"
   | "signature_missing"
@@ -22,7 +22,7 @@ export type SignatureProblem =
 export interface SignedDelivery {
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Addresses the sender may have posted to, as text; only schemes that sign the address look. */
+  /** Addresses that the sender may have posted to; used by schemes that sign the address. */
   urls(): readonly string[];
 }
 
@@ -37,25 +37,25 @@ export interface SigningMaterial {
 
 export interface Scheme {
   readonly name: string;
-  /** One line for listings: header and algorithm. */
+  /** Header and algorithm, for listings. */
   readonly summary: string;
   /** Default replay window; null when the scheme signs no time. */
   readonly windowSeconds: number | null;
-  /** Turns the text of a secret into a key; throws with what is expected (never with the text) when it cannot be one. */
+  /** The key for a secret. The error for an unusable secret names the expected form and never the secret. */
   toKey(secret: string): KeyObject;
-  /** Null when the signature holds. */
+  /** Null when the signature is valid. */
   verify(
     delivery: SignedDelivery,
     keys: readonly KeyObject[],
     now: number,
     windowMs: number,
   ): SignatureProblem | null;
-  /** Headers (and, where the address is signed, query parameters) that a genuine sender would add. */
+  /** Headers, and query parameters where the address is signed, that the provider would add. */
   sign(material: SigningMaterial): SignedParts;
 }
 
 export interface SignedParts {
   readonly headers: Record<string, string>;
-  /** To be appended to the address's query. */
+  /** Appended to the query of the address. */
   readonly query?: string;
 }

@@ -8,7 +8,7 @@ import {
   parseUnixSeconds,
   SIGNED_TIME_WINDOW_SECONDS,
   textKey,
-} from "./signature-text.ts";
+} from "./hmac.ts";
 
 export const slackScheme: Scheme = {
   name: "slack",

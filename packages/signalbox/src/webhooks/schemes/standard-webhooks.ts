@@ -1,6 +1,6 @@
 /**
- * Standard Webhooks and its first user, Svix: id, time and a space-separated list of `v1,<base64>` signatures over
- * `<id>.<time>.<body>`, in three headers that differ by prefix only.
+ * Standard Webhooks and Svix: id, time and a space-separated list of `v1,<base64>` signatures over `<id>.<time>.<body>`, in three headers
+ * whose names differ in the prefix.
  */
 import { createSecretKey, type KeyObject } from "node:crypto";
 import { standardKey } from "../../outgoing/index.ts";
@@ -12,12 +12,12 @@ import {
   isWithinWindow,
   parseUnixSeconds,
   SIGNED_TIME_WINDOW_SECONDS,
-} from "./signature-text.ts";
+} from "./hmac.ts";
 
 const VERSION = "v1,";
 
 export const standardScheme = createStandardScheme("standard", ["webhook"]);
-/** Svix sends its own names, and the standard ones for senders that turned the branding off. */
+/** Svix sends its own header names, or the standard ones for senders without its branding. */
 export const svixScheme = createStandardScheme("svix", ["svix", "webhook"]);
 
 function createStandardScheme(name: string, prefixes: readonly [string, ...string[]]): Scheme {
@@ -63,7 +63,7 @@ export function verifyStandard(
   const given = header(headers, `${prefix}-signature`);
   if (id === undefined || time === undefined || given === undefined) return "signature_missing";
   const seconds = parseUnixSeconds(time);
-  // Other versions (`v1a`, asymmetric) may stand beside ours.
+  // The list may contain other versions, such as `v1a` (asymmetric).
   const signatures = given.split(" ").filter((part) => part.startsWith(VERSION));
   if (seconds === null || signatures.length === 0) return "signature_malformed";
   if (!isWithinWindow(seconds * 1000, now, windowMs)) return "timestamp_outside_window";

@@ -1,4 +1,4 @@
-/** Stripe: `Stripe-Signature: t=<seconds>,v1=<hex>[,v1=…]` over `<t>.<body>`. The secret is used as text, `whsec_` included. */
+/** Stripe: `Stripe-Signature: t=<seconds>,v1=<hex>[,v1=…]` over `<t>.<body>`. The key is the text of the secret, including `whsec_`. */
 import type { Scheme } from "./scheme.ts";
 import {
   header,
@@ -8,7 +8,7 @@ import {
   parseUnixSeconds,
   SIGNED_TIME_WINDOW_SECONDS,
   textKey,
-} from "./signature-text.ts";
+} from "./hmac.ts";
 
 export const stripeScheme: Scheme = {
   name: "stripe",
@@ -36,7 +36,7 @@ export const stripeScheme: Scheme = {
   },
 };
 
-/** Unknown versions (`v0` of test mode) are passed over; a second time makes the header ambiguous and worthless. */
+/** Ignores unknown versions (`v0` of test mode). A header with two times is ambiguous and refused. */
 function parse(text: string): { time: string | null; signatures: string[] } {
   const signatures: string[] = [];
   const times: string[] = [];

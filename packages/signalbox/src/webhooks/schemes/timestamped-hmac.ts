@@ -1,7 +1,7 @@
 /**
- * The generic scheme with a time and the delivery id under the signature: `X-Signature` is `sha256=` and the lower-case hexadecimal
- * HMAC-SHA256 of `<X-Timestamp>.<X-Event-Id>.<body>`. A captured delivery can be sent again within the window only, and only under its own
- * id, which the ledger knows.
+ * The generic scheme with a signed time and delivery id: `X-Signature` is `sha256=` and the lower-case hexadecimal HMAC-SHA256 of
+ * `<X-Timestamp>.<X-Event-Id>.<body>`. A captured delivery can be replayed only within the window and only with its own id, which the
+ * ledger recognises.
  */
 import type { Scheme } from "./scheme.ts";
 import {
@@ -12,7 +12,7 @@ import {
   parseUnixSeconds,
   SIGNED_TIME_WINDOW_SECONDS,
   textKey,
-} from "./signature-text.ts";
+} from "./hmac.ts";
 
 const SIGNATURE = "x-signature";
 const TIME = "x-timestamp";
@@ -30,7 +30,7 @@ export const timestampedScheme: Scheme = {
     const id = header(headers, ID);
     if (given === undefined || time === undefined || id === undefined) return "signature_missing";
     const seconds = parseUnixSeconds(time);
-    // The time holds digits only, so the first dot ends it; the id must have none, or it could give a part of itself to the body.
+    // The time has digits only, so the first dot ends it. The id must have no dot: a part of it could be moved into the body.
     if (seconds === null || id.includes(".")) return "signature_malformed";
     if (!isWithinWindow(seconds * 1000, now, windowMs)) return "timestamp_outside_window";
     return isSignedBy(keys, [given], (key) => PREFIX + hmac("sha256", key, `${time}.${id}.`, body, "hex"))

@@ -2,20 +2,20 @@
  * Twilio: `X-Twilio-Signature`, base64 HMAC-SHA1 with the auth token. A form post signs the public address followed by every field,
  * sorted; any other body is covered by its SHA-256 in the address (`bodySHA256`), and only the address is signed.
  *
- * The signature covers decoded fields, not bytes. Two bodies that decode alike are the same message; one that does not decode cleanly is
- * refused, because two different ones could decode to the same replacement characters.
+ * The signature covers decoded fields, not bytes. Two bodies that decode to the same fields are the same message. A body that does not decode
+ * cleanly is refused, because different bodies could decode to the same replacement characters.
  *
- * Nothing marks where the address ends and the fields begin, so a captured form could be sent to an address that has swallowed its first
- * fields. Twilio sorts fields, and `AccountSid` comes first: an address with that text in it is such a one. One that has swallowed
- * a part of the name only leaves a form without `AccountSid`, which the source refuses.
+ * The signed text has no separator between the address and the fields, so the first fields of a captured form could be moved into the address.
+ * Twilio sorts fields, and `AccountSid` is the first: an address that contains this name is refused. If only a part of the name is moved, the
+ * form has no `AccountSid`, and the source refuses it.
  */
 import { createHmac, hash } from "node:crypto";
 import { isUtf8 } from "node:buffer";
 import type { Scheme, SignedDelivery } from "./scheme.ts";
-import { header, isSameText, isSignedBy, textKey } from "./signature-text.ts";
+import { header, isSameText, isSignedBy, textKey } from "./hmac.ts";
 
 const BODY_HASH = "bodySHA256";
-/** Name of the field that comes first in what is signed. */
+/** The first field of the signed text. */
 const FIRST_FIELD = "AccountSid";
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i;
 
@@ -53,8 +53,8 @@ export const twilioScheme: Scheme = {
 };
 
 /**
- * What is signed after the address: the fields of a form, nothing for a body whose hash the address carries, and null when the
- * signature would not cover the body at all.
+ * The signed text after the address: the fields of a form, or nothing for a body whose hash is in the address. Null when the signature does
+ * not cover the body.
  */
 function coveredFields(delivery: SignedDelivery, url: string): string | null {
   const bodyHash = URL.parse(url)?.searchParams.get(BODY_HASH);
@@ -62,7 +62,7 @@ function coveredFields(delivery: SignedDelivery, url: string): string | null {
   return FORM.test(header(delivery.headers, "content-type") ?? "") ? formFields(delivery.body) : null;
 }
 
-/** `name + value` of every field, names sorted, repeated values once each and sorted; null when the form does not decode. */
+/** `name + value` of every field, sorted by name, with distinct values sorted; null when the form does not decode. */
 function formFields(body: Buffer): string | null {
   if (!isUtf8(body)) return null;
   const fields = new Map<string, Set<string>>();

@@ -1,12 +1,10 @@
 /**
- * Discord: interactions and webhook events of an application; one instance a server (guild), else the application.
- * An interaction expects its answer in the response, which only an agent's own `onRequest` can give.
+ * Discord: interactions and webhook events of an application. One instance for each server (guild), else for the application. An interaction
+ * expects its answer in the response, which needs an agent with its own `onRequest`.
  */
 import { discordScheme } from "../schemes/index.ts";
-import { fieldAt, firstTextAt, textAt, words } from "./payload-fields.ts";
-import { payloadRule, rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { fieldAt, firstTextAt, payloadRule, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 const INTERACTIONS: Readonly<Record<string, string>> = {
   1: "ping",
@@ -42,7 +40,7 @@ export const discord: SourceKind = {
   },
   handshake({ payload }) {
     if (fieldAt(payload, "event") !== undefined) return null;
-    // An interactions endpoint is probed with 1 and must echo it; a webhook events endpoint with 0 and wants an empty answer.
+    // An interactions endpoint is probed with type 1 and must repeat it; a webhook events endpoint with type 0 and must answer 204.
     if (fieldAt(payload, "type") === 1) return { status: 200, body: '{"type":1}' };
     return fieldAt(payload, "type") === 0 ? { status: 204, body: "" } : null;
   },

@@ -1,9 +1,7 @@
-/** Any sender that signs the body with a shared secret; also what `/webhooks/<entity>` uses. */
+/** Any sender that signs the body with a shared secret; also used for `/webhooks/<entity>`. */
 import { genericScheme } from "../schemes/index.ts";
-import { firstTextAt } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { EventText, SourceKind, VerifiedDelivery } from "./source-kind.ts";
+import { firstTextAt, rules, type VerifiedDelivery } from "./rule.ts";
+import { jsonSample, type EventText, type SourceKind } from "./source-kind.ts";
 
 export const generic: SourceKind = {
   name: "generic",
@@ -12,7 +10,7 @@ export const generic: SourceKind = {
   eventType: rules("header:x-event-type", "body:type"),
   action: rules("body:action"),
   deliveryId: rules("header:x-event-id", "header:idempotency-key", "header:webhook-id", "body:id"),
-  describe: describeLoosely,
+  describe: describeByCommonNames,
   sample: ({ entity, deliveryId, now }) =>
     jsonSample(
       {
@@ -26,8 +24,8 @@ export const generic: SourceKind = {
     ),
 };
 
-/** Names that senders commonly give these things, for providers whose payloads are their own affair. */
-export function describeLoosely({ payload }: VerifiedDelivery): EventText {
+/** Reads the names that senders commonly use, for payloads without a fixed form. */
+export function describeByCommonNames({ payload }: VerifiedDelivery): EventText {
   return {
     title: firstTextAt(payload, "title", "data.title", "subject", "name", "data.name"),
     description: firstTextAt(payload, "description", "data.description", "message", "data.message", "text"),

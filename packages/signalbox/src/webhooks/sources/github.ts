@@ -1,11 +1,9 @@
 /** GitHub: repository, organisation and app webhooks, as JSON or as a form with a `payload` field. */
 import { githubScheme } from "../schemes/index.ts";
-import { fieldAt, firstLine, firstTextAt, textAt, words } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { EventText, SourceKind } from "./source-kind.ts";
+import { fieldAt, firstLine, firstTextAt, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type EventText, type SourceKind } from "./source-kind.ts";
 
-/** Where an event keeps what it is about, most specific first, and what people call it. */
+/** Fields that hold the subject of an event, most specific first, with their labels. */
 const SUBJECTS: readonly (readonly [field: string, label: string])[] = [
   ["review", "Review"],
   ["comment", "Comment"],
@@ -80,7 +78,7 @@ function describeSubject(payload: unknown, type: string, action: string | null):
   }
   const [field, label] = subject;
   const at = (path: string) => textAt(payload, `${field}.${path}`);
-  // A comment or review is told by what it stands on.
+  // The title of a comment or review is that of its issue or pull request.
   const number = at("number") ?? firstTextAt(payload, "issue.number", "pull_request.number");
   const name =
     at("title") ??

@@ -1,9 +1,7 @@
-/** GitLab: one instance a project; group and system events go to the group. */
+/** GitLab: one instance for each project; group and system events go to the group. */
 import { gitlabScheme } from "../schemes/index.ts";
-import { firstLine, firstTextAt, textAt, words } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { firstLine, firstTextAt, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const gitlab: SourceKind = {
   name: "gitlab",

@@ -26,5 +26,5 @@ export const SOURCE_KINDS: readonly SourceKind[] = [
   discord,
 ];
 
-export { findFirst, findText, parseRule, type Rule } from "./rule.ts";
-export type { SourceKind, VerifiedDelivery } from "./source-kind.ts";
+export { findFirst, findText, parseRule, type Rule, type VerifiedDelivery } from "./rule.ts";
+export type { SourceKind } from "./source-kind.ts";

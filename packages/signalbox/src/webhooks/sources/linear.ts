@@ -1,9 +1,7 @@
-/** Linear: one instance an organisation. The time it signs is in the body, and its documented window is a minute. */
+/** Linear: one instance for each organisation. The signed time is in the body, and the documented window is a minute. */
 import { linearScheme } from "../schemes/index.ts";
-import { fieldAt, firstLine, firstTextAt, words } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { fieldAt, firstLine, firstTextAt, rules, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const linear: SourceKind = {
   name: "linear",
@@ -11,7 +9,7 @@ export const linear: SourceKind = {
   entity: rules("body:organizationId", "body:data.teamId"),
   eventType: rules("header:linear-event", "body:type"),
   action: rules("body:action"),
-  // `body.webhookId` names the webhook, not the delivery: deduplicating by it would drop everything but the first event.
+  // `webhookId` identifies the webhook, not the delivery: with it every event after the first would be a duplicate.
   deliveryId: rules("header:linear-delivery"),
   windowSeconds: 60,
   sentAt(payload) {

@@ -1,16 +1,14 @@
-/** PagerDuty webhooks, version 3: one instance a service. */
+/** PagerDuty webhooks, version 3: one instance for each service. */
 import { pagerdutyScheme } from "../schemes/index.ts";
-import { firstTextAt, textAt, words } from "./payload-fields.ts";
-import { guesses, rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { firstTextAt, guesses, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const pagerduty: SourceKind = {
   name: "pagerduty",
   scheme: pagerdutyScheme,
   entity: [
     ...rules("body:event.data.service.id", "body:event.data.incident.service.id"),
-    // Whatever the event is about, where that belongs to no service.
+    // The subject of an event that belongs to no service.
     ...guesses("body:event.data.id"),
   ],
   eventType: rules("body:event.event_type"),
@@ -37,7 +35,7 @@ export const pagerduty: SourceKind = {
       actor: firstTextAt(payload, "event.agent.summary", "event.client.name"),
     };
   },
-  // PagerDuty sends this when someone presses "Send test event"; it concerns no service.
+  // Sent by the button "Send test event"; it belongs to no service.
   handshake: (_delivery, type) => (type === "pagey.ping" ? { status: 200, body: '{"status":"pong"}' } : null),
   sample: ({ entity, deliveryId, now }) =>
     jsonSample({

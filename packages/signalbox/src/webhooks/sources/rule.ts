@@ -1,36 +1,79 @@
-/** Where a value is found in a verified delivery: `header:<name>`, `body:<path>`, `fixed:<value>`, or a built-in's own way. */
+/**
+ * Values of a verified delivery: fields of its payload, and the rules that say where a value is found. A rule is `header:<name>`,
+ * `body:<path>`, `fixed:<value>`, or a function of a built-in source.
+ *
+ * Only own properties are read: `constructor` and other inherited names are not fields.
+ */
+import type { IncomingHttpHeaders } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
-import { asText, fieldAt, textAt } from "./payload-fields.ts";
-import type { VerifiedDelivery } from "./source-kind.ts";
+
+/** A delivery whose signature is valid and whose body was parsed. */
+export interface VerifiedDelivery {
+  readonly headers: IncomingHttpHeaders;
+  /** Parsed JSON, or the fields of a form. */
+  readonly payload: unknown;
+}
+
+/** The value at `a.b.c`, or undefined. */
+export function fieldAt(payload: unknown, path: string): unknown {
+  let value = payload;
+  for (const key of path.split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Record<string, unknown>)[key];
+  }
+  return value;
+}
+
+/** Text or a finite number as text; null for everything else, also for the empty text. */
+export function textAt(payload: unknown, path: string): string | null {
+  return asText(fieldAt(payload, path));
+}
+
+export function asText(value: unknown): string | null {
+  if (typeof value === "string") return value === "" ? null : value;
+  return typeof value === "number" && Number.isFinite(value) ? String(value) : null;
+}
+
+/** The first path that holds text. */
+export function firstTextAt(payload: unknown, ...paths: readonly string[]): string | null {
+  for (const path of paths) {
+    const text = textAt(payload, path);
+    if (text !== null) return text;
+  }
+  return null;
+}
+
+export function firstLine(text: string | null): string | null {
+  return text === null ? null : (text.split("\n", 1)[0] ?? null);
+}
+
+/** Joins the parts that are not empty: `words("Issue", null, "opened")` is `Issue opened`. */
+export function words(...parts: readonly (string | null | undefined)[]): string {
+  return parts.filter((part) => part != null && part !== "").join(" ");
+}
 
 export interface Rule {
-  /** As the configuration writes it; shown in listings. */
+  /** The rule as the configuration spells it; shown in listings. */
   readonly text: string;
-  /** True when the value lies inside what the signature covers. */
-  readonly isSigned: boolean;
-  /**
-   * Of a rule for entities: true when the sender does not mean the value as the entity, and it only stands in where nothing else names one.
-   * An address that names another entity is right then.
-   */
+  /** For entities: true when the value is used only if nothing names the entity. An address may name another one. */
   readonly isGuess: boolean;
-  /** True when there is a value in the place, of a type that can be no text. */
+  /** True when the field exists but is neither text nor a number. */
   isMisused?(delivery: VerifiedDelivery): boolean;
   find(delivery: VerifiedDelivery): string | null;
 }
 
-/** Parses a rule whose shape the configuration schema has checked. */
+/** The configuration schema has checked the syntax. */
 export function parseRule(text: string): Rule {
   const [kind = "", ...rest] = text.split(":");
   const argument = rest.join(":");
   switch (kind) {
     case "header": {
       const name = argument.toLowerCase();
-      return { text, isSigned: false, isGuess: false, find: ({ headers }) => asText(headers[name]) };
+      return { text, isGuess: false, find: ({ headers }) => asText(headers[name]) };
     }
     case "body":
       return {
         text,
-        isSigned: true,
         isGuess: false,
         find: ({ payload }) => textAt(payload, argument),
         isMisused: ({ payload }) => {
@@ -39,8 +82,8 @@ export function parseRule(text: string): Rule {
         },
       };
     case "fixed":
-      // It names whom events without an entity concern, not whom this one does.
-      return { text, isSigned: true, isGuess: true, find: () => argument };
+      // A fixed value applies to events without an entity, so it does not contradict an address.
+      return { text, isGuess: true, find: () => argument };
     default:
       throw new Error(`unknown rule ${text}`);
   }
@@ -50,14 +93,14 @@ export function rules(...texts: readonly string[]): Rule[] {
   return texts.map(parseRule);
 }
 
-/** Rules that take a value for the entity for want of a better one. */
+/** Rules whose value is used only if nothing names the entity. */
 export function guesses(...texts: readonly string[]): Rule[] {
   return texts.map((text) => ({ ...parseRule(text), isGuess: true }));
 }
 
-/** A rule that no path can express; `text` says what it does. */
+/** A rule that is a function of the payload; `text` describes it. */
 export function payloadRule(text: string, find: (payload: unknown) => string | null): Rule {
-  return { text, isSigned: true, isGuess: false, find: ({ payload }) => find(payload) };
+  return { text, isGuess: false, find: ({ payload }) => find(payload) };
 }
 
 export function findFirst(candidates: readonly Rule[], delivery: VerifiedDelivery): string | null {
@@ -68,7 +111,7 @@ export function findFirst(candidates: readonly Rule[], delivery: VerifiedDeliver
   return null;
 }
 
-/** As `findFirst`, and throws for a value that is there but can be no text: an event must not get another name because of it. */
+/** As `findFirst`, but throws for a field that is neither text nor a number instead of trying the next rule. */
 export function findText(candidates: readonly Rule[], delivery: VerifiedDelivery): string | null {
   for (const rule of candidates) {
     const found = rule.find(delivery);

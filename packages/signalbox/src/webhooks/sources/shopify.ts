@@ -1,9 +1,7 @@
-/** Shopify: one instance a shop. Topic, shop and delivery id are headers; the body is the resource itself. */
+/** Shopify: one instance for each shop. Topic, shop and delivery id are headers; the body is the resource. */
 import { shopifyScheme } from "../schemes/index.ts";
-import { firstTextAt, textAt, words } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { firstTextAt, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const shopify: SourceKind = {
   name: "shopify",

@@ -1,16 +1,14 @@
-/** Slack: events, interactions (a form with `payload`) and slash commands (a plain form); one instance a workspace. */
+/** Slack: events, interactions (a form with `payload`) and slash commands (a plain form). One instance for each workspace. */
 import { slackScheme } from "../schemes/index.ts";
-import { firstTextAt, textAt, words } from "./payload-fields.ts";
-import { rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { firstTextAt, rules, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const slack: SourceKind = {
   name: "slack",
   scheme: slackScheme,
   takesForms: true,
   formPayloadField: "payload",
-  // The header comes last: it is not signed, and Slack's own deliveries name the workspace in the body.
+  // The header is last because it is not signed; Slack's own deliveries name the workspace in the body.
   entity: rules(
     "body:team_id",
     "body:team.id",

@@ -1,19 +1,11 @@
 /**
- * What Signalbox knows about a provider, as data: how it signs, where it says what happened and to whom, how its events read to a person,
- * and how it probes an address. Adding a provider is one file that exports a `SourceKind`, one line in `index.ts`, and one test.
+ * A provider as data: its signature scheme, the fields that hold the event's type, id and entity, the description of its events, and its
+ * probes. A new provider is one file that exports a `SourceKind`, one line in `index.ts`, and one test.
  */
-import type { IncomingHttpHeaders } from "node:http";
 import type { Scheme } from "../schemes/index.ts";
-import type { Rule } from "./rule.ts";
+import type { Rule, VerifiedDelivery } from "./rule.ts";
 
-/** A delivery whose signature held and whose body could be read. */
-export interface VerifiedDelivery {
-  readonly headers: IncomingHttpHeaders;
-  /** Parsed JSON, or the fields of a form. */
-  readonly payload: unknown;
-}
-
-/** How an event reads to a person. */
+/** The description of an event for people. */
 export interface EventText {
   readonly title?: string | null | undefined;
   readonly description?: string | null | undefined;
@@ -21,20 +13,20 @@ export interface EventText {
   readonly actor?: string | null | undefined;
 }
 
-/** A provider's probe is answered at the door; no agent hears of it. */
+/** The answer to a provider's probe, which does not reach an agent. */
 export interface Handshake {
   readonly status: number;
   readonly body: string;
 }
 
-/** A genuine-looking delivery of the provider, for trying things out. */
+/** A sample delivery of the provider. */
 export interface Sample {
   readonly headers: Readonly<Record<string, string>>;
   readonly contentType: string;
   readonly body: string;
 }
 
-export interface SampleWish {
+export interface SampleSubject {
   readonly entity: string;
   readonly deliveryId: string;
   /** Milliseconds since the epoch. */
@@ -44,22 +36,26 @@ export interface SampleWish {
 export interface SourceKind {
   readonly name: string;
   readonly scheme: Scheme;
-  /** True when the provider (also) posts `application/x-www-form-urlencoded`. */
+  /** True when the provider posts `application/x-www-form-urlencoded`, perhaps besides JSON. */
   readonly takesForms?: boolean;
-  /** Field of a form that holds the real payload as JSON. */
+  /** Field of a form that holds the payload as JSON. */
   readonly formPayloadField?: string;
   readonly entity: readonly Rule[];
   readonly eventType: readonly Rule[];
   readonly action?: readonly Rule[];
-  /** Without a match, a hash of the body stands in. */
+  /** Without a match, the id is a hash of the body. */
   readonly deliveryId: readonly Rule[];
   describe(delivery: VerifiedDelivery, type: string, action: string | null): EventText;
-  /** What a genuine delivery always has and this one lacks, said to its sender; null when nothing is missing. */
+  /** The name of a field that every genuine delivery has and this one lacks, or null. */
   missing?(delivery: VerifiedDelivery): string | null;
   handshake?(delivery: VerifiedDelivery, type: string): Handshake | null;
-  /** Milliseconds since the epoch at which the (verified) payload says it was sent, where the scheme itself signs no time. */
+  /** The time in the payload, milliseconds since the epoch, for a scheme that signs no time of its own. */
   sentAt?(payload: unknown): number | null;
   /** Seconds; only with `sentAt`. */
   readonly windowSeconds?: number;
-  sample(wish: SampleWish): Sample;
+  sample(subject: SampleSubject): Sample;
+}
+
+export function jsonSample(payload: object, headers: Readonly<Record<string, string>> = {}): Sample {
+  return { headers, contentType: "application/json", body: JSON.stringify(payload) };
 }

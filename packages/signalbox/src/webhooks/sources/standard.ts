@@ -1,9 +1,8 @@
-/** Standard Webhooks, and Svix, which differs in the names of its headers only. */
+/** Standard Webhooks, and Svix, which differs only in the names of its headers. */
 import { type Scheme, standardScheme, svixScheme } from "../schemes/index.ts";
-import { describeLoosely } from "./generic.ts";
+import { describeByCommonNames } from "./generic.ts";
 import { guesses, rules } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const standard = createStandardKind("standard", standardScheme, ["header:webhook-id"]);
 export const svix = createStandardKind("svix", svixScheme, ["header:svix-id", "header:webhook-id"]);
@@ -12,8 +11,7 @@ function createStandardKind(name: string, scheme: Scheme, deliveryId: readonly s
   return {
     name,
     scheme,
-    // The convention is `{type, timestamp, data}`; what an event is about has its id in `data`.
-    // Only the first two are sure to be meant as the entity; the others are the best there is where the address names none.
+    // The convention is `{type, timestamp, data}`, with the id of the subject in `data`. Only the first two fields certainly name the entity.
     entity: [
       ...rules("body:entity_id", "body:data.entity_id"),
       ...guesses("body:data.customer_id", "body:data.id"),
@@ -21,7 +19,7 @@ function createStandardKind(name: string, scheme: Scheme, deliveryId: readonly s
     eventType: rules("body:type", "body:event_type", "body:eventType"),
     action: rules("body:action"),
     deliveryId: rules(...deliveryId),
-    describe: describeLoosely,
+    describe: describeByCommonNames,
     sample: ({ entity, now }) =>
       jsonSample({
         type: "sample.created",

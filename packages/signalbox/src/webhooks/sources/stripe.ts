@@ -1,9 +1,7 @@
-/** Stripe: one instance a customer; events of Connect accounts without a customer go to the account. */
+/** Stripe: one instance for each customer; events of Connect accounts without a customer go to the account. */
 import { stripeScheme } from "../schemes/index.ts";
-import { fieldAt, firstTextAt, textAt, words } from "./payload-fields.ts";
-import { parseRule, payloadRule } from "./rule.ts";
-import { jsonSample } from "./sample.ts";
-import type { SourceKind } from "./source-kind.ts";
+import { fieldAt, firstTextAt, parseRule, payloadRule, textAt, words } from "./rule.ts";
+import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const stripe: SourceKind = {
   name: "stripe",
@@ -65,7 +63,7 @@ export const stripe: SourceKind = {
     }),
 };
 
-/** Currencies whose smallest unit is the whole one; all others Stripe sends in hundredths. */
+/** Currencies without a minor unit. Stripe sends amounts of all others in hundredths. */
 const ZERO_DECIMAL = new Set("bif clp djf gnf jpy kmf krw mga pyg rwf ugx vnd vuv xaf xof xpf".split(" "));
 
 function amountOf(payload: unknown): string | null {

@@ -1,7 +1,6 @@
-/** Twilio: messages and calls, as forms or (with `bodySHA256` in the address) JSON; one instance a Twilio account. */
+/** Twilio: messages and calls, as forms or (with `bodySHA256` in the address) JSON. One instance for each Twilio account. */
 import { twilioScheme } from "../schemes/index.ts";
-import { firstTextAt, textAt, words } from "./payload-fields.ts";
-import { parseRule, payloadRule, rules } from "./rule.ts";
+import { firstTextAt, parseRule, payloadRule, rules, textAt, words } from "./rule.ts";
 import type { SourceKind } from "./source-kind.ts";
 
 const STATUS = [
@@ -13,7 +12,7 @@ const STATUS = [
 ] as const;
 const SUBJECT = ["MessageSid", "SmsSid", "CallSid", "RecordingSid"] as const;
 const ACCOUNT = ["AccountSid", "account_sid", "AccountId"] as const;
-/** Which id comes with which state. */
+/** The id that belongs to each status. */
 const SUBJECT_OF_STATUS: readonly (readonly [readonly string[], readonly [string, ...string[]]])[] = [
   [
     ["MessageStatus", "SmsStatus"],
@@ -29,9 +28,8 @@ export const twilio: SourceKind = {
   takesForms: true,
   entity: rules(...ACCOUNT.map((name) => `body:${name}`)),
   /**
-   * A form's signature covers the address and the fields without a mark between them, so that a captured form may be sent again with its
-   * first fields moved into the address. Twilio sorts them: `AccountSid` is the first to go, and what a message or call is known by goes
-   * with the others.
+   * The signature of a form has no separator between the address and the fields, so the first fields of a captured form could be moved into
+   * the address. Twilio sorts the fields: `AccountSid` is the first, and the id of the message or call follows.
    */
   missing({ headers, payload }) {
     if (headers["content-type"]?.toLowerCase().startsWith("application/x-www-form-urlencoded") !== true)
@@ -49,7 +47,7 @@ export const twilio: SourceKind = {
   ],
   deliveryId: [
     parseRule("header:i-twilio-idempotency-token"),
-    // One message reports each of its states once; its id alone would drop all but the first.
+    // A message reports each status once; with its id alone every status after the first would be a duplicate.
     payloadRule("body: id and status of the message or call", (payload) => {
       const sid = firstTextAt(payload, ...SUBJECT);
       const status = firstTextAt(payload, ...STATUS);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeReversible, normalise, toInstanceName } from "./instance-name.ts";
+import { decodeReversible, normalise, toInstanceName } from "./entity-claims.ts";
 
 describe("a plain instance name", () => {
   it.each([
@@ -21,7 +21,7 @@ describe("a plain instance name", () => {
     (entity) => expect(toInstanceName(entity, "plain")).toBeNull(),
   );
 
-  it("holds nothing but letters, digits, _, . and -, and naming it again changes nothing", () => {
+  it("has only letters, digits, _, . and -, and is its own plain name", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (entity) => {
         const name = toInstanceName(entity, "plain");
@@ -34,12 +34,12 @@ describe("a plain instance name", () => {
 });
 
 describe("a reversible instance name", () => {
-  it("tells apart what the plain one mixes up", () => {
+  it("differs for entities with the same plain name", () => {
     expect(toInstanceName("a/b-c", "reversible")).toBe("a_2fb-c");
     expect(toInstanceName("a-b/c", "reversible")).toBe("a-b_2fc");
   });
 
-  it("gives the lower-cased entity back", () => {
+  it("decodes to the lower-case entity", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", minLength: 1, maxLength: 60 }), (entity) => {
         const name = toInstanceName(entity, "reversible");
