@@ -16,15 +16,6 @@ const start = (limits: object) =>
     },
   });
 
-/** A receiver that agents wait for; it answers after `open`. */
-async function openGate(): Promise<{ url: string; open(): void; gate: Server }> {
-  let open = () => {};
-  const isOpen = new Promise<void>((resolve) => (open = resolve));
-  const gate = createServer((_request, response) => void isOpen.then(() => response.end()));
-  await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
-  return { url: `http://127.0.0.1:${(gate.address() as AddressInfo).port}/`, open, gate };
-}
-
 let server: TestServer;
 
 beforeAll(async () => {
@@ -57,26 +48,20 @@ describe("overload", () => {
 
   it("answers 503 with Retry-After while bodies of deliveries in progress use the memory, and accepts deliveries again afterwards", async () => {
     const small = await start({ maxBufferedBytes: 4096 });
-    const { url, open, gate } = await openGate();
+    const receiver = await openHeldReceiver();
     try {
       const text = "x".repeat(2500);
-      const stuck = sendGeneric(small.url, "obey/stuck", { id: "s", do: "send", url, text });
-      const buffered = async () =>
-        Number(
-          /signalbox_webhook_buffered_bytes (\d+)/.exec(
-            await (await fetch(`${small.url}/metrics`)).text(),
-          )?.[1],
-        );
-      await expect.poll(buffered).toBeGreaterThan(2500);
+      const stuck = sendGeneric(small.url, "obey/stuck", { id: "s", do: "send", url: receiver.url, text });
+      await expect.poll(() => readMetric(small, "signalbox_webhook_buffered_bytes")).toBeGreaterThan(2500);
       const refused = await sendGeneric(small.url, "large", { id: "1", text });
       expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
       expect((await sendGeneric(small.url, "small", { id: "1" })).status).toBe(200);
-      open();
+      receiver.release();
       expect((await stuck).status).toBe(200);
       expect((await sendGeneric(small.url, "large", { id: "1", text })).status).toBe(200);
       expect(await buffered()).toBe(0);
     } finally {
-      gate.close();
+      receiver.close();
       await small.stop();
     }
   });

@@ -22,10 +22,10 @@ import { QUEUED_WEBHOOK, type QueuedWebhook, sendQueuedWebhook } from "../work/q
 import type { DeadLetters } from "../work/dead-letters.ts";
 import type { Schedules } from "../work/schedules.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
-import type { Activity, InstanceReports } from "./activity.ts";
+import type { Activity } from "./activity.ts";
+import type { InstanceReports } from "./instance-reports.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
-import { DeliveryLedger } from "./delivery-ledger.ts";
-import { deliveryKey, handleEvent } from "./delivery.ts";
+import { deliveryKey, DeliveryLedger, handleEvent } from "./delivery-ledger.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceHost } from "./instance-host.ts";
 import { InstanceState } from "./instance-state.ts";

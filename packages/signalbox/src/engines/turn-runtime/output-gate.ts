@@ -5,7 +5,6 @@
  *   held     by the segment that produced it. A commit passes the outputs on, a rollback drops them.
  *   waiting  for a sync that begins after the last commit before the output. One sync serves all commits and outputs before it.
  */
-import { afterMicrotasks } from "./transactions.ts";
 
 export interface Output {
   release(): void;
@@ -177,4 +176,14 @@ export class OutputGate {
     this.#waiting = [];
     for (const { output } of waiting) output.drop(error);
   }
+}
+
+/**
+ * Calls back when the microtask queue is empty, that is, when all code that could run without a real wait has run.
+ *
+ * `process.nextTick` alone is not enough: called from a macrotask, it runs before the pending microtasks. A tick that a microtask queues
+ * runs after the last of them.
+ */
+export function afterMicrotasks(callback: () => void): void {
+  queueMicrotask(() => process.nextTick(callback));
 }

@@ -10,7 +10,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { currentTurn, type Turn } from "./turn.ts";
-import type { OutputGate } from "./output-gate.ts";
+import { afterMicrotasks, type OutputGate } from "./output-gate.ts";
 import type { TurnDatabase } from "./turn-database.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 
@@ -273,14 +273,4 @@ export class CommitBatch {
     }
     return this.#hasDeferrable;
   }
-}
-
-/**
- * Calls back when the microtask queue is empty, that is, when all code that could run without a real wait has run.
- *
- * `process.nextTick` alone is not enough: called from a macrotask, it runs before the pending microtasks. A tick that a microtask queues
- * runs after the last of them.
- */
-export function afterMicrotasks(callback: () => void): void {
-  queueMicrotask(() => process.nextTick(callback));
 }

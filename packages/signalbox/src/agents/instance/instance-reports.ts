@@ -1,0 +1,65 @@
+/** Reports what happens in an instance: to the metrics, the list of recent activity, and the log. */
+import { SignalboxError } from "@signalbox/protocol";
+import type { InstanceRef } from "./instance-ref.ts";
+import type { Turn } from "../../engines/turn-runtime/index.ts";
+import type { Activity } from "./activity.ts";
+import type { InstanceEnvironment } from "./instance-environment.ts";
+
+export class InstanceReports {
+  readonly #environment: InstanceEnvironment;
+  readonly #ref: InstanceRef;
+  readonly #activity: Activity;
+
+  constructor(environment: InstanceEnvironment, ref: InstanceRef, activity: Activity) {
+    this.#environment = environment;
+    this.#ref = ref;
+    this.#activity = activity;
+  }
+
+  started(isNew: boolean): void {
+    this.#activity.record("start", this.#environment.clock.now(), { new: isNew });
+    this.#environment.metrics.starts.add(1, isNew ? "new" : "woken");
+  }
+
+  startFailed(error: unknown): void {
+    this.#environment.metrics.starts.add(1, "failed");
+    this.logError(error, "the instance could not start");
+  }
+
+  hibernated(): void {
+    this.#environment.metrics.hibernations.add(1);
+    this.#activity.record("hibernate", this.#environment.clock.now(), {});
+  }
+
+  /** `at` is when the turn ended, for the list of activity; null for a turn that is no activity of the instance. */
+  turnEnded({ kind, label, startedAt }: Turn, error: unknown, at: number | null): void {
+    const { metrics } = this.#environment;
+    const durationMs = performance.now() - startedAt;
+    metrics.turns.add(1, kind, error === null ? "ok" : "error");
+    metrics.turnDurations.observe(durationMs / 1000, kind);
+    if (at === null) return;
+    this.#activity.recordTurn(at, kind, label, durationMs, error === null ? null : messageOf(error));
+  }
+
+  buried(kind: "queue" | "schedule", callback: string, error: unknown): void {
+    this.#environment.metrics.buried.add(1, kind);
+    this.#activity.record("buried", this.#environment.clock.now(), { kind, callback });
+    this.logError(error, `the ${kind === "queue" ? "queue item" : "schedule"} used up its attempts`, {
+      callback,
+    });
+  }
+
+  logError(error: unknown, message: string, detail: object = {}): void {
+    const { account, agent, name } = this.#ref;
+    this.#environment.logger.error({ err: error, account, agent, instance: name, ...detail }, message);
+  }
+}
+
+/** True for a failure of the agent's own code: it is logged and passed to `onError`. Errors of the protocol go to their callers only. */
+export function isAgentFailure(turn: Turn, error: unknown): boolean {
+  return turn.kind !== "hook" && turn.kind !== "start" && !(error instanceof SignalboxError);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
