@@ -26,11 +26,11 @@ import type {
 } from "./call-log.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
-import { type CallColumns, toCallRow } from "./call-columns.ts";
+import { type CallColumns, toCallRow } from "./stored-row.ts";
 import { DAY_MS, type Day, dayOfId, dayPath, listDays, startOfDay } from "./day-files.ts";
 import { findGatewayKey, openDayForReading } from "./day-schema.ts";
 import { isEverything, ORDER_COLUMNS, whereSql } from "./selection-sql.ts";
-import { summariseDay, UsageSums } from "./usage-sums.ts";
+import { summariseDay, UsageSums } from "./summarise-usage.ts";
 
 /** A month of days stays open; older ones are opened when asked for. */
 const MAX_OPEN_DAYS = 32;

@@ -2,8 +2,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { BodySide, CallPageRequest, CallSelection, GatewayRef, UsageQuery } from "./call-log.ts";
 import { CallReader, type Order } from "./call-reader.ts";
-import type { Question, ReaderOptions } from "./messages.ts";
-import { answerQuestion } from "./questions.ts";
+import type { Question, ReaderOptions } from "./worker-messages.ts";
+import { answerQuestion } from "./worker-requests.ts";
 
 if (parentPort === null) throw new Error("runs as a worker only");
 const port = parentPort;

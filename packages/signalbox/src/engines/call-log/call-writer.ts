@@ -15,7 +15,7 @@ import { sql, type SqlQuery, sqlList } from "../../core/sql.ts";
 import { DAY_MS, type Day, dayOfId, startOfDay } from "./day-files.ts";
 import { findGatewayKey } from "./day-schema.ts";
 import { gatewayOf, GatewayRows, keyOf } from "./gateway-rows.ts";
-import { HourlyFigures } from "./hourly-figures.ts";
+import { HourlyFigures } from "./hourly-usage.ts";
 import { begin, commit, type OpenDay, OpenDays, transaction } from "./open-days.ts";
 import { whereSql } from "./selection-sql.ts";
 import { type RemovedForSize, SizeLimit } from "./size-limit.ts";

@@ -8,8 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
 import type { CallPatch, CallRecord, CallSelection, GatewayRef } from "./call-log.ts";
 import { CallWriter } from "./call-writer.ts";
-import type { WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
-import { answerQuestion } from "./questions.ts";
+import type { WriterMessage, WriterOptions, WriterReport } from "./worker-messages.ts";
+import { answerQuestion } from "./worker-requests.ts";
 import { releaseMemory, type RowBatch, unpackBatch } from "./row-batch.ts";
 
 /** Rows in one transaction; more would gain little speed and make reads wait longer. */

@@ -6,8 +6,8 @@ import type { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { callRecord, FIRST_PAGE, GATEWAY } from "./call-log-contract.ts";
 import { dayPath } from "./day-files.ts";
-import type { WriterOptions } from "./messages.ts";
-import { startWorker } from "./questions.ts";
+import type { WriterOptions } from "./worker-messages.ts";
+import { startWorker } from "./worker-requests.ts";
 import { SqliteCallLog, type SqliteCallLogOptions } from "./sqlite-call-log.ts";
 
 const NOON = Date.parse("2026-11-15T12:00:00Z");

@@ -38,8 +38,8 @@ import type {
 } from "./call-log.ts";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { listDays } from "./day-files.ts";
-import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
-import { Questions, startWorker } from "./questions.ts";
+import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./worker-messages.ts";
+import { Questions, startWorker } from "./worker-requests.ts";
 import { QueueRoom } from "./queue-room.ts";
 import { type QueuedBatch, RowQueue } from "./row-queue.ts";
 import type { RemovedForSize } from "./size-limit.ts";

@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { type MessagePort, Worker } from "node:worker_threads";
 import { SignalboxError } from "@signalbox/protocol";
 import { explainFailure } from "../sqlite-file/index.ts";
-import type { Answer, Question } from "./messages.ts";
+import type { Answer, Question } from "./worker-messages.ts";
 
 /** What these threads allocate is short-lived: room for more would only make the process larger before it is cleared. */
 const YOUNG_GENERATION_MB = 2;

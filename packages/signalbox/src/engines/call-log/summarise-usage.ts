@@ -5,7 +5,7 @@ import { joinSql, rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts"
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { DAY_MS } from "./day-files.ts";
 import { LATENCY_COLUMNS } from "./day-schema.ts";
-import { HOUR_MS, SUM_SELECTS } from "./hourly-figures.ts";
+import { HOUR_MS, SUM_SELECTS } from "./hourly-usage.ts";
 
 const NULL = rawSql("NULL");
 
