@@ -145,14 +145,14 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The process is killed with calls that are not stored": [
     "test/faults/call-log.test.ts › keeps what was written when the process is killed, and of the rest whole rows or nothing",
-    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › writes rows by itself after the flush interval, without anyone asking",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › writes rows after the flush interval without a read",
   ],
   "The thread that writes the call log dies": [
-    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › loses and doubles nothing when the writer's thread dies",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › neither loses nor duplicates rows when the writer's thread dies",
   ],
   "Stored calls reach `gateway.logs.maxTotalBytes`": [
     "test/hostile/call-log-size.test.ts › removes the oldest bodies and keeps rows and figures, over a restart",
-    "packages/signalbox/src/engines/call-log/size-limit.test.ts › takes the oldest rows when no body is left, and keeps the figures",
+    "packages/signalbox/src/engines/call-log/size-limit.test.ts › removes the oldest rows when no body is left, and keeps the usage",
   ],
   "Spend sums cannot be written": [
     "packages/signalbox/src/gateway/limits/spend-limits.test.ts › keeps what it could not write and writes it when it can, with what came meanwhile",
@@ -243,7 +243,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The disk is full": [
     "test/faults/full-disk.test.ts › refuses writes in words, answers calls, says what is wrong, and goes on by itself when there is room",
-    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › keeps as many rows as the queue takes while it cannot write, counts the others, and reports it once",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › keeps the rows that fit into the queue while it cannot write, counts the others, and reports the failure once",
     "test/faults/full-journal.test.ts › answers senders in time whose deliveries wait for room, and keeps each of them once when there is room",
     "test/faults/full-disk.test.ts › shows everything there is on a full disk, instances that sleep included, and computes next to nothing",
   ],
@@ -258,7 +258,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The server is stopped on a full disk": [
     "test/faults/full-disk.test.ts › stops on a full disk, and loses nothing it acknowledged",
-    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › ends within bounds when it cannot write, and says how many rows are lost",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › closes in bounded time if it cannot write, and reports the number of lost rows",
   ],
   "The clock jumps forward": [
     "test/conformance/agents-work.test.ts › schedules made in onStart do not multiply, missed ones run once, and the queue goes on",

@@ -1,111 +1,61 @@
-/** Usage figures of one batch, added up in memory first, so that a commit touches each figure's row once. */
-import { type CallRecord, LATENCY_BUCKETS_MS } from "./call-log.ts";
-import { joinSql, rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
-import { LATENCY_COLUMNS } from "./day-schema.ts";
+/** Adds up the usage of one transaction in memory, so that a commit touches each row of `hourly` once. */
+import { rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
+import { USAGE_SUMS, type UsageSum } from "./columns.ts";
+import { SUM_COLUMNS } from "./day-schema.ts";
+import type { PackedRow } from "./packed-row.ts";
+import { LATENCY_BUCKETS_MS } from "./usage.ts";
 
 export const HOUR_MS = 3_600_000;
+const SUMS: readonly UsageSum[] = Object.values(USAGE_SUMS);
+const COLUMNS = rawSql(SUM_COLUMNS.join(", "));
+const UPDATES = rawSql(SUM_COLUMNS.map((name) => `${name} = ${name} + excluded.${name}`).join(", "));
 
-interface Figures {
+interface HourlyRow {
   readonly hour: number;
   readonly gateway: number;
   readonly provider: string;
   readonly model: string;
-  calls: number;
-  errors: number;
-  cached: number;
-  tokensIn: number;
-  tokensOut: number;
-  tokensInCached: number;
-  tokensOutReasoning: number;
-  cost: number;
-  durationMs: number;
-  readonly latency: number[];
+  /** In the order of `SUM_COLUMNS`. */
+  readonly sums: number[];
 }
 
-export class HourlyFigures {
-  readonly #byKey = new Map<string, Figures>();
-  #last: Figures | null = null;
+export class HourlyUsage {
+  readonly #rows = new Map<string, HourlyRow>();
+  #last: HourlyRow | null = null;
 
-  add(call: CallRecord, gateway: number): void {
-    const figures = this.#figuresOf(call, gateway);
-    figures.calls += 1;
-    figures.errors += call.success ? 0 : 1;
-    figures.cached += call.cached ? 1 : 0;
-    figures.tokensIn += call.usage.tokensIn;
-    figures.tokensOut += call.usage.tokensOut;
-    figures.tokensInCached += call.usage.tokensInCached;
-    figures.tokensOutReasoning += call.usage.tokensOutReasoning;
-    figures.cost += call.cost ?? 0;
-    figures.durationMs += call.durationMs;
-    const bucket = latencyBucket(call.durationMs);
-    figures.latency[bucket] = (figures.latency[bucket] ?? 0) + 1;
-  }
-
-  #figuresOf(call: CallRecord, gateway: number): Figures {
-    const hour = Math.floor(call.createdAt / HOUR_MS) * HOUR_MS;
-    const last = this.#last;
-    const isSame =
-      last?.hour === hour &&
-      last.gateway === gateway &&
-      last.provider === call.provider &&
-      last.model === call.model;
-    if (last !== null && isSame) return last;
-    const key = `${hour}\n${gateway}\n${call.provider}\n${call.model}`;
-    let figures = this.#byKey.get(key);
-    if (figures === undefined) {
-      figures = {
-        hour,
-        gateway,
-        provider: call.provider,
-        model: call.model,
-        calls: 0,
-        errors: 0,
-        cached: 0,
-        tokensIn: 0,
-        tokensOut: 0,
-        tokensInCached: 0,
-        tokensOutReasoning: 0,
-        cost: 0,
-        durationMs: 0,
-        latency: LATENCY_COLUMNS.map(() => 0),
-      };
-      this.#byKey.set(key, figures);
-    }
-    this.#last = figures;
-    return figures;
+  add(call: PackedRow, gateway: number): void {
+    const { sums } = this.#rowOf(call, gateway);
+    for (const [i, { of }] of SUMS.entries()) sums[i] = (sums[i] ?? 0) + of(call);
+    const bucket = SUMS.length + latencyBucket(call.number("durationMs"));
+    sums[bucket] = (sums[bucket] ?? 0) + 1;
   }
 
   *upserts(): Iterable<SqlQuery> {
-    for (const figures of this.#byKey.values()) {
-      const { hour, gateway, provider, model } = figures;
-      yield sql`INSERT INTO hourly (hour, gateway, provider, model, ${SUM_COLUMNS})
-        VALUES (${hour}, ${gateway}, ${provider}, ${model}, ${figures.calls}, ${figures.errors}, ${figures.cached},
-          ${figures.tokensIn}, ${figures.tokensOut}, ${figures.tokensInCached}, ${figures.tokensOutReasoning},
-          ${figures.cost}, ${figures.durationMs}, ${sqlList(figures.latency)})
-        ON CONFLICT (hour, gateway, provider, model) DO UPDATE SET ${SUM_UPDATES}`;
+    for (const { hour, gateway, provider, model, sums } of this.#rows.values()) {
+      yield sql`INSERT INTO hourly (hour, gateway, provider, model, ${COLUMNS})
+        VALUES (${hour}, ${gateway}, ${provider}, ${model}, ${sqlList(sums)})
+        ON CONFLICT (hour, gateway, provider, model) DO UPDATE SET ${UPDATES}`;
     }
   }
-}
 
-const SUMS = [
-  "calls",
-  "errors",
-  "cached",
-  "tokens_in",
-  "tokens_out",
-  "tokens_in_cached",
-  "tokens_out_reasoning",
-  "cost",
-  "duration_ms",
-  ...LATENCY_COLUMNS,
-];
-const SUM_COLUMNS = rawSql(SUMS.join(", "));
-const SUM_UPDATES = joinSql(
-  SUMS.map((name) => rawSql(`${name} = ${name} + excluded.${name}`)),
-  ", ",
-);
-/** For a reader's select list. */
-export const SUM_SELECTS = rawSql(SUMS.map((name) => `sum(${name}) AS ${name}`).join(", "));
+  #rowOf(call: PackedRow, gateway: number): HourlyRow {
+    const hour = Math.floor(call.number("createdAt") / HOUR_MS) * HOUR_MS;
+    const provider = call.text("provider");
+    const model = call.text("model");
+    const last = this.#last;
+    const isSame =
+      last?.hour === hour && last.gateway === gateway && last.provider === provider && last.model === model;
+    if (last !== null && isSame) return last;
+    const key = `${hour}\n${gateway}\n${provider}\n${model}`;
+    let row = this.#rows.get(key);
+    if (row === undefined) {
+      row = { hour, gateway, provider, model, sums: SUM_COLUMNS.map(() => 0) };
+      this.#rows.set(key, row);
+    }
+    this.#last = row;
+    return row;
+  }
+}
 
 function latencyBucket(durationMs: number): number {
   const bucket = LATENCY_BUCKETS_MS.findIndex((bound) => durationMs <= bound);

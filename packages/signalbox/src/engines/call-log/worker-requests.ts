@@ -1,19 +1,16 @@
-/** Questions to a worker thread, and their answers. */
+/** Requests to a worker thread and their responses. */
 import { setFlagsFromString } from "node:v8";
 import { type MessagePort, Worker } from "node:worker_threads";
 import { SignalboxError } from "@signalbox/protocol";
 import { explainFailure } from "../sqlite-file/index.ts";
-import type { Answer, Question } from "./worker-messages.ts";
+import type { WorkerRequest, WorkerResponse } from "./worker-messages.ts";
 
-/** What these threads allocate is short-lived: room for more would only make the process larger before it is cleared. */
+/** The threads allocate short-lived objects only: a larger young generation would only grow before it is collected. */
 const YOUNG_GENERATION_MB = 2;
-// The size that the server was started with is meant for the main thread, which has it by now; as long as it is set, threads get it too.
+// A size given on the command line overrides `resourceLimits`. The main thread has taken its size by now, so the flag can be reset.
 setFlagsFromString("--max-semi-space-size=0");
 
-/**
- * A worker beside the given module; source files run as TypeScript, published ones as JavaScript. It ends by the error that it reports, and whoever
- * started it hears of the end; they may listen for the error, too.
- */
+/** Starts `<name>.worker` beside the given module: TypeScript in the repository, JavaScript in the published package. */
 export function startWorker(name: string, moduleUrl: string, workerData: unknown): Worker {
   const extension = moduleUrl.endsWith(".ts") ? ".ts" : ".js";
   const worker = new Worker(new URL(`./${name}.worker${extension}`, moduleUrl), {
@@ -21,64 +18,64 @@ export function startWorker(name: string, moduleUrl: string, workerData: unknown
     workerData,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
+  // An error ends the thread; without a listener it would also end the process. The owner listens for `exit`.
   worker.on("error", () => undefined);
   return worker;
 }
 
-interface Waiting {
+interface PendingRequest {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** The asking side. */
-export class Questions {
-  readonly #post: (question: Question) => void;
-  readonly #waiting = new Map<number, Waiting>();
+export class WorkerRequests {
+  readonly #worker: Worker;
+  readonly #pending = new Map<number, PendingRequest>();
   #nextId = 1;
 
-  constructor(post: (question: Question) => void) {
-    this.#post = post;
+  constructor(worker: Worker) {
+    this.#worker = worker;
   }
 
-  ask<T>(method: string, ...args: readonly unknown[]): Promise<T> {
+  send<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     const id = this.#nextId++;
     return new Promise<unknown>((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
-      this.#post({ kind: "ask", id, method, args });
+      this.#pending.set(id, { resolve, reject });
+      this.#worker.postMessage({ kind: "request", id, method, args } satisfies WorkerRequest);
     }) as Promise<T>;
   }
 
-  take(answer: Answer): void {
-    const waiting = this.#waiting.get(answer.id);
-    this.#waiting.delete(answer.id);
-    if (answer.kind === "answer") waiting?.resolve(answer.value);
-    else if (answer.isUnavailable)
-      waiting?.reject(new SignalboxError("storage_unavailable", { message: answer.message }));
-    else waiting?.reject(new Error(answer.message));
+  receive(response: WorkerResponse): void {
+    const pending = this.#pending.get(response.id);
+    this.#pending.delete(response.id);
+    if (response.kind === "result") pending?.resolve(response.value);
+    else if (response.isUnavailable)
+      pending?.reject(new SignalboxError("storage_unavailable", { message: response.message }));
+    else pending?.reject(new Error(response.message));
   }
 
-  /** No answer will come any more. */
+  /** Rejects all pending requests: the thread has ended. */
   fail(error: Error): void {
-    for (const waiting of this.#waiting.values()) waiting.reject(error);
-    this.#waiting.clear();
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
   }
 }
 
-/** The answering side: runs a handler and sends what it returns or throws. */
-export async function answerQuestion(
+/** Runs in the worker: calls the handler and posts its result or error. */
+export async function answerRequest(
   port: MessagePort,
-  { id, method, args }: Question,
+  { id, method, args }: WorkerRequest,
   handlers: Readonly<Record<string, (...args: never[]) => unknown>>,
 ): Promise<void> {
-  let answer: Answer;
+  let response: WorkerResponse;
   try {
     const handler = handlers[method];
-    if (handler === undefined) throw new Error(`no such question: ${method}`);
-    answer = { kind: "answer", id, value: await handler(...(args as never[])) };
+    if (handler === undefined) throw new Error(`unknown method: ${method}`);
+    response = { kind: "result", id, value: await handler(...(args as never[])) };
   } catch (error) {
     const explained = explainFailure(error);
     const message = explained instanceof Error ? explained.message : String(explained);
-    answer = { kind: "error", id, message, isUnavailable: explained !== error };
+    response = { kind: "error", id, message, isUnavailable: explained !== error };
   }
-  port.postMessage(answer);
+  port.postMessage(response);
 }
