@@ -7,7 +7,7 @@
  * call to call. Bodies are copied: the caller's memory may be a view of a shared pool, or still be in use for the response cache.
  */
 import type { CallRecord } from "./call-log.ts";
-import { CALL_COLUMNS, listColumns, type RecordColumn } from "./columns.ts";
+import { CALL_COLUMNS, type Column, listColumns } from "./columns.ts";
 
 /** A row that does not fit into a shared piece has an `ArrayBuffer` of its own, which can be freed without waiting for a garbage collection. */
 export type RowMemory = SharedArrayBuffer | ArrayBuffer;
@@ -20,12 +20,10 @@ export interface RowBatch {
   readonly texts: readonly string[];
 }
 
-type NamesOf<Value> = {
-  [Name in RecordColumn]: CallRecord[Name] extends Value ? Name : never;
-}[RecordColumn];
-
-interface PlacedColumn<Name> {
-  readonly name: Name;
+/** How one property of a record is packed. A body takes two slots, its length and its offset. */
+interface PackedProperty {
+  readonly name: string;
+  readonly kind: "id" | "text" | "number" | "flag" | "body";
   readonly slot: number;
 }
 
@@ -45,12 +43,18 @@ export const FIRST_BODY_SLOT = LAST === undefined ? FIRST_COLUMN_SLOT : LAST.slo
 export const SLOTS_PER_ROW = FIRST_BODY_SLOT + BODY_SLOTS;
 const ROW_BYTES = SLOTS_PER_ROW * 8;
 
-// One loop per kind: every loop then has one type of value, and no branch for the others.
-const TEXTS = columnsOf<NamesOf<string | null>>("text", "json");
-const NUMBERS = columnsOf<NamesOf<number | null>>("integer", "time", "real", "ms");
-const FLAGS = columnsOf<NamesOf<boolean>>("flag");
 /** The id is the first column. */
 export const ID_SLOT = FIRST_COLUMN_SLOT;
+
+const PROPERTIES = new Map<string, PackedProperty>(
+  [
+    { name: "accountId", kind: "text", slot: 0 } as const,
+    { name: "gatewayId", kind: "text", slot: 1 } as const,
+    ...RECORD_COLUMNS.map(({ name, kind, slot }) => ({ name, kind: packedKind(kind), slot })),
+    { name: "requestBody", kind: "body", slot: FIRST_BODY_SLOT } as const,
+    { name: "responseBody", kind: "body", slot: FIRST_BODY_SLOT + 2 } as const,
+  ].map((property) => [property.name, property]),
+);
 
 function layOut() {
   let slot = FIRST_COLUMN_SLOT;
@@ -67,11 +71,18 @@ function slotsOf(kind: string): number {
   return kind === "id" ? ID_SLOTS : 1;
 }
 
-function columnsOf<Name extends RecordColumn>(...kinds: string[]): PlacedColumn<Name>[] {
-  return RECORD_COLUMNS.filter(({ kind }) => kinds.includes(kind)).map(({ name, slot }) => ({
-    name: name as Name,
-    slot,
-  }));
+function packedKind(kind: Column["kind"]): PackedProperty["kind"] {
+  if (kind === "id" || kind === "flag") return kind;
+  return kind === "text" || kind === "json" ? "text" : "number";
+}
+
+/** The properties in the order in which the record has them. */
+function planFor(call: CallRecord): PackedProperty[] {
+  const plan = Object.keys(call).flatMap((name) => PROPERTIES.get(name) ?? []);
+  if (plan.length !== PROPERTIES.size || plan.length !== Object.keys(call).length) {
+    throw new TypeError(`a call must have exactly the properties ${[...PROPERTIES.keys()].join(", ")}`);
+  }
+  return plan;
 }
 
 /** Frees memory that is not shared; views of it are empty from then on. */
@@ -93,6 +104,7 @@ export class RowPacker {
   readonly memory: RowMemory;
   readonly #numbers: Float64Array;
   readonly #bytes: Buffer;
+  #plan: readonly PackedProperty[] = [];
   #rows = 0;
   #bodiesStart: number;
   #firstOfBatch = 0;
@@ -111,20 +123,39 @@ export class RowPacker {
   }
 
   add(call: CallRecord): void {
+    const bodiesStart = this.#bodiesStart;
+    if (!this.#pack(call)) {
+      this.#plan = planFor(call);
+      this.#bodiesStart = bodiesStart;
+      this.#pack(call);
+    }
+    this.#rows += 1;
+  }
+
+  /**
+   * False if the record has its properties in another order than the plan.
+   *
+   * V8 reads the properties of a `for`-`in` loop by their place in the object. A loop over the names of the columns would look up every property
+   * by its name, which takes twice as long.
+   */
+  #pack(call: CallRecord): boolean {
+    const plan = this.#plan;
     const numbers = this.#numbers;
     const row = this.#rows * SLOTS_PER_ROW;
-    this.#bytes.write(call.id, (row + ID_SLOT) * 8, ID_BYTES, "latin1");
-    numbers[row] = this.#textIndex(call.accountId);
-    numbers[row + 1] = this.#textIndex(call.gatewayId);
-    for (const { name, slot } of TEXTS) {
-      const text = call[name];
-      numbers[row + slot] = text === null ? NONE : this.#textIndex(text);
+    let i = 0;
+    for (const name in call) {
+      const property = plan[i++];
+      if (property?.name !== name) return false;
+      const value = call[name as keyof CallRecord];
+      const at = row + property.slot;
+      const { kind } = property;
+      if (kind === "text") numbers[at] = value === null ? NONE : this.#textIndex(value as string);
+      else if (kind === "number") numbers[at] = (value as number | null) ?? NONE;
+      else if (kind === "flag") numbers[at] = value === true ? 1 : 0;
+      else if (kind === "body") this.#packBody(at, value as Uint8Array | null);
+      else this.#bytes.write(value as string, at * 8, ID_BYTES, "latin1");
     }
-    for (const { name, slot } of NUMBERS) numbers[row + slot] = call[name] ?? NONE;
-    for (const { name, slot } of FLAGS) numbers[row + slot] = call[name] ? 1 : 0;
-    this.#addBody(row + FIRST_BODY_SLOT, call.requestBody);
-    this.#addBody(row + FIRST_BODY_SLOT + 2, call.responseBody);
-    this.#rows += 1;
+    return i === plan.length;
   }
 
   /** The rows since the last batch; null if there are none. */
@@ -156,7 +187,7 @@ export class RowPacker {
     return index;
   }
 
-  #addBody(slot: number, bytes: Uint8Array | null): void {
+  #packBody(slot: number, bytes: Uint8Array | null): void {
     this.#numbers[slot] = bytes?.length ?? NONE;
     if (bytes === null || bytes.length === 0) return;
     const end = this.#bodiesStart;
