@@ -3,9 +3,17 @@ import { rawSql, sql } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/index.ts";
 import { CREATE_TABLES, migrationSql, VERSION, viewSql } from "./day-schema.ts";
 
+/**
+ * Most bytes of the log are bodies of one to ten kilobytes. With pages of 16 KiB instead of 4 KiB, the writer needs a quarter of the system
+ * calls and three quarters of the processor time for a call with two bodies of 1 KB (README.md, "Pages").
+ */
+const PAGE_BYTES = 16 * 1024;
+/** The WAL is copied into the file when it has this size. */
+const CHECKPOINT_BYTES = 4 * 1024 * 1024;
 /** The WAL is truncated to this size after a checkpoint, so that the file does not stay as large as its largest batch of bodies. */
 const MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024;
 const USER_VERSION = rawSql("PRAGMA user_version");
+const PAGE_SIZE = rawSql("PRAGMA page_size");
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
 
@@ -32,10 +40,11 @@ export function openDayFile(path: string): SqliteConnection {
   try {
     const version = versionOf(connection);
     if (version > VERSION) throw new LaterVersionError(path, version);
-    // SQLite accepts the setting for an empty file only. It allows a file to be shrunk a few pages at a time.
-    connection.exec("PRAGMA auto_vacuum = INCREMENTAL;");
+    // Both apply to an empty file only. Incremental vacuum shrinks a file a few pages at a time.
+    connection.exec(`PRAGMA page_size = ${PAGE_BYTES}; PRAGMA auto_vacuum = INCREMENTAL;`);
     connection.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;");
     connection.exec(`PRAGMA journal_size_limit = ${MAX_IDLE_WAL_BYTES};`);
+    connection.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_BYTES / pageBytesOf(connection)};`);
     if (version === 0) transaction(connection, () => connection.exec(CREATE_TABLES));
     return connection;
   } catch (error) {
@@ -64,6 +73,10 @@ export function openDayFileForReading(path: string): ReadableDayFile | null {
 
 export function versionOf(connection: SqliteConnection): number {
   return connection.get<{ user_version: number }>(USER_VERSION)?.user_version ?? 0;
+}
+
+export function pageBytesOf(connection: SqliteConnection): number {
+  return connection.get<{ page_size: number }>(PAGE_SIZE)?.page_size ?? PAGE_BYTES;
 }
 
 /** The number of a gateway in a file; undefined if the file has nothing of the gateway. */

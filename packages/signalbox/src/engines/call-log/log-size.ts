@@ -5,9 +5,9 @@
  */
 import { rawSql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
+import { pageBytesOf } from "./day-file.ts";
 import type { Day } from "./day-files.ts";
 
-const PAGE_SIZE = rawSql("PRAGMA page_size");
 const PAGE_COUNT = rawSql("PRAGMA page_count");
 const FREELIST_COUNT = rawSql("PRAGMA freelist_count");
 
@@ -18,10 +18,10 @@ export interface FileSize {
 }
 
 export function readFileSize(connection: SqliteConnection): FileSize {
-  const pageSize = connection.get<{ page_size: number }>(PAGE_SIZE)?.page_size ?? 0;
+  const pageBytes = pageBytesOf(connection);
   const pages = connection.get<{ page_count: number }>(PAGE_COUNT)?.page_count ?? 0;
   const free = connection.get<{ freelist_count: number }>(FREELIST_COUNT)?.freelist_count ?? 0;
-  return { bytes: pages * pageSize, freeBytes: free * pageSize };
+  return { bytes: pages * pageBytes, freeBytes: free * pageBytes };
 }
 
 export class LogSize {

@@ -1,6 +1,7 @@
 /** Removes the oldest bodies and rows of a day file, and gives free pages back to the disk. */
 import { rawSql, sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
+import { pageBytesOf } from "./day-file.ts";
 import { readFileSize } from "./log-size.ts";
 
 /** Bodies in one transaction: about ten milliseconds, including the shrinking of the file. Batches can be written in between. */
@@ -8,7 +9,7 @@ const CHUNK_BYTES = 4 * 1024 * 1024;
 const CHUNK_BODIES = 2000;
 const CHUNK_ROWS = 2000;
 /** Twice a chunk of bodies, so that shrinking keeps up with removing. */
-const SHRINK_PAGES = 2048;
+const SHRINK_BYTES = 2 * CHUNK_BYTES;
 const AUTO_VACUUM = rawSql("PRAGMA auto_vacuum");
 
 /** Runs inside the caller's transaction; removes at most a chunk and returns the number of bodies. */
@@ -57,7 +58,7 @@ export function hasRows(connection: SqliteConnection): boolean {
 export function shrinkFile(connection: SqliteConnection): boolean {
   if (readFileSize(connection).freeBytes === 0) return false;
   if (connection.get<{ auto_vacuum: number }>(AUTO_VACUUM)?.auto_vacuum === 2) {
-    connection.exec(`PRAGMA incremental_vacuum(${SHRINK_PAGES})`);
+    connection.exec(`PRAGMA incremental_vacuum(${SHRINK_BYTES / pageBytesOf(connection)})`);
     return true;
   }
   // A file created without incremental vacuum must be rewritten as a whole, which is cheap when it has no bodies.
