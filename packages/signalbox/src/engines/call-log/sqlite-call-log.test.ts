@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { callRecord, DAY, FIRST_PAGE, GATEWAY, NOON } from "./call-log-fixture.ts";
 import { dayPath } from "./day-files.ts";
 import type { WriterOptions } from "./worker-messages.ts";
+import { setVersionOfFile, versionOfFile, writeVersion1File } from "./version-1-fixture.ts";
 import { startWorker } from "./worker-requests.ts";
 import { SqliteCallLog, type SqliteCallLogOptions } from "./sqlite-call-log.ts";
 
@@ -259,4 +260,20 @@ it("reports why it cannot be opened", async () => {
   await mkdir(dayPath(folder, "2026-11-15"));
   await expect(open()).rejects.toThrow(/^cannot open the call log in .*: unable to open/);
   expect(errors).toEqual([]);
+});
+
+it("opens beside a file of a later version, and reports its day once", async () => {
+  const path = dayPath(folder, "2026-11-15");
+  writeVersion1File(path, NOON, 1);
+  setVersionOfFile(path, 99);
+  const calls = await open();
+  expect(calls.unreadableDays).toEqual(["2026-11-15"]);
+  await calls.expire();
+  expect(errors.map((error) => error.message)).toEqual([expect.stringContaining("2026-11-15")]);
+  calls.record(callRecord({ createdAt: NOON + DAY }));
+  expect(await total(calls)).toBe(1);
+  calls.record(callRecord({ createdAt: NOON }));
+  await expect(total(calls)).rejects.toMatchObject({ id: "storage_unavailable" });
+  expect(calls.problem).toContain("has version 99");
+  expect(versionOfFile(path)).toBe(99);
 });
