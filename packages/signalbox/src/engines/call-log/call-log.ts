@@ -4,7 +4,7 @@
  * The types of a call are generated from the table in `columns.ts`.
  */
 import type { CallValues, RecordColumn } from "./columns.ts";
-import type { CallDeletion, CallPage, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
+import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
 
 /** A call belongs to one gateway of one account; both are plain names here. */
@@ -36,6 +36,12 @@ export const NO_USAGE: CallUsage = {
   tokensInCacheWrite: 0,
   tokensOutReasoning: 0,
 };
+
+export interface CallPage {
+  readonly rows: readonly CallRow[];
+  /** Number of matching rows on all pages. */
+  readonly total: number;
+}
 
 /** A change of a stored call; absent keys keep their values. */
 export interface CallPatch {

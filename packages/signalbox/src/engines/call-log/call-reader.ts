@@ -10,13 +10,12 @@ import { zstdDecompressSync } from "node:zlib";
 import { isUlid, ulidTime } from "../../core/ulid.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
-import type { BodySide, CallRow, GatewayRef, StoredBody } from "./call-log.ts";
+import type { BodySide, CallPage, CallRow, GatewayRef, StoredBody } from "./call-log.ts";
 import { findGatewayKey, openDayFileForReading, type ReadableDayFile, versionOf } from "./day-file.ts";
 import { DAY_MS, type Day, dayOfId, dayPath, listDays, startOfDay } from "./day-files.ts";
 import { CALL_SELECT_LIST, VERSION } from "./day-schema.ts";
 import { FIELD_SQL, isEverything, ORDER_SQL, whereSql } from "./selection-sql.ts";
 import {
-  type CallPage,
   type CallPageRequest,
   type CallRanges,
   type CallSelection,

@@ -21,10 +21,10 @@ export class ReaderThread {
     return this.#running.requests.send<T>(method, ...args);
   }
 
-  /** Never rejects: the reader writes nothing, so nothing can be lost. */
   async close(): Promise<void> {
     const running = this.#running;
     if (running === null) return;
+    // A failure is ignored: the reader writes nothing, so nothing can be lost.
     await running.requests.send("close").catch(() => undefined);
     await running.worker.terminate();
   }

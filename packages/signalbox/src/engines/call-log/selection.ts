@@ -1,5 +1,4 @@
 /** Which stored calls to read or delete, and in which order. */
-import type { CallRow } from "./call-log.ts";
 import type { FilterableColumn, SortableColumn } from "./columns.ts";
 
 /**
@@ -33,12 +32,6 @@ export interface Order {
 export interface CallPageRequest extends CallSelection, Order {
   readonly offset: number;
   readonly limit: number;
-}
-
-export interface CallPage {
-  readonly rows: readonly CallRow[];
-  /** Number of matching rows on all pages. */
-  readonly total: number;
 }
 
 export interface CallDeletion extends CallSelection, Order {

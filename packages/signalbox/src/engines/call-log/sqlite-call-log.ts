@@ -10,6 +10,7 @@ import type {
   BodySide,
   CallLog,
   CallLogSize,
+  CallPage,
   CallPatch,
   CallQuota,
   CallRecord,
@@ -20,7 +21,7 @@ import type {
 import { listDays } from "./day-files.ts";
 import { QueueRoom } from "./queue-room.ts";
 import { ReaderThread } from "./reader-thread.ts";
-import type { CallDeletion, CallPage, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
+import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { RemovedForSize } from "./size-limit.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
 import type { WriterOptions } from "./worker-messages.ts";
