@@ -97,8 +97,8 @@ export interface CallLog extends CallSink {
   ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges>;
   get(gateway: GatewayRef, id: string): Promise<CallRow | null>;
   /**
-   * Null if there is no such row, if its body was not stored, or if the size limit has removed the body (then the row still says that it has
-   * one). `maxBytes` reads the beginning of the body.
+   * Null if there is no such row, if its body was not stored, or if the size limit has removed the body; in the last case
+   * `hasRequestBody` or `hasResponseBody` of the row is still true. `maxBytes` reads the beginning of the body.
    */
   body(gateway: GatewayRef, id: string, side: BodySide, maxBytes?: number): Promise<StoredBody | null>;
   /** False if there is no such row. */

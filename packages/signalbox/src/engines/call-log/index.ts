@@ -1,4 +1,4 @@
-/** The call log engine: `CallLog` is its interface, README.md says what it promises. */
+/** The call log engine: `CallLog` is its interface, README.md lists its invariants. */
 export type {
   BodySide,
   CallLog,

@@ -1,5 +1,5 @@
 /**
- * Finished calls on their way to the writer's thread, packed into memory that both threads share. README.md says why ("On the heap").
+ * Finished calls on their way to the writer's thread, packed into memory that both threads share. The reason is in README.md ("On the heap").
  *
  *   memory:  row │ row │ row │ →        free        ← │ body │ body │ body
  *
@@ -136,7 +136,7 @@ export class RowPacker {
    * False if the record has its properties in another order than the plan.
    *
    * V8 reads the properties of a `for`-`in` loop by their place in the object. A loop over the names of the columns would look up every property
-   * by its name, which takes twice as long.
+   * by its name, which is slower (README.md, "Properties by place").
    */
   #pack(call: CallRecord): boolean {
     const plan = this.#plan;

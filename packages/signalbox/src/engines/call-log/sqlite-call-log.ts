@@ -42,9 +42,9 @@ export interface SqliteCallLogOptions {
   readonly maxQueuedCalls: number;
   readonly maxQueuedBytes: number;
   readonly clock?: Clock;
-  /** A failure after which the log goes on: a commit that is retried, a writer that was replaced, a file that cannot be read. */
+  /** A failure that does not stop the log: a commit that is retried, a writer that was replaced, a file that cannot be read. */
   readonly onError: (error: Error) => void;
-  /** Rows are written again after a stall; `droppedCalls` were dropped meanwhile. */
+  /** Rows are written again after a stall; `droppedCalls` were dropped during the stall. */
   readonly onRecovery?: (droppedCalls: number) => void;
   /** The size limit has removed something for the first time since the start. */
   readonly onTrimmed?: () => void;
