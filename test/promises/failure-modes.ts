@@ -84,11 +84,11 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › ignores an incomplete record and an instance without a commit",
   ],
   "A sync fails": [
-    "packages/signalbox/src/engines/sqlite-file/wal-sync.test.ts › fails everything that waits when a sync fails, never tries again, and reports it once",
+    "packages/signalbox/src/engines/sqlite-file/wal-sync.test.ts › fails all pending and later calls after a failed sync, does not retry, and reports the failure once",
     "packages/signalbox/src/engines/turn-runtime/output-gate.test.ts › releases nothing after a failed sync",
   ],
   "The process dies while an instance is destroyed": [
-    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › does not bring back what was destroyed, nor mix it with its successor",
+    "packages/signalbox/src/engines/instance-store/journal/journal.test.ts › does not restore a destroyed instance, and keeps it apart from its successor",
     "packages/signalbox/src/agents/instance/catalog-presence.test.ts › one whose database is new has no work, even if the catalog has a due time",
   ],
   "An instance gets events faster than it handles them": [
@@ -146,14 +146,14 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The process is killed before calls are logged": [
     "test/faults/call-log.test.ts › a killed process keeps the written rows; later rows are complete or absent",
-    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › writes rows by itself after the flush interval, without anyone asking",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › writes rows after the flush interval without a read",
   ],
   "The thread that writes the call log dies": [
-    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › loses and doubles nothing when the writer's thread dies",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › neither loses nor duplicates rows when the writer's thread dies",
   ],
   "Stored calls reach `gateway.logs.maxTotalBytes`": [
     "test/hostile/call-log-size.test.ts › the oldest bodies are removed, rows and figures stay, also after a restart",
-    "packages/signalbox/src/engines/call-log/size-limit.test.ts › takes the oldest rows when no body is left, and keeps the figures",
+    "packages/signalbox/src/engines/call-log/size-limit.test.ts › removes the oldest rows when no body is left, and keeps the usage",
   ],
   "Spend totals cannot be written": [
     "packages/signalbox/src/gateway/limits/spend-limits.test.ts › keeps amounts that it could not write, and writes them later with those settled since",
@@ -244,7 +244,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The disk is full": [
     "test/faults/full-disk.test.ts › writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space",
-    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › keeps as many rows as the queue takes while it cannot write, counts the others, and reports it once",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › keeps the rows that fit into the queue while it cannot write, counts the others, and reports the failure once",
     "test/faults/full-journal.test.ts › senders whose deliveries wait for space are answered in time, and each delivery is kept once when there is space",
     "test/faults/full-disk.test.ts › all data can be read on a full disk, idle instances included, at almost no CPU time",
   ],
@@ -259,7 +259,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The server is stopped on a full disk": [
     "test/faults/full-disk.test.ts › a stop on a full disk succeeds and loses no acknowledged write",
-    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › ends within bounds when it cannot write, and says how many rows are lost",
+    "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › closes in bounded time if it cannot write, and reports the number of lost rows",
   ],
   "The clock jumps forward": [
     "test/conformance/agents-work.test.ts › schedules created in onStart are not duplicated, missed schedules run once, and the queue continues",

@@ -89,7 +89,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "Bodies of gateway calls and of webhooks share memory budgets": [
     "test/hostile/gateway-memory.test.ts › bodies beyond the budget are refused with 503 and Retry-After while other callers hold it",
     "test/hostile/gateway-memory.test.ts › stalled bodies are cut off with 408 and their memory is released",
-    "packages/signalbox/src/webhooks/admission.test.ts › share one budget: what does not fit is told to come back, and room that was given back is used again",
+    "test/conformance/webhook-overload.test.ts › answers 503 with Retry-After while bodies of deliveries in progress use the memory, and accepts deliveries again afterwards",
   ],
   "A request has one host": [
     "test/hostile/hosts-and-upgrades.test.ts › a second Host header is refused on every path, with and without a session",
@@ -136,7 +136,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "Operators' SQL is limited": [
     "packages/signalbox/src/agents/management/sql-console.test.ts › run two at a time; eight wait without a copy, and another one is refused with a retry-after",
-    "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when its process grows too large, and says so",
+    "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when its process uses too much memory, with an error that says so",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › is killed when it takes too long",
     "packages/signalbox/src/engines/instance-store/read-only-query.test.ts › stops at the limits of rows and bytes, and cannot create a larger value",
     "test/hostile/sql-console.test.ts › a result with too many bytes is truncated and marked as truncated",
@@ -214,7 +214,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/webhook-entities.test.ts › 400, and no instance is created: %s",
   ],
   "Schemes with a signed time refuse old deliveries": [
-    "packages/signalbox/src/webhooks/schemes/schemes.test.ts › holds its replay window on both sides",
+    "test/conformance/webhook-intake.test.ts › stripe: an old or future timestamp is 401",
     "test/hostile/webhook-replays.test.ts › a captured delivery cannot be sent with another id, another time, to another entity, or late",
   ],
   "A webhook secret is generated on the embedded database only": [

@@ -1,29 +1,26 @@
-/** A day file's statements that add calls and their bodies, compiled once and told their values by place: they run for every call. */
+/** The statements that add a call and its bodies to a day file, compiled once per file. They run for every call. */
 import { constants, zstdCompressSync } from "node:zlib";
-import type { CallRecord } from "./call-log.ts";
 import type { SqlValue } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
+import type { PackedRow } from "./packed-row.ts";
+import { RECORD_COLUMNS } from "./row-batch.ts";
 
-/** Setting up a compression takes 30 to 80 µs and memory that is collected late; for a smaller body that buys too little disk. */
+/** Setting up a compression takes 30 to 80 µs and memory that is collected late; for a smaller body the disk space is not worth that. */
 const MIN_COMPRESSED_BYTES = 2048;
-
-/** A fifth faster than the default level on a stream's 10 KB, for a few per cent more disk. */
+/** A fifth faster than the default level on the 10 KB of a stream, for a few per cent more disk. */
 const COMPRESSION_LEVEL = 1;
 const MAX_CHUNK_BYTES = 64 * 1024;
 
-const CALL_COLUMNS = [
-  "seq, gateway, id, created_at, provider, model, path, method, request_type, request_content_type",
-  "response_content_type, status_code, success, duration_ms, first_byte_ms, cached, step, tokens_in, tokens_out",
-  "tokens_in_cached, tokens_in_cache_write, tokens_out_reasoning, cost, is_custom_cost, metadata, event_id",
-  "user_agent, token_id, request_bytes, response_bytes, has_request_body, has_response_body",
-  "request_body_complete, response_body_complete",
-].join(", ");
-const INSERT_CALL = `INSERT INTO call (${CALL_COLUMNS}) VALUES (${CALL_COLUMNS.replaceAll(/\w+/g, "?")})
+const COLUMNS = ["seq", "gateway", "has_request_body", "has_response_body"];
+const NAMES = [...COLUMNS, ...RECORD_COLUMNS.map(({ sqlName }) => sqlName)];
+const INSERT_CALL = `INSERT INTO call (${NAMES.join(", ")}) VALUES (${NAMES.map(() => "?").join(", ")})
   ON CONFLICT (gateway, id) DO NOTHING`;
 const INSERT_BODY = "INSERT INTO body (place, is_zstd, bytes) VALUES (?, ?, ?)";
+const REQUEST_BODY_COMPLETE = NAMES.indexOf("request_body_complete") - COLUMNS.length;
+const RESPONSE_BODY_COMPLETE = NAMES.indexOf("response_body_complete") - COLUMNS.length;
 
 export class CallInserts {
-  /** Both return how many rows they added. */
+  /** Both return the number of rows added. */
   readonly #insertCall: (...values: SqlValue[]) => number;
   readonly #insertBody: (place: number, isZstd: number, bytes: Uint8Array) => number;
   readonly #maxBodyBytes: number;
@@ -34,60 +31,27 @@ export class CallInserts {
     this.#maxBodyBytes = maxBodyBytes;
   }
 
-  /** False when the row was there already. */
-  insert(seq: number, gateway: number, call: CallRecord): boolean {
-    const { usage } = call;
-    const changes = this.#insertCall(
-      seq,
-      gateway,
-      call.id,
-      call.createdAt,
-      call.provider,
-      call.model,
-      call.path,
-      call.method,
-      call.requestType,
-      call.requestContentType,
-      call.responseContentType,
-      call.statusCode,
-      call.success ? 1 : 0,
-      call.durationMs,
-      call.firstByteMs,
-      call.cached ? 1 : 0,
-      call.step,
-      usage.tokensIn,
-      usage.tokensOut,
-      usage.tokensInCached,
-      usage.tokensInCacheWrite,
-      usage.tokensOutReasoning,
-      call.cost,
-      call.isCustomCost ? 1 : 0,
-      call.metadata,
-      call.eventId,
-      call.userAgent,
-      call.tokenId,
-      call.requestBytes,
-      call.responseBytes,
-      call.requestBody === null ? 0 : 1,
-      call.responseBody === null ? 0 : 1,
-      this.#isWhole(call.requestBody, call.requestBodyComplete),
-      this.#isWhole(call.responseBody, call.responseBodyComplete),
-    );
-    if (changes === 0) return false;
-    this.#addBody(seq * 2, call.requestBody);
-    this.#addBody(seq * 2 + 1, call.responseBody);
+  /** False if the file has the row already. */
+  insert(seq: number, gateway: number, row: PackedRow): boolean {
+    const { values, requestBody, responseBody } = row;
+    if (this.#isTooLong(requestBody)) values[REQUEST_BODY_COMPLETE] = 0;
+    if (this.#isTooLong(responseBody)) values[RESPONSE_BODY_COMPLETE] = 0;
+    const hasRequest = requestBody === null ? 0 : 1;
+    const hasResponse = responseBody === null ? 0 : 1;
+    if (this.#insertCall(seq, gateway, hasRequest, hasResponse, ...values) === 0) return false;
+    if (requestBody !== null) this.#addBody(seq * 2, requestBody);
+    if (responseBody !== null) this.#addBody(seq * 2 + 1, responseBody);
     return true;
   }
 
-  #addBody(place: number, body: Uint8Array | null): void {
-    if (body === null) return;
-    const kept = body.length > this.#maxBodyBytes ? body.subarray(0, this.#maxBodyBytes) : body;
+  #addBody(place: number, body: Uint8Array): void {
+    const kept = this.#isTooLong(body) ? body.subarray(0, this.#maxBodyBytes) : body;
     if (kept.length >= MIN_COMPRESSED_BYTES) this.#insertBody(place, 1, compress(kept));
     else this.#insertBody(place, 0, kept);
   }
 
-  #isWhole(body: Uint8Array | null, isComplete: boolean): number {
-    return isComplete && (body === null || body.length <= this.#maxBodyBytes) ? 1 : 0;
+  #isTooLong(body: Uint8Array | null): boolean {
+    return body !== null && body.length > this.#maxBodyBytes;
   }
 }
 

@@ -1,49 +1,51 @@
 /**
- * Reads calls and usage figures over all day files. Runs in the reader's thread, on connections of its own, so that a slow question
- * delays neither the writer nor the event loop.
+ * Reads calls and usage from the day files. Runs in the reader's thread on connections of its own, so that a slow read delays neither the writer
+ * nor the event loop.
  *
- * Invariants:
- * 1. Files are listed anew for every question: the writer adds and removes them.
- * 2. A page in order of time opens only the files it needs; the others contribute their count, which is kept for as long as the file
- *    does not change.
+ * The files are listed anew for every read, because the writer adds and removes them. A page in the order of time reads rows from the files it
+ * needs; the others contribute their count, which is cached until the file changes.
  */
 import { statSync } from "node:fs";
 import { zstdDecompressSync } from "node:zlib";
 import { isUlid, ulidTime } from "../../core/ulid.ts";
-import type {
-  BodySide,
-  CallOrder,
-  CallPage,
-  CallPageRequest,
-  CallRanges,
-  CallRow,
-  CallSelection,
-  GatewayRef,
-  Range,
-  StoredBody,
-  UsageFigures,
-  UsageQuery,
-} from "./call-log.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
-import { type CallColumns, toCallRow } from "./call-columns.ts";
+import type { BodySide, CallPage, CallRow, GatewayRef, StoredBody } from "./call-log.ts";
+import { findGatewayKey, openDayFileForReading, type ReadableDayFile, versionOf } from "./day-file.ts";
 import { DAY_MS, type Day, dayOfId, dayPath, listDays, startOfDay } from "./day-files.ts";
-import { findGatewayKey, openDayForReading } from "./day-schema.ts";
-import { isEverything, ORDER_COLUMNS, whereSql } from "./selection-sql.ts";
-import { summariseDay, UsageSums } from "./usage-sums.ts";
+import { CALL_SELECT_LIST, VERSION } from "./day-schema.ts";
+import { FIELD_SQL, isEverything, ORDER_SQL, whereSql } from "./selection-sql.ts";
+import {
+  type CallPageRequest,
+  type CallRanges,
+  type CallSelection,
+  type Order,
+  type Range,
+  RANGE_FIELDS,
+} from "./selection.ts";
+import { type StoredRow, toCallRow } from "./stored-row.ts";
+import { summariseDay, UsageTotals } from "./summarise-usage.ts";
+import type { UsageFigures, UsageQuery } from "./usage.ts";
 
-/** A month of days stays open; older ones are opened when asked for. */
+/** A month stays open; older days are opened for a read. */
 const MAX_OPEN_DAYS = 32;
 const MAX_KEPT_COUNTS = 500;
 const ASC = rawSql("ASC");
 const DESC = rawSql("DESC");
 const DATA_VERSION = rawSql("PRAGMA data_version");
+const ALL_COLUMNS = rawSql(CALL_SELECT_LIST);
+const RANGES = rawSql(
+  RANGE_FIELDS.flatMap((field) =>
+    ["min", "max"].map((side) => `${side}(${FIELD_SQL[field].parts.join("")}) AS ${side}_${field}`),
+  ).join(", "),
+);
 
-interface OpenDay {
-  readonly connection: SqliteConnection;
-  /** Tells a file from one of the same name that replaced it. */
+interface OpenDay extends ReadableDayFile {
+  /** Differs if the file was replaced by another of the same name. */
   readonly inode: number;
+  /** SQLite changes the number when another connection has committed. */
   dataVersion: number;
+  /** Number of matching rows by gateway and selection, valid for `dataVersion`. */
   readonly counts: Map<string, number>;
 }
 
@@ -73,34 +75,26 @@ export class CallReader {
     return { rows: rows.map((row) => toCallRow(row, gateway)), total };
   }
 
-  /** Ids in an order, for a deletion with a limit. */
+  /** The first ids in an order, for a deletion with a limit. */
   select(gateway: GatewayRef, selection: CallSelection, order: Order, limit: number): string[] {
     return sortedIds(this.#gatewayDays(gateway, selection), { ...selection, ...order }, limit);
   }
 
   ranges(gateway: GatewayRef, selection: CallSelection): CallRanges {
     const found = this.#gatewayDays(gateway, selection).flatMap(({ connection, key }) =>
-      connection.all<Record<string, number | null>>(sql`
-        SELECT min(cost) AS min_cost, max(cost) AS max_cost, min(duration_ms) AS min_duration, max(duration_ms) AS max_duration,
-          min(tokens_in) AS min_tokens_in, max(tokens_in) AS max_tokens_in, min(tokens_out) AS min_tokens_out,
-          max(tokens_out) AS max_tokens_out, min(tokens_in + tokens_out) AS min_tokens, max(tokens_in + tokens_out) AS max_tokens
-        FROM call WHERE ${whereSql(key, selection)}`),
+      connection.all<Record<string, number | null>>(
+        sql`SELECT ${RANGES} FROM call WHERE ${whereSql(key, selection)}`,
+      ),
     );
-    const range = (name: string): Range => {
-      const values = (side: string) => found.flatMap((row) => row[`${side}_${name}`] ?? []);
+    const range = (field: string): Range => {
+      const values = (side: string) => found.flatMap((row) => row[`${side}_${field}`] ?? []);
       const [low, high] = [values("min"), values("max")];
       return {
         min: low.length === 0 ? null : Math.min(...low),
         max: high.length === 0 ? null : Math.max(...high),
       };
     };
-    return {
-      cost: range("cost"),
-      duration: range("duration"),
-      tokensIn: range("tokens_in"),
-      tokensOut: range("tokens_out"),
-      tokens: range("tokens"),
-    };
+    return Object.fromEntries(RANGE_FIELDS.map((field) => [field, range(field)])) as CallRanges;
   }
 
   get(gateway: GatewayRef, id: string): CallRow | null {
@@ -109,31 +103,32 @@ export class CallReader {
   }
 
   body(gateway: GatewayRef, id: string, side: BodySide): StoredBody | null {
-    const [row] = this.#rowsOf(gateway, [id]);
+    const [stored] = this.#rowsOf(gateway, [id]);
     const connection = this.#day(dayOfId(id))?.connection;
-    if (row === undefined || connection === undefined) return null;
-    const place = row.seq * 2 + (side === "request" ? 0 : 1);
+    if (stored === undefined || connection === undefined) return null;
+    const row = toCallRow(stored, gateway);
+    const place = stored.seq * 2 + (side === "request" ? 0 : 1);
     const body = connection.get<{ is_zstd: number; bytes: Uint8Array }>(
       sql`SELECT is_zstd, bytes FROM body WHERE place = ${place}`,
     );
     if (body === undefined) return null;
     return {
-      contentType: side === "request" ? row.request_content_type : row.response_content_type,
+      contentType: side === "request" ? row.requestContentType : row.responseContentType,
       bytes: body.is_zstd === 1 ? zstdDecompressSync(body.bytes) : body.bytes,
-      isComplete: (side === "request" ? row.request_body_complete : row.response_body_complete) === 1,
+      isComplete: side === "request" ? row.requestBodyComplete : row.responseBodyComplete,
     };
   }
 
   summarise(query: UsageQuery): UsageFigures[] {
-    const sums = new UsageSums();
+    const totals = new UsageTotals();
     for (const day of listDays(this.#folder)) {
-      // A call is filed by its id's day and counted in the hour it began, which can lie on the other side of midnight.
+      // The id decides the file and `createdAt` the hour of a call; midnight can lie between the two.
       const start = startOfDay(day);
       if (start + 2 * DAY_MS <= query.from || start - DAY_MS >= query.to) continue;
       const connection = this.#day(day)?.connection;
-      if (connection !== undefined) sums.add(summariseDay(connection, query));
+      if (connection !== undefined) totals.add(summariseDay(connection, query));
     }
-    return sums.all();
+    return totals.all();
   }
 
   close(): void {
@@ -141,16 +136,18 @@ export class CallReader {
     this.#days.clear();
   }
 
-  #rowsOf(gateway: GatewayRef, ids: readonly string[]): CallColumns[] {
+  #rowsOf(gateway: GatewayRef, ids: readonly string[]): StoredRow[] {
     return ids.flatMap((id) => {
       const connection = this.#day(dayOfId(id))?.connection;
       const found = connection && findGatewayKey(connection, gateway.accountId, gateway.gatewayId);
       if (connection === undefined || found === undefined) return [];
-      return connection.all<CallColumns>(sql`SELECT * FROM call WHERE gateway = ${found.key} AND id = ${id}`);
+      return connection.all<StoredRow>(
+        sql`SELECT ${ALL_COLUMNS} FROM call WHERE gateway = ${found.key} AND id = ${id}`,
+      );
     });
   }
 
-  /** The files that can hold matching rows, oldest first. */
+  /** The files that have matching rows, oldest first. */
   #gatewayDays(gateway: GatewayRef, selection: CallSelection): GatewayDay[] {
     const { from, to } = timeSpan(selection);
     return listDays(this.#folder).flatMap((day) => {
@@ -170,16 +167,16 @@ export class CallReader {
     const path = dayPath(this.#folder, day);
     const inode = statSync(path, { throwIfNoEntry: false })?.ino;
     const known = this.#days.get(day);
-    if (known !== undefined && known.inode === inode) {
+    if (known !== undefined && known.inode === inode && !wasMigrated(known)) {
       this.#days.delete(day);
       this.#days.set(day, known);
       return known;
     }
     known?.connection.close();
     this.#days.delete(day);
-    const connection = inode === undefined ? null : openDayForReading(path);
-    if (inode === undefined || connection === null) return undefined;
-    const open = { connection, inode, dataVersion: -1, counts: new Map<string, number>() };
+    const file = inode === undefined ? null : openDayFileForReading(path);
+    if (inode === undefined || file === null) return undefined;
+    const open = { ...file, inode, dataVersion: -1, counts: new Map<string, number>() };
     this.#days.set(day, open);
     const [oldest] = this.#days;
     if (this.#days.size > MAX_OPEN_DAYS && oldest !== undefined) {
@@ -190,13 +187,13 @@ export class CallReader {
   }
 }
 
-export interface Order {
-  readonly orderBy: CallOrder;
-  readonly direction: "asc" | "desc";
+/** A connection that was opened on a file of an earlier version does not see the columns that a migration has added since. */
+function wasMigrated({ connection, version }: OpenDay): boolean {
+  return version < VERSION && versionOf(connection) !== version;
 }
 
-function listByTime(days: readonly GatewayDay[], page: CallPageRequest): CallColumns[] {
-  const rows: CallColumns[] = [];
+function listByTime(days: readonly GatewayDay[], page: CallPageRequest): StoredRow[] {
+  const rows: StoredRow[] = [];
   let skip = page.offset;
   for (const { connection, key, count } of page.direction === "asc" ? days : days.toReversed()) {
     if (rows.length >= page.limit) break;
@@ -206,7 +203,7 @@ function listByTime(days: readonly GatewayDay[], page: CallPageRequest): CallCol
     }
     const direction = page.direction === "asc" ? ASC : DESC;
     rows.push(
-      ...connection.all<CallColumns>(sql`SELECT * FROM call WHERE ${whereSql(key, page)}
+      ...connection.all<StoredRow>(sql`SELECT ${ALL_COLUMNS} FROM call WHERE ${whereSql(key, page)}
         ORDER BY id ${direction} LIMIT ${page.limit - rows.length} OFFSET ${skip}`),
     );
     skip = 0;
@@ -219,9 +216,9 @@ interface Ranked {
   readonly rank: string | number | null;
 }
 
-/** The first ids over all files; ties are in order of time, in the same direction. */
+/** The first ids of all files; ids break ties, in the same direction. */
 function sortedIds(days: readonly GatewayDay[], order: CallSelection & Order, limit: number): string[] {
-  const column = ORDER_COLUMNS[order.orderBy];
+  const column = ORDER_SQL[order.orderBy];
   const direction = order.direction === "asc" ? ASC : DESC;
   const ranked = days.flatMap(({ connection, key }) =>
     connection.all<Ranked>(sql`SELECT id, ${column} AS rank FROM call WHERE ${whereSql(key, order)}
@@ -234,7 +231,7 @@ function sortedIds(days: readonly GatewayDay[], order: CallSelection & Order, li
     .map((row) => row.id);
 }
 
-/** As SQLite orders: null first, then numbers, or texts by their bytes. */
+/** The order of SQLite: null first, then numbers, or texts by their bytes. */
 function compare(a: string | number | null, b: string | number | null): number {
   if (a === b) return 0;
   if (a === null) return -1;
@@ -249,18 +246,18 @@ function countRows(day: OpenDay, key: number, selection: CallSelection): number 
     day.counts.clear();
     day.dataVersion = version;
   }
-  const question = JSON.stringify([key, selection.filters, selection.search]);
-  let count = day.counts.get(question);
+  const query = JSON.stringify([key, selection.filters, selection.search]);
+  let count = day.counts.get(query);
   if (count === undefined) {
     count =
       day.connection.get<{ n: number }>(sql`SELECT count(*) AS n FROM call WHERE ${whereSql(key, selection)}`)
         ?.n ?? 0;
-    day.counts.set(question, count);
+    day.counts.set(query, count);
   }
   return count;
 }
 
-/** Times outside of which the filters let no row through, with a day to spare where they speak of the call's begin. */
+/** Days outside of this span have no matching rows. A filter on `createdAt` leaves a margin of a day, because the id decides the file. */
 function timeSpan(selection: CallSelection): { from: number; to: number } {
   let from = Number.NEGATIVE_INFINITY;
   let to = Number.POSITIVE_INFINITY;
@@ -270,7 +267,7 @@ function timeSpan(selection: CallSelection): { from: number; to: number } {
     const times = values.flatMap((value) =>
       typeof value === "number" ? value : value !== null && isUlid(value) ? ulidTime(value) : [],
     );
-    // A value that is no time (an id of another form) says nothing about days.
+    // An id that is not a ULID does not limit the span.
     if (times.length === 0 || times.length < values.length) continue;
     const isLower = operator === "gt" || operator === "gte" || operator === "eq";
     const isUpper = operator === "lt" || operator === "lte" || operator === "eq";

@@ -1,11 +1,13 @@
 /** The reader's thread. */
 import { parentPort, workerData } from "node:worker_threads";
-import type { BodySide, CallPageRequest, CallSelection, GatewayRef, UsageQuery } from "./call-log.ts";
-import { CallReader, type Order } from "./call-reader.ts";
-import type { Question, ReaderOptions } from "./messages.ts";
-import { answerQuestion } from "./questions.ts";
+import type { BodySide, GatewayRef } from "./call-log.ts";
+import { CallReader } from "./call-reader.ts";
+import type { CallPageRequest, CallSelection, Order } from "./selection.ts";
+import type { UsageQuery } from "./usage.ts";
+import type { ReaderOptions, WorkerRequest } from "./worker-messages.ts";
+import { answerRequest } from "./worker-requests.ts";
 
-if (parentPort === null) throw new Error("runs as a worker only");
+if (parentPort === null) throw new Error("this module runs in a worker thread");
 const port = parentPort;
 const reader = new CallReader((workerData as ReaderOptions).folder);
 
@@ -17,11 +19,11 @@ const handlers = {
   get: (gateway: GatewayRef, id: string) => reader.get(gateway, id),
   body(gateway: GatewayRef, id: string, side: BodySide, maxBytes: number) {
     const body = reader.body(gateway, id, side);
-    // Copied: of a view the whole memory behind it would be sent.
+    // Copied: posting a view would send the whole buffer behind it.
     return body === null ? null : { ...body, bytes: new Uint8Array(body.bytes.subarray(0, maxBytes)) };
   },
   summarise: (query: UsageQuery) => reader.summarise(query),
   close: () => reader.close(),
 };
 
-port.on("message", (message: Question) => void answerQuestion(port, message, handlers));
+port.on("message", (request: WorkerRequest) => void answerRequest(port, request, handlers));

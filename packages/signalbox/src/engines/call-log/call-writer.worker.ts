@@ -1,44 +1,41 @@
 /**
- * The writer's thread: gathers batches and commits them when the oldest row has waited long enough, when enough rows have gathered, or
- * when someone waits for them.
+ * The writer's thread. Collects batches and commits them when the oldest row has waited for the flush interval, when enough rows or bytes are
+ * waiting, or when a read waits for them.
  *
- * A commit that fails (disk full) keeps its rows and is tried again; meanwhile the main thread's queue fills up and slows callers down.
+ * If a commit fails (full disk), its rows are kept and the commit is retried every second.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
-import type { CallPatch, CallRecord, CallSelection, GatewayRef } from "./call-log.ts";
+import type { CallPatch, GatewayRef } from "./call-log.ts";
 import { CallWriter } from "./call-writer.ts";
-import type { WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
-import { answerQuestion } from "./questions.ts";
-import { releaseMemory, type RowBatch, unpackBatch } from "./row-batch.ts";
+import { releaseMemory, type RowBatch } from "./row-batch.ts";
+import type { CallSelection } from "./selection.ts";
+import type { WriterMessage, WriterOptions, WriterReport } from "./worker-messages.ts";
+import { answerRequest } from "./worker-requests.ts";
 
-/** Rows in one transaction; more would gain little speed and make reads wait longer. */
+/** Rows in one transaction; more would be hardly faster and make reads wait longer. */
 const MAX_ROWS_PER_COMMIT = 1000;
-/** Bodies in one transaction: their memory is needed again soon. */
+/** Bodies in one transaction; their shared memory is needed for the next calls. */
 const MAX_BYTES_PER_COMMIT = 2 * 1024 * 1024;
 const RETRY_MS = 1000;
 const CLOSE_ATTEMPTS = 3;
 
-if (parentPort === null) throw new Error("runs as a worker only");
+if (parentPort === null) throw new Error("this module runs in a worker thread");
 const port = parentPort;
 const options = workerData as WriterOptions;
 const writer = new CallWriter(options);
 
-/** Kept packed until they are written, so that what is unpacked is short-lived. */
+/** Stay packed until they are written, so that unpacked values are short-lived. */
 let waiting: RowBatch[] = [];
 let waitingRows = 0;
 let waitingBytes = 0;
 let position = 0;
 let timer: NodeJS.Timeout | undefined;
-/** The last commit failed: the timer tries again, new rows do not. */
+/** The last commit failed: the timer retries it, new rows do not. */
 let isFailing = false;
 let isTrimming = false;
 
-function* unpackWaiting(): Generator<CallRecord, void> {
-  for (const batch of waiting) yield* unpackBatch(batch);
-}
-
-function isEnough(): boolean {
+function isBatchFull(): boolean {
   return waitingRows >= MAX_ROWS_PER_COMMIT || waitingBytes >= MAX_BYTES_PER_COMMIT;
 }
 
@@ -46,31 +43,35 @@ function report(message: WriterReport): void {
   port.postMessage(message);
 }
 
+function reportFailure(error: unknown): void {
+  report({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
+}
+
 function reportSize(): void {
   report({ kind: "size", bytes: writer.bytes, removed: writer.removed });
 }
 
-/** Throws when the commit failed; the rows stay and the next attempt is scheduled. */
+/** Throws if the commit failed; then the rows are kept and the next attempt is scheduled. */
 function commit(): void {
   clearTimeout(timer);
   timer = undefined;
   if (waiting.length === 0) return;
   try {
-    writer.write({ [Symbol.iterator]: unpackWaiting });
-    for (const { memory } of waiting) releaseMemory(memory);
-    waiting = [];
-    waitingRows = 0;
-    waitingBytes = 0;
-    isFailing = false;
-    // Before the rows are reported as written, so that whoever reads them finds quotas kept; it never throws.
-    void trimOn();
-    report({ kind: "committed", upTo: position });
+    writer.write(waiting);
   } catch (error) {
     isFailing = true;
     timer = setTimeout(tryCommit, RETRY_MS);
-    report({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
+    reportFailure(error);
     throw error;
   }
+  for (const { memory } of waiting) releaseMemory(memory);
+  waiting = [];
+  waitingRows = 0;
+  waitingBytes = 0;
+  isFailing = false;
+  // Before the rows are reported as committed, so that a read that waits for them finds quotas applied.
+  void trim();
+  report({ kind: "committed", position });
 }
 
 function tryCommit(): void {
@@ -81,8 +82,8 @@ function tryCommit(): void {
   }
 }
 
-/** Brings the files within quotas and size limit, a chunk at a time; a failure is reported, and the next commit tries again. */
-async function trimOn(): Promise<void> {
+/** Applies quotas and the size limit, one chunk at a time. Never throws: a failure is reported, and the next commit tries again. */
+async function trim(): Promise<void> {
   if (isTrimming) return;
   isTrimming = true;
   try {
@@ -92,7 +93,7 @@ async function trimOn(): Promise<void> {
     }
     reportSize();
   } catch (error) {
-    report({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
+    reportFailure(error);
   } finally {
     isTrimming = false;
   }
@@ -117,11 +118,12 @@ const handlers = {
     writer.deleteMatching(gateway, selection),
   deleteIds: (gateway: GatewayRef, ids: readonly string[]) => writer.deleteIds(gateway, ids),
   dropGateway: (gateway: GatewayRef) => writer.dropGateway(gateway),
-  expire(now: number, maxAgeDays: number) {
-    const expired = writer.expire(now, maxAgeDays);
-    // Also after a start with a lower limit, or one that a crash left exceeded.
-    void trimOn();
-    return expired;
+  /** Returns the days that cannot be read. */
+  expire(now: number, maxAgeDays: number): string[] {
+    writer.expire(now, maxAgeDays);
+    // The limit may be lower than at the last start, or a crash may have left it exceeded.
+    void trim();
+    return writer.unreadableDays;
   },
   close,
 };
@@ -132,8 +134,8 @@ port.on("message", (message: WriterMessage) => {
       waiting.push(message.batch);
       waitingRows += message.batch.rows;
       waitingBytes += message.bodyBytes;
-      position = message.upTo;
-      if (isEnough() && !isFailing) tryCommit();
+      position = message.position;
+      if (isBatchFull() && !isFailing) tryCommit();
       else timer ??= setTimeout(tryCommit, options.flushIntervalMs);
       break;
     case "flush":
@@ -142,12 +144,12 @@ port.on("message", (message: WriterMessage) => {
     case "quota":
       tryCommit();
       writer.setQuota(message.gateway, message.quota);
-      void trimOn();
+      void trim();
       break;
-    case "ask":
-      // A change sees every row sent before it.
+    case "request":
+      // A change sees every row that was sent before it.
       tryCommit();
-      void answerQuestion(port, message, handlers);
+      void answerRequest(port, message, handlers);
       break;
   }
 });

@@ -1,4 +1,4 @@
-/** One file per UTC day, named by it. A row's id says its day, so a single row is found without looking elsewhere. */
+/** Names of the day files: one file per UTC day. The id of a row contains its time and thus determines its file. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ulidTime } from "../../core/ulid.ts";
@@ -6,7 +6,7 @@ import { ulidTime } from "../../core/ulid.ts";
 export const DAY_MS = 86_400_000;
 const NAME = /^calls-(\d{4}-\d{2}-\d{2})\.db$/;
 
-/** `2026-11-15`; sorts by time. */
+/** `2026-11-15`; the order of strings is the order of time. */
 export type Day = string;
 
 export function dayOf(time: number): Day {
@@ -17,7 +17,7 @@ let lastDay = { start: Number.NaN, name: "" };
 
 export function dayOfId(id: string): Day {
   const time = ulidTime(id);
-  // Rows come in order of time, so nearly all have the day of the one before.
+  // Successive rows nearly always have the same day.
   if (!(time >= lastDay.start && time < lastDay.start + DAY_MS)) {
     lastDay = { start: Math.floor(time / DAY_MS) * DAY_MS, name: dayOf(time) };
   }
@@ -39,7 +39,7 @@ export function listDays(folder: string): Day[] {
     .sort();
 }
 
-/** The connections on it must be closed; a reader that still has it open keeps reading what is gone, harmlessly. */
+/** The writer must have closed its connection. A reader that has the file open can still read it until it closes the file. */
 export function removeDay(folder: string, day: Day): void {
   const path = dayPath(folder, day);
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });

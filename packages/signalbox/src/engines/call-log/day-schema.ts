@@ -1,24 +1,57 @@
 /**
- * The tables of one day file.
+ * The tables of a day file, generated from the tables of columns, and their versions.
  *
- * Gateways have a small number per file, so that a row and its index entry do not repeat two names; the same table counts the rows, so
- * that a list's total needs no scan. Bodies live apart: lists never page through them. Usage figures are part of the file, because
- * they must be committed together with the rows they count.
+ * A gateway has a small number in each file, so that a row and its index entry do not repeat two names. The same table counts the rows of a
+ * gateway, so that the total of a list needs no scan. Bodies have a table of their own: lists do not page through them. Usage is part of the
+ * file because a row and the sums that count it are committed together.
  */
-import { LATENCY_BUCKETS_MS } from "./call-log.ts";
-import { rawSql, sql } from "../../core/sql.ts";
-import { SqliteConnection } from "../sqlite-file/index.ts";
+import { CALL_COLUMNS, type Column, listColumns, toSqlName, USAGE_SUMS, type UsageSum } from "./columns.ts";
+import { LATENCY_BUCKETS_MS } from "./usage.ts";
 
-const VERSION = 1;
-/** As large as the log gets before SQLite copies it back. */
-const MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024;
+export interface TableColumn {
+  readonly sqlName: string;
+  readonly definition: string;
+  readonly since: number;
+  /** SQL literal; the value in files of earlier versions. */
+  readonly default: string;
+}
 
 export const LATENCY_COLUMNS: readonly string[] = [
   ...LATENCY_BUCKETS_MS.keys(),
   LATENCY_BUCKETS_MS.length,
 ].map((i) => `latency_${i}`);
 
-const SCHEMA = `
+const SUMS: [string, UsageSum][] = Object.entries(USAGE_SUMS);
+/** Columns of `hourly` that are added up. */
+export const SUM_COLUMNS: readonly string[] = [...SUMS.map(([name]) => toSqlName(name)), ...LATENCY_COLUMNS];
+
+const KEY_COLUMNS = { call: ["seq", "gateway"], hourly: ["hour", "gateway", "provider", "model"] } as const;
+const TABLES: Readonly<Record<"call" | "hourly", readonly TableColumn[]>> = {
+  call: listColumns(CALL_COLUMNS).map((column) => toTableColumn(column.sqlName, column.sqlType, column)),
+  hourly: [
+    ...SUMS.map(([name, { kind, since = 1 }]) => ({
+      sqlName: toSqlName(name),
+      definition: `${kind.toUpperCase()} NOT NULL`,
+      since,
+      default: "0",
+    })),
+    ...LATENCY_COLUMNS.map((sqlName) => ({
+      sqlName,
+      definition: "INTEGER NOT NULL",
+      since: 1,
+      default: "0",
+    })),
+  ],
+};
+const TABLE_NAMES = ["call", "hourly"] as const;
+
+/** Version of new day files: the version of the newest column. */
+export const VERSION = Math.max(...TABLE_NAMES.flatMap((table) => TABLES[table].map(({ since }) => since)));
+
+/** Columns of `call` for a read: `SELECT *` would depend on the file's history. */
+export const CALL_SELECT_LIST = ["seq", ...TABLES.call.map(({ sqlName }) => sqlName)].join(", ");
+
+export const CREATE_TABLES = `
 CREATE TABLE gateway (
   key INTEGER PRIMARY KEY,
   account_id TEXT NOT NULL,
@@ -29,40 +62,7 @@ CREATE TABLE gateway (
 CREATE TABLE call (
   seq INTEGER PRIMARY KEY,
   gateway INTEGER NOT NULL,
-  id TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  provider TEXT NOT NULL,
-  model TEXT NOT NULL,
-  path TEXT NOT NULL,
-  method TEXT NOT NULL,
-  request_type TEXT NOT NULL,
-  request_content_type TEXT NOT NULL,
-  response_content_type TEXT NOT NULL,
-  status_code INTEGER NOT NULL,
-  success INTEGER NOT NULL,
-  duration_ms REAL NOT NULL,
-  first_byte_ms REAL,
-  cached INTEGER NOT NULL,
-  step INTEGER NOT NULL,
-  tokens_in INTEGER NOT NULL,
-  tokens_out INTEGER NOT NULL,
-  tokens_in_cached INTEGER NOT NULL,
-  tokens_in_cache_write INTEGER NOT NULL,
-  tokens_out_reasoning INTEGER NOT NULL,
-  cost REAL,
-  is_custom_cost INTEGER NOT NULL,
-  metadata TEXT,
-  event_id TEXT,
-  user_agent TEXT NOT NULL,
-  token_id TEXT,
-  request_bytes INTEGER NOT NULL,
-  response_bytes INTEGER NOT NULL,
-  has_request_body INTEGER NOT NULL,
-  has_response_body INTEGER NOT NULL,
-  request_body_complete INTEGER NOT NULL,
-  response_body_complete INTEGER NOT NULL,
-  feedback INTEGER,
-  score REAL
+  ${definitions("call")}
 );
 CREATE UNIQUE INDEX call_by_gateway ON call (gateway, id);
 CREATE TABLE body (
@@ -76,59 +76,53 @@ CREATE TABLE hourly (
   gateway INTEGER NOT NULL,
   provider TEXT NOT NULL,
   model TEXT NOT NULL,
-  calls INTEGER NOT NULL,
-  errors INTEGER NOT NULL,
-  cached INTEGER NOT NULL,
-  tokens_in INTEGER NOT NULL,
-  tokens_out INTEGER NOT NULL,
-  tokens_in_cached INTEGER NOT NULL,
-  tokens_out_reasoning INTEGER NOT NULL,
-  cost REAL NOT NULL,
-  duration_ms REAL NOT NULL,
-  ${LATENCY_COLUMNS.map((name) => `${name} INTEGER NOT NULL`).join(",\n  ")},
+  ${definitions("hourly")},
   PRIMARY KEY (hour, gateway, provider, model)
 ) WITHOUT ROWID;
 PRAGMA user_version = ${VERSION};
 `;
 
-/** For the writer. Every commit is synced: it happens a few times a second, on a thread where nobody waits for it. */
-export function openDayForWriting(path: string): SqliteConnection {
-  const connection = SqliteConnection.open(path);
-  try {
-    // First of all, because only an empty file takes it: what is deleted can then be given back to the disk a piece at a time.
-    connection.exec("PRAGMA auto_vacuum = INCREMENTAL;");
-    connection.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;");
-    // The log beside a day file must not stay as large as its largest batch of bodies.
-    connection.exec(`PRAGMA journal_size_limit = ${MAX_IDLE_WAL_BYTES};`);
-    const version = versionOf(connection);
-    if (version === 0) connection.exec(`BEGIN IMMEDIATE; ${SCHEMA} COMMIT;`);
-    else if (version !== VERSION) throw new Error(`${path} was written by another version (${version})`);
-    return connection;
-  } catch (error) {
-    connection.close();
-    throw error;
-  }
-}
-
-/** For readers; null when the writer has just created the file and its tables are not there yet. */
-export function openDayForReading(path: string): SqliteConnection | null {
-  const connection = SqliteConnection.open(path, { readOnly: true });
-  if (versionOf(connection) === VERSION) return connection;
-  connection.close();
-  return null;
-}
-
-function versionOf(connection: SqliteConnection): number {
-  return connection.get<{ user_version: number }>(rawSql("PRAGMA user_version"))?.user_version ?? 0;
-}
-
-/** The gateway's number in this file; undefined when the file has nothing of it. */
-export function findGatewayKey(
-  connection: SqliteConnection,
-  accountId: string,
-  gatewayId: string,
-): { key: number; rows: number } | undefined {
-  return connection.get(
-    sql`SELECT key, rows FROM gateway WHERE account_id = ${accountId} AND gateway_id = ${gatewayId}`,
+/** Adds the columns that a file of an earlier version lacks. SQLite changes the schema only, whatever the number of rows. */
+export function migrationSql(fromVersion: number): string {
+  const additions = TABLE_NAMES.flatMap((table) =>
+    TABLES[table]
+      .filter(({ since }) => since > fromVersion)
+      .map((column) => `ALTER TABLE ${table} ADD COLUMN ${column.sqlName} ${withDefault(column)};`),
   );
+  return [...additions, `PRAGMA user_version = ${VERSION};`].join("\n");
+}
+
+/**
+ * Views that hide the tables of a file of an earlier version and have all columns, so that every read works on every version. SQLite looks up an
+ * unqualified name among temporary objects first; they are not part of the file, so a read-only connection can create them.
+ */
+export function viewSql(fromVersion: number): string {
+  return TABLE_NAMES.map((table) => {
+    const columns = TABLES[table].map(({ sqlName, since, default: value }) =>
+      since > fromVersion ? `${value} AS ${sqlName}` : sqlName,
+    );
+    return `CREATE TEMP VIEW ${table} AS SELECT ${[...KEY_COLUMNS[table], ...columns].join(", ")} FROM main.${table};`;
+  }).join("\n");
+}
+
+function definitions(table: "call" | "hourly"): string {
+  return TABLES[table].map((column) => `${column.sqlName} ${withDefault(column)}`).join(",\n  ");
+}
+
+/** Only an added column needs a default. */
+function withDefault({ definition, since, default: value }: TableColumn): string {
+  return since === 1 ? definition : `${definition} DEFAULT ${value}`;
+}
+
+function toTableColumn(sqlName: string, sqlType: string, column: Column): TableColumn {
+  const { nullable, since = 1, default: value = null } = column;
+  if (nullable !== true && since > 1 && value === null) {
+    throw new Error(`the column ${sqlName} needs a default for files of earlier versions`);
+  }
+  return {
+    sqlName,
+    definition: nullable === true ? sqlType : `${sqlType} NOT NULL`,
+    since,
+    default: typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : String(value ?? "NULL"),
+  };
 }

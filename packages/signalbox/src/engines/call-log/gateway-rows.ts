@@ -1,4 +1,4 @@
-/** How many rows each gateway has over all days: quotas hold without a scan. */
+/** Number of rows of each gateway over all days, so that quotas need no scan. */
 import type { GatewayRef } from "./call-log.ts";
 import { sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
@@ -21,7 +21,7 @@ export class GatewayRows {
     else this.#rows.set(key, rows);
   }
 
-  /** The counters of a day file, taken in or out. */
+  /** Adds or subtracts the row counts of a day file. */
   addDay(connection: SqliteConnection, sign: 1 | -1): void {
     for (const row of connection.all<{ account_id: string; gateway_id: string; rows: number }>(
       sql`SELECT account_id, gateway_id, rows FROM gateway`,
@@ -31,7 +31,7 @@ export class GatewayRows {
   }
 }
 
-/** Ids of accounts and gateways have no line feeds. */
+/** Ids of accounts and gateways contain no line feed. */
 export function keyOf(gateway: GatewayRef): string {
   return `${gateway.accountId}\n${gateway.gatewayId}`;
 }

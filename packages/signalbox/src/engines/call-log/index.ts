@@ -1,26 +1,32 @@
+/** The call log engine: `CallLog` is its interface, README.md lists its invariants. */
+export type {
+  BodySide,
+  CallLog,
+  CallLogSize,
+  CallPatch,
+  CallQuota,
+  CallRecord,
+  CallRow,
+  CallSink,
+  CallUsage,
+  GatewayRef,
+  StoredBody,
+} from "./call-log.ts";
+export { NO_USAGE } from "./call-log.ts";
+export { CALL_COLUMNS } from "./columns.ts";
+export type {
+  CallField,
+  CallFilter,
+  CallOperator,
+  CallOrder,
+  CallRanges,
+  CallSelection,
+} from "./selection.ts";
+export { SqliteCallLog } from "./sqlite-call-log.ts";
 export {
-  type BodySide,
-  type CallField,
-  type CallFilter,
-  type CallLog,
-  type CallLogSize,
-  type CallOperator,
-  type CallOrder,
-  type CallPatch,
-  type CallQuota,
-  type CallRanges,
-  type CallRecord,
-  type CallRow,
-  type CallSelection,
-  type CallSink,
-  type CallUsage,
-  type GatewayRef,
+  addUsageFigures,
   LATENCY_BUCKETS_MS,
-  NO_USAGE,
-  type StoredBody,
   USAGE_GROUPS,
   type UsageFigures,
   type UsageGroup,
-} from "./call-log.ts";
-export { SqliteCallLog } from "./sqlite-call-log.ts";
-export { addUsageFigures } from "./usage-figures.ts";
+} from "./usage.ts";

@@ -1,43 +1,55 @@
-/** The day files that the writer has open: few at a time, since a connection holds memory and a log beside its file. */
+/** The day files that the writer has open: few at a time, because a connection holds memory and a WAL beside its file. */
 import { rawSql, sql } from "../../core/sql.ts";
 import { type SqliteConnection, syncFolder } from "../sqlite-file/index.ts";
 import { CallInserts } from "./call-inserts.ts";
+import { LaterVersionError, migrateDayFile, openDayFile } from "./day-file.ts";
 import { type Day, dayPath, listDays, removeDay } from "./day-files.ts";
-import { openDayForWriting } from "./day-schema.ts";
 
-/** Today, yesterday around midnight, and one that is being changed. */
+/** The current day, the day before (around midnight), and one whose rows are deleted or edited. */
 const MAX_OPEN_DAYS = 3;
-const BEGIN = rawSql("BEGIN IMMEDIATE");
-const COMMIT = rawSql("COMMIT");
 
+/** An open day file, of the current or an earlier version. */
 export interface OpenDay {
   readonly connection: SqliteConnection;
-  readonly inserts: CallInserts;
   readonly gatewayKeys: Map<string, number>;
   nextSeq: number;
+  /** Absent until the first change: the file may have an earlier version. */
+  inserts?: CallInserts;
+}
+
+/** A day file of the current version. */
+export interface WritableDay extends OpenDay {
+  inserts: CallInserts;
 }
 
 export class OpenDays {
   readonly #folder: string;
   readonly #maxBodyBytes: number;
-  /** Most recently used last. */
+  /** The most recently used last. */
   readonly #days = new Map<Day, OpenDay>();
+  /** Whether this release can read the file of a day. */
+  readonly #isReadable = new Map<Day, boolean>();
 
   constructor(folder: string, maxBodyBytes: number) {
     this.#folder = folder;
     this.#maxBodyBytes = maxBodyBytes;
   }
 
-  /** All that there are, open or not, oldest first. */
+  /** All days with a file that this release can read, oldest first. */
   list(): Day[] {
-    return listDays(this.#folder);
+    return listDays(this.#folder).filter((day) => this.#canRead(day));
   }
 
-  existing(day: Day): OpenDay | undefined {
-    return this.#days.has(day) || this.list().includes(day) ? this.get(day) : undefined;
+  /** Days whose file has a later version, oldest first. */
+  listUnreadable(): Day[] {
+    return listDays(this.#folder).filter((day) => !this.#canRead(day));
   }
 
-  /** Opened, and made if it is not there. */
+  has(day: Day): boolean {
+    return this.#days.has(day) || this.list().includes(day);
+  }
+
+  /** Opens a day of any version up to the current one; creates the file if there is none. */
   get(day: Day): OpenDay {
     const open = this.#days.get(day) ?? this.#open(day);
     this.#days.delete(day);
@@ -45,8 +57,17 @@ export class OpenDays {
     return open;
   }
 
+  /** Opens a day for changes of its calls; migrates a file of an earlier version. */
+  writable(day: Day): WritableDay {
+    const open = this.get(day);
+    if (open.inserts === undefined) migrateDayFile(open.connection);
+    open.inserts ??= new CallInserts(open.connection, this.#maxBodyBytes);
+    return open as WritableDay;
+  }
+
   remove(day: Day): void {
     this.#close(day);
+    this.#isReadable.delete(day);
     removeDay(this.#folder, day);
   }
 
@@ -54,46 +75,44 @@ export class OpenDays {
     for (const day of this.#days.keys()) this.#close(day);
   }
 
+  #canRead(day: Day): boolean {
+    const known = this.#isReadable.get(day);
+    if (known !== undefined) return known;
+    try {
+      this.get(day);
+      return true;
+    } catch (error) {
+      if (error instanceof LaterVersionError) return false;
+      throw error;
+    }
+  }
+
   #open(day: Day): OpenDay {
     const [oldest] = this.#days.keys();
     if (this.#days.size >= MAX_OPEN_DAYS && oldest !== undefined) this.#close(oldest);
-    const connection = openDayForWriting(dayPath(this.#folder, day));
+    const connection = this.#openFile(day);
     syncFolder(this.#folder);
     const last = connection.get<{ seq: number | null }>(sql`SELECT max(seq) AS seq FROM call`)?.seq ?? 0;
-    return {
-      connection,
-      inserts: new CallInserts(connection, this.#maxBodyBytes),
-      gatewayKeys: new Map(),
-      nextSeq: last + 1,
-    };
+    return { connection, gatewayKeys: new Map(), nextSeq: last + 1 };
+  }
+
+  #openFile(day: Day): SqliteConnection {
+    try {
+      const connection = openDayFile(dayPath(this.#folder, day));
+      this.#isReadable.set(day, true);
+      return connection;
+    } catch (error) {
+      if (error instanceof LaterVersionError) this.#isReadable.set(day, false);
+      throw error;
+    }
   }
 
   #close(day: Day): void {
     const connection = this.#days.get(day)?.connection;
     this.#days.delete(day);
     if (connection === undefined) return;
-    // A closed day is one file; busy readers only delay that.
+    // Leaves a single file. A busy reader delays the checkpoint until a later close.
     connection.get(rawSql("PRAGMA wal_checkpoint(TRUNCATE)"));
     connection.close();
-  }
-}
-
-export function begin(connection: SqliteConnection): void {
-  connection.run(BEGIN);
-}
-
-export function commit(connection: SqliteConnection): void {
-  connection.run(COMMIT);
-}
-
-export function transaction<T>(connection: SqliteConnection, work: () => T): T {
-  begin(connection);
-  try {
-    const result = work();
-    commit(connection);
-    return result;
-  } catch (error) {
-    connection.rollback();
-    throw error;
   }
 }

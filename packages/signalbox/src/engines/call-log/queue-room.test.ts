@@ -19,14 +19,14 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-/** How many of so many callers that wait have gone on by now. */
+/** Starts waiting callers; returns a function that counts those that have gone on. */
 function callers(count: number): () => number {
   let done = 0;
   for (let i = 0; i < count; i++) void room.wait().then(() => (done += 1));
   return () => done;
 }
 
-it("lets callers go on as commits make room, in order and no more than fit", async () => {
+it("lets callers go on in order as commits make room, and no more than fit", async () => {
   const done = callers(3);
   await vi.advanceTimersByTimeAsync(1000);
   expect(done()).toBe(0);
@@ -36,7 +36,7 @@ it("lets callers go on as commits make room, in order and no more than fit", asy
   expect([done(), stalls]).toEqual([2, []]);
 });
 
-it("waits on for a log that makes room slowly, as long as it commits", async () => {
+it("keeps callers waiting while commits make no room", async () => {
   const done = callers(1);
   for (let i = 0; i < 10; i++) {
     await vi.advanceTimersByTimeAsync(9000);
@@ -45,10 +45,10 @@ it("waits on for a log that makes room slowly, as long as it commits", async () 
   expect([done(), room.stall, stalls]).toEqual([0, null, []]);
 });
 
-it("lets everybody go on when no commit comes in time, and drops and counts what does not fit", async () => {
+it("stalls when no commit comes in time: all callers go on, and rows that do not fit are dropped and counted", async () => {
   const done = callers(3);
   await vi.advanceTimersByTimeAsync(10_000);
-  expect([done(), room.stall]).toEqual([3, "the disk does not answer"]);
+  expect([done(), room.stall]).toEqual([3, "the disk does not respond"]);
   expect([room.isOpen, room.admits(), room.admits(), room.dropped]).toEqual([true, false, false, 2]);
   free = 1;
   expect([room.admits(), room.dropped]).toEqual([true, 2]);
@@ -56,13 +56,13 @@ it("lets everybody go on when no commit comes in time, and drops and counts what
   expect([room.stall, recoveries]).toEqual([null, [2]]);
 });
 
-it("reports a stall once a minute, however often the writer fails, and the next one at once", async () => {
+it("reports a stall once a minute, and the next stall at once", async () => {
   for (let i = 0; i < 61; i++) {
-    room.stalled("no room");
+    room.failed("no room");
     await vi.advanceTimersByTimeAsync(1000);
   }
   expect(stalls).toHaveLength(2);
   room.committed();
-  room.stalled("no room");
+  room.failed("no room");
   expect(stalls).toHaveLength(3);
 });

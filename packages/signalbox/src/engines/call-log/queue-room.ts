@@ -1,21 +1,19 @@
 /**
- * Who may put a row into the queue of the call log, and what becomes of the others.
+ * Admission to the queue of the call log.
  *
  *   writing ──a commit failed, or none came while callers waited──► stalled ──a commit──► writing
  *
- * Invariants:
- * 1. While the log is written, a full queue slows callers down and no row is lost.
- * 2. While it is stalled, nobody waits: rows that find the queue full are dropped and counted. A disk that stays full for a day must not
- *    hold up the calls of that day.
- * 3. A stall is reported when it begins and then once in a while, however often the writer tries.
+ * Writing: callers wait while the queue is full, and no row is lost. Stalled: no caller waits, and rows that find the queue full are dropped and
+ * counted, because a disk that stays full for a day must not stop the calls of that day. A stall is reported when it begins and then once a
+ * minute, whatever the number of attempts.
  */
 
-/** How long callers wait for a commit before the log counts as stalled: far longer than a busy disk takes, and less than clients do. */
+/** How long callers wait for a commit before the log counts as stalled: longer than a busy disk takes, shorter than clients wait. */
 const MAX_WAIT_MS = 10_000;
-const REPORT_MS = 60_000;
+const REPORT_INTERVAL_MS = 60_000;
 
 export interface QueueRoomOptions {
-  /** How many more rows fit; 0 when the queue is full. */
+  /** Number of rows that fit; 0 if the queue is full. */
   readonly free: () => number;
   readonly onStall: (error: Error) => void;
   readonly onRecovery: (droppedCalls: number) => void;
@@ -34,7 +32,7 @@ export class QueueRoom {
     this.#options = options;
   }
 
-  /** Why nothing is written; null while the log is. */
+  /** Why rows cannot be written; null while they can. */
   get stall(): string | null {
     return this.#stall;
   }
@@ -43,60 +41,62 @@ export class QueueRoom {
     return this.#dropped;
   }
 
-  /** True when a caller may go on now. */
+  /** True if a caller need not wait. */
   get isOpen(): boolean {
     return this.#stall !== null || this.#options.free() > 0;
   }
 
-  /** Resolves once the caller may go on. */
+  /** Resolves when the caller may go on. */
   wait(): Promise<void> {
     if (this.isOpen) return Promise.resolve();
-    this.#arm();
+    this.#startTimer();
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
 
-  /** False when the row is dropped. */
+  /** False if the row must be dropped; the row is then counted. */
   admits(): boolean {
     if (this.#stall === null || this.#options.free() > 0) return true;
     this.#dropped += 1;
     return false;
   }
 
-  stalled(reason: string): Error {
+  /** A commit failed. */
+  failed(reason: string): Error {
     this.#stall = reason;
-    const error = new Error(`calls cannot be written, trying again: ${reason}`);
+    const error = new Error(`calls cannot be written and wait for the next attempt: ${reason}`);
     const now = performance.now();
-    if (now - this.#reportedAt >= REPORT_MS) {
+    if (now - this.#reportedAt >= REPORT_INTERVAL_MS) {
       this.#reportedAt = now;
       this.#options.onStall(error);
     }
-    this.#disarm();
+    this.#stopTimer();
     for (const resolve of this.#waiters.splice(0)) resolve();
     return error;
   }
 
+  /** A commit succeeded. */
   committed(): void {
-    this.#disarm();
+    this.#stopTimer();
     if (this.#stall !== null) {
       this.#stall = null;
       this.#reportedAt = Number.NEGATIVE_INFINITY;
       this.#options.onRecovery(this.#dropped - this.#droppedBefore);
       this.#droppedBefore = this.#dropped;
     }
-    // As many go on as there is room for; the others stay in line.
+    // As many callers go on as rows fit; the others keep their order.
     for (const resolve of this.#waiters.splice(0, this.#options.free())) resolve();
-    if (this.#waiters.length > 0) this.#arm();
+    if (this.#waiters.length > 0) this.#startTimer();
   }
 
   close(): void {
-    this.#disarm();
+    this.#stopTimer();
   }
 
-  #arm(): void {
-    this.#timer ??= setTimeout(() => this.stalled("the disk does not answer"), MAX_WAIT_MS).unref();
+  #startTimer(): void {
+    this.#timer ??= setTimeout(() => this.failed("the disk does not respond"), MAX_WAIT_MS).unref();
   }
 
-  #disarm(): void {
+  #stopTimer(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }

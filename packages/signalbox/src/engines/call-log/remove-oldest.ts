@@ -1,17 +1,18 @@
-/** What a day file gives up when the log is too large: its oldest bodies, then its oldest rows; usage figures stay. */
+/** Removes the oldest bodies and rows of a day file, and gives free pages back to the disk. */
 import { rawSql, sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
+import { pageBytesOf } from "./day-file.ts";
 import { readFileSize } from "./log-size.ts";
 
-/** Bodies taken in one transaction: with what shrinking the file costs, some ten milliseconds, after which waiting batches get their turn. */
+/** Bodies in one transaction: about ten milliseconds, including the shrinking of the file. Batches can be written in between. */
 const CHUNK_BYTES = 4 * 1024 * 1024;
 const CHUNK_BODIES = 2000;
 const CHUNK_ROWS = 2000;
-/** Twice a chunk, so that shrinking keeps up with removing. */
-const SHRINK_PAGES = 2048;
+/** Twice a chunk of bodies, so that shrinking keeps up with removing. */
+const SHRINK_BYTES = 2 * CHUNK_BYTES;
 const AUTO_VACUUM = rawSql("PRAGMA auto_vacuum");
 
-/** Runs inside the caller's transaction; returns how many bodies went, at most a chunk of them. */
+/** Runs inside the caller's transaction; removes at most a chunk and returns the number of bodies. */
 export function removeOldestBodies(connection: SqliteConnection, wantedBytes: number): number {
   const wanted = Math.min(wantedBytes, CHUNK_BYTES);
   const oldest = connection.all<{ place: number; size: number }>(
@@ -30,7 +31,7 @@ export function removeOldestBodies(connection: SqliteConnection, wantedBytes: nu
   return count;
 }
 
-/** Runs inside the caller's transaction, on a file without bodies; returns how many rows went, by the gateway's number in the file. */
+/** Runs inside the caller's transaction, on a file without bodies; returns the number of rows removed by the gateway's number in the file. */
 export function removeOldestRows(connection: SqliteConnection): Map<number, number> {
   const oldest = connection.all<{ seq: number; gateway: number }>(
     sql`SELECT seq, gateway FROM call ORDER BY seq LIMIT ${CHUNK_ROWS}`,
@@ -53,14 +54,14 @@ export function hasRows(connection: SqliteConnection): boolean {
   return connection.get(sql`SELECT 1 FROM call LIMIT 1`) !== undefined;
 }
 
-/** Gives free pages back to the disk, a chunk of them; false when that is not possible now. */
+/** Gives a chunk of free pages back to the disk; false if the file has none, or cannot be shrunk yet. */
 export function shrinkFile(connection: SqliteConnection): boolean {
   if (readFileSize(connection).freeBytes === 0) return false;
   if (connection.get<{ auto_vacuum: number }>(AUTO_VACUUM)?.auto_vacuum === 2) {
-    connection.exec(`PRAGMA incremental_vacuum(${SHRINK_PAGES})`);
+    connection.exec(`PRAGMA incremental_vacuum(${SHRINK_BYTES / pageBytesOf(connection)})`);
     return true;
   }
-  // A file of an older version can only be written anew, which is cheap once its bodies are gone.
+  // A file created without incremental vacuum must be rewritten as a whole, which is cheap when it has no bodies.
   if (hasBodies(connection)) return false;
   connection.exec("PRAGMA auto_vacuum = INCREMENTAL; VACUUM;");
   return true;

@@ -1,21 +1,18 @@
 /**
- * Finished calls on their way to the writer's thread, packed into memory that both threads see.
- *
- * A call is packed the moment it is recorded: as a record of thirty fields and two bodies it would live until its commit, long enough
- * for the garbage collector to copy it twice and then to look for it among the old objects; that cost a sixth of a call. Packed, nothing
- * of it is left on the heap.
+ * Finished calls on their way to the writer's thread, packed into memory that both threads share. The reason is in README.md ("On the heap").
  *
  *   memory:  row │ row │ row │ →        free        ← │ body │ body │ body
  *
- * A row is numbers and its id. Its texts are numbers too, places in a list that goes with the batch, since most repeat from call to
- * call. Bodies are copied, never taken: the caller's memory may be a view of a shared pool, or still be in use for the response cache.
+ * A row is a fixed number of 8-byte slots. A text is stored as its index in a list that is sent with the batch, because most texts repeat from
+ * call to call. Bodies are copied: the caller's memory may be a view of a shared pool, or still be in use for the response cache.
  */
 import type { CallRecord } from "./call-log.ts";
+import { CALL_COLUMNS, type Column, listColumns } from "./columns.ts";
 
-/** Shared, or for a single large row memory of its own that is copied over: that is given back at once, not when it is collected. */
+/** A row that does not fit into a shared piece has an `ArrayBuffer` of its own, which can be freed without waiting for a garbage collection. */
 export type RowMemory = SharedArrayBuffer | ArrayBuffer;
 
-/** Rows of one piece of memory that were handed over together. */
+/** Consecutive rows of one piece of memory. */
 export interface RowBatch {
   readonly memory: RowMemory;
   readonly firstRow: number;
@@ -23,21 +20,77 @@ export interface RowBatch {
   readonly texts: readonly string[];
 }
 
-const NUMBERS_PER_ROW = 33;
-const ID_BYTES = 26;
-/** The id takes four numbers' room. */
-const SLOTS_PER_ROW = NUMBERS_PER_ROW + 4;
-const ROW_BYTES = SLOTS_PER_ROW * 8;
-const ID_AT = NUMBERS_PER_ROW * 8;
-/** Stands for null among the numbers and for "no text" among the places in the list. */
-const NONE = Number.NaN;
+/** How one property of a record is packed. A body takes two slots, its length and its offset. */
+interface PackedProperty {
+  readonly name: string;
+  readonly kind: "id" | "text" | "number" | "flag" | "body";
+  readonly slot: number;
+}
 
-/** Gives memory that is not shared back; views of it are empty from then on. */
+export const ID_BYTES = 26;
+const ID_SLOTS = Math.ceil(ID_BYTES / 8);
+/** Slots 0 and 1: the account and the gateway. */
+const FIRST_COLUMN_SLOT = 2;
+/** Length and offset of each body, behind the columns. */
+const BODY_SLOTS = 4;
+/** Stands for null. */
+export const NONE = Number.NaN;
+
+/** The columns that a record supplies, each with its slot; also the order in which they are inserted. */
+export const RECORD_COLUMNS = layOut();
+const LAST = RECORD_COLUMNS.at(-1);
+export const FIRST_BODY_SLOT = LAST === undefined ? FIRST_COLUMN_SLOT : LAST.slot + slotsOf(LAST.kind);
+export const SLOTS_PER_ROW = FIRST_BODY_SLOT + BODY_SLOTS;
+const ROW_BYTES = SLOTS_PER_ROW * 8;
+
+/** The id is the first column. */
+export const ID_SLOT = FIRST_COLUMN_SLOT;
+
+const PROPERTIES = new Map<string, PackedProperty>(
+  [
+    { name: "accountId", kind: "text", slot: 0 } as const,
+    { name: "gatewayId", kind: "text", slot: 1 } as const,
+    ...RECORD_COLUMNS.map(({ name, kind, slot }) => ({ name, kind: packedKind(kind), slot })),
+    { name: "requestBody", kind: "body", slot: FIRST_BODY_SLOT } as const,
+    { name: "responseBody", kind: "body", slot: FIRST_BODY_SLOT + 2 } as const,
+  ].map((property) => [property.name, property]),
+);
+
+function layOut() {
+  let slot = FIRST_COLUMN_SLOT;
+  return listColumns(CALL_COLUMNS)
+    .filter(({ from }) => from === undefined)
+    .map((column) => {
+      const placed = { ...column, slot };
+      slot += slotsOf(column.kind);
+      return placed;
+    });
+}
+
+function slotsOf(kind: string): number {
+  return kind === "id" ? ID_SLOTS : 1;
+}
+
+function packedKind(kind: Column["kind"]): PackedProperty["kind"] {
+  if (kind === "id" || kind === "flag") return kind;
+  return kind === "text" || kind === "json" ? "text" : "number";
+}
+
+/** The properties in the order in which the record has them. */
+function planFor(call: CallRecord): PackedProperty[] {
+  const plan = Object.keys(call).flatMap((name) => PROPERTIES.get(name) ?? []);
+  if (plan.length !== PROPERTIES.size || plan.length !== Object.keys(call).length) {
+    throw new TypeError(`a call must have exactly the properties ${[...PROPERTIES.keys()].join(", ")}`);
+  }
+  return plan;
+}
+
+/** Frees memory that is not shared; views of it are empty from then on. */
 export function releaseMemory(memory: RowMemory): void {
   if (memory instanceof ArrayBuffer) memory.transfer(0);
 }
 
-/** Memory that a call takes, its texts aside. */
+/** Memory that a call takes, without its texts. */
 export function packedBytes(call: CallRecord): number {
   return ROW_BYTES + bodyBytesOf(call);
 }
@@ -51,11 +104,12 @@ export class RowPacker {
   readonly memory: RowMemory;
   readonly #numbers: Float64Array;
   readonly #bytes: Buffer;
+  #plan: readonly PackedProperty[] = [];
   #rows = 0;
   #bodiesStart: number;
   #firstOfBatch = 0;
   #texts: string[] = [];
-  #places = new Map<string, number>();
+  #textIndexes = new Map<string, number>();
 
   constructor(memory: RowMemory) {
     this.memory = memory;
@@ -69,143 +123,77 @@ export class RowPacker {
   }
 
   add(call: CallRecord): void {
-    const { usage } = call;
-    const numbers = this.#numbers;
-    let at = this.#rows * SLOTS_PER_ROW;
-    this.#bytes.write(call.id, at * 8 + ID_AT, ID_BYTES, "latin1");
-    numbers[at++] = this.#text(call.accountId);
-    numbers[at++] = this.#text(call.gatewayId);
-    numbers[at++] = call.createdAt;
-    numbers[at++] = this.#text(call.provider);
-    numbers[at++] = this.#text(call.model);
-    numbers[at++] = this.#text(call.path);
-    numbers[at++] = this.#text(call.method);
-    numbers[at++] = this.#text(call.requestType);
-    numbers[at++] = this.#text(call.requestContentType);
-    numbers[at++] = this.#text(call.responseContentType);
-    numbers[at++] = call.statusCode;
-    numbers[at++] = call.success ? 1 : 0;
-    numbers[at++] = call.durationMs;
-    numbers[at++] = call.firstByteMs ?? NONE;
-    numbers[at++] = call.cached ? 1 : 0;
-    numbers[at++] = call.step;
-    numbers[at++] = usage.tokensIn;
-    numbers[at++] = usage.tokensOut;
-    numbers[at++] = usage.tokensInCached;
-    numbers[at++] = usage.tokensInCacheWrite;
-    numbers[at++] = usage.tokensOutReasoning;
-    numbers[at++] = call.cost ?? NONE;
-    numbers[at++] = call.metadata === null ? NONE : this.#text(call.metadata);
-    numbers[at++] = call.eventId === null ? NONE : this.#text(call.eventId);
-    numbers[at++] = this.#text(call.userAgent);
-    numbers[at++] = call.tokenId === null ? NONE : this.#text(call.tokenId);
-    numbers[at++] = call.requestBytes;
-    numbers[at++] = call.responseBytes;
-    numbers[at++] = call.requestBody?.length ?? NONE;
-    numbers[at++] = this.#body(call.requestBody);
-    numbers[at++] = call.responseBody?.length ?? NONE;
-    numbers[at++] = this.#body(call.responseBody);
-    numbers[at++] =
-      (call.isCustomCost ? 1 : 0) | (call.requestBodyComplete ? 2 : 0) | (call.responseBodyComplete ? 4 : 0);
+    const bodiesStart = this.#bodiesStart;
+    if (!this.#pack(call)) {
+      this.#plan = planFor(call);
+      this.#bodiesStart = bodiesStart;
+      this.#pack(call);
+    }
     this.#rows += 1;
   }
 
-  /** The rows since the last batch; null when there are none. */
+  /**
+   * False if the record has its properties in another order than the plan.
+   *
+   * V8 reads the properties of a `for`-`in` loop by their place in the object. A loop over the names of the columns would look up every property
+   * by its name, which is slower (README.md, "Properties by place").
+   */
+  #pack(call: CallRecord): boolean {
+    const plan = this.#plan;
+    const numbers = this.#numbers;
+    const row = this.#rows * SLOTS_PER_ROW;
+    let i = 0;
+    for (const name in call) {
+      const property = plan[i++];
+      if (property?.name !== name) return false;
+      const value = call[name as keyof CallRecord];
+      const at = row + property.slot;
+      const { kind } = property;
+      if (kind === "text") numbers[at] = value === null ? NONE : this.#textIndex(value as string);
+      else if (kind === "number") numbers[at] = (value as number | null) ?? NONE;
+      else if (kind === "flag") numbers[at] = value === true ? 1 : 0;
+      else if (kind === "body") this.#packBody(at, value as Uint8Array | null);
+      else this.#bytes.write(value as string, at * 8, ID_BYTES, "latin1");
+    }
+    return i === plan.length;
+  }
+
+  /** The rows since the last batch; null if there are none. */
   takeBatch(): RowBatch | null {
     const firstRow = this.#firstOfBatch;
     if (firstRow === this.#rows) return null;
     const batch = { memory: this.memory, firstRow, rows: this.#rows - firstRow, texts: this.#texts };
     this.#firstOfBatch = this.#rows;
     this.#texts = [];
-    this.#places = new Map();
+    this.#textIndexes = new Map();
     return batch;
   }
 
-  /** Makes the memory free again; every batch of it must have been stored. */
+  /** Makes the memory free again; every batch of it must be committed. */
   clear(): void {
     this.#rows = 0;
     this.#firstOfBatch = 0;
     this.#bodiesStart = this.memory.byteLength;
   }
 
-  #text(value: string): number {
-    const place = this.#places.get(value);
-    return place ?? this.#newText(value);
+  #textIndex(text: string): number {
+    return this.#textIndexes.get(text) ?? this.#addText(text);
   }
 
-  #newText(value: string): number {
-    const place = this.#texts.length;
-    this.#texts.push(value);
-    this.#places.set(value, place);
-    return place;
+  #addText(text: string): number {
+    const index = this.#texts.length;
+    this.#texts.push(text);
+    this.#textIndexes.set(text, index);
+    return index;
   }
 
-  #body(bytes: Uint8Array | null): number {
-    if (bytes === null || bytes.length === 0) return 0;
+  #packBody(slot: number, bytes: Uint8Array | null): void {
+    this.#numbers[slot] = bytes?.length ?? NONE;
+    if (bytes === null || bytes.length === 0) return;
     const end = this.#bodiesStart;
     this.#bodiesStart = end - bytes.length;
-    // Filling with one whole repetition: `set` and `copy` go through V8's own copy for shared memory, which is twenty times slower.
+    this.#numbers[slot + 1] = this.#bodiesStart;
+    // `fill` with the bytes as the pattern is a plain copy. `set` and `copy` into shared memory are twelve times slower (decision 0050).
     this.#bytes.fill(bytes, this.#bodiesStart, end);
-    return this.#bodiesStart;
-  }
-}
-
-/** The calls of a batch, unpacked one at a time; their bodies are views of the shared memory. */
-export function* unpackBatch({ memory, firstRow, rows, texts }: RowBatch): Generator<CallRecord, void> {
-  const numbers = new Float64Array(memory, 0, Math.floor(memory.byteLength / 8));
-  const bytes = Buffer.from(memory);
-  const count = (at: number): number => numbers[at] ?? 0;
-  const orNull = (at: number): number | null => {
-    const value = count(at);
-    return Number.isNaN(value) ? null : value;
-  };
-  const text = (at: number): string => texts[count(at)] ?? "";
-  const textOrNull = (at: number): string | null => texts[count(at)] ?? null;
-  const body = (at: number): Uint8Array | null => {
-    const length = orNull(at);
-    return length === null ? null : new Uint8Array(memory, count(at + 1), length);
-  };
-  for (let row = firstRow; row < firstRow + rows; row++) {
-    const at = row * SLOTS_PER_ROW;
-    const idAt = at * 8 + ID_AT;
-    const flags = count(at + 32);
-    yield {
-      id: bytes.toString("latin1", idAt, idAt + ID_BYTES),
-      accountId: text(at),
-      gatewayId: text(at + 1),
-      createdAt: count(at + 2),
-      provider: text(at + 3),
-      model: text(at + 4),
-      path: text(at + 5),
-      method: text(at + 6),
-      requestType: text(at + 7),
-      requestContentType: text(at + 8),
-      responseContentType: text(at + 9),
-      statusCode: count(at + 10),
-      success: count(at + 11) === 1,
-      durationMs: count(at + 12),
-      firstByteMs: orNull(at + 13),
-      cached: count(at + 14) === 1,
-      step: count(at + 15),
-      usage: {
-        tokensIn: count(at + 16),
-        tokensOut: count(at + 17),
-        tokensInCached: count(at + 18),
-        tokensInCacheWrite: count(at + 19),
-        tokensOutReasoning: count(at + 20),
-      },
-      cost: orNull(at + 21),
-      isCustomCost: (flags & 1) !== 0,
-      metadata: textOrNull(at + 22),
-      eventId: textOrNull(at + 23),
-      userAgent: text(at + 24),
-      tokenId: textOrNull(at + 25),
-      requestBytes: count(at + 26),
-      responseBytes: count(at + 27),
-      requestBody: body(at + 28),
-      responseBody: body(at + 30),
-      requestBodyComplete: (flags & 2) !== 0,
-      responseBodyComplete: (flags & 4) !== 0,
-    };
   }
 }

@@ -1,49 +1,48 @@
 /**
- * Recorded calls that are not on stable storage yet, in pieces of shared memory that are used again once their rows are.
+ * Recorded calls that are not durable yet, in pieces of shared memory that are reused.
  *
- *   add ─► piece being filled ──takeBatch──► batches that the writer has ──release──► free pieces
+ *   add ─► piece being filled ──takeBatches──► batches sent to the writer ──release──► free pieces
  *
- * Invariants:
- * 1. A piece is filled again only when every batch of it has been released.
- * 2. Batches are released in the order in which they were taken.
- * 3. Free memory that is kept is bounded; what a burst took beyond it goes back.
+ * A piece is reused only after all of its batches have been released. Batches are released in the order in which they were taken. The number of
+ * free pieces is bounded; memory beyond that, taken in a burst, is freed.
  */
 import type { CallRecord } from "./call-log.ts";
 import { bodyBytesOf, packedBytes, releaseMemory, type RowBatch, RowPacker } from "./row-batch.ts";
 
 /** About a hundred calls with their bodies. */
 const PIECE_BYTES = 256 * 1024;
-/** Enough for the rows of two commits, so that under a steady load nothing is allocated. */
+/** Enough for the rows of two commits, so that a steady load allocates nothing. */
 const MAX_FREE_PIECES = 24;
 
-/** A batch with the position of its last row. */
 export interface QueuedBatch {
   readonly batch: RowBatch;
   readonly bodyBytes: number;
-  readonly upTo: number;
+  /** Position of the last row: the number of calls added up to it. */
+  readonly position: number;
 }
 
-interface CountedBatch extends QueuedBatch {
+interface PieceBatch extends QueuedBatch {
   readonly piece: Piece;
 }
 
 interface Piece {
   readonly packer: RowPacker;
-  /** Made and not released yet. */
+  /** Batches that are not released yet. */
   batches: number;
 }
 
 export class RowQueue {
   readonly #free: Piece[] = [];
   #filling = newPiece();
-  #made: CountedBatch[] = [];
-  #taken: CountedBatch[] = [];
-  /** Of the last call added, and of the last one released. */
+  /** Batches that are not taken yet. */
+  #complete: PieceBatch[] = [];
+  #taken: PieceBatch[] = [];
   #added = 0;
   #released = 0;
   #bodyBytes = 0;
   #bodyBytesOfBatch = 0;
 
+  /** Position of the last call added. */
   get added(): number {
     return this.#added;
   }
@@ -65,30 +64,30 @@ export class RowQueue {
     this.#bodyBytesOfBatch += bytes;
   }
 
-  /** What was added since the last call, in order. */
+  /** The calls added since the last take, in order. */
   takeBatches(): QueuedBatch[] {
     this.#endBatch();
-    const made = this.#made;
-    this.#made = [];
-    this.#taken.push(...made);
-    return made;
+    const batches = this.#complete;
+    this.#complete = [];
+    this.#taken.push(...batches);
+    return batches;
   }
 
-  /** Taken and not released, in order: what a new writer must be given again. */
+  /** Batches that were taken and not released, in order: a new writer gets them again. */
   get unreleased(): readonly QueuedBatch[] {
     return this.#taken;
   }
 
-  /** Every row up to this position is on stable storage. */
-  release(upTo: number): void {
-    this.#released = upTo;
+  /** Frees every row up to the position: the rows are durable. */
+  release(position: number): void {
+    this.#released = position;
     let done = 0;
-    for (const { piece, bodyBytes, upTo: last } of this.#taken) {
-      if (last > upTo) break;
+    for (const batch of this.#taken) {
+      if (batch.position > position) break;
       done += 1;
-      this.#bodyBytes -= bodyBytes;
-      piece.batches -= 1;
-      this.#reuseIfEmpty(piece);
+      this.#bodyBytes -= batch.bodyBytes;
+      batch.piece.batches -= 1;
+      this.#reuseIfEmpty(batch.piece);
     }
     this.#taken = this.#taken.slice(done);
   }
@@ -105,7 +104,7 @@ export class RowQueue {
     const batch = piece.packer.takeBatch();
     if (batch === null) return;
     piece.batches += 1;
-    this.#made.push({ batch, piece, upTo: this.#added, bodyBytes: this.#bodyBytesOfBatch });
+    this.#complete.push({ batch, piece, position: this.#added, bodyBytes: this.#bodyBytesOfBatch });
     this.#bodyBytesOfBatch = 0;
   }
 
@@ -125,7 +124,7 @@ function newPiece(): Piece {
   return { packer: new RowPacker(new SharedArrayBuffer(PIECE_BYTES)), batches: 0 };
 }
 
-/** For one call that fits into no usual piece. */
+/** For one call that does not fit into a shared piece. */
 function newLargePiece(bytes: number): Piece {
   return { packer: new RowPacker(new ArrayBuffer(Math.ceil(bytes / 8) * 8)), batches: 0 };
 }

@@ -1,45 +1,26 @@
-/** Filters as SQL conditions on the `call` table. Input only ever becomes a value, never text of the statement. */
-import type { CallField, CallFilter, CallOperator, CallOrder, CallSelection } from "./call-log.ts";
+/** Filters as SQL conditions on the `call` table. Input becomes a bound value, never text of the statement. */
 import { joinSql, rawSql, sql, type SqlQuery, sqlList, type SqlValue } from "../../core/sql.ts";
+import { CALL_COLUMNS, listColumns } from "./columns.ts";
+import type { CallField, CallFilter, CallOperator, CallOrder, CallSelection } from "./selection.ts";
 
-const COLUMNS: Readonly<Record<Exclude<CallField, "metadataKey" | "metadataValue">, SqlQuery>> = {
-  id: rawSql("id"),
-  createdAt: rawSql("created_at"),
-  provider: rawSql("provider"),
-  model: rawSql("model"),
-  path: rawSql("path"),
-  requestType: rawSql("request_type"),
-  requestContentType: rawSql("request_content_type"),
-  responseContentType: rawSql("response_content_type"),
-  statusCode: rawSql("status_code"),
-  success: rawSql("success"),
-  cached: rawSql("cached"),
-  cost: rawSql("cost"),
-  tokens: rawSql("(tokens_in + tokens_out)"),
-  tokensIn: rawSql("tokens_in"),
-  tokensOut: rawSql("tokens_out"),
-  duration: rawSql("duration_ms"),
-  feedback: rawSql("feedback"),
-  eventId: rawSql("event_id"),
-  userAgent: rawSql("user_agent"),
-  isAuthenticated: rawSql("(token_id IS NOT NULL)"),
-};
+type ColumnField = Exclude<CallField, "metadataKey" | "metadataValue">;
 
-export const ORDER_COLUMNS: Readonly<Record<CallOrder, SqlQuery>> = {
-  createdAt: rawSql("id"),
-  provider: rawSql("provider"),
-  model: rawSql("model"),
-  requestType: rawSql("request_type"),
-  success: rawSql("success"),
-  cached: rawSql("cached"),
-  cost: rawSql("cost"),
-  tokensIn: rawSql("tokens_in"),
-  tokensOut: rawSql("tokens_out"),
-  duration: rawSql("duration_ms"),
-  feedback: rawSql("feedback"),
-};
+const COLUMNS = listColumns(CALL_COLUMNS);
 
-/** `true`, `false` and `null` as JSON writes them, everything else as text, so that a filter's text compares with any kind of value. */
+/** The SQL of every field that is not part of the metadata. */
+export const FIELD_SQL = Object.fromEntries([
+  ...COLUMNS.filter(({ filterable }) => filterable).map(({ name, sqlName }) => [name, rawSql(sqlName)]),
+  ["tokens", rawSql("(tokens_in + tokens_out)")],
+  ["isAuthenticated", rawSql("(token_id IS NOT NULL)")],
+]) as Readonly<Record<ColumnField, SqlQuery>>;
+
+export const ORDER_SQL = Object.fromEntries([
+  ...COLUMNS.filter(({ sortable }) => sortable).map(({ name, sqlName }) => [name, rawSql(sqlName)]),
+  // Ids are in the order of time, and indexed.
+  ["createdAt", rawSql("id")],
+]) as Readonly<Record<CallOrder, SqlQuery>>;
+
+/** The value of a metadata entry as text, which filters compare with: `true`, `false` and `null` as in JSON, numbers in decimal. */
 const ENTRY_VALUE = rawSql(
   "CASE entry.type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null' ELSE CAST(entry.value AS TEXT) END",
 );
@@ -55,7 +36,7 @@ export function isEverything(selection: CallSelection): boolean {
   return selection.filters.length === 0 && selection.search === "";
 }
 
-/** The condition for one gateway's rows that a selection asks for. */
+/** The condition that selects rows of one gateway. */
 export function whereSql(gatewayKey: number, selection: CallSelection): SqlQuery {
   const conditions = [sql`gateway = ${gatewayKey}`, ...filterConditions(selection.filters)];
   if (selection.search !== "") {
@@ -81,13 +62,13 @@ function filterConditions(filters: readonly CallFilter[]): SqlQuery[] {
     } else if (filter.field === "metadataKey" || filter.field === "metadataValue") {
       conditions.push(entryCondition(filter));
     } else {
-      conditions.push(comparison(COLUMNS[filter.field], filter.operator, filter.values));
+      conditions.push(comparison(FIELD_SQL[filter.field], filter.operator, filter.values));
     }
   }
   return conditions;
 }
 
-/** "No entry with that key" is the opposite of "an entry with that key", not "an entry with another key". */
+/** `neq` on a key means that no entry has the key; it does not mean that some entry has another key. */
 function entryCondition(filter: CallFilter, valueFilter?: CallFilter): SqlQuery {
   if (valueFilter === undefined && filter.operator === "neq") {
     return sql`NOT ${someEntry(entryComparison({ ...filter, operator: "eq" }))}`;
@@ -102,7 +83,7 @@ function entryCondition(filter: CallFilter, valueFilter?: CallFilter): SqlQuery 
 function entryComparison({ field, operator, values }: CallFilter): SqlQuery {
   const texts = values.map((value) => (value === null ? "null" : String(value)));
   const isOrdered = operator !== "eq" && operator !== "neq" && operator !== "contains";
-  // 10 comes after 9 among numbers; as text it would not.
+  // Numbers are compared as numbers: as texts, 10 comes before 9.
   if (
     field === "metadataValue" &&
     isOrdered &&
@@ -130,7 +111,7 @@ function comparison(column: SqlQuery, operator: CallOperator, values: readonly S
     case "neq":
       return joinSql(
         [
-          // Unknown is not equal to any given value.
+          // Null is not equal to any value.
           known.length > 0 ? sql`(${column} IS NULL OR ${column} NOT IN (${sqlList(known)}))` : sql`1 = 1`,
           hasNull ? sql`${column} IS NOT NULL` : sql`1 = 1`,
         ],

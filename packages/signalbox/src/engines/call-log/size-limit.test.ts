@@ -1,20 +1,18 @@
-/** The size limit on real day files: what goes, what stays, and what the disk gets back. */
+/** The size limit on real day files: what is removed, what stays, and how much disk is freed. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { callRecord, FIRST_PAGE, GATEWAY } from "./call-log-contract.ts";
+import { callRecord, DAY, FIRST_PAGE, GATEWAY, NOON, packed } from "./call-log-fixture.ts";
 import { CallReader } from "./call-reader.ts";
 import { CallWriter } from "./call-writer.ts";
 import { dayOf, dayPath } from "./day-files.ts";
 
-const NOON = Date.parse("2026-11-15T12:00:00Z");
-const DAY = 86_400_000;
 const KB = 1024;
 const MB = 1024 * KB;
-/** Pages beside the bodies: tables, indexes, the ends of overflow chains. */
+/** Pages other than those of bodies: tables, indexes, the ends of overflow chains. */
 const SLACK = 256 * KB;
 
 let folder: string;
@@ -35,11 +33,11 @@ function reopen(maxTotalBytes: number): void {
   open(maxTotalBytes);
 }
 
-/** One call with `kilobytes` of a body that no compression makes smaller. */
+/** Writes one call with an incompressible body. */
 function write(day: number, kilobytes: number, fields = {}): string {
   const body = kilobytes === 0 ? null : randomBytes(kilobytes * KB);
   const call = callRecord({ createdAt: NOON + day * DAY, responseBody: body, ...fields });
-  writer.write([call]);
+  writer.write(packed(call));
   return call.id;
 }
 function trim(): void {
@@ -67,14 +65,14 @@ const calls = () =>
     .map((figures) => figures.calls)
     .reduce((sum, count) => sum + count, 0);
 
-it("removes the oldest bodies over all days, keeps every row and figure, and gives the disk back", () => {
+it("removes the oldest bodies of all days, keeps rows and usage, and frees the disk space", () => {
   open(5 * MB);
   const ids = [0, 1, 2].flatMap((day) => Array.from({ length: 8 }, () => write(day, 256)));
   expect(writer.bytes).toBeGreaterThan(6 * MB);
   trim();
   expect(writer.bytes).toBeLessThanOrEqual(5 * MB);
   const kept = bodiesOf(ids);
-  // From some call on all are there, before it none.
+  // The bodies from some call on are kept, those before are removed.
   expect(kept).toEqual(kept.toSorted((a, b) => Number(a) - Number(b)));
   expect(kept.filter(Boolean).length).toBeGreaterThanOrEqual(17);
   expect(kept[0]).toBe(false);
@@ -84,7 +82,7 @@ it("removes the oldest bodies over all days, keeps every row and figure, and giv
   expect(diskBytes()).toBeLessThanOrEqual(5 * MB + SLACK);
 });
 
-it("uses the pages of the current day again: its file does not grow however much passes through", () => {
+it("reuses the free pages of the current day, so that its file does not grow", () => {
   open(2 * MB);
   const ids: string[] = [];
   for (let i = 0; i < 60; i++) {
@@ -98,7 +96,7 @@ it("uses the pages of the current day again: its file does not grow however much
   expect(diskBytes()).toBeLessThanOrEqual(2 * MB + 512 * KB);
 });
 
-it("holds after a restart, and with a lower limit", () => {
+it("applies after a restart, and with a lower limit", () => {
   open(4 * MB);
   for (let day = 0; day < 3; day++) for (let i = 0; i < 4; i++) write(day, 256);
   trim();
@@ -113,12 +111,14 @@ it("holds after a restart, and with a lower limit", () => {
   expect(total()).toBe(12);
 });
 
-it("takes the oldest rows when no body is left, and keeps the figures", () => {
+it("removes the oldest rows when no body is left, and keeps the usage", () => {
   open(100 * MB);
   for (let day = 0; day < 3; day++) {
     writer.write(
-      Array.from({ length: 4000 }, () =>
-        callRecord({ createdAt: NOON + day * DAY, userAgent: "x".repeat(200) }),
+      packed(
+        ...Array.from({ length: 4000 }, () =>
+          callRecord({ createdAt: NOON + day * DAY, userAgent: "x".repeat(200) }),
+        ),
       ),
     );
   }
@@ -132,13 +132,13 @@ it("takes the oldest rows when no body is left, and keeps the figures", () => {
   expect(total()).toBe(12_001 - writer.removed.rows);
   expect(calls()).toBe(12_001);
   expect(reading((reader) => reader.get(GATEWAY, newest))).not.toBeNull();
-  // Quotas go on from the right count.
+  // Quotas use the reduced count.
   writer.setQuota(GATEWAY, { maxRows: 10, whenFull: "deleteOldest" });
   trim();
   expect(total()).toBe(10);
 });
 
-it("ends when nothing that may go is left", () => {
+it("ends when nothing is left to remove", () => {
   open(1);
   write(0, 64);
   write(1, 64);
@@ -147,7 +147,7 @@ it("ends when nothing that may go is left", () => {
   expect(calls()).toBe(2);
 });
 
-it("makes files of an older version smaller too, once their bodies are gone", () => {
+it("rewrites a file without incremental vacuum when its bodies are removed", () => {
   open(100 * MB);
   writer.close();
   const path = dayPath(folder, dayOf(NOON));

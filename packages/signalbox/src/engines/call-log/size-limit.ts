@@ -1,18 +1,19 @@
 /**
- * Keeps the day files together below a size: the oldest bodies go first, whichever day they are of, and when no body is left, the
- * oldest rows. Usage figures stay until their day expires.
+ * Keeps the day files together below a size (invariant 8): removes the oldest bodies of all days first and, when no body is left, the oldest
+ * rows. Usage stays until its day expires.
  *
- * A file of a past day is made smaller at once. In the newest, freed pages are left for the next calls.
+ * The file of a past day is shrunk at once. In the newest file, free pages are kept for the next calls.
  */
 import { sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 import type { Day } from "./day-files.ts";
 import type { GatewayRows } from "./gateway-rows.ts";
 import { LogSize, readFileSize } from "./log-size.ts";
-import { type OpenDays, transaction } from "./open-days.ts";
+import { transaction } from "./day-file.ts";
+import type { OpenDays } from "./open-days.ts";
 import { hasBodies, hasRows, removeOldestBodies, removeOldestRows, shrinkFile } from "./remove-oldest.ts";
 
-/** What the limit has taken since the thread started. */
+/** What the limit has removed since the thread started. */
 export interface RemovedForSize {
   readonly bodies: number;
   readonly rows: number;
@@ -23,7 +24,7 @@ export class SizeLimit {
   readonly #rows: GatewayRows;
   readonly #maxTotalBytes: number;
   readonly #size = new LogSize();
-  /** Days that were found to have none left, so that they are not opened again and again. */
+  /** Days that have none left, so that their files are not opened for every trim. */
   readonly #withoutBodies = new Set<Day>();
   readonly #withoutRows = new Set<Day>();
   #removed: RemovedForSize = { bodies: 0, rows: 0 };
@@ -34,7 +35,7 @@ export class SizeLimit {
     this.#maxTotalBytes = maxTotalBytes;
   }
 
-  /** Of all day files. */
+  /** Size of all day files. */
   get bytes(): number {
     return this.#size.bytes;
   }
@@ -43,12 +44,12 @@ export class SizeLimit {
     return this.#removed;
   }
 
-  /** After a change of a day's file. */
+  /** Reads the size of a file again after a change. */
   measure(day: Day): void {
     this.#size.set(day, readFileSize(this.#days.get(day).connection));
   }
 
-  /** After calls were added. */
+  /** Calls were added to a day. */
   added(day: Day): void {
     this.#withoutBodies.delete(day);
     this.#withoutRows.delete(day);
@@ -67,7 +68,7 @@ export class SizeLimit {
     this.#withoutRows.clear();
   }
 
-  /** One chunk towards the limit; true when more has to go and can. */
+  /** Removes one chunk; true if more must be removed and something is left. */
   trim(): boolean {
     if (!this.#isExceeded) return false;
     return (this.#shrink() || this.#removeBodies() || this.#removeRows()) && this.#isExceeded;
@@ -114,10 +115,10 @@ export class SizeLimit {
     return true;
   }
 
-  #oldestWith(isThere: (connection: SqliteConnection) => boolean, without: Set<Day>): Day | undefined {
+  #oldestWith(hasSome: (connection: SqliteConnection) => boolean, without: Set<Day>): Day | undefined {
     for (const day of this.#days.list()) {
       if (without.has(day)) continue;
-      if (isThere(this.#days.get(day).connection)) return day;
+      if (hasSome(this.#days.get(day).connection)) return day;
       without.add(day);
     }
     return undefined;

@@ -1,17 +1,15 @@
-/** What is special to the call log on SQLite: the queue, its threads, their failures, and the day files. */
+/** The queue, the threads and their failures, and the day files of the call log. */
 import { mkdir, mkdtemp, readdir, rm, rmdir, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { callRecord, FIRST_PAGE, GATEWAY } from "./call-log-contract.ts";
+import { callRecord, DAY, FIRST_PAGE, GATEWAY, NOON } from "./call-log-fixture.ts";
 import { dayPath } from "./day-files.ts";
-import type { WriterOptions } from "./messages.ts";
-import { startWorker } from "./questions.ts";
+import type { WriterOptions } from "./worker-messages.ts";
+import { setVersionOfFile, versionOfFile, writeVersion1File } from "./version-1-fixture.ts";
+import { startWorker } from "./worker-requests.ts";
 import { SqliteCallLog, type SqliteCallLogOptions } from "./sqlite-call-log.ts";
-
-const NOON = Date.parse("2026-11-15T12:00:00Z");
-const DAY = 86_400_000;
 
 let folder: string;
 let log: SqliteCallLog | undefined;
@@ -55,19 +53,19 @@ async function open(options: Partial<SqliteCallLogOptions> = {}): Promise<Sqlite
 const days = async () => (await readdir(folder)).filter((name) => name.endsWith(".db"));
 const total = async (calls: SqliteCallLog) => (await calls.list(GATEWAY, FIRST_PAGE)).total;
 
-/** Resolves when the condition holds; each look waits for a turn of the event loop. */
+/** Resolves when the condition holds. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-it("writes rows by itself after the flush interval, without anyone asking", async () => {
+it("writes rows after the flush interval without a read", async () => {
   const calls = await open();
   calls.record(callRecord());
   expect(calls.queuedCalls).toBe(1);
   await until(() => calls.queuedCalls === 0);
 });
 
-it("tells callers to wait when too many calls are queued, and lets them in again", async () => {
+it("makes callers wait while too many calls are queued", async () => {
   const calls = await open({ maxQueuedCalls: 10, flushIntervalMs: 10 });
   for (let i = 0; i < 10; i++) {
     expect(calls.hasRoom).toBe(true);
@@ -79,7 +77,7 @@ it("tells callers to wait when too many calls are queued, and lets them in again
   expect(await total(calls)).toBe(10);
 });
 
-it("tells callers to wait when too many bytes are queued", async () => {
+it("makes callers wait while too many bytes are queued", async () => {
   const calls = await open({ maxQueuedBytes: 2000, flushIntervalMs: 10 });
   calls.record(callRecord({ responseBody: Buffer.alloc(2000) }));
   expect(calls.hasRoom).toBe(false);
@@ -87,7 +85,7 @@ it("tells callers to wait when too many bytes are queued", async () => {
   expect(calls.hasRoom).toBe(true);
 });
 
-it("lets in only as many waiting callers as there is room for", async () => {
+it("admits only as many waiting callers as rows fit", async () => {
   const calls = await open({ maxQueuedCalls: 2, flushIntervalMs: 10 });
   calls.record(callRecord());
   calls.record(callRecord());
@@ -102,7 +100,7 @@ it("lets in only as many waiting callers as there is room for", async () => {
   expect(await total(calls)).toBe(22);
 });
 
-it("cuts a body at the limit and says so", async () => {
+it("cuts a body at the limit and marks it as incomplete", async () => {
   const calls = await open();
   const call = callRecord({ requestBody: Buffer.alloc(1001, "a"), responseBody: Buffer.alloc(1000, "b") });
   calls.record(call);
@@ -111,12 +109,12 @@ it("cuts a body at the limit and says so", async () => {
   expect(await calls.body(GATEWAY, call.id, "response")).toMatchObject({ isComplete: true });
 });
 
-it("refuses a record whose id is no ULID", async () => {
+it("refuses a record whose id is not a ULID", async () => {
   const calls = await open();
   expect(() => calls.record(callRecord({ id: "../x" }))).toThrow("must be a ULID");
 });
 
-it("cuts texts that callers choose", async () => {
+it("cuts texts at the limits of their columns", async () => {
   const calls = await open();
   const call = callRecord({
     model: "m".repeat(10_000),
@@ -128,7 +126,7 @@ it("cuts texts that callers choose", async () => {
   expect([row?.model.length, row?.userAgent.length, row?.path.length]).toEqual([256, 512, 2048]);
 });
 
-it("starts no thread before there is something to do", async () => {
+it("starts no thread before the first operation", async () => {
   const calls = await open();
   calls.setQuota(GATEWAY, { maxRows: 1, whenFull: "stop" });
   await calls.expire();
@@ -138,7 +136,7 @@ it("starts no thread before there is something to do", async () => {
   expect(writers).toHaveLength(1);
 });
 
-it("loses and doubles nothing when the writer's thread dies", async () => {
+it("neither loses nor duplicates rows when the writer's thread dies", async () => {
   const calls = await open({ flushIntervalMs: 5 });
   const ids: string[] = [];
   for (let round = 0; round < 4; round++) {
@@ -148,7 +146,7 @@ it("loses and doubles nothing when the writer's thread dies", async () => {
       calls.record(call);
     }
     await until(() => writers.length > round);
-    // Somewhere between receiving, committing and telling.
+    // The thread is receiving, committing or reporting.
     if (round % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
     await writers.at(-1)?.terminate();
     await until(() => calls.queuedCalls === 0);
@@ -162,7 +160,7 @@ it("loses and doubles nothing when the writer's thread dies", async () => {
   expect(await calls.summarise(query)).toMatchObject([{ calls: ids.length }]);
 });
 
-it("keeps quotas over the death of the writer's thread", async () => {
+it("keeps quotas when the writer's thread dies", async () => {
   const calls = await open();
   calls.setQuota(GATEWAY, { maxRows: 2, whenFull: "stop" });
   calls.record(callRecord());
@@ -173,7 +171,7 @@ it("keeps quotas over the death of the writer's thread", async () => {
   expect(await total(calls)).toBe(2);
 });
 
-it("ends the process when the writer's thread dies again without having written anything", async () => {
+it("reports a fatal error when the writer's thread dies twice without a commit", async () => {
   const calls = await open({ flushIntervalMs: 10_000 });
   calls.record(callRecord());
   await until(() => writers.length === 1);
@@ -186,7 +184,7 @@ it("ends the process when the writer's thread dies again without having written 
   await expect(total(calls)).rejects.toThrow("ended unexpectedly");
 });
 
-it("keeps as many rows as the queue takes while it cannot write, counts the others, and reports it once", async () => {
+it("keeps the rows that fit into the queue while it cannot write, counts the others, and reports the failure once", async () => {
   const recoveries: number[] = [];
   const calls = await open({ maxQueuedCalls: 3, onRecovery: (dropped) => recoveries.push(dropped) });
   const obstacle = dayPath(folder, "2026-11-15");
@@ -205,14 +203,14 @@ it("keeps as many rows as the queue takes while it cannot write, counts the othe
   expect(await total(calls)).toBe(4);
 });
 
-it("ends within bounds when it cannot write, and says how many rows are lost", async () => {
+it("closes in bounded time if it cannot write, and reports the number of lost rows", async () => {
   const calls = await open();
   await mkdir(dayPath(folder, "2026-11-15"));
   for (let i = 0; i < 3; i++) calls.record(callRecord({ createdAt: NOON }));
   await expect(calls.close()).rejects.toThrow("3 calls could not be written");
 });
 
-it("answers a read that fails, and the next one", async () => {
+it("rejects a read that fails, and answers the next one", async () => {
   const calls = await open();
   const call = callRecord();
   calls.record(call);
@@ -222,7 +220,7 @@ it("answers a read that fails, and the next one", async () => {
   expect(await total(calls)).toBe(1);
 });
 
-it("removes whole days past their age, at the start and on demand, and forgets their rows", async () => {
+it("removes expired days at the start and on demand, and subtracts their rows from quotas", async () => {
   let now = NOON;
   const clock = { now: () => now };
   const calls = await open({ maxAgeDays: 2, clock });
@@ -244,7 +242,7 @@ it("removes whole days past their age, at the start and on demand, and forgets t
   expect(await total(again)).toBe(1);
 });
 
-it("leaves everything in one file per day when closed: write-ahead logs are gone or empty", async () => {
+it("leaves one file per day when closed, without a WAL", async () => {
   const calls = await open();
   for (const age of [3, 2, 1, 0]) calls.record(callRecord({ createdAt: NOON - age * DAY }));
   expect(await total(calls)).toBe(4);
@@ -258,8 +256,24 @@ it("leaves everything in one file per day when closed: write-ahead logs are gone
   }
 });
 
-it("says why it cannot be opened", async () => {
+it("reports why it cannot be opened", async () => {
   await mkdir(dayPath(folder, "2026-11-15"));
   await expect(open()).rejects.toThrow(/^cannot open the call log in .*: unable to open/);
   expect(errors).toEqual([]);
+});
+
+it("opens beside a file of a later version, and reports its day once", async () => {
+  const path = dayPath(folder, "2026-11-15");
+  writeVersion1File(path, NOON, 1);
+  setVersionOfFile(path, 99);
+  const calls = await open();
+  expect(calls.unreadableDays).toEqual(["2026-11-15"]);
+  await calls.expire();
+  expect(errors.map((error) => error.message)).toEqual([expect.stringContaining("2026-11-15")]);
+  calls.record(callRecord({ createdAt: NOON + DAY }));
+  expect(await total(calls)).toBe(1);
+  calls.record(callRecord({ createdAt: NOON }));
+  await expect(total(calls)).rejects.toMatchObject({ id: "storage_unavailable" });
+  expect(calls.problem).toContain("has version 99");
+  expect(versionOfFile(path)).toBe(99);
 });

@@ -1,119 +1,77 @@
-/**
- * The call log on SQLite: a bounded queue on the main thread, one thread that writes day files, one that reads them.
- *
- *   record ─► #queue ──every few ms──► writer's thread ──each flush interval──► calls-2026-11-15.db
- *                ▲                          │
- *                └──────── committed ───────┘
- *
- * Invariants (beside those of the port):
- * 1. A row leaves `#queue` only when the writer said it is committed. If its thread dies, a new one gets the rows again;
- *    rows that were committed unnoticed are recognised by their ids.
- * 2. A thread that dies twice without having committed anything ends the process through `onFatal`: the cause is not going away.
- * 3. Positions count records; a read waits until the position at its call is committed.
- * 4. While the log is stalled (`QueueRoom`), reads and changes fail instead of waiting.
- */
+/** The call log on SQLite: a bounded queue in the main thread, a thread that writes day files, and a thread that reads them. */
 import { mkdirSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { SignalboxError } from "@signalbox/protocol";
 import { type Clock, systemClock } from "../../core/clock.ts";
+import { DataFolderError } from "../../core/data-folder-error.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import { isUlid } from "../../core/ulid.ts";
 import type {
   BodySide,
-  CallDeletion,
   CallLog,
   CallLogSize,
   CallPage,
-  CallPageRequest,
   CallPatch,
   CallQuota,
-  CallRanges,
   CallRecord,
   CallRow,
-  CallSelection,
   GatewayRef,
   StoredBody,
-  UsageFigures,
-  UsageQuery,
 } from "./call-log.ts";
-import { DataFolderError } from "../../core/data-folder-error.ts";
 import { listDays } from "./day-files.ts";
-import type { Answer, WriterMessage, WriterOptions, WriterReport } from "./messages.ts";
-import { Questions, startWorker } from "./questions.ts";
 import { QueueRoom } from "./queue-room.ts";
-import { type QueuedBatch, RowQueue } from "./row-queue.ts";
+import { ReaderThread } from "./reader-thread.ts";
+import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { RemovedForSize } from "./size-limit.ts";
+import type { UsageFigures, UsageQuery } from "./usage.ts";
+import type { WriterOptions } from "./worker-messages.ts";
+import { startWorker } from "./worker-requests.ts";
+import { MAX_SEND_DELAY_MS, WriterThread } from "./writer-thread.ts";
 
-/** Rows are handed over together: a message wakes the other thread, which costs more than a dozen rows. */
-const MAX_HAND_OVER_MS = 20;
-/** So many are not left waiting for the time to pass. */
-const HAND_OVER_ROWS = 512;
 const EXPIRY_INTERVAL_MS = 3_600_000;
 
 export interface SqliteCallLogOptions {
   /** Folder of the day files; created if needed. */
   readonly folder: string;
   readonly maxAgeDays: number;
+  /** How long a row may wait until it is committed. */
   readonly flushIntervalMs: number;
   readonly maxBodyBytes: number;
-  /** Of all day files; the oldest bodies go first, then the oldest rows. */
+  /** Of all day files; the oldest bodies are removed first, then the oldest rows. */
   readonly maxTotalBytes: number;
   readonly maxQueuedCalls: number;
   readonly maxQueuedBytes: number;
   readonly clock?: Clock;
-  /** Something went wrong that is being tried again. */
+  /** A failure that does not stop the log: a commit that is retried, a writer that was replaced, a file that cannot be read. */
   readonly onError: (error: Error) => void;
-  /** Rows are written again after the log was stalled; so many were dropped. */
+  /** Rows are written again after a stall; `droppedCalls` were dropped during the stall. */
   readonly onRecovery?: (droppedCalls: number) => void;
-  /** The log has reached its size: something was removed for the first time since the start. */
+  /** The size limit has removed something for the first time since the start. */
   readonly onTrimmed?: () => void;
   /** Rows can no longer be written; must end the process. */
   readonly onFatal: (error: Error) => void;
-  /** Tests keep a hand on the thread. */
+  /** For tests that end the thread. */
   readonly startWriter?: (options: WriterOptions) => Worker;
-}
-
-interface Thread {
-  readonly worker: Worker;
-  readonly questions: Questions;
-}
-
-interface PositionWaiter {
-  readonly position: number;
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
 }
 
 export class SqliteCallLog implements CallLog {
   readonly #options: SqliteCallLogOptions;
   readonly #clock: Clock;
-  readonly #quotas = new Map<string, { gateway: GatewayRef; quota: CallQuota }>();
-  readonly #expiry: Repetition;
-  readonly #handOverMs: number;
-  /** Started with the first thing to do, as the reader: an installation without calls pays for neither. */
-  #writer: Thread | null = null;
-  #reader: Thread | null = null;
-  readonly #queue = new RowQueue();
-  /** Position of the last row that the writer was given. */
-  #handedOver = 0;
-  #handOverTimer: NodeJS.Timeout | undefined;
+  readonly #writer: WriterThread;
+  readonly #reader: ReaderThread;
   readonly #room: QueueRoom;
-  #positionWaiters: PositionWaiter[] = [];
-  #hasWriterCommitted = true;
+  readonly #expiry: Repetition;
   #size: CallLogSize = { bytes: 0, bodiesRemoved: 0, rowsRemoved: 0 };
-  #isOpen = false;
-  #failure: Error | null = null;
+  #unreadableDays: readonly string[] = [];
   #closed: Promise<void> | null = null;
 
   private constructor(options: SqliteCallLogOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#handOverMs = Math.min(MAX_HAND_OVER_MS, Math.floor(options.flushIntervalMs / 2));
+    this.#reader = new ReaderThread(options.folder);
+    this.#writer = this.#createWriter();
     this.#room = new QueueRoom({
-      free: () =>
-        this.#queue.bodyBytes < options.maxQueuedBytes
-          ? Math.max(0, options.maxQueuedCalls - this.#queue.length)
-          : 0,
+      free: () => this.#freeRows(),
       onStall: options.onError,
       onRecovery: (dropped) => options.onRecovery?.(dropped),
     });
@@ -124,29 +82,27 @@ export class SqliteCallLog implements CallLog {
     );
   }
 
-  /** Resolves when the day files are open and those past their age are gone. */
+  /** Resolves when the day files could be opened and expired days are removed. */
   static async open(options: SqliteCallLogOptions): Promise<SqliteCallLog> {
     const log = new SqliteCallLog(options);
     try {
       mkdirSync(options.folder, { recursive: true, mode: 0o700 });
       await log.expire();
-      log.#isOpen = true;
+      log.#writer.replaceWhenDead();
       return log;
     } catch (cause) {
       await log.#expiry.stop();
-      await log.#writer?.worker.terminate();
+      await log.#writer.terminate();
       throw new DataFolderError(`cannot open the call log in ${options.folder}: ${asError(cause).message}`, {
         cause,
       });
     }
   }
 
-  /** Records that are not on stable storage yet. */
   get queuedCalls(): number {
-    return this.#queue.length;
+    return this.#writer.queuedCalls;
   }
 
-  /** Records that were dropped because the log was stalled and its queue full. */
   get droppedCalls(): number {
     return this.#room.dropped;
   }
@@ -155,37 +111,39 @@ export class SqliteCallLog implements CallLog {
     return this.#room.stall;
   }
 
+  get unreadableDays(): readonly string[] {
+    return this.#unreadableDays;
+  }
+
   get size(): CallLogSize {
     return this.#size;
   }
 
   get hasRoom(): boolean {
-    return this.#room.isOpen && this.#failure === null;
+    return this.#room.isOpen && this.#writer.failure === null;
   }
 
   whenRoom(): Promise<void> {
-    return this.#failure === null ? this.#room.wait() : Promise.reject(this.#failure);
+    const { failure } = this.#writer;
+    return failure === null ? this.#room.wait() : Promise.reject(failure);
   }
 
   record(call: CallRecord): void {
     if (this.#closed !== null) throw new Error("the call log is closed");
-    if (!isUlid(call.id)) throw new TypeError(`a call's id must be a ULID, found ${call.id}`);
-    if (!this.#room.admits()) return;
-    this.#queue.add(call);
-    if (this.#queue.added - this.#handedOver >= HAND_OVER_ROWS) this.#handOver();
-    else this.#handOverTimer ??= setTimeout(() => this.#handOver(), this.#handOverMs);
+    if (!isUlid(call.id)) throw new TypeError(`the id of a call must be a ULID, found ${call.id}`);
+    if (this.#room.admits()) this.#writer.add(call);
   }
 
   async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
-    return this.#read("list", ref(gateway), page);
+    return this.#read("list", toRef(gateway), page);
   }
 
   async ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges> {
-    return this.#read("ranges", ref(gateway), selection);
+    return this.#read("ranges", toRef(gateway), selection);
   }
 
   async get(gateway: GatewayRef, id: string): Promise<CallRow | null> {
-    return isUlid(id) ? this.#read("get", ref(gateway), id) : null;
+    return isUlid(id) ? this.#read("get", toRef(gateway), id) : null;
   }
 
   async body(
@@ -194,7 +152,7 @@ export class SqliteCallLog implements CallLog {
     side: BodySide,
     maxBytes = Number.POSITIVE_INFINITY,
   ): Promise<StoredBody | null> {
-    return isUlid(id) ? this.#read("body", ref(gateway), id, side, maxBytes) : null;
+    return isUlid(id) ? this.#read("body", toRef(gateway), id, side, maxBytes) : null;
   }
 
   async summarise(query: UsageQuery): Promise<UsageFigures[]> {
@@ -202,35 +160,40 @@ export class SqliteCallLog implements CallLog {
   }
 
   async edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean> {
-    return isUlid(id) ? this.#change("edit", ref(gateway), id, patch) : false;
+    return isUlid(id) ? this.#change("edit", toRef(gateway), id, patch) : false;
   }
 
   async delete(gateway: GatewayRef, deletion: CallDeletion): Promise<number> {
     const { limit, orderBy, direction, ...selection } = deletion;
-    if (limit === null) return this.#change("deleteMatching", ref(gateway), selection);
-    const ids = await this.#read<string[]>("select", ref(gateway), selection, { orderBy, direction }, limit);
-    return this.#change("deleteIds", ref(gateway), ids);
+    const ref = toRef(gateway);
+    if (limit === null) return this.#change("deleteMatching", ref, selection);
+    const ids = await this.#read<string[]>("select", ref, selection, { orderBy, direction }, limit);
+    return this.#change("deleteIds", ref, ids);
   }
 
   setQuota(gateway: GatewayRef, quota: CallQuota | null): void {
-    const key = `${gateway.accountId}\n${gateway.gatewayId}`;
-    if (quota === null && !this.#quotas.has(key)) return;
-    if (quota === null) this.#quotas.delete(key);
-    else this.#quotas.set(key, { gateway: ref(gateway), quota });
-    if (this.#writer === null && this.#queue.length === 0) return;
-    this.#handOver();
-    this.#post({ kind: "quota", gateway: ref(gateway), quota });
+    this.#writer.setQuota(toRef(gateway), quota);
   }
 
   async dropGateway(gateway: GatewayRef): Promise<void> {
-    this.#quotas.delete(`${gateway.accountId}\n${gateway.gatewayId}`);
-    await this.#change("dropGateway", ref(gateway));
+    this.#writer.forgetQuota(gateway);
+    await this.#change("dropGateway", toRef(gateway));
   }
 
-  /** Removes the days past their age; also runs by itself every hour. */
+  /** Removes expired days; runs every hour. */
   async expire(): Promise<void> {
-    if (this.#writer === null && listDays(this.#options.folder).length === 0) return;
-    await this.#writing.questions.ask("expire", this.#clock.now(), this.#options.maxAgeDays);
+    const { folder, maxAgeDays, onError } = this.#options;
+    if (!this.#writer.isStarted && listDays(folder).length === 0) return;
+    const unreadable = await this.#writer.request<string[]>("expire", this.#clock.now(), maxAgeDays);
+    const isNew = unreadable.some((day) => !this.#unreadableDays.includes(day));
+    this.#unreadableDays = unreadable;
+    if (isNew) {
+      onError(
+        new Error(
+          `a later release has written the files of these days in ${folder}, so their calls are not shown, changed or added to: ${unreadable.join(", ")}; start that release, or move the files away`,
+        ),
+      );
+    }
   }
 
   close(): Promise<void> {
@@ -239,160 +202,75 @@ export class SqliteCallLog implements CallLog {
   }
 
   async #close(): Promise<void> {
-    // Not waited for: it may wait for the writer, which ends below.
+    // Not awaited: an expiry may wait for the writer, which ends below.
     void this.#expiry.stop();
     this.#room.close();
-    this.#handOver();
-    if (this.#reader !== null) {
-      // It writes nothing, so nothing is lost with it.
-      await this.#reader.questions.ask("close").catch(() => undefined);
-      await this.#reader.worker.terminate();
-    }
+    await this.#reader.close();
     try {
-      if (this.#failure !== null) throw this.#failure;
-      await this.#writer?.questions.ask("close");
+      await this.#writer.close();
     } catch (cause) {
-      const count = this.queuedCalls;
-      throw new Error(`${count} calls could not be written to the log before it closed`, { cause });
-    } finally {
-      await this.#writer?.worker.terminate();
+      throw new Error(`${this.queuedCalls} calls could not be written to the log before it closed`, {
+        cause,
+      });
     }
   }
 
   async #read<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     await this.#whenCommitted();
-    this.#reader ??= this.#startReader();
-    return this.#reader.questions.ask<T>(method, ...args);
+    return this.#reader.request<T>(method, ...args);
   }
 
   async #change<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     await this.#whenCommitted();
-    return this.#writing.questions.ask<T>(method, ...args);
+    return this.#writer.request<T>(method, ...args);
   }
 
-  /** Resolves when everything recorded before the call is committed. */
-  #whenCommitted(): Promise<void> {
-    if (this.#failure !== null) return Promise.reject(this.#failure);
-    if (this.#closed !== null) return Promise.reject(new Error("the call log is closed"));
-    if (this.#queue.length === 0) return Promise.resolve();
-    this.#handOver();
-    this.#post({ kind: "flush" });
-    const position = this.#queue.added;
-    return new Promise((resolve, reject) => this.#positionWaiters.push({ position, resolve, reject }));
+  async #whenCommitted(): Promise<void> {
+    if (this.#closed !== null && this.#writer.failure === null) throw new Error("the call log is closed");
+    await this.#writer.whenCommitted();
   }
 
-  #handOver(): void {
-    clearTimeout(this.#handOverTimer);
-    this.#handOverTimer = undefined;
-    this.#handedOver = this.#queue.added;
-    for (const queued of this.#queue.takeBatches()) this.#send(queued);
-  }
-
-  #send({ batch, bodyBytes, upTo }: QueuedBatch): void {
-    this.#post({ kind: "rows", batch, bodyBytes, upTo });
-  }
-
-  #post(message: WriterMessage): void {
-    this.#writing.worker.postMessage(message);
-  }
-
-  get #writing(): Thread {
-    return (this.#writer ??= this.#startWriter());
-  }
-
-  #startWriter(): Thread {
-    const { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs } = this.#options;
-    let before: RemovedForSize = { bodies: 0, rows: 0 };
+  #createWriter(): WriterThread {
+    const { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs, onError, onFatal } = this.#options;
     const start =
       this.#options.startWriter ??
       ((options: WriterOptions) => startWorker("call-writer", import.meta.url, options));
-    // The two waits of a row together are the interval that was asked for.
-    const worker = start({
-      folder,
-      maxBodyBytes,
-      maxTotalBytes,
-      flushIntervalMs: flushIntervalMs - this.#handOverMs,
+    // A row waits in this thread and then in the writer's; together that is the flush interval.
+    const sendDelayMs = Math.min(MAX_SEND_DELAY_MS, Math.floor(flushIntervalMs / 2));
+    const options = { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs: flushIntervalMs - sendDelayMs };
+    return new WriterThread({
+      sendDelayMs,
+      start: () => start(options),
+      onCommitted: () => this.#room.committed(),
+      onFailed: (reason) => this.#failed(reason),
+      onSize: (bytes, removed) => this.#resized(bytes, removed),
+      onReplaced: onError,
+      onFatal,
     });
-    const questions = new Questions((question) => worker.postMessage(question));
-    let cause: Error | undefined;
-    worker.on("message", (report: WriterReport) => {
-      if (report.kind !== "size") return this.#takeReport(report);
-      // A thread counts from its own start.
-      const bodies = report.removed.bodies - before.bodies;
-      this.#takeSize(report.bytes, bodies, report.removed.rows - before.rows);
-      before = report.removed;
-    });
-    worker.on("error", (error: Error) => (cause = error));
-    worker.on("exit", () => {
-      const error = new Error("the call log's writer ended unexpectedly", { cause });
-      questions.fail(cause ?? error);
-      if (this.#isOpen && this.#closed === null) this.#replaceWriter(error);
-    });
-    for (const { gateway, quota } of this.#quotas.values())
-      worker.postMessage({ kind: "quota", gateway, quota } satisfies WriterMessage);
-    return { worker, questions };
   }
 
-  #takeSize(bytes: number, bodies: number, rows: number): void {
+  #failed(reason: string): Error {
+    const cause = this.#room.failed(reason);
+    const message = "The log cannot be read until the calls that wait for it are written";
+    return new SignalboxError("storage_unavailable", { message, cause });
+  }
+
+  #resized(bytes: number, { bodies, rows }: RemovedForSize): void {
     const { bodiesRemoved, rowsRemoved } = this.#size;
     const isFirst = bodiesRemoved + rowsRemoved === 0 && bodies + rows > 0;
     this.#size = { bytes, bodiesRemoved: bodiesRemoved + bodies, rowsRemoved: rowsRemoved + rows };
     if (isFirst) this.#options.onTrimmed?.();
   }
 
-  #takeReport(report: Exclude<WriterReport, { kind: "size" }>): void {
-    if (report.kind === "committed") this.#takeCommit(report.upTo);
-    else if (report.kind === "failed") {
-      const cause = this.#room.stalled(report.message);
-      const message = "The log cannot be read until the calls that wait for it are written";
-      this.#failPositionWaiters(new SignalboxError("storage_unavailable", { message, cause }));
-    } else this.#writer?.questions.take(report);
-  }
-
-  #takeCommit(upTo: number): void {
-    this.#hasWriterCommitted = true;
-    this.#queue.release(upTo);
-    const waiters = this.#positionWaiters;
-    this.#positionWaiters = waiters.filter((waiter) => waiter.position > upTo);
-    for (const waiter of waiters) if (waiter.position <= upTo) waiter.resolve();
-    this.#room.committed();
-  }
-
-  #replaceWriter(error: Error): void {
-    this.#failPositionWaiters(error);
-    if (!this.#hasWriterCommitted) {
-      this.#failure = error;
-      this.#options.onFatal(error);
-      return;
-    }
-    this.#options.onError(error);
-    this.#hasWriterCommitted = false;
-    this.#writer = this.#startWriter();
-    for (const queued of this.#queue.unreleased) this.#send(queued);
-  }
-
-  #failPositionWaiters(error: Error): void {
-    const waiters = this.#positionWaiters;
-    this.#positionWaiters = [];
-    for (const waiter of waiters) waiter.reject(error);
-  }
-
-  #startReader(): Thread {
-    const worker = startWorker("call-reader", import.meta.url, { folder: this.#options.folder });
-    const questions = new Questions((question) => worker.postMessage(question));
-    let cause: Error | undefined;
-    worker.on("message", (answer: Answer) => questions.take(answer));
-    worker.on("error", (error: Error) => (cause = error));
-    worker.on("exit", () => {
-      questions.fail(cause ?? new Error("the call log's reader ended unexpectedly"));
-      if (this.#reader?.worker === worker) this.#reader = null;
-    });
-    return { worker, questions };
+  #freeRows(): number {
+    const { maxQueuedBytes, maxQueuedCalls } = this.#options;
+    if (this.#writer.queuedBytes >= maxQueuedBytes) return 0;
+    return Math.max(0, maxQueuedCalls - this.#writer.queuedCalls);
   }
 }
 
-/** Only the two names cross to the other thread, whatever object the caller has at hand. */
-function ref({ accountId, gatewayId }: GatewayRef): GatewayRef {
+/** The caller's object may have more properties, which would be copied to the other thread. */
+function toRef({ accountId, gatewayId }: GatewayRef): GatewayRef {
   return { accountId, gatewayId };
 }
 

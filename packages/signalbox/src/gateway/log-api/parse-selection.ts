@@ -1,13 +1,14 @@
 /**
- * The query of a list or deletion of calls → filters of the call log.
+ * Parses the query of a list or deletion of calls.
  *
- * The `cloudflare` SDK writes a list of filters as repeated `filters.key`, `filters.operator` and `filters.value`, in the order of each
- * object's own properties and without saying where one filter ends: a filter ends where a property comes that it already has. The
- * spellings `filters[0][key]`, `filters[][value][]` and a JSON list in `filters` are understood too.
+ * The `cloudflare` SDK sends a list of filters as repeated `filters.key`, `filters.operator` and `filters.value`, in the order of each object's
+ * properties and without a separator: a new filter begins with a property that the current one already has. The forms `filters[0][key]`,
+ * `filters[][value][]` and a JSON list in `filters` are accepted, too.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { CallFilter, CallOperator, CallSelection } from "../../engines/call-log/index.ts";
-import { CONSTANT_KEYS, FILTER_KEYS, SIMPLE_FILTERS, type ValueKind } from "./filter-keys.ts";
+import { FILTER_KEYS, type ValueKind } from "./call-fields.ts";
+import { CONSTANT_KEYS, SIMPLE_FILTERS } from "./simple-filters.ts";
 
 const OPERATORS: ReadonlySet<string> = new Set(["eq", "neq", "contains", "lt", "gt"]);
 const FILTER_PARAMETER =
@@ -15,33 +16,29 @@ const FILTER_PARAMETER =
 const MAX_FILTERS = 20;
 const MAX_VALUES = 100;
 const MAX_SEARCH = 256;
-/** Fits no row: equal to none of no values. */
+/** Matches no row. */
 const IMPOSSIBLE: CallFilter = { field: "id", operator: "eq", values: [] };
 
-interface WrittenFilter {
+interface FilterText {
   readonly key: string;
   readonly operator: string;
   readonly values: readonly string[];
 }
 
-/** `others` are the parameters that belong to the route itself; any that nobody knows is refused, lest a typo widens a deletion. */
-export function parseSelection(query: URLSearchParams, others: readonly string[]): CallSelection {
-  const simple: CallFilter[] = [];
-  for (const name of new Set(query.keys())) {
-    if (name === "filters" || name === "search" || FILTER_PARAMETER.test(name) || others.includes(name))
-      continue;
-    const filter = Object.hasOwn(SIMPLE_FILTERS, name) ? SIMPLE_FILTERS[name] : undefined;
-    if (filter === undefined) throw invalid(`unknown parameter "${name}"`);
-    simple.push(simpleFilter(name, filter.key, filter.operator, query.getAll(name)));
-  }
-  const written = [...readFilterParameters(query), ...readJsonFilters(query.get("filters"))];
-  if (written.length > MAX_FILTERS) throw invalid(`filters: at most ${MAX_FILTERS}`);
+/** `routeParameters` belong to the route. An unknown parameter is refused, because a misspelt filter would widen a deletion. */
+export function parseSelection(query: URLSearchParams, routeParameters: readonly string[]): CallSelection {
+  const known = new Set(["filters", "search", ...routeParameters]);
+  const simple = [...new Set(query.keys())]
+    .filter((name) => !known.has(name) && !FILTER_PARAMETER.test(name))
+    .map((name) => simpleFilter(name, query.getAll(name)));
+  const listed = [...readFilterParameters(query), ...readJsonFilters(query.get("filters"))];
+  if (listed.length > MAX_FILTERS) throw invalid(`filters: at most ${MAX_FILTERS}`);
   const search = query.get("search") ?? "";
   if (search.length > MAX_SEARCH) throw invalid(`search: at most ${MAX_SEARCH} characters`);
-  return { filters: pairMetadata([...simple, ...written.flatMap(toFilter)]), search };
+  return { filters: pairMetadata([...simple, ...listed.flatMap(toFilter)]), search };
 }
 
-function readFilterParameters(query: URLSearchParams): WrittenFilter[] {
+function readFilterParameters(query: URLSearchParams): FilterText[] {
   const filters: { key?: string; operator?: string; values?: string[] }[] = [];
   let last = "";
   for (const [name, text] of query) {
@@ -64,7 +61,7 @@ function readFilterParameters(query: URLSearchParams): WrittenFilter[] {
   return filters.map(({ key = "", operator = "", values = [] }) => ({ key, operator, values }));
 }
 
-function readJsonFilters(text: string | null): WrittenFilter[] {
+function readJsonFilters(text: string | null): FilterText[] {
   if (text === null) return [];
   let list: unknown;
   try {
@@ -79,26 +76,26 @@ function readJsonFilters(text: string | null): WrittenFilter[] {
     return {
       key: typeof key === "string" ? key : "",
       operator: typeof operator === "string" ? operator : "",
-      values: values.map(writtenValue),
+      values: values.map(valueText),
     };
   });
 }
 
-function writtenValue(value: unknown): string {
+function valueText(value: unknown): string {
   if (value === null) return "";
   if (typeof value === "string" || typeof value === "number" || typeof value === "boolean")
     return String(value);
   throw invalid("filters: a value must be a text, a number, true, false or null");
 }
 
-function toFilter({ key, operator, values }: WrittenFilter): CallFilter[] {
+function toFilter({ key, operator, values }: FilterText): CallFilter[] {
   if (!OPERATORS.has(operator)) {
     throw invalid(`filters: operator must be one of ${[...OPERATORS].join(", ")}, found "${operator}"`);
   }
   if (values.length === 0) throw invalid(`filters: "${key}" needs a value`);
   if (values.length > MAX_VALUES) throw invalid(`filters: at most ${MAX_VALUES} values for "${key}"`);
   if (Object.hasOwn(CONSTANT_KEYS, key)) {
-    return fitsConstant(CONSTANT_KEYS[key] ?? null, operator, values) ? [] : [IMPOSSIBLE];
+    return matchesConstant(CONSTANT_KEYS[key] ?? null, operator, values) ? [] : [IMPOSSIBLE];
   }
   const known = Object.hasOwn(FILTER_KEYS, key) ? FILTER_KEYS[key] : undefined;
   if (known === undefined) throw invalid(`filters: unknown key "${key}"`);
@@ -111,24 +108,20 @@ function toFilter({ key, operator, values }: WrittenFilter): CallFilter[] {
   ];
 }
 
-function simpleFilter(
-  name: string,
-  key: string,
-  operator: "eq" | "gte" | "lte",
-  values: readonly string[],
-): CallFilter {
-  const known = FILTER_KEYS[key];
-  if (known === undefined) throw invalid(`unknown parameter "${name}"`);
-  const parsed = values.flatMap((text) => parseValue(name, known.kind, text));
-  // Here the SDK has 0 for a negative opinion.
+function simpleFilter(name: string, texts: readonly string[]): CallFilter {
+  const simple = Object.hasOwn(SIMPLE_FILTERS, name) ? SIMPLE_FILTERS[name] : undefined;
+  const known = simple && FILTER_KEYS[simple.key];
+  if (simple === undefined || known === undefined) throw invalid(`unknown parameter "${name}"`);
+  const values = texts.flatMap((text) => parseValue(name, known.kind, text));
   return {
     field: known.field,
-    operator,
-    values: name === "feedback" ? parsed.map((v) => (v === 0 ? -1 : v)) : parsed,
+    operator: simple.operator,
+    // In this parameter the SDK sends 0 for negative feedback.
+    values: name === "feedback" ? values.map((value) => (value === 0 ? -1 : value)) : values,
   };
 }
 
-/** The SDK sends null as an empty value, which for a text may also mean the empty text. */
+/** The SDK sends null as an empty value; for a text that may also be the empty text. */
 function parseValue(name: string, kind: ValueKind, text: string): (string | number | null)[] {
   if (kind === "text") return text === "" ? ["", null] : [text];
   if (text === "") return [null];
@@ -148,13 +141,13 @@ function parseValue(name: string, kind: ValueKind, text: string): (string | numb
   return [time];
 }
 
-function fitsConstant(constant: string | null, operator: string, values: readonly string[]): boolean {
+function matchesConstant(constant: string | null, operator: string, values: readonly string[]): boolean {
   const isEqual = values.some((text) => (constant === null ? text === "" : text === constant));
   if (operator === "eq") return isEqual;
   return operator === "neq" && !isEqual;
 }
 
-/** Puts the i-th filter on a metadata value behind the i-th on a metadata key: together they speak of one entry. */
+/** Puts the i-th filter on a metadata value behind the i-th on a metadata key: the pair applies to one entry. */
 function pairMetadata(filters: readonly CallFilter[]): CallFilter[] {
   const keys = filters.filter((filter) => filter.field === "metadataKey");
   const values = filters.filter((filter) => filter.field === "metadataValue");

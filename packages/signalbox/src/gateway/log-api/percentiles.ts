@@ -1,8 +1,8 @@
 import { LATENCY_BUCKETS_MS } from "../../engines/call-log/index.ts";
 
 /**
- * The duration below which a share of the calls lies, estimated from a histogram: straight within a bucket, and the largest bound for
- * what lies above all. Null without calls.
+ * Estimates from a histogram the duration that a share of the calls does not exceed: linear within a bucket, and the largest bound if the share
+ * lies above all bounds. Null without calls.
  */
 export function percentile(latency: readonly number[], share: number): number | null {
   const total = latency.reduce((sum, count) => sum + count, 0);

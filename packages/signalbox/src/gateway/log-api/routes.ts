@@ -1,4 +1,4 @@
-/** The log interface: stored calls of a gateway, shaped as `aiGateway.logs` of the public `cloudflare` SDK expects them. */
+/** The log interface: the stored calls of a gateway in the shape that `aiGateway.logs` of the public `cloudflare` SDK expects. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { INERT_HEADERS } from "../../http/foreign-answer.ts";
@@ -12,15 +12,16 @@ import type {
   CallRow,
   GatewayRef,
 } from "../../engines/call-log/index.ts";
-import { ORDER_KEYS } from "./filter-keys.ts";
+import { callDetail, HEAD_BYTES, showCallDetail } from "./call-detail.ts";
+import { callResult, ORDER_KEYS, showCall } from "./call-fields.ts";
 import { parseSelection } from "./parse-selection.ts";
-import { callDetail, callResult, HEAD_BYTES, showCall, showCallDetail } from "./show-call.ts";
+import { unreadableMessages } from "./unreadable-days.ts";
 
 const PATH = "/accounts/{account_id}/ai-gateway/gateways/{gateway_id}/logs";
 const ONE = `${PATH}/{id}`;
 
 const MAX_PER_PAGE = 1000;
-/** Rows before a page must be counted off; deeper pages are better asked for by `created_at` or `id`. */
+/** The rows before a page are skipped one by one; a filter on `created_at` or `id` is faster for deeper pages. */
 const MAX_OFFSET = 1_000_000;
 const MAX_METADATA_KEYS = 20;
 
@@ -31,14 +32,14 @@ export interface CallLogRouteParts {
 
 type Params = Readonly<Record<string, string>>;
 
-/** Read by `parseSelection`, because they repeat; here for the documentation. */
+/** For the documentation: `parseSelection` reads these parameters, because they may be repeated. */
 const selection = {
   search: z.string().max(256).optional(),
   "filters.key": z.string().optional(),
   "filters.operator": z.string().optional(),
   "filters.value": z.string().optional(),
 };
-const order = {
+const orderParameters = {
   order_by: z.enum(Object.keys(ORDER_KEYS) as [string, ...string[]]).default("created_at"),
   order_by_direction: z.enum(["asc", "desc"]).optional(),
   /** Older name of `order_by_direction`. */
@@ -46,13 +47,17 @@ const order = {
 };
 const listQuery = z.object({
   ...selection,
-  ...order,
+  ...orderParameters,
   page: z.coerce.number().int().min(1).default(1),
   per_page: z.coerce.number().int().min(1).max(MAX_PER_PAGE).default(20),
-  /** Adds the smallest and largest cost, duration and token counts of all pages to `result_info`. */
+  /** Adds the ranges of cost, duration and token counts over all pages to `result_info`. */
   meta_info: z.enum(["true", "false"]).optional(),
 });
-const deleteQuery = z.object({ ...selection, ...order, limit: z.coerce.number().int().min(1).optional() });
+const deleteQuery = z.object({
+  ...selection,
+  ...orderParameters,
+  limit: z.coerce.number().int().min(1).optional(),
+});
 
 const metadataValue = z.union([z.string().max(4096), z.number(), z.boolean(), z.null()]);
 const patchBody = z.strictObject({
@@ -66,132 +71,148 @@ const patchBody = z.strictObject({
 });
 
 export function callLogRoutes(parts: CallLogRouteParts): Route[] {
-  const { callLog } = parts;
-  const gatewayOf = (params: Params): GatewayRef => {
-    const gateway = { accountId: params["account_id"] ?? "", gatewayId: params["gateway_id"] ?? "" };
-    if (!parts.gatewayExists(gateway.accountId, gateway.gatewayId)) {
-      throw new SignalboxError("not_found", { message: "Gateway not found" });
-    }
-    return gateway;
-  };
-
   return [
-    defineRoute({
-      method: "GET",
-      path: PATH,
-      access: "gateway.read",
-      summary:
-        "List stored calls, newest first; `filters`, `search` (in metadata), `order_by`, `order_by_direction`, `page`, `per_page`.",
-      query: listQuery,
-      parameters: "handler",
-      result: z.array(callResult),
-      handler: async ({ params, query, rawQuery }) => {
-        const gateway = gatewayOf(params);
-        const offset = (query.page - 1) * query.per_page;
-        if (offset > MAX_OFFSET) {
-          throw new SignalboxError("invalid_request", {
-            message: "page: too deep, narrow the list by created_at instead",
-          });
-        }
-        const selection = parseSelection(rawQuery, Object.keys(listQuery.shape));
-        const { rows, total } = await callLog.list(gateway, {
-          ...selection,
-          ...orderOf(query),
-          offset,
-          limit: query.per_page,
-        });
-        const ranges = query.meta_info === "true" ? showRanges(await callLog.ranges(gateway, selection)) : {};
-        return {
-          result: rows.map(showCall),
-          resultInfo: {
-            page: query.page,
-            per_page: query.per_page,
-            count: rows.length,
-            total_count: total,
-            total_pages: Math.ceil(total / query.per_page),
-            ...ranges,
-          },
-        };
-      },
-    }),
-    defineRoute({
-      method: "DELETE",
-      path: PATH,
-      access: "gateway.edit",
-      summary:
-        "Delete the stored calls that match; without filters, all. `limit` deletes the first ones in the order.",
-      query: deleteQuery,
-      parameters: "handler",
-      result: z.object({ deleted: z.number() }),
-      handler: async ({ params, query, rawQuery }) => {
-        const deleted = await callLog.delete(gatewayOf(params), {
-          ...parseSelection(rawQuery, Object.keys(deleteQuery.shape)),
-          ...orderOf(query),
-          limit: query.limit ?? null,
-        });
-        return { result: { deleted } };
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: ONE,
-      access: "gateway.read",
-      summary: "Read one stored call, with the beginning of its bodies.",
-      result: callDetail,
-      handler: async ({ params }) => {
-        const gateway = gatewayOf(params);
-        const id = params["id"] ?? "";
-        const row = await callLog.get(gateway, id);
-        if (row === null) throw callMissing();
-        const [request, response] = await Promise.all([
-          row.hasRequestBody ? callLog.body(gateway, id, "request", HEAD_BYTES) : null,
-          row.hasResponseBody ? callLog.body(gateway, id, "response", HEAD_BYTES) : null,
-        ]);
-        return { result: showCallDetail(row, request, response) };
-      },
-    }),
-    defineRoute({
-      method: "PATCH",
-      path: ONE,
-      access: "gateway.edit",
-      summary: "Give a stored call feedback, a score or other metadata; null takes it away.",
-      body: patchBody,
-      result: callResult,
-      handler: async ({ params, body }) => {
-        const gateway = gatewayOf(params);
-        const id = params["id"] ?? "";
-        const row = (await callLog.edit(gateway, id, toPatch(body))) ? await callLog.get(gateway, id) : null;
-        if (row === null) throw callMissing();
-        return { result: showCall(row) };
-      },
-    }),
-    bodyRoute("request"),
-    bodyRoute("response"),
+    listRoute(parts),
+    deleteRoute(parts),
+    detailRoute(parts),
+    editRoute(parts),
+    bodyRoute(parts, "request"),
+    bodyRoute(parts, "response"),
   ];
+}
 
-  function bodyRoute(side: BodySide): Route {
-    return defineRoute({
-      method: "GET",
-      path: `${ONE}/${side}`,
-      access: "gateway.read",
-      summary: `The ${side} body of a stored call, as it was sent; not in the envelope.`,
-      handler: async ({ params }): Promise<Reply> => {
-        const gateway = gatewayOf(params);
-        const id = params["id"] ?? "";
-        const body = await callLog.body(gateway, id, side);
-        if (body === null) throw bodyMissing(await callLog.get(gateway, id), side);
-        return {
-          // Stored bodies come from strangers and are served from the origin of the dashboard: a browser must not run them.
-          headers: {
-            ...INERT_HEADERS,
-            "cache-control": "no-store",
-            "gw-aig-body-complete": String(body.isComplete),
-          },
-          raw: { contentType: servableType(body.contentType), body: Buffer.from(body.bytes) },
-        };
-      },
-    });
+function listRoute(parts: CallLogRouteParts): Route {
+  const { callLog } = parts;
+  return defineRoute({
+    method: "GET",
+    path: PATH,
+    access: "gateway.read",
+    summary:
+      "List stored calls, newest first; `filters`, `search` (in metadata), `order_by`, `order_by_direction`, `page`, `per_page`.",
+    query: listQuery,
+    parameters: "handler",
+    result: z.array(callResult),
+    handler: async ({ params, query, rawQuery }) => {
+      const gateway = findGateway(parts, params);
+      const offset = (query.page - 1) * query.per_page;
+      if (offset > MAX_OFFSET) {
+        throw new SignalboxError("invalid_request", {
+          message: "page: too deep, narrow the list by created_at instead",
+        });
+      }
+      const selection = parseSelection(rawQuery, Object.keys(listQuery.shape));
+      const page = { ...selection, ...orderOf(query), offset, limit: query.per_page };
+      const { rows, total } = await callLog.list(gateway, page);
+      const ranges = query.meta_info === "true" ? showRanges(await callLog.ranges(gateway, selection)) : {};
+      return {
+        result: rows.map(showCall),
+        resultInfo: {
+          page: query.page,
+          per_page: query.per_page,
+          count: rows.length,
+          total_count: total,
+          total_pages: Math.ceil(total / query.per_page),
+          ...ranges,
+        },
+        messages: unreadableMessages(callLog),
+      };
+    },
+  });
+}
+
+function deleteRoute(parts: CallLogRouteParts): Route {
+  return defineRoute({
+    method: "DELETE",
+    path: PATH,
+    access: "gateway.edit",
+    summary:
+      "Delete the stored calls that match; without filters, all. `limit` deletes the first ones in the order.",
+    query: deleteQuery,
+    parameters: "handler",
+    result: z.object({ deleted: z.number() }),
+    handler: async ({ params, query, rawQuery }) => {
+      const deleted = await parts.callLog.delete(findGateway(parts, params), {
+        ...parseSelection(rawQuery, Object.keys(deleteQuery.shape)),
+        ...orderOf(query),
+        limit: query.limit ?? null,
+      });
+      return { result: { deleted }, messages: unreadableMessages(parts.callLog) };
+    },
+  });
+}
+
+function detailRoute(parts: CallLogRouteParts): Route {
+  const { callLog } = parts;
+  return defineRoute({
+    method: "GET",
+    path: ONE,
+    access: "gateway.read",
+    summary: "Read one stored call, with the beginning of its bodies.",
+    result: callDetail,
+    handler: async ({ params }) => {
+      const gateway = findGateway(parts, params);
+      const id = params["id"] ?? "";
+      const row = await callLog.get(gateway, id);
+      if (row === null) throw callMissing();
+      const [request, response] = await Promise.all([
+        row.hasRequestBody ? callLog.body(gateway, id, "request", HEAD_BYTES) : null,
+        row.hasResponseBody ? callLog.body(gateway, id, "response", HEAD_BYTES) : null,
+      ]);
+      return { result: showCallDetail(row, request, response) };
+    },
+  });
+}
+
+function editRoute(parts: CallLogRouteParts): Route {
+  const { callLog } = parts;
+  return defineRoute({
+    method: "PATCH",
+    path: ONE,
+    access: "gateway.edit",
+    summary: "Set the feedback, score or metadata of a stored call; null clears a value.",
+    body: patchBody,
+    result: callResult,
+    handler: async ({ params, body }) => {
+      const gateway = findGateway(parts, params);
+      const id = params["id"] ?? "";
+      const row = (await callLog.edit(gateway, id, toPatch(body))) ? await callLog.get(gateway, id) : null;
+      if (row === null) throw callMissing();
+      return { result: showCall(row) };
+    },
+  });
+}
+
+function bodyRoute(parts: CallLogRouteParts, side: BodySide): Route {
+  const { callLog } = parts;
+  return defineRoute({
+    method: "GET",
+    path: `${ONE}/${side}`,
+    access: "gateway.read",
+    summary: `The ${side} body of a stored call, as it was sent; not in the envelope.`,
+    handler: async ({ params }): Promise<Reply> => {
+      const gateway = findGateway(parts, params);
+      const id = params["id"] ?? "";
+      const body = await callLog.body(gateway, id, side);
+      if (body === null) throw bodyMissing(await callLog.get(gateway, id), side);
+      return {
+        // Stored bodies are untrusted and have the dashboard's origin: a browser must not run them.
+        headers: {
+          ...INERT_HEADERS,
+          "cache-control": "no-store",
+          "gw-aig-body-complete": String(body.isComplete),
+        },
+        raw: { contentType: servableType(body.contentType), body: Buffer.from(body.bytes) },
+      };
+    },
+  });
+}
+
+function findGateway(parts: CallLogRouteParts, params: Params): GatewayRef {
+  const gateway = { accountId: params["account_id"] ?? "", gatewayId: params["gateway_id"] ?? "" };
+  if (!parts.gatewayExists(gateway.accountId, gateway.gatewayId)) {
+    throw new SignalboxError("not_found", { message: "Gateway not found" });
   }
+  return gateway;
 }
 
 function servableType(contentType: string): string {
@@ -233,16 +254,17 @@ function toPatch(body: z.output<typeof patchBody>): CallPatch {
 }
 
 function showRanges(ranges: CallRanges): Record<string, number | null> {
+  const { cost, durationMs, tokensIn, tokensOut, tokens } = ranges;
   return {
-    min_cost: ranges.cost.min,
-    max_cost: ranges.cost.max,
-    min_duration: ranges.duration.min,
-    max_duration: ranges.duration.max,
-    min_tokens_in: ranges.tokensIn.min,
-    max_tokens_in: ranges.tokensIn.max,
-    min_tokens_out: ranges.tokensOut.min,
-    max_tokens_out: ranges.tokensOut.max,
-    min_total_tokens: ranges.tokens.min,
-    max_total_tokens: ranges.tokens.max,
+    min_cost: cost.min,
+    max_cost: cost.max,
+    min_duration: durationMs.min,
+    max_duration: durationMs.max,
+    min_tokens_in: tokensIn.min,
+    max_tokens_in: tokensIn.max,
+    min_tokens_out: tokensOut.min,
+    max_tokens_out: tokensOut.max,
+    min_total_tokens: tokens.min,
+    max_total_tokens: tokens.max,
   };
 }

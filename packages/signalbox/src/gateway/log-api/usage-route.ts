@@ -1,4 +1,4 @@
-/** Usage of an account over time, for dashboards and bills: answered from the hourly figures, never by counting rows. */
+/** The usage of an account over time, read from the hourly sums without counting rows. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { boundGateway } from "../../accounts/index.ts";
@@ -14,26 +14,27 @@ import {
 } from "../../engines/call-log/index.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import { percentile } from "./percentiles.ts";
+import { unreadableMessages } from "./unreadable-days.ts";
 
 const DEFAULT_SPAN_MS = 7 * 86_400_000;
 const GATEWAY_TYPE = "ai_gateway";
 const TAG_GROUP = "tag:";
 
 export interface UsageRouteParts {
-  readonly callLog: Pick<CallLog, "summarise">;
+  readonly callLog: Pick<CallLog, "summarise" | "unreadableDays">;
   readonly clock: Clock;
-  /** Lets usage be grouped and filtered by the tags of gateways. */
+  /** Usage can be grouped and filtered by the tags of gateways. */
   readonly tags: TagLookup;
 }
 
 const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 
 const usageQuery = z.strictObject({
-  /** Comma-separated or repeated: hour or day, provider, model, gateway, `tag:<key>`. Default: one row in all. */
+  /** Comma-separated or repeated: hour or day, provider, model, gateway, `tag:<key>`. Default: one row with the total. */
   group_by: z.string().optional(),
-  /** From this time on, at whole hours. Default: seven days before `end`. */
+  /** Inclusive, rounded down to the hour. Default: seven days before `end`. */
   start: time.optional(),
-  /** Up to this time. Default: now. */
+  /** Exclusive. Default: now. */
   end: time.optional(),
   /** Repeatable. Default: every gateway of the account. */
   gateway_id: z.string().optional(),
@@ -47,7 +48,7 @@ const usageResult = z.object({
   gateway_id: z.string().optional(),
   provider: z.string().optional(),
   model: z.string().optional(),
-  /** The value of the tag that was grouped by; null for gateways without it. */
+  /** Value of the tag in `group_by`; null for gateways without the tag. */
   tag: z.string().nullable().optional(),
   calls: z.number(),
   errors: z.number(),
@@ -61,7 +62,7 @@ const usageResult = z.object({
   duration_p50: z.number().nullable(),
   duration_p95: z.number().nullable(),
   duration_p99: z.number().nullable(),
-  /** Calls whose duration in milliseconds was at most `le` and above the bound before; null: no bound. */
+  /** Calls with a duration of at most `le` milliseconds and above the previous bound; null: no bound. */
   durations: z.array(z.object({ le: z.number().nullable(), calls: z.number() })),
 });
 
@@ -86,21 +87,17 @@ export function usageRoute(parts: UsageRouteParts): Route {
       const to = query.end ?? parts.clock.now();
       const from = query.start ?? to - DEFAULT_SPAN_MS;
       if (from >= to) throw invalid("start: must be before end");
-      const figures = await parts.callLog.summarise({
-        accountId,
-        gatewayIds: await gatewayIds(parts.tags, accountId, rawQuery, boundGateway(principal)),
-        from,
-        to,
-        groupBy: tagKey === null ? groups : [...new Set<UsageGroup>([...groups, "gateway"])],
-      });
-      if (tagKey === null) return { result: figures.map((one) => showUsage(one, groups)) };
+      const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
+      const groupBy = tagKey === null ? groups : [...new Set<UsageGroup>([...groups, "gateway"])];
+      const figures = await parts.callLog.summarise({ accountId, gatewayIds, from, to, groupBy });
+      const messages = unreadableMessages(parts.callLog);
+      if (tagKey === null) return { result: figures.map((one) => showUsage(one, groups)), messages };
       const values = await parts.tags.valuesOf(accountId, GATEWAY_TYPE, tagKey);
-      return {
-        result: mergeByTag(figures, values, groups).map(({ figures: one, tag }) => ({
-          ...showUsage(one, groups),
-          tag,
-        })),
-      };
+      const result = mergeByTag(figures, values, groups).map(({ figures: one, tag }) => ({
+        ...showUsage(one, groups),
+        tag,
+      }));
+      return { result, messages };
     },
   });
 }
@@ -121,13 +118,14 @@ function parseGroups(texts: readonly string[]): Groups {
   return { groups: groups as UsageGroup[], tagKey: tagKeys[0] ?? null };
 }
 
-async function gatewayIds(
+/** Null: all gateways of the account. */
+async function selectGateways(
   tags: TagLookup,
   accountId: string,
   query: URLSearchParams,
   own: string | null,
 ): Promise<readonly string[] | null> {
-  // A token of one gateway gets that gateway's figures, and is told so when it names another.
+  // A token that is bound to a gateway reads the usage of that gateway only.
   const given = query.getAll("gateway_id");
   if (own !== null && given.some((id) => id !== own)) throw new SignalboxError("forbidden");
   const named = own === null ? given : [own];
@@ -142,7 +140,7 @@ interface Tagged {
   readonly tag: string | null;
 }
 
-/** Figures per gateway → figures per tag value, keeping the other groups. */
+/** Adds up the figures of gateways with the same tag value; the other groups stay. */
 function mergeByTag(
   all: readonly UsageFigures[],
   values: ReadonlyMap<string, string>,

@@ -1,43 +1,43 @@
-/** What the main thread and the call log's two threads say to each other. */
+/** Messages between the main thread and the two threads of the call log. */
 import type { CallQuota, GatewayRef } from "./call-log.ts";
 import type { RowBatch } from "./row-batch.ts";
 import type { RemovedForSize } from "./size-limit.ts";
 
-/** A question with an answer; questions are answered in any order. */
-export interface Question {
-  readonly kind: "ask";
+/** Responses may arrive in any order. */
+export interface WorkerRequest {
+  readonly kind: "request";
   readonly id: number;
   readonly method: string;
   readonly args: readonly unknown[];
 }
 
-export type Answer =
-  | { readonly kind: "answer"; readonly id: number; readonly value: unknown }
-  /** Of a failure that passes by itself, clients are told so. */
+export type WorkerResponse =
+  | { readonly kind: "result"; readonly id: number; readonly value: unknown }
   | {
       readonly kind: "error";
       readonly id: number;
       readonly message: string;
+      /** The failure is temporary (full disk, lock): clients get a 503. */
       readonly isUnavailable: boolean;
     };
 
 /** To the writer, in order. */
 export type WriterMessage =
-  | { readonly kind: "rows"; readonly batch: RowBatch; readonly bodyBytes: number; readonly upTo: number }
-  /** Someone waits for what was sent so far. */
+  | { readonly kind: "rows"; readonly batch: RowBatch; readonly bodyBytes: number; readonly position: number }
+  /** A read waits for the rows sent so far: commit them now. */
   | { readonly kind: "flush" }
   | { readonly kind: "quota"; readonly gateway: GatewayRef; readonly quota: CallQuota | null }
-  | Question;
+  | WorkerRequest;
 
 /** From the writer. */
 export type WriterReport =
-  /** Everything up to this position is on stable storage. */
-  | { readonly kind: "committed"; readonly upTo: number }
-  /** After a commit or a removal: how large the day files are, and what the size limit has taken since the thread started. */
+  /** Every row up to the position is durable. */
+  | { readonly kind: "committed"; readonly position: number }
+  /** Size of the day files, and what the size limit has removed since the thread started. */
   | { readonly kind: "size"; readonly bytes: number; readonly removed: RemovedForSize }
-  /** A commit failed and will be tried again; nothing is lost yet. */
+  /** A commit failed; its rows are kept and the commit is retried. */
   | { readonly kind: "failed"; readonly message: string }
-  | Answer;
+  | WorkerResponse;
 
 export interface WriterOptions {
   readonly folder: string;

@@ -1,26 +1,30 @@
-/** Usage figures out of the hourly tables of several day files, added up by the groups asked for. */
-import type { UsageFigures, UsageGroup, UsageQuery } from "./call-log.ts";
-import { addUsageFigures } from "./usage-figures.ts";
+/** Reads usage from the `hourly` tables of the day files and adds it up by the requested groups. */
 import { joinSql, rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
+import { toSqlName, USAGE_SUMS, type UsageSums } from "./columns.ts";
 import { DAY_MS } from "./day-files.ts";
-import { LATENCY_COLUMNS } from "./day-schema.ts";
-import { HOUR_MS, SUM_SELECTS } from "./hourly-figures.ts";
+import { LATENCY_COLUMNS, SUM_COLUMNS } from "./day-schema.ts";
+import { HOUR_MS } from "./hourly-usage.ts";
+import { addUsageFigures, type UsageFigures, type UsageGroup, type UsageQuery } from "./usage.ts";
+
+type HourlySums = Readonly<Record<string, string | number | null>>;
 
 const NULL = rawSql("NULL");
+const SUMS = rawSql(SUM_COLUMNS.map((name) => `sum(${name}) AS ${name}`).join(", "));
+const SUM_NAMES = Object.keys(USAGE_SUMS);
 
 export function summariseDay(connection: SqliteConnection, query: UsageQuery): UsageFigures[] {
   const groups = groupColumns(query.groupBy);
   const gateways =
     query.gatewayIds === null ? rawSql("") : sql` AND gateway.gateway_id IN (${sqlList(query.gatewayIds)})`;
   const from = Math.floor(query.from / HOUR_MS) * HOUR_MS;
-  const rows = connection.all<Record<string, string | number | null>>(sql`
+  const rows = connection.all<HourlySums>(sql`
     SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
-      ${SUM_SELECTS}
+      ${SUMS}
     FROM hourly JOIN gateway ON gateway.key = hourly.gateway
     WHERE gateway.account_id = ${query.accountId}${gateways} AND hour >= ${from} AND hour < ${query.to}
     GROUP BY 1, 2, 3, 4`);
-  // Without groups an empty day still yields one row, of nulls.
+  // Without groups, an empty day yields one row of nulls.
   return rows.filter((row) => row["calls"] !== null).map(toFigures);
 }
 
@@ -41,28 +45,22 @@ function groupColumns(
   };
 }
 
-function toFigures(row: Record<string, string | number | null>): UsageFigures {
+function toFigures(row: HourlySums): UsageFigures {
   const count = (name: string) => Number(row[name] ?? 0);
   const text = (name: string) => (row[name] === null ? null : String(row[name]));
+  const sums = Object.fromEntries(SUM_NAMES.map((name) => [name, count(toSqlName(name))]));
   return {
     time: row["time"] === null ? null : count("time"),
     gatewayId: text("gateway_id"),
     provider: text("provider"),
     model: text("model"),
-    calls: count("calls"),
-    errors: count("errors"),
-    cached: count("cached"),
-    tokensIn: count("tokens_in"),
-    tokensOut: count("tokens_out"),
-    tokensInCached: count("tokens_in_cached"),
-    tokensOutReasoning: count("tokens_out_reasoning"),
-    cost: count("cost"),
-    durationMs: count("duration_ms"),
+    ...(sums as UsageSums),
     latency: LATENCY_COLUMNS.map(count),
   };
 }
 
-export class UsageSums {
+/** Adds up the figures of several days. */
+export class UsageTotals {
   readonly #byGroup = new Map<string, UsageFigures>();
 
   add(figures: readonly UsageFigures[]): void {
@@ -73,7 +71,7 @@ export class UsageSums {
     }
   }
 
-  /** In order of time, then by name. */
+  /** Sorted by time, then by gateway, provider and model. */
   all(): UsageFigures[] {
     return [...this.#byGroup.values()].sort(
       (a, b) =>

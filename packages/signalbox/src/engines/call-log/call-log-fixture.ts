@@ -1,0 +1,129 @@
+/** Calls and folders for the tests of the engine. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ulidFloor } from "../../core/ulid.ts";
+import { type CallRecord, NO_USAGE } from "./call-log.ts";
+import type { RowBatch } from "./row-batch.ts";
+import { RowQueue } from "./row-queue.ts";
+import type { CallField, CallFilter, CallOperator, CallPageRequest } from "./selection.ts";
+import { SqliteCallLog, type SqliteCallLogOptions } from "./sqlite-call-log.ts";
+
+export const GATEWAY = { accountId: "default", gatewayId: "main" };
+export const DAY = 86_400_000;
+export const HOUR = 3_600_000;
+/** Noon, so that times some hours before and after are on the same day. */
+export const NOON = Date.parse("2026-11-15T12:00:00Z");
+export const ALL_TIME = { accountId: "default", gatewayIds: null, from: 0, to: NOON * 2 };
+export const FIRST_PAGE: CallPageRequest = {
+  filters: [],
+  search: "",
+  orderBy: "createdAt",
+  direction: "desc",
+  offset: 0,
+  limit: 50,
+};
+
+/** Makes ids of the same millisecond distinct. */
+let uniqueSuffix = 0;
+
+export function callRecord(fields: Partial<CallRecord> = {}): CallRecord {
+  const createdAt = fields.createdAt ?? NOON;
+  const suffix = (uniqueSuffix++).toString().padStart(8, "0");
+  return {
+    id: ulidFloor(createdAt).slice(0, -8) + suffix,
+    ...GATEWAY,
+    createdAt,
+    provider: "openai",
+    model: "gpt-5-mini",
+    path: "chat/completions",
+    method: "POST",
+    requestType: "chat",
+    requestContentType: "application/json",
+    responseContentType: "application/json",
+    statusCode: 200,
+    success: true,
+    durationMs: 120.5,
+    firstByteMs: 80.25,
+    cached: false,
+    step: 0,
+    ...NO_USAGE,
+    tokensIn: 10,
+    tokensOut: 5,
+    cost: 0.001,
+    isCustomCost: false,
+    metadata: null,
+    eventId: null,
+    userAgent: "test/1",
+    tokenId: null,
+    requestBytes: 100,
+    responseBytes: 200,
+    requestBody: null,
+    responseBody: null,
+    requestBodyComplete: true,
+    responseBodyComplete: true,
+    ...fields,
+  };
+}
+
+/** Calls as the writer receives them. */
+export function packed(...calls: readonly CallRecord[]): RowBatch[] {
+  const queue = new RowQueue();
+  for (const call of calls) queue.add(call);
+  return queue.takeBatches().map(({ batch }) => batch);
+}
+
+/** A log in a folder of its own, with shorthands for the calls of `GATEWAY`. */
+export class TestLog {
+  readonly #options: SqliteCallLogOptions;
+  log: SqliteCallLog;
+
+  private constructor(options: SqliteCallLogOptions, log: SqliteCallLog) {
+    this.#options = options;
+    this.log = log;
+  }
+
+  static async open(): Promise<TestLog> {
+    const options: SqliteCallLogOptions = {
+      folder: await mkdtemp(join(tmpdir(), "signalbox-calls-")),
+      maxAgeDays: 3650,
+      flushIntervalMs: 200,
+      maxBodyBytes: 10_000_000,
+      maxTotalBytes: 1_000_000_000,
+      maxQueuedCalls: 10_000,
+      maxQueuedBytes: 64_000_000,
+      onError: rethrow,
+      onFatal: rethrow,
+    };
+    return new TestLog(options, await SqliteCallLog.open(options));
+  }
+
+  async reopen(): Promise<void> {
+    await this.log.close();
+    this.log = await SqliteCallLog.open(this.#options);
+  }
+
+  async remove(): Promise<void> {
+    await this.log.close();
+    await rm(this.#options.folder, { recursive: true, force: true });
+  }
+
+  record(fields: Partial<CallRecord> = {}): CallRecord {
+    const call = callRecord(fields);
+    this.log.record(call);
+    return call;
+  }
+
+  async ids(page: Partial<CallPageRequest> = {}): Promise<string[]> {
+    const { rows } = await this.log.list(GATEWAY, { ...FIRST_PAGE, ...page });
+    return rows.map((row) => row.id);
+  }
+
+  matching(field: CallField, operator: CallOperator, ...values: CallFilter["values"]): Promise<string[]> {
+    return this.ids({ filters: [{ field, operator, values }] });
+  }
+}
+
+function rethrow(error: Error): never {
+  throw error;
+}
