@@ -174,7 +174,6 @@ class Start {
     const rootTokenExpression = this.#rootTokenExpression(storage);
     return createDashboardArea({
       ...identity,
-      allowedHosts: this.#config.file.dashboard.allowedHosts,
       version: VERSION,
       failures: new FailureThrottle(MAX_WRONG_LOGINS),
       trafficUrl: () =>

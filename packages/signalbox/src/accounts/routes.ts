@@ -63,7 +63,7 @@ export function accountRoutes(accounts: Accounts, tokens: Tokens): Route[] {
       narrowsToGateway: true,
       result: accountResult,
       handler: ({ params }) => {
-        const account = accounts.find(params["account_id"] ?? "");
+        const account = accounts.find(params.account_id);
         if (account === undefined) throw new SignalboxError("not_found", { message: "Account not found" });
         return { result: showAccount(account) };
       },
@@ -84,7 +84,7 @@ function tokenRoutes(tokens: Tokens): Route[] {
       body: newToken,
       result: tokenResult.extend({ token: z.string() }),
       handler: async ({ params, body, principal }) => {
-        const { token, text } = await tokens.create(principal, params["account_id"] ?? "", {
+        const { token, text } = await tokens.create(principal, params.account_id, {
           name: body.name,
           permissions: body.permissions,
           gatewayId: body.gateway_id ?? null,
@@ -107,7 +107,7 @@ function tokenRoutes(tokens: Tokens): Route[] {
       result: z.array(tokenResult),
       handler: async ({ params, query, principal }) => {
         const { tokens: found, next } = await tokens.list(
-          params["account_id"] ?? "",
+          params.account_id,
           query.cursor,
           boundGateway(principal),
         );
@@ -127,7 +127,7 @@ function tokenRoutes(tokens: Tokens): Route[] {
       narrowsToGateway: true,
       result: tokenResult,
       handler: async ({ params, principal }) => {
-        const token = tokens.find(params["account_id"] ?? "", params["token_id"] ?? "");
+        const token = tokens.find(params.account_id, params.token_id);
         if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
         if (!maySee(principal, token)) throw new SignalboxError("forbidden");
         const lastUse = await tokens.readLastUse([token.id]);
@@ -143,8 +143,8 @@ function tokenRoutes(tokens: Tokens): Route[] {
       narrowsToGateway: true,
       result: z.object({ id: z.string() }),
       handler: async ({ params, principal }) => {
-        const accountId = params["account_id"] ?? "";
-        const id = params["token_id"] ?? "";
+        const accountId = params.account_id;
+        const id = params.token_id;
         const token = tokens.find(accountId, id);
         if (token !== undefined && !mayRevoke(principal, token)) {
           throw new SignalboxError("forbidden", {

@@ -1,1 +1,1 @@
-export { createPublicLookup, isPrivateHost } from "./public-host.ts";
+export { createPublicLookup, isIpAddress, isPrivateHost } from "./public-host.ts";

@@ -18,6 +18,11 @@ export type ResolveAll = (
   callback: (error: Error | null, addresses: LookupAddress[]) => void,
 ) => void;
 
+/** Returns true for an IPv4 or IPv6 address without brackets. */
+export function isIpAddress(text: string): boolean {
+  return isIP(text) !== 0;
+}
+
 /** Whether a host of a URL is known to be inside without asking anyone; brackets around an IPv6 address do not matter. */
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[(.*)\]$/, "$1");
