@@ -209,10 +209,10 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/locked-database.test.ts › a writer succeeds after a short lock",
   ],
   "The last-use times of tokens cannot be stored": [
-    "packages/signalbox/src/accounts/token-index.test.ts › returns uses that could not be stored, except those of tokens used again or removed",
+    "packages/signalbox/src/accounts/token-index.test.ts › restores uses that could not be stored, except those of tokens used again or removed",
   ],
   "The removal of a token cannot be stored": [
-    "packages/signalbox/src/accounts/tokens.test.ts › a token whose removal cannot be stored is refused at once, and removed for good by the next attempt (%s)",
+    "packages/signalbox/src/accounts/tokens.test.ts › refuses a revoked token at once if the database cannot be written, and deletes its row with the next attempt (%s)",
   ],
   "PostgreSQL restarts, crashes or cannot be reached": [
     "test/faults/postgres-restarts.test.ts › no acknowledged write is lost, the server keeps running, and everything works at the end",
@@ -262,12 +262,12 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The clock jumps forward": [
     "test/conformance/agents-work.test.ts › schedules created in onStart are not duplicated, missed schedules run once, and the queue continues",
-    "packages/signalbox/src/accounts/credential-ends.test.ts › notices within a second that the clock jumped over an expiry",
+    "packages/signalbox/src/accounts/credential-ends.test.ts › ends a credential within a second after the clock is set past its expiry",
   ],
   "The clock is set back": [
     "test/faults/clock-steps.test.ts › a gateway with a rate limit (%s) serves again after its interval",
     "test/faults/clock-steps.test.ts › amounts spent in between count for one window",
-    "packages/signalbox/src/core/ulid.test.ts › follows a clock that ran a day ahead and was set right, with ids that are still distinct and in order",
+    "packages/signalbox/src/core/ulid.test.ts › generates distinct, increasing ids after the clock is set back by a day",
     "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › knows what came before the clock was set back into the period before, awake or not",
   ],
   "The clock is set back while tags change": [

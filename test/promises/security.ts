@@ -11,7 +11,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "Secrets are not logged": [
     "packages/signalbox/src/telemetry/logger.test.ts › shows no credential, whether it comes as a Secret, a known key or a header",
-    "packages/signalbox/src/core/secret.test.ts › never shows its text by accident",
+    "packages/signalbox/src/core/secret.test.ts › prints, serialises and inspects as [secret]",
     "test/conformance/gateway-authentication.test.ts › no credential is logged",
     "test/conformance/gateway-providers.test.ts › a stored key appears only in the upstream request",
   ],
@@ -31,7 +31,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "A token of one gateway reaches that gateway only": [
     "test/hostile/token-bounds.test.ts › every operation on another gateway, on the account or of another area is 403",
     "test/conformance/gateway-authentication.test.ts › a token that is invalid (%s) gets the same refusal",
-    "packages/signalbox/src/accounts/token-bounds.test.ts › a token of one gateway that was stored with other permissions has lost them",
+    "packages/signalbox/src/accounts/token-bounds.test.ts › ignores stored permissions of a bound token that do not apply to gateways",
   ],
   "Wrong credentials are throttled by address": [
     "test/hostile/wrong-credentials.test.ts › repeated wrong tokens at the management API get 429 with Retry-After; valid tokens never do",

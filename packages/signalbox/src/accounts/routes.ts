@@ -79,7 +79,7 @@ function tokenRoutes(tokens: Tokens): Route[] {
       method: "POST",
       path,
       access: "tokens.edit",
-      summary: "Create a token; its text is in `result.token` of this answer only.",
+      summary: "Create a token. Only this response contains its text, in `result.token`.",
       narrowsToGateway: true,
       body: newToken,
       result: tokenResult.extend({ token: z.string() }),
@@ -101,7 +101,7 @@ function tokenRoutes(tokens: Tokens): Route[] {
       path,
       access: "tokens.edit",
       summary:
-        "List tokens, 100 a page, in order of creation; a token bound to a gateway sees those within its own reach.",
+        "List tokens in order of creation, 100 per page. A token bound to a gateway lists only tokens of that gateway without additional permissions.",
       narrowsToGateway: true,
       query: z.object({ cursor: z.string().max(64).optional() }),
       result: z.array(tokenResult),
@@ -139,7 +139,7 @@ function tokenRoutes(tokens: Tokens): Route[] {
       path: `${path}/{token_id}`,
       access: "tokens.edit",
       summary:
-        "Revoke a token that holds nothing the caller lacks; it stops working at once, and its connections and streams end.",
+        "Revoke a token that has no permission the caller lacks. It is refused immediately, and its connections and streams end.",
       narrowsToGateway: true,
       result: z.object({ id: z.string() }),
       handler: async ({ params, principal }) => {
@@ -148,7 +148,7 @@ function tokenRoutes(tokens: Tokens): Route[] {
         const token = tokens.find(accountId, id);
         if (token !== undefined && !mayRevoke(principal, token)) {
           throw new SignalboxError("forbidden", {
-            message: "Permission denied: the token reaches further than yours",
+            message: "Permission denied: the token has permissions that yours lacks",
           });
         }
         if (!(await tokens.revoke(accountId, id))) {
@@ -164,7 +164,7 @@ function showAccount(account: Account): z.input<typeof accountResult> {
   return { id: account.id, name: account.name, created_at: isoTime(account.createdAt) };
 }
 
-/** A token as every area shows it: all but the credential. */
+/** Returns the JSON form of a token, without the credential. */
 export function showToken(token: Token, lastUsedAt?: number): z.input<typeof tokenResult> {
   return {
     id: token.id,

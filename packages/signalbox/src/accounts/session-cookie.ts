@@ -102,6 +102,6 @@ function isOriginOf(origin: string, host: string): boolean {
 function foreignPage(): SignalboxError {
   return new SignalboxError("forbidden", {
     message:
-      "Permission denied: the dashboard's session is only for its own pages; other callers need a token",
+      "Permission denied: a dashboard session is valid only for pages of the dashboard; other clients need a token",
   });
 }

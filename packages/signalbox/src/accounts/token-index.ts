@@ -1,8 +1,8 @@
 /**
- * All tokens of the installation in memory, found by hash. Authenticating a request costs one SHA-256 and one map look-up, and no I/O.
+ * All tokens of the installation in memory, by hash. Authentication of a request costs one SHA-256 and one map look-up, without I/O.
  *
- * The map is keyed by the SHA-256 of the received text, so the time of a look-up reveals nothing about stored tokens; the final comparison takes
- * constant time as well. Text that does not have the form of a token is refused before hashing.
+ * The key of the map is the SHA-256 of the received text, so the duration of a look-up reveals nothing about stored tokens; the final comparison
+ * takes constant time. Text without the form of a token is refused before hashing.
  */
 import { hash, timingSafeEqual } from "node:crypto";
 import { isTokenShaped } from "@signalbox/protocol";
@@ -11,12 +11,12 @@ import type { Token } from "./token.ts";
 interface Entry {
   readonly token: Token;
   readonly digest: Buffer;
-  /** Time of the last use since `takeUses`; 0 for none. */
+  /** Time of the last use since `takeUses`; 0 if there was none. */
   usedAt: number;
 }
 
 export class TokenIndex {
-  /** Keyed by the bytes of the digest as latin1 text. */
+  /** By the bytes of the digest as latin1 text. */
   readonly #byDigest = new Map<string, Entry>();
   readonly #byId = new Map<string, Entry>();
   #used: Entry[] = [];
@@ -43,7 +43,7 @@ export class TokenIndex {
     return this.#byId.get(id)?.token;
   }
 
-  /** The live token with this text; undefined when it is unknown, revoked, or expired at `now`. */
+  /** Returns the live token with this text; undefined if it is unknown, revoked, or expired at `now`. */
   findByText(text: string, now: number): Token | undefined {
     if (!isTokenShaped(text)) return undefined;
     const digest = hash("sha256", text, "buffer");
@@ -51,18 +51,18 @@ export class TokenIndex {
     if (entry === undefined || !timingSafeEqual(digest, entry.digest)) return undefined;
     const { token } = entry;
     if (token.expiresAt !== null && token.expiresAt <= now) return undefined;
-    // The time is kept on the entry: the first use adds the entry to a list, every further use is one store.
+    // Only the first use adds the entry to the list; further uses only set the time.
     if (entry.usedAt === 0) this.#used.push(entry);
     entry.usedAt = now;
     return token;
   }
 
-  /** Time of the last use since `takeUses`, if any. */
+  /** Returns the time of the last use since `takeUses`, if any. */
   lastUse(id: string): number | undefined {
     return this.#byId.get(id)?.usedAt || undefined;
   }
 
-  /** The last use of each token that was used since the last call. */
+  /** Returns and clears the last use of each token that was used since the previous call. */
   takeUses(): { id: string; time: number }[] {
     const uses = this.#used.map(({ token, usedAt }) => ({ id: token.id, time: usedAt }));
     for (const entry of this.#used) entry.usedAt = 0;
@@ -70,7 +70,7 @@ export class TokenIndex {
     return uses;
   }
 
-  /** Returns uses that could not be stored. A token that has been used again keeps the later time; revoked tokens are ignored. */
+  /** Restores uses that could not be stored. A later use of a token takes precedence; revoked tokens are ignored. */
   putBackUses(uses: readonly { readonly id: string; readonly time: number }[]): void {
     for (const { id, time } of uses) {
       const entry = this.#byId.get(id);

@@ -2,8 +2,8 @@
  * Creates, lists and revokes tokens.
  *
  * Invariants:
- * 1. A revoked token is refused from the next request on: it leaves the index before the database is written.
- * 2. A created token works as soon as its text has been returned: the database is written before the index.
+ * 1. A revoked token is refused from the next request on: it is removed from the index before the database is written.
+ * 2. A new token is valid when its text is returned, and is durable: the database is written before the index.
  */
 import {
   generateToken,
@@ -25,7 +25,7 @@ import type { Token } from "./token.ts";
 import { requireWithinBounds } from "./token-bounds.ts";
 import { hashToken, TokenIndex } from "./token-index.ts";
 
-/** How often times of last use are written: they inform people, and are not worth a write for each request. */
+/** Interval of writes of the times of last use, which are informative and do not justify a write per request. */
 const LAST_USE_FLUSH_MS = 60_000;
 const PAGE_SIZE = 100;
 
@@ -48,7 +48,7 @@ export class Tokens {
   readonly #gatewayExists: GatewayExists;
   #flushing: Repetition | undefined;
 
-  /** Without `gatewayExists` no token can be bound to a gateway. */
+  /** If `gatewayExists` is omitted, no token can be bound to a gateway. */
   constructor(
     database: Database,
     clock: Clock,
@@ -68,7 +68,7 @@ export class Tokens {
       this.#index.add(fromRow(row));
   }
 
-  /** `onError` receives a failed write of last uses; the times are written with the next one. */
+  /** Starts the writes of last uses. `onError` receives the error of a failed write; the next one includes its times. */
   start(onError: (error: unknown) => void): void {
     this.#flushing = repeat(LAST_USE_FLUSH_MS, () => this.flushLastUse(), onError);
   }
@@ -79,16 +79,16 @@ export class Tokens {
     await this.flushLastUse();
   }
 
-  /** Creates a token on behalf of `maker`, within the maker's own bounds. The text of the token is returned here and stored nowhere. */
+  /** Creates a token on behalf of `creator`, within its limits. The text of the token is returned and not stored. */
   async create(
-    maker: Principal,
+    creator: Principal,
     accountId: string,
     wanted: NewToken,
   ): Promise<{ token: Token; text: Secret }> {
     const now = this.#clock.now();
     const gatewayId = wanted.gatewayId ?? null;
     const expiresAt = wanted.expiresAt ?? null;
-    requireWithinBounds(maker, { accountId, permissions: wanted.permissions, gatewayId, expiresAt });
+    requireWithinBounds(creator, { accountId, permissions: wanted.permissions, gatewayId, expiresAt });
     if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) throw gatewayUnknown(gatewayId);
     if (expiresAt !== null && expiresAt <= now) {
       throw new SignalboxError("invalid_request", { message: "expires_at must be in the future" });
@@ -111,30 +111,30 @@ export class Tokens {
                   ${[...token.permissions].join(" ")}, ${token.gatewayId}, ${now}, ${token.expiresAt})`,
     );
     this.#index.add(token);
-    // The gateway or the maker's token may have been deleted during the write; nothing else would revoke the new token.
+    // The gateway or the creator's token may have been deleted during the write; nothing else would revoke the new token.
     if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) {
       await this.revoke(accountId, token.id);
       throw gatewayUnknown(gatewayId);
     }
-    if (maker.kind === "token" && !this.isLive(maker.token)) {
+    if (creator.kind === "token" && !this.isLive(creator.token)) {
       await this.revoke(accountId, token.id);
       throw new SignalboxError("unauthenticated");
     }
     return { token, text: new Secret(text) };
   }
 
-  /** False once the token is revoked or has expired. */
+  /** Returns false after the token was revoked or has expired. */
   isLive(token: Token): boolean {
     if (token.expiresAt !== null && token.expiresAt <= this.#clock.now()) return false;
     return this.#index.findById(token.id) !== undefined;
   }
 
-  /** Revokes at once; false when the account has no such token. */
+  /** Revokes a token immediately. Returns false if the account has no such token. */
   async revoke(accountId: string, id: string): Promise<boolean> {
     const isKnown = this.find(accountId, id) !== undefined;
-    // The index first: if the write fails, the token is refused, not accepted.
-    if (isKnown) this.#forget(id);
-    // Also for a token that is not in the index: an earlier attempt may have failed here, and the token would return after a restart.
+    // The index first: if the write fails, the token is refused.
+    if (isKnown) this.#remove(id);
+    // Also for a token that is not in the index: if an earlier attempt failed here, the token would be valid again after a restart.
     const { changes } = await this.#database.run(
       sql`DELETE FROM token WHERE id = ${id} AND account_id = ${accountId}`,
     );
@@ -143,7 +143,7 @@ export class Tokens {
     return true;
   }
 
-  /** Revokes every token that is bound to a deleted gateway. */
+  /** Revokes all tokens of a deleted gateway. */
   async revokeOfGateway(accountId: string, gatewayId: string): Promise<void> {
     const rows = await this.#database.all<{ id: string }>(
       sql`SELECT id FROM token WHERE account_id = ${accountId} AND gateway_id = ${gatewayId}`,
@@ -151,7 +151,7 @@ export class Tokens {
     for (const { id } of rows) await this.revoke(accountId, id);
   }
 
-  #forget(id: string): void {
+  #remove(id: string): void {
     this.#index.remove(id);
     this.ends.end(tokenKey(id));
   }
@@ -161,7 +161,7 @@ export class Tokens {
     return token?.accountId === accountId ? token : undefined;
   }
 
-  /** One page in order of creation, after the id `after`; with `gatewayId`, only tokens bound to that gateway. */
+  /** Returns a page of tokens after the id `after`, in order of creation; with `gatewayId` only tokens of that gateway. */
   async list(
     accountId: string,
     after = "",
@@ -175,7 +175,7 @@ export class Tokens {
     return { tokens, next: rows.length > PAGE_SIZE ? (tokens.at(-1)?.id ?? null) : null };
   }
 
-  /** Times of last use; after a crash up to one flush interval old. */
+  /** Returns the times of last use. After a crash, uses of the last flush interval are missing. */
   async readLastUse(ids: readonly string[]): Promise<Map<string, number>> {
     const times = new Map<string, number>();
     if (ids.length === 0) return times;
@@ -189,7 +189,7 @@ export class Tokens {
     return times;
   }
 
-  /** The live token with this text. Called for every request: no I/O. */
+  /** Returns the live token with this text. Called for every request: no I/O. */
   authenticate(text: string): Token | undefined {
     return this.#index.findByText(text, this.#clock.now());
   }
@@ -209,7 +209,7 @@ export class Tokens {
   }
 }
 
-/** The key under which connections and streams of a token are watched. */
+/** Returns the key under which connections and streams of a token are watched. */
 export function tokenKey(id: string): string {
   return `token:${id}`;
 }
