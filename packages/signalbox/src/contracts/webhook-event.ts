@@ -1,8 +1,8 @@
-/** A verified webhook as agents see it: what every provider's delivery has in common, and the body itself. */
+/** A verified webhook delivery, as agents receive it: the fields common to all providers, and the body. */
 export interface WebhookEvent {
-  /** The provider's delivery id; the key of deduplication. */
+  /** The delivery id of the provider, used for deduplication. */
   readonly id: string;
-  /** Configured source it came through: `github`, `stripe`, `generic`, … */
+  /** Name of the configured source: `github`, `stripe`, `generic`, … */
   readonly source: string;
   /** Event type, e.g. `push`, `invoice.paid`. */
   readonly type: string;
@@ -11,11 +11,11 @@ export interface WebhookEvent {
   readonly timestamp: string;
   /** Parsed JSON body, or the fields of a form body. */
   readonly payload: unknown;
-  /** Headers as they arrived, lower-case names, without credentials and signatures. */
+  /** Received headers with lower-case names, without credentials and signatures. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body as it was signed. */
+  /** The signed bytes of the body. */
   readonly rawBody: Uint8Array;
-  /** For people, drawn from the payload by the source's rule. */
+  /** For display, extracted from the payload by the rule of the source. */
   readonly title: string;
   readonly description: string | null;
   readonly url: string | null;

@@ -99,9 +99,11 @@ export class GatewayMetrics {
     gauge("log_bytes", "Disk space of stored calls, as of the last write.", () => logSize().bytes);
     registerMetric(
       registry,
-      `${PREFIX}_log_removed_total`,
-      "Stored bodies and rows that were removed to keep the log within its size.",
       "counter",
+      {
+        name: `${PREFIX}_log_removed_total`,
+        help: "Stored bodies and rows that were removed to keep the log within its size.",
+      },
       () => [
         { value: logSize().bodiesRemoved, labels: { kind: "body" } },
         { value: logSize().rowsRemoved, labels: { kind: "row" } },

@@ -1,4 +1,4 @@
-/** What areas know of a request besides `HttpRequest`: its id, target and trace, and the one way to read its body. */
+/** The id, target and trace of a request, and the functions that read its body. */
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../core/overload.ts";
 import {
@@ -19,7 +19,7 @@ export class RequestContext {
   readonly id: string;
   readonly path: string;
   readonly query: string;
-  /** The memory of shared budgets that the request holds until its response has ended. */
+  /** The memory of shared budgets that the request uses until its response has ended. */
   readonly memory: HeldMemory;
   readonly #request: HttpRequest;
   #segments: readonly string[] | undefined;
@@ -33,24 +33,24 @@ export class RequestContext {
     this.#request = request;
   }
 
-  /** Decoded path segments; throws `invalid_request` for a path that does not decode. */
+  /** Decoded path segments. Throws `invalid_request` if the path cannot be decoded. */
   get segments(): readonly string[] {
     this.#segments ??= decodeSegments(this.path);
     return this.#segments;
   }
 
-  /** Created on first use: requests that pass no trace on do not need it. */
+  /** Created on first use: most requests do not need it. */
   get trace(): TraceContext {
     this.#trace ??= continueTrace(this.#request.headers["traceparent"] as string | undefined);
     return this.#trace;
   }
 
-  /** Reads the body without a promise, and with failures as values, for areas with error codes of their own. */
+  /** Reads the body with callbacks and reports failures as values, for areas with their own error codes. */
   receiveBody(limits: BodyLimits, handler: BodyHandler): void {
     readBody(this.#request, this.memory, limits, handler);
   }
 
-  /** The whole body; rejects with the error that the client receives. */
+  /** Reads the whole body. Rejects with the error for the client. */
   readBody(maxBytes: number, budget?: BodyLimits["budget"]): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const limits = budget === undefined ? { maxBytes } : { maxBytes, budget };

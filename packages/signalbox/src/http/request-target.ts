@@ -2,10 +2,10 @@
  * The host and the target of a request.
  *
  * Invariants:
- * 1. After `settleHost`, `request.headers.host` is the one host that the request can mean: requests without a Host header, with two, or with text
- *    that is not a host are refused, and the authority of an absolute target replaces the header.
- * 2. A path is split first, and each segment is percent-decoded once afterwards: `%2F` never makes a new segment, and `%2e%2e` is the ordinary
- *    name `..`. Paths that do not decode to valid UTF-8, or contain NUL, are refused.
+ * 1. After `settleHost`, `request.headers.host` is the host of the request: requests without a Host header, with two, or with text that is not a
+ *    host are refused, and the authority of an absolute target replaces the header.
+ * 2. A path is split before each segment is percent-decoded once: `%2F` does not separate segments, and `%2e%2e` is an ordinary name. Paths that do
+ *    not decode to valid UTF-8, or contain NUL, are refused.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { HttpRequest } from "../engines/http-server/index.ts";
@@ -18,14 +18,14 @@ export interface RequestTarget {
 }
 
 const HOST_NAME = "host";
-/** The characters of a host and port in RFC 3986: none of them ends a header, a path or a shell word. */
+/** The characters of host and port (RFC 3986). */
 const HOST_TEXT = /^[\w.\-~%!$&'()*+,;=:[\]]*$/;
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
 
-/** The last host that passed the check: nearly all requests name the same one. */
+/** The last valid host: nearly all requests have the same one. */
 let lastHost = "";
 
-/** Throws `malformed_http` unless the request names exactly one host. Runs for every request: it reads the raw list of headers. */
+/** Throws `malformed_http` unless the request has exactly one host. Reads the raw headers, because it runs for every request. */
 export function settleHost(request: HttpRequest): void {
   const { rawHeaders, url = "/" } = request;
   let host: string | undefined;
@@ -45,9 +45,9 @@ export function settleHost(request: HttpRequest): void {
   if (url.charCodeAt(0) !== 0x2f && URL.canParse(url)) request.headers.host = authorityOf(new URL(url));
 }
 
-/** RFC 9112, section 3.2.2: the server ignores the Host header when the target names the host. */
+/** RFC 9112, section 3.2.2: the host of the target replaces the Host header. */
 function authorityOf({ host, username, password }: URL): string {
-  // RFC 9110, section 4.2.4: user information in a target serves to mislead.
+  // RFC 9110, section 4.2.4: treat user information in a target as an error.
   if (username !== "" || password !== "") throw malformed("The request target contains user information");
   return host;
 }
@@ -71,7 +71,7 @@ export function splitTarget(target: string): RequestTarget {
     : { path: rest.slice(0, question), query: rest.slice(question + 1) };
 }
 
-/** The decoded segments of a path; a trailing slash gives an empty last segment. */
+/** Returns the decoded segments of a path. After a trailing slash the last segment is empty. */
 export function decodeSegments(path: string): string[] {
   return path.slice(1).split("/").map(decodeSegment);
 }
@@ -85,6 +85,6 @@ export function decodeSegment(raw: string): string {
     throw new SignalboxError("invalid_request", { message: "The path is not valid percent-encoded UTF-8" });
   }
   if (text.includes("\0"))
-    throw new SignalboxError("invalid_request", { message: "The path contains a NUL" });
+    throw new SignalboxError("invalid_request", { message: "The path contains a NUL character" });
   return text;
 }

@@ -2,9 +2,9 @@
  * A provider's response headers as the client gets them, plus what the gateway says about the call.
  *
  * Left out: what belongs to the provider's own connection, what only the gateway may say, and what speaks to a browser for this origin
- * (`speaksForOrigin` and the list below): a provider is a stranger here, and its answer leaves from the dashboard's address.
+ * (`affectsOrigin` and the list below): a provider is a stranger here, and its answer leaves from the dashboard's address.
  */
-import { speaksForOrigin } from "../../http/foreign-answer.ts";
+import { affectsOrigin } from "../../http/foreign-answer.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import { gatewayHeaderName } from "./call-options.ts";
 
@@ -98,7 +98,7 @@ function judge(raw: string): Verdict {
     DROPPED.has(name) ||
     // Only the gateway speaks for the gateway: a provider must not be able to claim its marks.
     gatewayHeaderName(name) !== null ||
-    speaksForOrigin(name) ||
+    affectsOrigin(name) ||
     DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix))
   ) {
     verdict = "drop";
