@@ -216,30 +216,30 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "PostgreSQL restarts, crashes or cannot be reached": [
     "test/faults/postgres-restarts.test.ts › no acknowledged write is lost, the server keeps running, and everything works at the end",
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › goes on when all its sessions are cut off, in the middle of a transaction too",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › recovers after all sessions were terminated, also during a transaction",
   ],
   "The connection breaks while a write commits": [
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › finds out what became of a commit whose connection broke",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › determines the outcome of a commit whose connection broke",
   ],
   "PostgreSQL stays unavailable after such a failure": [
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports an unknown outcome if the server stays unavailable, and continues if the write was not committed",
   ],
   "PostgreSQL hangs": [
     "test/faults/postgres-hangs.test.ts › requests that need a hanging PostgreSQL are refused, calls are answered, and everything works when it responds again",
     "test/faults/postgres-hangs.test.ts › the server exits with 1 if a write that it reported as unknown took place, and has the write after the restart",
-    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › lets nobody wait for a server that hangs, and goes on when it does",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › fails all queries if the server hangs, and recovers",
   ],
   "PostgreSQL is unavailable at start": [
     "test/faults/postgres-hangs.test.ts › the start waits for PostgreSQL and logs one line about it",
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › says in one line that the server cannot be reached, after it has waited for it",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports in one line that the server cannot be reached, after the wait",
   ],
   "PostgreSQL has no free connection or disk space": [
-    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › says that the server has no connection left, and goes on when it has",
-    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › says that the server's disk is full, and goes on when it has room",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › reports that the server has no free connection, and recovers",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › reports that the disk of the server is full, and recovers",
   ],
   "Another process took over the database": [
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › writes nothing more, and says so, once another process has had the database",
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › does not come back to a database that another process took while its session was lost",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › writes nothing and calls onLost after another process owned the database",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › calls onLost if another process took the database while the session was lost",
   ],
   "The disk is full": [
     "test/faults/full-disk.test.ts › writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space",

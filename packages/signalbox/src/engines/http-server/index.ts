@@ -1,8 +1,8 @@
 /**
- * The HTTP server engine. README.md says what it promises.
+ * The HTTP server engine; see README.md.
  *
  * A `Listener` runs an `HttpApplication`. Areas see requests and responses as `HttpRequest` and `HttpResponse` and read bodies with `readBody`;
- * they use nothing else of Node's objects, so that another implementation can take the place of node:http.
+ * they use no other property of Node's objects, so that another implementation can replace node:http.
  */
 export {
   type BodyFailure,

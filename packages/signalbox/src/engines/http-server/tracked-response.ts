@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. Every response carries the request id and the headers in `Tracking.added`, whichever code writes it. They are added inside `writeHead`:
- *    a response that had `setHeader` called takes Node's slow path for all headers.
+ *    `setHeader` would make Node.js use its slow path for all headers.
  * 2. The bytes on the wire are those that node:http would write. Head, chunk framing and a small piece of body leave in one buffer and one
  *    system call; Node passes them to its socket as up to six buffers.
  * 3. While the listener drains, every response closes its connection, including those that are already running.
@@ -60,7 +60,7 @@ export class HeldMemory {
   }
 }
 
-/** What is known of one response besides its bytes. Its request holds memory of shared budgets until the response has ended. */
+/** The accounting of one response. Its request uses memory of shared budgets until the response has ended. */
 export class Tracking extends HeldMemory {
   readonly requestId: string;
   readonly startedAt = performance.now();
