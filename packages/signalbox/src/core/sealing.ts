@@ -53,7 +53,7 @@ export class Sealing {
       const plain = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
       return { text: Buffer.concat(plain).toString("utf8"), isCurrentKey: key === this.#keys[0] };
     } catch {
-      // The tag does not fit: another context, or bytes that were changed. GCM tells no more.
+      // Authentication failed: another context, or changed bytes.
       return null;
     }
   }

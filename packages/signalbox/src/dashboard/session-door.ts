@@ -1,5 +1,5 @@
 /**
- * The requests that the dashboard's page sends before and beside management requests:
+ * The requests of the dashboard's page that are not management requests:
  *
  *   GET    /dashboard/login?code=…   exchanges the code of a login link for a session and redirects, which removes the code from the address bar
  *   GET    /dashboard/session        describes the session; `result` is null without a session, because the page requests it at every start

@@ -158,7 +158,7 @@ class BodyReader implements BodyReceiver {
     this.#handler.onBody({ kind: "streamed", start, rest: this.#request, length: this.#length });
   }
 
-  /** Counts a piece that is kept; false when the body failed over it. */
+  /** Counts a piece that is kept. Returns false if the body failed because of it. */
   #count(bytes: number): boolean {
     this.#received += bytes;
     const { budget } = this.#limits;

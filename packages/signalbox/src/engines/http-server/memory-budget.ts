@@ -21,7 +21,7 @@ export interface MemoryBudgetOptions {
   readonly maxBytes: number;
   /** A body slower than `MIN_BYTES_PER_SECOND` over this time is cut. */
   readonly stallMs: number;
-  /** A body must be complete within this time. Default: no limit beside the listener's. */
+  /** A body must be complete within this time. Default: only the limit of the listener. */
   readonly totalMs?: number;
 }
 

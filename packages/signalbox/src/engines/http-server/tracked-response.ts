@@ -139,7 +139,7 @@ export class TrackedResponse extends ServerResponse<TrackedRequest> {
 
 /** Larger bodies are not copied: the copy would cost more than the writes it saves. */
 const MAX_LAST_BYTES = 64 * 1024;
-/** Far below the high-water mark of a socket, so that a write to an empty socket never asks for back-pressure. */
+/** Far below the high-water mark of a socket, so that a write to an empty socket never causes back-pressure. */
 const MAX_PIECE_BYTES = 12 * 1024;
 
 /** Node's own fields of a response that is being sent. */
@@ -151,7 +151,7 @@ interface OutgoingState {
   readonly outputData: readonly unknown[];
 }
 
-/** A request id among the headers is kept: a relayed response carries the id of the server that made it. */
+/** An existing request id is kept: a relayed response carries the id of the server that created it. */
 function withAdded(headers: HeaderList | undefined, tracking: Tracking | undefined): HeaderList {
   if (tracking === undefined) return headers ?? {};
   const { added, requestId } = tracking;
