@@ -68,16 +68,18 @@ export function accountRoutes(accounts: Accounts, tokens: Tokens): Route[] {
         return { result: showAccount(account) };
       },
     }),
+    ...tokenListRoutes(tokens),
     ...tokenRoutes(tokens),
   ];
 }
 
-function tokenRoutes(tokens: Tokens): Route[] {
-  const path = "/accounts/{account_id}/tokens";
+const TOKENS_PATH = "/accounts/{account_id}/tokens";
+
+function tokenListRoutes(tokens: Tokens): Route[] {
   return [
     defineRoute({
       method: "POST",
-      path,
+      path: TOKENS_PATH,
       access: "tokens.edit",
       summary: "Create a token. Only this response contains its text, in `result.token`.",
       narrowsToGateway: true,
@@ -98,7 +100,7 @@ function tokenRoutes(tokens: Tokens): Route[] {
     }),
     defineRoute({
       method: "GET",
-      path,
+      path: TOKENS_PATH,
       access: "tokens.edit",
       summary:
         "List tokens in order of creation, 100 per page. A token bound to a gateway lists only tokens of that gateway without additional permissions.",
@@ -119,9 +121,15 @@ function tokenRoutes(tokens: Tokens): Route[] {
         };
       },
     }),
+  ];
+}
+
+function tokenRoutes(tokens: Tokens): Route[] {
+  const path = `${TOKENS_PATH}/{token_id}` as const;
+  return [
     defineRoute({
       method: "GET",
-      path: `${path}/{token_id}`,
+      path,
       access: "tokens.edit",
       summary: "Read one token, without its text.",
       narrowsToGateway: true,
@@ -136,19 +144,18 @@ function tokenRoutes(tokens: Tokens): Route[] {
     }),
     defineRoute({
       method: "DELETE",
-      path: `${path}/{token_id}`,
+      path,
       access: "tokens.edit",
       summary:
         "Revoke a token that has no permission the caller lacks. It is refused immediately, and its connections and streams end.",
       narrowsToGateway: true,
       result: z.object({ id: z.string() }),
       handler: async ({ params, principal }) => {
-        const accountId = params.account_id;
-        const id = params.token_id;
+        const { account_id: accountId, token_id: id } = params;
         const token = tokens.find(accountId, id);
         if (token !== undefined && !mayRevoke(principal, token)) {
           throw new SignalboxError("forbidden", {
-            message: "Permission denied: the token has permissions that yours lacks",
+            message: "Permission denied: the token has access that yours lacks",
           });
         }
         if (!(await tokens.revoke(accountId, id))) {

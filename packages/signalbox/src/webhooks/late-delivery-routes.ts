@@ -60,7 +60,7 @@ export function lateDeliveryRoutes({ late, lateTable }: LateDeliveryRouteParts):
       summary: "Try a delivery again that has used up its attempts.",
       result: z.object({ id: z.string() }),
       handler: async ({ params }) => {
-        const { account_id: accountId = "", delivery = "" } = params;
+        const { account_id: accountId, delivery } = params;
         if (!(await late.revive(accountId, delivery))) throw await whyNot(lateTable, accountId, delivery);
         return { result: { id: delivery } };
       },
@@ -72,7 +72,7 @@ export function lateDeliveryRoutes({ late, lateTable }: LateDeliveryRouteParts):
       summary: "Drop a delivery that has used up its attempts.",
       result: z.object({ id: z.string() }),
       handler: async ({ params }) => {
-        const { account_id: accountId = "", delivery = "" } = params;
+        const { account_id: accountId, delivery } = params;
         if (!(await late.drop(accountId, delivery))) throw await whyNot(lateTable, accountId, delivery);
         return { result: { id: delivery } };
       },

@@ -9,14 +9,12 @@ export {
   type BodyHandler,
   type BodyLimits,
   hasBody,
-  PIECE_OVERHEAD_BYTES,
   readBody,
-  type RequestBody,
 } from "./body-reader.ts";
-export { type HeaderList, type HttpRequest, type HttpResponse, toIncomingMessage } from "./http-exchange.ts";
+export { type HttpRequest, type HttpResponse, toIncomingMessage } from "./http-exchange.ts";
 export { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
 export { type HttpApplication, Listener, type ListenerLimits, type Refusal } from "./listener.ts";
 export { MemoryBudget } from "./memory-budget.ts";
 export { Agent, request, STATUS_CODES } from "./node-http.ts";
-export { type AddedHeaders, HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
+export { HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
 export { toFrame } from "./websocket-frame.ts";
