@@ -105,7 +105,7 @@ class Start {
     const storage = await openStorage(this.#options, this.#clock, this.#closers);
     // After the database was opened: a process that is refused because another one owns the database must not create files.
     if (this.#options.makesWebhookSecret === true) {
-      this.#config = withWebhookSecret(this.#config, storage.dataFolder, logger);
+      this.#config = withWebhookSecret(this.#config, storage.dataFolder);
     }
     const resourceEvents = new ResourceEvents();
     const identity = await this.#openIdentity(storage, resourceEvents);
@@ -121,6 +121,13 @@ class Start {
     this.#front = front;
     const { url, adminUrl } = front;
     storage.dataFolder.announce({ url, pid: process.pid, ...(adminUrl === url ? {} : { adminUrl }) });
+    const { webhookSecretFile } = this.#config;
+    if (webhookSecretFile !== undefined) {
+      logger.info(
+        { file: webhookSecretFile },
+        "WEBHOOK_SECRET is not set: generic webhooks are verified with the secret in this file",
+      );
+    }
     const warnings = front.isExposed ? exposureWarnings(this.#config, areas.gateway) : [];
     for (const warning of warnings) logger.warn(warning);
     let stopped: Promise<void> | undefined;

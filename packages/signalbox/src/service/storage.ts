@@ -92,14 +92,10 @@ const WEBHOOK_SECRET = "WEBHOOK_SECRET";
  * Returns the configuration with a secret for generic webhooks: from the environment, or generated once and stored in the data folder. With
  * PostgreSQL no secret is generated: another machine with the same database would not have it.
  */
-export function withWebhookSecret(config: Config, dataFolder: DataFolder, logger: Logger): Config {
+export function withWebhookSecret(config: Config, dataFolder: DataFolder): Config {
   if (config.environment[WEBHOOK_SECRET] || config.databaseUrl !== undefined) return config;
   const file = dataFolder.file("webhook-secret");
   const { text } = openSecretFile(file, () => randomBytes(32).toString("hex"));
-  logger.info(
-    { file },
-    `${WEBHOOK_SECRET} is not set: generic webhooks are verified with the secret in this file`,
-  );
   return {
     ...config,
     environment: { ...config.environment, [WEBHOOK_SECRET]: text },
