@@ -4,13 +4,7 @@
  * A `Listener` runs an `HttpApplication`. Areas see requests and responses as `HttpRequest` and `HttpResponse` and read bodies with `readBody`;
  * they use no other property of Node's objects, so that another implementation can replace node:http.
  */
-export {
-  type BodyFailure,
-  type BodyHandler,
-  type BodyLimits,
-  hasBody,
-  readBody,
-} from "./body-reader.ts";
+export { type BodyFailure, type BodyHandler, type BodyLimits, hasBody, readBody } from "./body-reader.ts";
 export { type HttpRequest, type HttpResponse, toIncomingMessage } from "./http-exchange.ts";
 export { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
 export { type HttpApplication, Listener, type ListenerLimits, type Refusal } from "./listener.ts";
