@@ -260,7 +260,7 @@ describe("an unusable data folder or port: exit code 1 and one line", () => {
     const { code, stderr } = await serve([]);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /^signalbox: the database was written by a newer version \(it has schema 9999-from-the-future, .*\n$/,
+      /^signalbox: the database was written by a newer version \(it has migration 9999-from-the-future, .*\n$/,
     );
   });
 

@@ -76,7 +76,7 @@ it("a flood of errors writes few log lines", async () => {
 it("an uncaught error in the server's own code stops the server cleanly with a failure code", async () => {
   // Loaded into the process from outside; its stack trace points into the server's own folder.
   const intruder = join(dataDir, "intruder.mjs");
-  const source = join(import.meta.dirname, "../../packages/signalbox/src/engines/turn-runtime/mailbox.ts");
+  const source = join(import.meta.dirname, "../../packages/signalbox/src/engines/turn-runtime/turn.ts");
   await writeFile(
     intruder,
     `import vm from "node:vm";

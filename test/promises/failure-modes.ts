@@ -210,37 +210,37 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/locked-database.test.ts › a writer succeeds after a short lock",
   ],
   "The last-use times of tokens cannot be stored": [
-    "packages/signalbox/src/accounts/token-index.test.ts › returns uses that could not be stored, except those of tokens used again or removed",
+    "packages/signalbox/src/accounts/token-index.test.ts › restores uses that could not be stored, except those of tokens used again or removed",
   ],
   "The removal of a token cannot be stored": [
-    "packages/signalbox/src/accounts/tokens.test.ts › a token whose removal cannot be stored is refused at once, and removed for good by the next attempt (%s)",
+    "packages/signalbox/src/accounts/tokens.test.ts › refuses a revoked token at once if the database cannot be written, and deletes its row with the next attempt (%s)",
   ],
   "PostgreSQL restarts, crashes or cannot be reached": [
     "test/faults/postgres-restarts.test.ts › no acknowledged write is lost, the server keeps running, and everything works at the end",
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › goes on when all its sessions are cut off, in the middle of a transaction too",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › recovers after all sessions were terminated, also during a transaction",
   ],
   "The connection breaks while a write commits": [
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › finds out what became of a commit whose connection broke",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › determines the outcome of a commit whose connection broke",
   ],
   "PostgreSQL stays unavailable after such a failure": [
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports an unknown outcome if the server stays unavailable, and continues if the write was not committed",
   ],
   "PostgreSQL hangs": [
     "test/faults/postgres-hangs.test.ts › requests that need a hanging PostgreSQL are refused, calls are answered, and everything works when it responds again",
     "test/faults/postgres-hangs.test.ts › the server exits with 1 if a write that it reported as unknown took place, and has the write after the restart",
-    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › lets nobody wait for a server that hangs, and goes on when it does",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › fails all queries if the server hangs, and recovers",
   ],
   "PostgreSQL is unavailable at start": [
     "test/faults/postgres-hangs.test.ts › the start waits for PostgreSQL and logs one line about it",
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › says in one line that the server cannot be reached, after it has waited for it",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports in one line that the server cannot be reached, after the wait",
   ],
   "PostgreSQL has no free connection or disk space": [
-    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › says that the server has no connection left, and goes on when it has",
-    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › says that the server's disk is full, and goes on when it has room",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › reports that the server has no free connection, and recovers",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › reports that the disk of the server is full, and recovers",
   ],
   "Another process took over the database": [
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › writes nothing more, and says so, once another process has had the database",
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › does not come back to a database that another process took while its session was lost",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › writes nothing and calls onLost after another process owned the database",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › calls onLost if another process took the database while the session was lost",
   ],
   "The disk is full": [
     "test/faults/full-disk.test.ts › writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space",
@@ -263,12 +263,12 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The clock jumps forward": [
     "test/conformance/agents-work.test.ts › schedules created in onStart are not duplicated, missed schedules run once, and the queue continues",
-    "packages/signalbox/src/accounts/credential-ends.test.ts › notices within a second that the clock jumped over an expiry",
+    "packages/signalbox/src/accounts/credential-ends.test.ts › ends a credential within a second after the clock is set past its expiry",
   ],
   "The clock is set back": [
     "test/faults/clock-steps.test.ts › a gateway with a rate limit (%s) serves again after its interval",
     "test/faults/clock-steps.test.ts › amounts spent in between count for one window",
-    "packages/signalbox/src/core/ulid.test.ts › follows a clock that ran a day ahead and was set right, with ids that are still distinct and in order",
+    "packages/signalbox/src/core/ulid.test.ts › generates distinct, increasing ids after the clock is set back by a day",
     "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › recognises earlier deliveries after the clock was set back by a period, whether or not the instance was reloaded",
   ],
   "The clock is set back while tags change": [

@@ -10,8 +10,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/provider-secret-headers.test.ts › stored values are encrypted: the database alone reveals nothing, and a copied row cannot be decrypted",
   ],
   "Secrets are not logged": [
-    "packages/signalbox/src/telemetry/logger.test.ts › shows no credential, whether it comes as a Secret, a known key or a header",
-    "packages/signalbox/src/core/secret.test.ts › never shows its text by accident",
+    "packages/signalbox/src/telemetry/logger.test.ts › logs no credential, neither as a Secret nor under a known key or header",
+    "packages/signalbox/src/core/secret.test.ts › prints, serialises and inspects as [secret]",
     "test/conformance/gateway-authentication.test.ts › no credential is logged",
     "test/conformance/gateway-providers.test.ts › a stored key appears only in the upstream request",
   ],
@@ -31,7 +31,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "A token of one gateway reaches that gateway only": [
     "test/hostile/token-bounds.test.ts › every operation on another gateway, on the account or of another area is 403",
     "test/conformance/gateway-authentication.test.ts › a token that is invalid (%s) gets the same refusal",
-    "packages/signalbox/src/accounts/token-bounds.test.ts › a token of one gateway that was stored with other permissions has lost them",
+    "packages/signalbox/src/accounts/token-bounds.test.ts › ignores stored permissions of a bound token that do not apply to gateways",
   ],
   "Wrong credentials are throttled by address": [
     "test/hostile/wrong-credentials.test.ts › repeated wrong tokens at the management API get 429 with Retry-After; valid tokens never do",
@@ -119,7 +119,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "Names from requests never become file names": [
     "test/conformance/agents-instances.test.ts › unusual names are safe and distinct",
-    "packages/signalbox/src/dashboard/serve-files.test.ts › serves known files only: no hidden file, no other kind, no path out of the folder",
+    "packages/signalbox/src/dashboard/serve-files.test.ts › serves only files of the build with a known type",
   ],
   "Unknown parameters are refused by name": [
     "test/hostile/token-bounds.test.ts › every operation refuses an unknown parameter by name and never widens its result",
@@ -198,8 +198,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "An agent's uncaught error does not end the process": [
     "test/faults/uncaught-errors.test.ts › the server continues after uncaught errors of every kind in an agent and counts them",
-    "packages/signalbox/src/telemetry/uncaught-errors.test.ts › logs neither what an error carries along nor more than some of a long text",
-    "packages/signalbox/src/telemetry/uncaught-errors.test.ts › logs a flood as a few lines and a count, and counts all of it",
+    "packages/signalbox/src/telemetry/uncaught-errors.test.ts › logs no other properties of an error, and truncates long text",
+    "packages/signalbox/src/telemetry/uncaught-errors.test.ts › limits the log lines per minute, logs the number of the others, and counts all errors",
   ],
   "Nothing happens before the signature is verified": [
     "test/conformance/webhook-intake.test.ts › forged deliveries create no instance, grow no file and reveal nothing",

@@ -1,22 +1,22 @@
-/** What an area hands to the composition root: where it listens, what it adds to the management interface, and its life cycle. */
+/** An area as the composition root uses it: its paths, its management routes, and its life cycle. */
 import type { Area } from "./http/area.ts";
 import type { Route } from "./http/route.ts";
 
 export interface AreaModule {
-  /** Front doors with their own paths (`/v1`, `/webhooks`, …). */
+  /** Paths outside the management interface (`/v1`, `/webhooks`, …). */
   readonly mounts: readonly Area[];
   readonly routes: readonly Route[];
-  /** Runs before the listener accepts; the service is not ready before it resolves. */
+  /** Called before the listener accepts connections, which waits for the promise. */
   start?(): Promise<void>;
-  /** Runs when no new connection is accepted any more, while running requests finish: close sockets that never end by themselves. */
+  /** Called after the listener stopped accepting connections, while requests finish. Closes connections that do not end by themselves. */
   drain?(): Promise<void>;
-  /** Runs when no request is left: flush and close. */
+  /** Called after the last request has ended: flushes and closes. */
   stop?(): Promise<void>;
-  /** Its stop ends only when agents' storage has room for what they know. */
+  /** `stop` waits for writes of the instance store, which are paused while the disk is full. */
   readonly waitsForInstances?: boolean;
-  /** The card of the dashboard's overview that shows its first commands. Default `agents`. */
+  /** The card of the dashboard's overview that shows the first commands. Default `agents`. */
   readonly card?: OverviewCard;
-  /** Copy-and-paste shell commands printed at the start; `tokenExpression` is shell text that expands to the root token. */
+  /** Returns shell commands that are printed at the start. `tokenExpression` is a shell expression for the root token. */
   firstCommands?(url: string, tokenExpression: string): readonly FirstCommand[];
 }
 

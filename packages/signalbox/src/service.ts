@@ -35,38 +35,38 @@ export interface ServiceOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock?: Clock;
-  /** A clock that is never set back. Default: `clock` if given, else the process's own. */
+  /** A monotonic clock. Default: `clock`, otherwise the clock of the process. */
   readonly steadyClock?: Clock;
   /**
-   * Generates a secret for generic webhooks when the environment has none and the database is SQLite, so that a first webhook works. Default:
-   * such webhooks are refused.
+   * Generates a secret for generic webhooks if the environment has none and the database is SQLite. Default: generic webhooks are refused without
+   * a secret.
    */
   readonly makesWebhookSecret?: boolean;
-  /** Counted in the metrics. Only `serve` installs it, because it applies to the whole process. */
+  /** Included in the metrics. Only `serve` provides it, because it applies to the whole process. */
   readonly uncaughtErrors?: UncaughtErrors;
-  /** Ends the process when storage can no longer be trusted; tests replace it. */
+  /** Must end the process: the durability of writes is unknown. */
   readonly onFatal: (error: Error) => void;
 }
 
 export interface Service {
   /** Address of the traffic. */
   readonly url: string;
-  /** Address of the dashboard and the management interface; the same as `url` unless configured otherwise. */
+  /** Address of the dashboard and the management interface; equal to `url` unless configured otherwise. */
   readonly adminUrl: string;
-  /** What is open to other machines; empty when only this machine can reach the service. */
+  /** Security warnings; empty if only this machine can reach the service. */
   readonly warnings: readonly string[];
   readonly rootToken: RootToken;
-  /** Commands that work as pasted. */
+  /** Commands that can be pasted into a shell. */
   readonly firstCommands: readonly FirstCommand[];
-  /** A link that logs one browser in as root, once, within ten minutes. */
+  /** Creates a link that logs in a browser as root. It is valid once, for ten minutes. */
   createLoginLink(): string;
   /** Stops gracefully; a second call returns the same promise. */
   stop(): Promise<void>;
 }
 
-/** Wrong tokens from one address in a minute before the answer is 429: clients with an old token repeat it. */
+/** Wrong tokens per address and minute before the response is 429. High, because clients with a revoked token repeat it. */
 const MAX_WRONG_TOKENS = 300;
-/** The same for the login of the dashboard, where people type and paste. */
+/** The same limit for logins of the dashboard, which people enter. */
 const MAX_WRONG_LOGINS = 20;
 
 export async function startService(options: ServiceOptions): Promise<Service> {
@@ -74,15 +74,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     return await new Start(options, closers).run();
   } catch (error) {
-    // The reason for the failed start is what the operator needs; failures to close are only logged.
+    // The operator needs the error of the start; errors of closing are only logged.
     await closeAll(closers, null).catch((err: unknown) =>
-      options.logger.error({ err }, "could not close everything after a failed start"),
+      options.logger.error({ err }, "cannot close all parts after a failed start"),
     );
     throw error;
   }
 }
 
-/** One start, step by step. The listeners are opened last, while parts that are built before need to know them: hence the field. */
+/** The steps of a start. The listeners open last, but earlier parts use their addresses; therefore `#front` is a field. */
 class Start {
   readonly #options: ServiceOptions;
   readonly #closers: Closer[];
@@ -103,9 +103,9 @@ class Start {
   async run(): Promise<Service> {
     const { logger } = this.#options;
     const storage = await openStorage(this.#options, this.#clock, this.#closers);
-    // Only now: a process that is refused because another one owns the database must not create files.
+    // After the database was opened: a process that is refused because another one owns the database must not create files.
     if (this.#options.makesWebhookSecret === true) {
-      this.#config = withWebhookSecret(this.#config, storage.dataFolder, logger);
+      this.#config = withWebhookSecret(this.#config, storage.dataFolder);
     }
     const resourceEvents = new ResourceEvents();
     const identity = await this.#openIdentity(storage, resourceEvents);
@@ -121,6 +121,13 @@ class Start {
     this.#front = front;
     const { url, adminUrl } = front;
     storage.dataFolder.announce({ url, pid: process.pid, ...(adminUrl === url ? {} : { adminUrl }) });
+    const { webhookSecretFile } = this.#config;
+    if (webhookSecretFile !== undefined) {
+      logger.info(
+        { file: webhookSecretFile },
+        "WEBHOOK_SECRET is not set: generic webhooks are verified with the secret in this file",
+      );
+    }
     const warnings = front.isExposed ? exposureWarnings(this.#config, areas.gateway) : [];
     for (const warning of warnings) logger.warn(warning);
     let stopped: Promise<void> | undefined;
@@ -174,7 +181,6 @@ class Start {
     const rootTokenExpression = this.#rootTokenExpression(storage);
     return createDashboardArea({
       ...identity,
-      allowedHosts: this.#config.file.dashboard.allowedHosts,
       version: VERSION,
       failures: new FailureThrottle(MAX_WRONG_LOGINS),
       trafficUrl: () =>
@@ -241,7 +247,7 @@ class Start {
     });
   }
 
-  /** A shell expression for the root token, so that the token itself is not printed at each start. */
+  /** Returns a shell expression for the root token, so that the token is not printed at each start. */
   #rootTokenExpression({ dataFolder }: Storage): string {
     return this.#config.rootToken === undefined
       ? `$(cat '${dataFolder.file("root-token")}')`

@@ -29,8 +29,8 @@ export const transport = new Transport({
 });
 
 /** Resolves to the result and its paging information. */
-export function ask<T>(path: string, { method = "GET", ...request }: Call = {}): Promise<ApiResponse<T>> {
-  return transport.request<T>(method, path, request);
+export function request<T>(path: string, { method = "GET", ...rest }: Call = {}): Promise<ApiResponse<T>> {
+  return transport.request<T>(method, path, rest);
 }
 
 /** Resolves to the result. */

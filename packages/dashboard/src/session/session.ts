@@ -1,7 +1,7 @@
 /** The session of the logged-in user. The credential is an HttpOnly cookie, which scripts cannot read. */
 import { createContext, useContext } from "react";
 import type { Permission } from "@signalbox/protocol";
-import { ask, read } from "../http/api.ts";
+import { read, request } from "../http/api.ts";
 
 export interface Session {
   readonly is_root: boolean;
@@ -23,11 +23,11 @@ export function readSession(): Promise<Session | null> {
 }
 
 export async function logIn(token: string): Promise<Session> {
-  return (await ask<Session>(SESSION_PATH, { method: "POST", body: { token } })).result;
+  return (await request<Session>(SESSION_PATH, { method: "POST", body: { token } })).result;
 }
 
 export async function logOut(): Promise<void> {
-  await ask(SESSION_PATH, { method: "DELETE" });
+  await request(SESSION_PATH, { method: "DELETE" });
   tabs?.postMessage("logout");
 }
 

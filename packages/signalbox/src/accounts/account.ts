@@ -1,4 +1,4 @@
-/** Accounts are the tenants. Every other object belongs to one. */
+/** Accounts: the tenants. Every other object belongs to one account. */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
@@ -11,7 +11,7 @@ export interface Account {
   readonly createdAt: number;
 }
 
-/** All accounts, in memory: they are few, and every management request needs one. The database is written first. */
+/** Keeps all accounts in memory: there are few, and every management request needs one. The database is written before the memory. */
 export class Accounts {
   readonly #database: Database;
   readonly #clock: Clock;

@@ -1,23 +1,16 @@
-/**
- * Authenticates requests: the credential is the root token, a live token of an account, or a dashboard session of one of them. All areas use
- * this class.
- */
+/** Authenticates requests. The credential is the root token, a live token of an account, or a dashboard session of one of them. */
 import type { HttpRequest } from "../engines/http-server/index.ts";
 import type { Secret } from "../core/secret.ts";
+import type { BrowserSessions } from "./browser-sessions.ts";
 import type { WatchedCredential } from "./credential-ends.ts";
 import { type Principal, ROOT } from "./principal.ts";
-import { requireOwnPage, sessionSecrets } from "./session-cookie.ts";
-import { type LiveSession, sessionKey, type Sessions } from "./sessions.ts";
+import { sessionKey } from "./sessions.ts";
 import { tokenKey, type Tokens } from "./tokens.ts";
 
 export interface AuthenticatorParts {
   readonly rootToken: Secret;
   readonly tokens: Tokens;
-  readonly sessions: Sessions;
-  /** Further host names of the dashboard. */
-  readonly allowedHosts: readonly string[];
-  /** False for requests to an address without a dashboard: cookies do not depend on the port and are sent there, too. Default: always true. */
-  readonly acceptsSessions?: (request: HttpRequest) => boolean;
+  readonly sessions: BrowserSessions;
 }
 
 export class Authenticator {
@@ -28,16 +21,16 @@ export class Authenticator {
   }
 
   /**
-   * The principal of the `Authorization` header or, without that header, of the dashboard session; null when the credential is missing or
-   * unknown. Throws `forbidden` when a page of another origin uses a live session.
+   * Returns the principal of the `Authorization` header or, without that header, of the dashboard session; null if the credential is missing
+   * or unknown. Throws `forbidden` if a page of another origin uses a live session.
    */
   fromRequest(request: HttpRequest): Principal | null {
     const { authorization } = request.headers;
     if (authorization !== undefined) return this.fromHeader(authorization);
-    return this.findSession(request)?.principal ?? null;
+    return this.#parts.sessions.find(request)?.principal ?? null;
   }
 
-  /** From an `Authorization` header; null when it is missing, malformed or unknown. */
+  /** Returns the principal of an `Authorization` header; null if the header is missing, malformed or unknown. */
   fromHeader(header: string | undefined): Principal | null {
     const text = bearerText(header);
     return text === null ? null : this.fromText(text);
@@ -49,26 +42,14 @@ export class Authenticator {
     return this.#parts.rootToken.equals(text) ? ROOT : null;
   }
 
-  /** True for the root token itself; it must not be forwarded. */
+  /** Returns true for the root token, which must never be forwarded. */
   isRootToken(text: string): boolean {
     return this.#parts.rootToken.equals(text);
   }
 
-  /** The live dashboard session of the request. Throws `forbidden` when a page of another origin sends it. */
-  findSession(request: HttpRequest): LiveSession | null {
-    if (this.#parts.acceptsSessions?.(request) === false) return null;
-    for (const secret of sessionSecrets(request)) {
-      const session = this.#parts.sessions.find(secret);
-      if (session === null) continue;
-      requireOwnPage(request, this.#parts.allowedHosts);
-      return session;
-    }
-    return null;
-  }
-
   /**
-   * Calls `onEnd` once, when the token or session of the principal is revoked, logged out or expires; at once if it has already ended. The
-   * returned function stops watching. The root token does not end while the process runs.
+   * Calls `onEnd` once, when the token or session of the principal is revoked, logged out or expires; immediately if it has already ended.
+   * The returned function stops watching. The root token does not end while the process runs.
    */
   watch(principal: Principal, onEnd: () => void): () => void {
     const { tokens, sessions } = this.#parts;
@@ -90,7 +71,7 @@ export class Authenticator {
   }
 }
 
-/** The credential of a `Bearer` header; the scheme's name is case-insensitive (RFC 9110, section 11.1). */
+/** Returns the credential of a `Bearer` header. The name of the scheme is case-insensitive (RFC 9110, section 11.1). */
 export function bearerText(header: string | undefined): string | null {
   if (header === undefined || header.length < 8 || header.slice(0, 7).toLowerCase() !== "bearer ")
     return null;

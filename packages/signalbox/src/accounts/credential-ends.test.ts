@@ -17,7 +17,7 @@ function pass(ms: number): void {
 
 const never = (key: string) => ({ key, expiresAt: null });
 
-it("calls every watch of an ended credential once, and none that was stopped", () => {
+it("calls each watch of an ended credential once, except stopped watches", () => {
   const [first, second, stopped, other] = [vi.fn(), vi.fn(), vi.fn(), vi.fn()];
   ends.watch([never("a")], first);
   ends.watch([never("a")], second);
@@ -28,7 +28,7 @@ it("calls every watch of an ended credential once, and none that was stopped", (
   expect([first, second, stopped, other].map((each) => each.mock.calls.length)).toEqual([1, 1, 0, 0]);
 });
 
-it("ends a watch of two credentials with the first of them, and only once", () => {
+it("ends a watch of two credentials once, with the first that ends", () => {
   const onEnd = vi.fn();
   ends.watch([never("session"), never("token")], onEnd);
   ends.end("token");
@@ -36,7 +36,7 @@ it("ends a watch of two credentials with the first of them, and only once", () =
   expect(onEnd).toHaveBeenCalledOnce();
 });
 
-it("calls the others when one fails, and then says so", () => {
+it("calls the remaining callbacks after one throws, and then throws the error", () => {
   const onEnd = vi.fn();
   ends.watch([never("a")], () => {
     throw new Error("no");
@@ -46,7 +46,7 @@ it("calls the others when one fails, and then says so", () => {
   expect(onEnd).toHaveBeenCalledOnce();
 });
 
-it("keeps one timer for all, none for what never expires, and none when nothing is left", () => {
+it("uses one timer for all credentials, and none if no credential can expire", () => {
   const stop = ends.watch([never("a")], vi.fn());
   expect(vi.getTimerCount()).toBe(0);
   const stops = Array.from({ length: 100 }, (_, n) =>
@@ -58,7 +58,7 @@ it("keeps one timer for all, none for what never expires, and none when nothing 
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("ends each credential at its expiry and not before", () => {
+it("ends each credential at its expiry time", () => {
   const [soon, late] = [vi.fn(), vi.fn()];
   ends.watch([{ key: "late", expiresAt: now + 90_000 }], late);
   ends.watch([{ key: "soon", expiresAt: now + 10_000 }], soon);
@@ -71,7 +71,7 @@ it("ends each credential at its expiry and not before", () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("notices within a second that the clock jumped over an expiry", () => {
+it("ends a credential within a second after the clock is set past its expiry", () => {
   const onEnd = vi.fn();
   ends.watch([{ key: "a", expiresAt: now + 86_400_000 }], onEnd);
   now += 86_400_000;

@@ -1,10 +1,10 @@
 /**
- * Open connections and streams register here and are notified when the token or session that opened them is revoked, logged out or expires.
+ * Notifies open connections and streams when the token or session that opened them is revoked, logged out or expires.
  *
  * Invariants:
- * 1. A watch is called at most once, and never after it was stopped.
- * 2. After a revocation watches are called synchronously; after an expiry within one second, also when the clock is set.
- * 3. There is one timer for all watches, and none while no watched credential can expire.
+ * 1. The callback of a watch is called at most once, and never after the watch was stopped.
+ * 2. A revocation calls the callbacks synchronously; an expiry calls them within one second, even if the wall clock is changed.
+ * 3. One timer serves all watches. There is no timer while no watched credential can expire.
  */
 import type { Clock } from "../core/clock.ts";
 
@@ -24,7 +24,7 @@ interface Watched {
   readonly watches: Set<Watch>;
 }
 
-/** Limits how late an expiry is noticed when the wall clock is set forward. */
+/** The maximum delay of an expiry after the wall clock is set forward. */
 const MAX_SLEEP_MS = 1000;
 
 export class CredentialEnds {
@@ -56,7 +56,7 @@ export class CredentialEnds {
     return () => this.#remove(watch);
   }
 
-  /** Ends everything that the credential opened. */
+  /** Calls the callbacks of all watches of the credential. */
   end(key: string): void {
     const watched = this.#byKey.get(key);
     if (watched === undefined) return;
@@ -69,9 +69,9 @@ export class CredentialEnds {
         failures.push(error);
       }
     }
-    // Thrown after all watches have been called: one failure must not keep another connection open.
+    // Thrown after all callbacks were called: one failure must not keep another connection open.
     if (failures.length > 0)
-      throw new AggregateError(failures, "a connection of an ended credential could not be closed");
+      throw new AggregateError(failures, "cannot close a connection whose credential has ended");
   }
 
   /** Stops the timer. */

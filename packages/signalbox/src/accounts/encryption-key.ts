@@ -1,7 +1,7 @@
 /**
- * Where the key for sealed secrets comes from: `SIGNALBOX_ENCRYPTION_KEY`, else a file of the data folder that is made at the first start.
+ * The encryption key of stored secrets: `SIGNALBOX_ENCRYPTION_KEY`, or a file in the data folder that is created at the first start.
  *
- * A key that was in the file still opens what it sealed after the variable is set, so that an installation can move from one to the other.
+ * After the variable is set, the key in the file still decrypts, so that an installation can move from the file to the variable.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -11,7 +11,7 @@ import { openSecretFile } from "./secret-file.ts";
 
 const KEY_BYTES = 32;
 
-/** `fromEnvironment` holds the key in use first, then those it replaced. */
+/** `fromEnvironment`: the current key, then the keys it replaced. */
 export function openSealing(fromEnvironment: readonly Secret[], file: string): Sealing {
   const [first, ...older] = fromEnvironment;
   if (first !== undefined && !existsSync(file)) return new Sealing(first, ...older);

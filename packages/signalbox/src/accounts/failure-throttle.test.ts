@@ -12,7 +12,7 @@ const attempt = (throttle: FailureThrottle, address: string): string => {
   }
 };
 
-it("answers 429 with the rest of the minute from one wrong credential too many, for that address", () => {
+it("refuses further wrong credentials of an address with 429 and the remaining seconds of the minute", () => {
   const throttle = new FailureThrottle(2, () => now);
   expect(["10.0.0.1", "10.0.0.1", "10.0.0.1"].map((each) => attempt(throttle, each))).toEqual([
     "counted",
@@ -26,7 +26,7 @@ it("answers 429 with the rest of the minute from one wrong credential too many, 
   expect(attempt(throttle, "10.0.0.1")).toBe("counted");
 });
 
-it("takes an IPv6 network of one owner for one address, and a mapped IPv4 address for itself", () => {
+it("counts an IPv6 /64 network as one address, and an IPv4-mapped address as IPv4", () => {
   const throttle = new FailureThrottle(1, () => now);
   attempt(throttle, "2001:db8:1:2::1");
   expect(attempt(throttle, "2001:db8:1:2:ffff:1:2:3")).toMatch(/^429/);
@@ -37,7 +37,7 @@ it("takes an IPv6 network of one owner for one address, and a mapped IPv4 addres
   expect(attempt(throttle, "fe80::1%eth0")).toBe("counted");
 });
 
-it("remembers a bounded number of addresses, however many there are", () => {
+it("keeps a bounded number of addresses", () => {
   const throttle = new FailureThrottle(1, () => now);
   for (let n = 0; n < 25_000; n++) attempt(throttle, `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);
   expect(throttle.size).toBeLessThanOrEqual(10_000);

@@ -1,10 +1,10 @@
 /**
- * Slows down whoever tries credentials: after so many wrong ones within a minute, an address gets 429 for further wrong ones.
+ * Limits guessing of credentials: above a number of wrong credentials per minute, an address receives 429 for each further wrong credential.
  *
- * A right credential is never refused here: several callers may share an address (a proxy, an office), and one of them must not be able to
- * lock out the others. So the credential is judged first, and this is asked only when it was wrong.
+ * A correct credential is never refused: several clients may share an address (a proxy, an office), and one client must not lock out the
+ * others. Callers therefore check the credential first and record only failures.
  *
- * Memory is bounded: one entry an address, IPv6 by its /64 network, which one attacker owns whole; the oldest entry gives way.
+ * Memory is bounded: one entry per IPv4 address or IPv6 /64 network, because one attacker can own a whole /64; the oldest entry is removed.
  */
 import { SignalboxError } from "@signalbox/protocol";
 
@@ -19,10 +19,10 @@ interface Entry {
 export class FailureThrottle {
   readonly #maxFailures: number;
   readonly #now: () => number;
-  /** In the order in which their windows end. */
+  /** Ordered by the end of the window. */
   readonly #byNetwork = new Map<string, Entry>();
 
-  /** `now` counts milliseconds and never goes back. */
+  /** `now` returns milliseconds of a monotonic clock. */
   constructor(maxFailures: number, now: () => number = () => performance.now()) {
     this.#maxFailures = maxFailures;
     this.#now = now;
@@ -32,7 +32,7 @@ export class FailureThrottle {
     return this.#byNetwork.size;
   }
 
-  /** Counts a wrong credential; throws `too_many_failures` for one too many. */
+  /** Counts a wrong credential. Throws `too_many_failures` above the limit. */
   record(address: string | undefined): void {
     const now = this.#now();
     const network = networkOf(address ?? "");
@@ -57,7 +57,7 @@ export class FailureThrottle {
   }
 }
 
-/** The address itself for IPv4, the /64 for IPv6. */
+/** Returns an IPv4 address unchanged, and the /64 network of an IPv6 address. */
 function networkOf(address: string): string {
   const text = address.replace(/%.*$/, "").toLowerCase();
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(text)?.[1];

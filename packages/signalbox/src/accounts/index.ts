@@ -6,14 +6,7 @@ export { openSealing } from "./encryption-key.ts";
 export { FailureThrottle } from "./failure-throttle.ts";
 export { openSecretFile } from "./secret-file.ts";
 export { accountRoutes, showToken } from "./routes.ts";
-export {
-  clearCookie,
-  ownOrigin,
-  requireOwnHost,
-  requireOwnPage,
-  SESSION_COOKIE_PREFIX,
-  sessionSecrets,
-  setCookie,
-} from "./session-cookie.ts";
-export { SESSION_LIFETIME_MS, Sessions } from "./sessions.ts";
+export { ownOrigin, SESSION_COOKIE_PREFIX } from "./session-cookie.ts";
+export { BrowserSessions } from "./browser-sessions.ts";
+export { Sessions } from "./sessions.ts";
 export { Tokens } from "./tokens.ts";

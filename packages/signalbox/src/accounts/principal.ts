@@ -3,7 +3,7 @@ import type { Permission } from "@signalbox/protocol";
 import type { Token } from "./token.ts";
 
 export type Principal = ({ readonly kind: "root" } | { readonly kind: "token"; readonly token: Token }) & {
-  /** Set when the caller used a dashboard session: connections that it opened end with the session, too. */
+  /** Set if the caller uses a dashboard session: connections that it opens end with the session. */
   readonly session?: SessionRef;
 };
 
@@ -16,8 +16,8 @@ export interface SessionRef {
 export const ROOT: Principal = { kind: "root" };
 
 /**
- * True when the principal has the permission in the account. A token has none in other accounts; a token that is bound to a gateway has only
- * permissions that apply to gateways, and the caller must check which gateway.
+ * Returns true if the principal has the permission in the account. A token has no permission in other accounts. A token that is bound to a
+ * gateway has only permissions that apply to gateways, and the caller must check the gateway.
  */
 export function isAllowed(principal: Principal, accountId: string, permission: Permission): boolean {
   if (principal.kind === "root") return true;
@@ -26,17 +26,17 @@ export function isAllowed(principal: Principal, accountId: string, permission: P
   return token.gatewayId === null || isBindable(permission);
 }
 
-/** True when the permission can be limited to one gateway. */
+/** Returns true if the permission can be limited to one gateway. */
 export function isBindable(permission: Permission): boolean {
   return permission.startsWith("gateway.") || permission === "tokens.edit";
 }
 
-/** The gateway that the principal is bound to; null when it is not bound. */
+/** Returns the gateway that the principal is bound to; null if it is not bound. */
 export function boundGateway(principal: Principal): string | null {
   return principal.kind === "root" ? null : principal.token.gatewayId;
 }
 
-/** Name for audit logs; never a credential. */
+/** Returns the name for audit logs; it contains no credential. */
 export function principalName(principal: Principal): string {
   return principal.kind === "root" ? "root" : `token:${principal.token.id}`;
 }

@@ -1,13 +1,13 @@
-/** Where the root token comes from: the environment, else a file in the data folder, else it is made now and shown once. */
+/** The root token: from the environment, or from a file in the data folder that is created at the first start. */
 import { generateToken } from "@signalbox/protocol";
 import { Secret } from "../core/secret.ts";
 import { openSecretFile } from "./secret-file.ts";
 
 export interface RootToken {
   readonly secret: Secret;
-  /** Where it is kept; null when it came from the environment. */
+  /** The file with the token; null if the token is from the environment. */
   readonly file: string | null;
-  /** True on the start that made it: the only time it is printed. */
+  /** True if this start created the token. Only then it is printed. */
   readonly isNew: boolean;
 }
 

@@ -63,28 +63,30 @@ export function accountRoutes(accounts: Accounts, tokens: Tokens): Route[] {
       narrowsToGateway: true,
       result: accountResult,
       handler: ({ params }) => {
-        const account = accounts.find(params["account_id"] ?? "");
+        const account = accounts.find(params.account_id);
         if (account === undefined) throw new SignalboxError("not_found", { message: "Account not found" });
         return { result: showAccount(account) };
       },
     }),
+    ...tokenListRoutes(tokens),
     ...tokenRoutes(tokens),
   ];
 }
 
-function tokenRoutes(tokens: Tokens): Route[] {
-  const path = "/accounts/{account_id}/tokens";
+const TOKENS_PATH = "/accounts/{account_id}/tokens";
+
+function tokenListRoutes(tokens: Tokens): Route[] {
   return [
     defineRoute({
       method: "POST",
-      path,
+      path: TOKENS_PATH,
       access: "tokens.edit",
-      summary: "Create a token; its text is in `result.token` of this answer only.",
+      summary: "Create a token. Only this response contains its text, in `result.token`.",
       narrowsToGateway: true,
       body: newToken,
       result: tokenResult.extend({ token: z.string() }),
       handler: async ({ params, body, principal }) => {
-        const { token, text } = await tokens.create(principal, params["account_id"] ?? "", {
+        const { token, text } = await tokens.create(principal, params.account_id, {
           name: body.name,
           permissions: body.permissions,
           gatewayId: body.gateway_id ?? null,
@@ -98,16 +100,16 @@ function tokenRoutes(tokens: Tokens): Route[] {
     }),
     defineRoute({
       method: "GET",
-      path,
+      path: TOKENS_PATH,
       access: "tokens.edit",
       summary:
-        "List tokens, 100 a page, in order of creation; a token bound to a gateway sees those within its own reach.",
+        "List tokens in order of creation, 100 per page. A token bound to a gateway lists only tokens of that gateway without additional permissions.",
       narrowsToGateway: true,
       query: z.object({ cursor: z.string().max(64).optional() }),
       result: z.array(tokenResult),
       handler: async ({ params, query, principal }) => {
         const { tokens: found, next } = await tokens.list(
-          params["account_id"] ?? "",
+          params.account_id,
           query.cursor,
           boundGateway(principal),
         );
@@ -119,15 +121,21 @@ function tokenRoutes(tokens: Tokens): Route[] {
         };
       },
     }),
+  ];
+}
+
+function tokenRoutes(tokens: Tokens): Route[] {
+  const path = `${TOKENS_PATH}/{token_id}` as const;
+  return [
     defineRoute({
       method: "GET",
-      path: `${path}/{token_id}`,
+      path,
       access: "tokens.edit",
       summary: "Read one token, without its text.",
       narrowsToGateway: true,
       result: tokenResult,
       handler: async ({ params, principal }) => {
-        const token = tokens.find(params["account_id"] ?? "", params["token_id"] ?? "");
+        const token = tokens.find(params.account_id, params.token_id);
         if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
         if (!maySee(principal, token)) throw new SignalboxError("forbidden");
         const lastUse = await tokens.readLastUse([token.id]);
@@ -136,19 +144,18 @@ function tokenRoutes(tokens: Tokens): Route[] {
     }),
     defineRoute({
       method: "DELETE",
-      path: `${path}/{token_id}`,
+      path,
       access: "tokens.edit",
       summary:
-        "Revoke a token that holds nothing the caller lacks; it stops working at once, and its connections and streams end.",
+        "Revoke a token that has no permission the caller lacks. It is refused immediately, and its connections and streams end.",
       narrowsToGateway: true,
       result: z.object({ id: z.string() }),
       handler: async ({ params, principal }) => {
-        const accountId = params["account_id"] ?? "";
-        const id = params["token_id"] ?? "";
+        const { account_id: accountId, token_id: id } = params;
         const token = tokens.find(accountId, id);
         if (token !== undefined && !mayRevoke(principal, token)) {
           throw new SignalboxError("forbidden", {
-            message: "Permission denied: the token reaches further than yours",
+            message: "Permission denied: the token has access that yours lacks",
           });
         }
         if (!(await tokens.revoke(accountId, id))) {
@@ -164,7 +171,7 @@ function showAccount(account: Account): z.input<typeof accountResult> {
   return { id: account.id, name: account.name, created_at: isoTime(account.createdAt) };
 }
 
-/** A token as every area shows it: all but the credential. */
+/** Returns the JSON form of a token, without the credential. */
 export function showToken(token: Token, lastUsedAt?: number): z.input<typeof tokenResult> {
   return {
     id: token.id,

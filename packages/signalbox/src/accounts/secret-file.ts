@@ -1,16 +1,17 @@
-/** A secret that lives in a file of the data folder, readable by its owner only: read if it is there, made if not. */
+/** A secret in a file of the data folder that only its owner can read. */
 import { readFileSync, writeFileSync } from "node:fs";
 
 export interface SecretFile {
   readonly text: string;
-  /** True when this call made it. */
+  /** True if this call created the file. */
   readonly isNew: boolean;
 }
 
-export function openSecretFile(file: string, make: () => string): SecretFile {
+/** Reads the secret, or creates the file with the result of `generate`. */
+export function openSecretFile(file: string, generate: () => string): SecretFile {
   const stored = readStored(file);
   if (stored !== null) return { text: stored, isNew: false };
-  const text = make();
+  const text = generate();
   writeFileSync(file, `${text}\n`, { mode: 0o600 });
   return { text, isNew: true };
 }

@@ -1,25 +1,25 @@
 /**
- * The dashboard's cookie on the wire, and the checks that a request made with it must pass.
+ * The session cookie of the dashboard, and the checks of a request that carries it.
  *
- * A cookie travels by itself, so a request that carries one proves only that some page asked the browser to send it. `SameSite=Strict`
- * keeps other sites' pages out, but a site is a host without its port: any other program's page on 127.0.0.1 counts as ours. Hence:
- * 1. The Host must be a name of this server (an address, `localhost`, this machine's name or one from `dashboard.allowedHosts`), so a
- *    foreign name made to resolve to us (DNS rebinding) is refused.
- * 2. A request that changes something, and every WebSocket, must come from a page of the same host and port, by its Origin header.
- * 3. A request that reads must not be one that another origin's page started (`Sec-Fetch-Site`).
+ * A browser adds the cookie to every request to the host, whichever page caused the request. `SameSite=Strict` excludes pages of other sites,
+ * but a site does not include the port: a page of another program on 127.0.0.1 is same-site. Therefore:
+ * 1. The Host header must be a name of this server: an IP address, `localhost`, the name of this machine, or one of `dashboard.allowedHosts`.
+ *    A foreign name that resolves to this server (DNS rebinding) is refused.
+ * 2. The Origin header of a write or of a WebSocket handshake must have the same host and port.
+ * 3. A read must not be started by a page of another origin (`Sec-Fetch-Site`).
  */
 import type { HttpRequest } from "../engines/http-server/index.ts";
-import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { SignalboxError } from "@signalbox/protocol";
 import { isForwardedHttps } from "../core/forwarded-https.ts";
+import { isIpAddress } from "../engines/ip-address/index.ts";
 
-/** The port follows: cookies do not know ports, and two servers on one machine must not overwrite each other's session. */
+/** Followed by the port: cookies do not depend on the port, and two servers on one machine must not overwrite each other's session. */
 export const SESSION_COOKIE_PREFIX = "signalbox_session_";
-/** More than one can only come from other servers on the host. */
+/** A second cookie can only come from another server on the host. */
 const MAX_CANDIDATES = 8;
 
-/** The values that could be this server's session, in the order sent. */
+/** Returns the values that may be a session of this server: the cookie with its port first, then the others in the order sent. */
 export function sessionSecrets(request: HttpRequest): string[] {
   const header = request.headers.cookie;
   if (header === undefined || !header.includes(SESSION_COOKIE_PREFIX)) return [];
@@ -30,7 +30,7 @@ export function sessionSecrets(request: HttpRequest): string[] {
     const name = pair.slice(0, equals).trim();
     const value = pair.slice(equals + 1).trim();
     if (equals === -1 || !name.startsWith(SESSION_COOKIE_PREFIX) || value === "") continue;
-    // The server's own name first; others are looked at because a proxy's nodes may listen on different ports.
+    // Other ports are accepted because the servers behind one proxy may listen on different ports.
     if (name === own) found.unshift(value);
     else found.push(value);
   }
@@ -59,7 +59,7 @@ export function requireOwnPage(request: HttpRequest, allowedHosts: readonly stri
   if (origin !== undefined ? !isOriginOf(origin, host ?? "") : site !== "same-origin") throw foreignPage();
 }
 
-/** The request's own scheme, host and port; null when the host is not a name of this server, so that nobody's text is repeated. */
+/** Returns scheme, host and port of the request; null if the host is not a name of this server, because a client can send any text. */
 export function ownOrigin(request: HttpRequest, allowedHosts: readonly string[]): string | null {
   const { host = "" } = request.headers;
   if (!isOwnHost(host, allowedHosts)) return null;
@@ -76,7 +76,7 @@ export function requireOwnHost(request: HttpRequest, allowedHosts: readonly stri
   if (isOwnHost(host, allowedHosts)) return;
   const name = hostName(host);
   throw new SignalboxError("forbidden", {
-    message: `This server does not answer to the host ${JSON.stringify(name ?? "")}; add it to dashboard.allowedHosts in the configuration`,
+    message: `This server does not accept the host ${JSON.stringify(name ?? "")}; add it to dashboard.allowedHosts in the configuration`,
   });
 }
 
@@ -84,9 +84,9 @@ function cookieName(request: HttpRequest): string {
   return SESSION_COOKIE_PREFIX + String(request.socket.localPort ?? 0);
 }
 
-/** A rebinding attack needs a DNS name; an address cannot be rebound. */
+/** IP addresses are safe: DNS rebinding needs a name. */
 function isOwnName(name: string): boolean {
-  return name === "localhost" || isIP(name) !== 0 || name === hostname().toLowerCase();
+  return name === "localhost" || isIpAddress(name) || name === hostname().toLowerCase();
 }
 
 function hostName(host: string): string | null {
@@ -102,6 +102,6 @@ function isOriginOf(origin: string, host: string): boolean {
 function foreignPage(): SignalboxError {
   return new SignalboxError("forbidden", {
     message:
-      "Permission denied: the dashboard's session is only for its own pages; other callers need a token",
+      "Permission denied: a dashboard session is valid only for pages of the dashboard; other clients need a token",
   });
 }

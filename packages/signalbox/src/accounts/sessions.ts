@@ -1,18 +1,16 @@
 /**
- * Sessions of the dashboard: what a browser's cookie stands for, and the one-time codes of login links.
+ * Stores the sessions of the dashboard and the one-time codes of login links.
  *
  * Invariants:
- * 1. A session never outlives its credential: it holds the token's id, not its permissions, and the token is looked up on every
- *    request, so a revoked or expired token ends its sessions with the next request. What a session opened and is still open, ends with
- *    the session or its token, whichever ends first.
- *    A session of the root token is stored under a hash that the root token is part of: with another root token it is not found any more.
- * 2. Only the SHA-256 of a cookie is kept, in memory and in the database, so a stolen database opens no session.
- * 3. A login code works once, within ten minutes of its making, and lives in memory only.
- * 4. Sessions (of one credential, and in all) and codes are bounded in number; the oldest gives way. However many tokens an account makes and logs
- *    in with, no session of the root token gives way to them.
+ * 1. A session does not outlive its credential. It contains the id of the token, and the token is looked up for every request. Connections
+ *    that a session opened end with the session or its token, whichever ends first. The hash of a root session includes the root token:
+ *    after the root token is changed, the session is not found.
+ * 2. Memory and database contain only the SHA-256 of a cookie, so that a copy of the database gives access to no session.
+ * 3. A login code is valid once, for ten minutes, and is kept in memory only.
+ * 4. The numbers of sessions per credential, of all sessions and of codes are bounded; the oldest is removed. Sessions of account tokens never
+ *    replace a session of the root token.
  *
- * Sessions are stored because a restart must not log people out of a page that is watching an agent; they are few, so all of them are
- * in memory and a request costs no I/O.
+ * Sessions are stored in the database so that they survive a restart. All of them are also in memory: a request needs no I/O.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
@@ -22,11 +20,11 @@ import { sql } from "../core/sql.ts";
 import type { Principal, SessionRef } from "./principal.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** A week: long enough not to annoy, short enough that a forgotten browser closes by itself. */
+/** A week: users log in rarely, and a forgotten browser is logged out. */
 export const SESSION_LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
-/** Long enough to find the terminal's link and open it. */
+/** Enough time to copy the link from the terminal and open it. */
 export const LOGIN_CODE_LIFETIME_MS = 10 * 60 * 1000;
-/** Of one credential, so that nobody can push out other people's sessions by logging in again and again. */
+/** Per credential, so that repeated logins with one token do not remove the sessions of others. */
 const MAX_SESSIONS_EACH = 50;
 const MAX_SESSIONS = 5000;
 const MAX_LOGIN_CODES = 32;
@@ -50,17 +48,16 @@ export class Sessions {
   readonly #tokens: Tokens;
   /** In order of creation, which is the order of expiry. */
   readonly #byHash = new Map<string, Session>();
-  /** Hash of the code → when it stops working. */
+  /** Expiry time by hash of the code. */
   readonly #codes = new Map<string, number>();
-
-  /** Hash of the root token, part of its sessions' hashes and kept nowhere else. */
-  readonly #rootMark: string;
+  /** Part of the hashes of root sessions; never stored. */
+  readonly #rootTokenHash: string;
 
   constructor(database: Database, clock: Clock, tokens: Tokens, rootToken: Secret) {
     this.#database = database;
     this.#clock = clock;
     this.#tokens = tokens;
-    this.#rootMark = hash(rootToken.reveal());
+    this.#rootTokenHash = hash(rootToken.reveal());
   }
 
   async load(): Promise<void> {
@@ -73,7 +70,7 @@ export class Sessions {
     for (const row of rows) this.#byHash.set(row.hash, fromRow(row));
   }
 
-  /** Opens a session for whoever proved to be `principal`; the result is the cookie's value, kept nowhere else. */
+  /** Opens a session for an authenticated principal. `secret` is the value of the cookie and is not stored. */
   async open(principal: Principal): Promise<{ secret: string; expiresAt: number }> {
     const secret = newSecret();
     const now = this.#clock.now();
@@ -94,14 +91,14 @@ export class Sessions {
     return { secret, expiresAt: session.expiresAt };
   }
 
-  /** The live session with this cookie value. Called on every request: no I/O. */
+  /** Returns the live session with this cookie value. Called for every request: no I/O. */
   find(secret: string): LiveSession | null {
     const session = this.#byHash.get(this.#keyOf(secret));
     if (session === undefined || session.expiresAt <= this.#clock.now()) return null;
     const { expiresAt } = session;
     const reference = { hash: session.hash, expiresAt };
     if (session.token === null) {
-      // Under its plain hash it would be one that an older version stored, for whichever root token there was.
+      // Earlier versions stored root sessions under a hash without the root token; these are not accepted.
       if (session.hash !== this.#rootHash(secret)) return null;
       return { principal: { kind: "root", session: reference }, expiresAt };
     }
@@ -110,12 +107,12 @@ export class Sessions {
     return { principal: { kind: "token", token, session: reference }, expiresAt };
   }
 
-  /** False once the session has ended or expired; its token is another matter. */
+  /** Returns false after the session was closed or has expired. The token is not checked. */
   isLive({ hash: key }: SessionRef): boolean {
     return (this.#byHash.get(key)?.expiresAt ?? 0) > this.#clock.now();
   }
 
-  /** Ends a session at once; an unknown one is already ended. */
+  /** Closes a session. Closing an unknown session has no effect. */
   async close(secret: string): Promise<void> {
     await this.#remove(this.#keyOf(secret));
   }
@@ -126,10 +123,10 @@ export class Sessions {
   }
 
   #rootHash(secret: string): string {
-    return hash(`${this.#rootMark} ${secret}`);
+    return hash(`${this.#rootTokenHash} ${secret}`);
   }
 
-  /** A code that opens one session of the root token. */
+  /** Creates a code that opens one session of the root token. */
   createLoginCode(): { code: string; expiresAt: number } {
     const code = newSecret();
     const expiresAt = this.#clock.now() + LOGIN_CODE_LIFETIME_MS;
@@ -141,7 +138,7 @@ export class Sessions {
     return { code, expiresAt };
   }
 
-  /** True once for each live code. */
+  /** Returns true once for each valid code. */
   takeLoginCode(code: string): boolean {
     const key = hash(code);
     const expiresAt = this.#codes.get(key);
@@ -163,13 +160,13 @@ export class Sessions {
 
   async #remove(key: string): Promise<void> {
     const session = this.#byHash.get(key);
-    // Memory goes first: a failure between the two leaves a session refused, never one accepted.
+    // Memory first: if the database write fails, the session is refused.
     if (session === undefined || !this.#byHash.delete(key)) return;
     this.#tokens.ends.end(sessionKey(key));
     try {
       await this.#database.run(sql`DELETE FROM dashboard_session WHERE hash = ${key}`);
     } catch (error) {
-      // Kept as an expired one, so that the next attempt removes it from the database; otherwise it would be back after a restart.
+      // Kept as expired, so that the next attempt deletes the row; otherwise the session would be valid again after a restart.
       this.#byHash.set(key, { ...session, expiresAt: 0 });
       throw error;
     }
@@ -196,12 +193,12 @@ function fromRow(row: SessionRow): Session {
   };
 }
 
-/** Under which its connections and streams are watched. */
+/** Returns the key under which connections and streams of a session are watched. */
 export function sessionKey(hashOfCookie: string): string {
   return `session:${hashOfCookie}`;
 }
 
-/** 256 random bits: not to be guessed, so a look-up by hash needs no constant-time comparison. */
+/** 256 random bits cannot be guessed, so a look-up by hash needs no constant-time comparison. */
 function newSecret(): string {
   return randomBytes(32).toString("base64url");
 }

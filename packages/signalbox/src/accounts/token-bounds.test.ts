@@ -18,7 +18,7 @@ const principal = (permissions: readonly Permission[], gatewayId: string | null)
   },
 });
 
-it("a token of one gateway that was stored with other permissions has lost them", () => {
+it("ignores stored permissions of a bound token that do not apply to gateways", () => {
   const old = principal(["gateway.run", "agents.edit", "tags.edit"], "g");
   expect(isAllowed(old, "a", "gateway.run")).toBe(true);
   expect(isAllowed(old, "a", "agents.edit")).toBe(false);
@@ -27,7 +27,7 @@ it("a token of one gateway that was stored with other permissions has lost them"
   expect(isAllowed(principal(["agents.edit"], null), "b", "agents.edit")).toBe(false);
 });
 
-it("nobody makes a token in another account, whatever it holds", () => {
+it("refuses a token for another account, except by the root token", () => {
   const wanted = { accountId: "b", permissions: [], gatewayId: null, expiresAt: null };
   expect(() => requireWithinBounds(principal(["tokens.edit"], null), wanted)).toThrow("Permission denied");
   expect(() => requireWithinBounds({ kind: "root" }, wanted)).not.toThrow();

@@ -1,7 +1,7 @@
 import { generateToken } from "@signalbox/protocol";
 import { expect, it } from "vitest";
 import type { Token } from "./token.ts";
-import { hashToken, TokenIndex } from "./token-index.ts";
+import { hashToken, TokenIndex } from "./tokens.ts";
 
 function tokenOf(id: string, text: string, expiresAt: number | null = null): Token {
   return {
@@ -28,7 +28,7 @@ it("finds a token until it is removed", () => {
   expect(index.findByText(text, 3)).toBeUndefined();
 });
 
-it("tells tokens apart", () => {
+it("distinguishes tokens", () => {
   const index = new TokenIndex();
   const texts = [generateToken(), generateToken()];
   index.add(tokenOf("one", texts[0] ?? ""));
@@ -39,7 +39,7 @@ it("tells tokens apart", () => {
   expect(index.findByText(texts[0] ?? "", 1)?.id).toBe("one");
 });
 
-it("refuses a token from its expiry on, and after the index was cleared", () => {
+it("refuses a token from its expiry time on, and after the index was cleared", () => {
   const index = new TokenIndex();
   const text = generateToken();
   index.add(tokenOf("one", text, 100));
@@ -49,7 +49,7 @@ it("refuses a token from its expiry on, and after the index was cleared", () => 
   expect(index.findByText(text, 99)).toBeUndefined();
 });
 
-it("returns uses that could not be stored, except those of tokens used again or removed", () => {
+it("restores uses that could not be stored, except those of tokens used again or removed", () => {
   const index = new TokenIndex();
   const texts = [generateToken(), generateToken(), generateToken()];
   texts.forEach((text, i) => index.add(tokenOf(String(i), text)));

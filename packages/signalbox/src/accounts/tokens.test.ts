@@ -8,7 +8,7 @@ import { sql } from "../core/sql.ts";
 import { tokenKey, Tokens } from "./tokens.ts";
 
 it.each(ENGINES)(
-  "a token whose removal cannot be stored is refused at once, and removed for good by the next attempt (%s)",
+  "refuses a revoked token at once if the database cannot be written, and deletes its row with the next attempt (%s)",
   async (_engine, open) => {
     const { database, drop } = await open();
     await database.run(sql`INSERT INTO account (id, name, created_at) VALUES ('a', 'a', 0)`);
@@ -35,7 +35,7 @@ it.each(ENGINES)(
     expect([tokens.authenticate(text.reveal()), hasEnded]).toEqual([undefined, true]);
 
     isFull = false;
-    // What a restart before the second attempt finds: the row is still there.
+    // A restart before the second attempt: the row still exists.
     await tokens.load();
     expect(tokens.authenticate(text.reveal())?.id).toBe(token.id);
     expect(await tokens.revoke("a", token.id)).toBe(true);

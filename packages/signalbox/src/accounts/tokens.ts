@@ -2,13 +2,14 @@
  * Creates, lists and revokes tokens.
  *
  * Invariants:
- * 1. A revoked token is refused from the next request on: it leaves the index before the database is written.
- * 2. A created token works as soon as its text has been returned: the database is written before the index.
+ * 1. A revoked token is refused from the next request on: it is removed from the index before the database is written.
+ * 2. A new token is valid when its text is returned, and is durable: the database is written before the index.
  */
 import {
   generateToken,
-  PERMISSIONS,
+  isTokenShaped,
   type Permission,
+  PERMISSIONS,
   SignalboxError,
   tokenSuffix,
 } from "@signalbox/protocol";
@@ -23,9 +24,9 @@ import { CredentialEnds } from "./credential-ends.ts";
 import type { Principal } from "./principal.ts";
 import type { Token } from "./token.ts";
 import { requireWithinBounds } from "./token-bounds.ts";
-import { hashToken, TokenIndex } from "./token-index.ts";
+import { hash, timingSafeEqual } from "node:crypto";
 
-/** How often times of last use are written: they inform people, and are not worth a write for each request. */
+/** Interval of writes of the times of last use, which are informative and do not justify a write per request. */
 const LAST_USE_FLUSH_MS = 60_000;
 const PAGE_SIZE = 100;
 
@@ -48,7 +49,7 @@ export class Tokens {
   readonly #gatewayExists: GatewayExists;
   #flushing: Repetition | undefined;
 
-  /** Without `gatewayExists` no token can be bound to a gateway. */
+  /** If `gatewayExists` is omitted, no token can be bound to a gateway. */
   constructor(
     database: Database,
     clock: Clock,
@@ -68,7 +69,7 @@ export class Tokens {
       this.#index.add(fromRow(row));
   }
 
-  /** `onError` receives a failed write of last uses; the times are written with the next one. */
+  /** Starts the writes of last uses. `onError` receives the error of a failed write; the next one includes its times. */
   start(onError: (error: unknown) => void): void {
     this.#flushing = repeat(LAST_USE_FLUSH_MS, () => this.flushLastUse(), onError);
   }
@@ -79,16 +80,16 @@ export class Tokens {
     await this.flushLastUse();
   }
 
-  /** Creates a token on behalf of `maker`, within the maker's own bounds. The text of the token is returned here and stored nowhere. */
+  /** Creates a token on behalf of `creator`, within its limits. The text of the token is returned and not stored. */
   async create(
-    maker: Principal,
+    creator: Principal,
     accountId: string,
     wanted: NewToken,
   ): Promise<{ token: Token; text: Secret }> {
     const now = this.#clock.now();
     const gatewayId = wanted.gatewayId ?? null;
     const expiresAt = wanted.expiresAt ?? null;
-    requireWithinBounds(maker, { accountId, permissions: wanted.permissions, gatewayId, expiresAt });
+    requireWithinBounds(creator, { accountId, permissions: wanted.permissions, gatewayId, expiresAt });
     if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) throw gatewayUnknown(gatewayId);
     if (expiresAt !== null && expiresAt <= now) {
       throw new SignalboxError("invalid_request", { message: "expires_at must be in the future" });
@@ -111,30 +112,30 @@ export class Tokens {
                   ${[...token.permissions].join(" ")}, ${token.gatewayId}, ${now}, ${token.expiresAt})`,
     );
     this.#index.add(token);
-    // The gateway or the maker's token may have been deleted during the write; nothing else would revoke the new token.
+    // The gateway or the creator's token may have been deleted during the write; nothing else would revoke the new token.
     if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) {
       await this.revoke(accountId, token.id);
       throw gatewayUnknown(gatewayId);
     }
-    if (maker.kind === "token" && !this.isLive(maker.token)) {
+    if (creator.kind === "token" && !this.isLive(creator.token)) {
       await this.revoke(accountId, token.id);
       throw new SignalboxError("unauthenticated");
     }
     return { token, text: new Secret(text) };
   }
 
-  /** False once the token is revoked or has expired. */
+  /** Returns false after the token was revoked or has expired. */
   isLive(token: Token): boolean {
     if (token.expiresAt !== null && token.expiresAt <= this.#clock.now()) return false;
     return this.#index.findById(token.id) !== undefined;
   }
 
-  /** Revokes at once; false when the account has no such token. */
+  /** Revokes a token immediately. Returns false if the account has no such token. */
   async revoke(accountId: string, id: string): Promise<boolean> {
     const isKnown = this.find(accountId, id) !== undefined;
-    // The index first: if the write fails, the token is refused, not accepted.
-    if (isKnown) this.#forget(id);
-    // Also for a token that is not in the index: an earlier attempt may have failed here, and the token would return after a restart.
+    // The index first: if the write fails, the token is refused.
+    if (isKnown) this.#remove(id);
+    // Also for a token that is not in the index: if an earlier attempt failed here, the token would be valid again after a restart.
     const { changes } = await this.#database.run(
       sql`DELETE FROM token WHERE id = ${id} AND account_id = ${accountId}`,
     );
@@ -143,7 +144,7 @@ export class Tokens {
     return true;
   }
 
-  /** Revokes every token that is bound to a deleted gateway. */
+  /** Revokes all tokens of a deleted gateway. */
   async revokeOfGateway(accountId: string, gatewayId: string): Promise<void> {
     const rows = await this.#database.all<{ id: string }>(
       sql`SELECT id FROM token WHERE account_id = ${accountId} AND gateway_id = ${gatewayId}`,
@@ -151,7 +152,7 @@ export class Tokens {
     for (const { id } of rows) await this.revoke(accountId, id);
   }
 
-  #forget(id: string): void {
+  #remove(id: string): void {
     this.#index.remove(id);
     this.ends.end(tokenKey(id));
   }
@@ -161,7 +162,7 @@ export class Tokens {
     return token?.accountId === accountId ? token : undefined;
   }
 
-  /** One page in order of creation, after the id `after`; with `gatewayId`, only tokens bound to that gateway. */
+  /** Returns a page of tokens after the id `after`, in order of creation; with `gatewayId` only tokens of that gateway. */
   async list(
     accountId: string,
     after = "",
@@ -175,7 +176,7 @@ export class Tokens {
     return { tokens, next: rows.length > PAGE_SIZE ? (tokens.at(-1)?.id ?? null) : null };
   }
 
-  /** Times of last use; after a crash up to one flush interval old. */
+  /** Returns the times of last use. After a crash, uses of the last flush interval are missing. */
   async readLastUse(ids: readonly string[]): Promise<Map<string, number>> {
     const times = new Map<string, number>();
     if (ids.length === 0) return times;
@@ -189,7 +190,7 @@ export class Tokens {
     return times;
   }
 
-  /** The live token with this text. Called for every request: no I/O. */
+  /** Returns the live token with this text. Called for every request: no I/O. */
   authenticate(text: string): Token | undefined {
     return this.#index.findByText(text, this.#clock.now());
   }
@@ -209,7 +210,7 @@ export class Tokens {
   }
 }
 
-/** The key under which connections and streams of a token are watched. */
+/** Returns the key under which connections and streams of a token are watched. */
 export function tokenKey(id: string): string {
   return `token:${id}`;
 }
@@ -246,4 +247,94 @@ function fromRow(row: TokenRow): Token {
     createdAt: row.created_at,
     expiresAt: row.expires_at,
   };
+}
+
+/*
+ * All tokens of the installation in memory, by hash. Authentication of a request costs one SHA-256 and one map look-up, without I/O.
+ *
+ * The key of the map is the SHA-256 of the received text, so the duration of a look-up reveals nothing about stored tokens; the final comparison
+ * takes constant time. Text without the form of a token is refused before hashing.
+ */
+
+interface Entry {
+  readonly token: Token;
+  readonly digest: Buffer;
+  /** Time of the last use since `takeUses`; 0 if there was none. */
+  usedAt: number;
+}
+
+export class TokenIndex {
+  /** By the bytes of the digest as latin1 text. */
+  readonly #byDigest = new Map<string, Entry>();
+  readonly #byId = new Map<string, Entry>();
+  #used: Entry[] = [];
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  add(token: Token): void {
+    const digest = Buffer.from(token.hash, "hex");
+    const entry: Entry = { token, digest, usedAt: 0 };
+    this.#byDigest.set(digest.toString("latin1"), entry);
+    this.#byId.set(token.id, entry);
+  }
+
+  remove(id: string): void {
+    const entry = this.#byId.get(id);
+    if (entry === undefined) return;
+    this.#byId.delete(id);
+    this.#byDigest.delete(entry.digest.toString("latin1"));
+  }
+
+  findById(id: string): Token | undefined {
+    return this.#byId.get(id)?.token;
+  }
+
+  /** Returns the live token with this text; undefined if it is unknown, revoked, or expired at `now`. */
+  findByText(text: string, now: number): Token | undefined {
+    if (!isTokenShaped(text)) return undefined;
+    const digest = hash("sha256", text, "buffer");
+    const entry = this.#byDigest.get(digest.toString("latin1"));
+    if (entry === undefined || !timingSafeEqual(digest, entry.digest)) return undefined;
+    const { token } = entry;
+    if (token.expiresAt !== null && token.expiresAt <= now) return undefined;
+    // Only the first use adds the entry to the list; further uses only set the time.
+    if (entry.usedAt === 0) this.#used.push(entry);
+    entry.usedAt = now;
+    return token;
+  }
+
+  /** Returns the time of the last use since `takeUses`, if any. */
+  lastUse(id: string): number | undefined {
+    return this.#byId.get(id)?.usedAt || undefined;
+  }
+
+  /** Returns and clears the last use of each token that was used since the previous call. */
+  takeUses(): { id: string; time: number }[] {
+    const uses = this.#used.map(({ token, usedAt }) => ({ id: token.id, time: usedAt }));
+    for (const entry of this.#used) entry.usedAt = 0;
+    this.#used = [];
+    return uses;
+  }
+
+  /** Restores uses that could not be stored. A later use of a token takes precedence; revoked tokens are ignored. */
+  putBackUses(uses: readonly { readonly id: string; readonly time: number }[]): void {
+    for (const { id, time } of uses) {
+      const entry = this.#byId.get(id);
+      if (entry === undefined || entry.usedAt !== 0) continue;
+      entry.usedAt = time;
+      this.#used.push(entry);
+    }
+  }
+
+  clear(): void {
+    this.#byDigest.clear();
+    this.#byId.clear();
+    this.#used = [];
+  }
+}
+
+export function hashToken(text: string): string {
+  return hash("sha256", text, "hex");
 }

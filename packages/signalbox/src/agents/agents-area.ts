@@ -19,10 +19,10 @@ import type { AgentClass } from "./api/agent.ts";
 import type { AgentDefinition } from "./instance/agent-definition.ts";
 import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
-import type { AgentsDoor, DeliveryTarget } from "../contracts/agents-door.ts";
+import type { AgentsDoor } from "../contracts/agents-door.ts";
 import type { AgentCall } from "./api/agent-stub.ts";
 import { Departures } from "./doors/departures.ts";
-import { deliver } from "./instance/delivery.ts";
+import { createWebhookDoor } from "./doors/webhook-door.ts";
 import { Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
 import { InstanceCatalog } from "./instance/instance-catalog.ts";
@@ -115,7 +115,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   };
   const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
-  const door = createDoor(definitions, directory);
+  const door = createWebhookDoor(definitions, directory);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
     door,
@@ -170,27 +170,6 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       departures.stop();
       await directory.stop();
       await catalog.close();
-    },
-  };
-}
-
-function createDoor(definitions: ReadonlyMap<string, AgentDefinition>, directory: Directory): AgentsDoor {
-  const get = (definition: AgentDefinition, { account, name }: DeliveryTarget) =>
-    directory.get(definition, account, checkInstanceName(name));
-  return {
-    hasAgent: (agent) => definitions.has(agent),
-    prepare(target) {
-      const definition = definitions.get(target.agent);
-      try {
-        if (definition !== undefined) get(definition, target);
-      } catch {
-        // The delivery will fail with the same error.
-      }
-    },
-    async deliver(target, event) {
-      const definition = definitions.get(target.agent);
-      if (definition === undefined) throw new SignalboxError("agent_not_found");
-      return deliver(get(definition, target), event);
     },
   };
 }

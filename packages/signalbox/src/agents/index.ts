@@ -15,7 +15,7 @@ export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
 export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "../contracts/agents-door.ts";
 export { callable, type CallableOptions } from "./api/callable.ts";
 export type { Connection, ConnectionContext } from "./api/connection.ts";
-export { isRefusal, RECEIVE_EVENT } from "./api/receive-event.ts";
+export { isRefusal, RECEIVE_EVENT } from "./api/agent.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";

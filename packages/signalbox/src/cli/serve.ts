@@ -23,8 +23,8 @@ export const serve: Command = {
     stopOnSignals(stop.resolve);
     const uncaughtErrors = new UncaughtErrors({
       logger,
-      isPassing: (error) => error instanceof SignalboxError || isFullDisk(error) || isBusy(error),
-      onUnsound: () => stop.resolve("unsound"),
+      isTransient: (error) => error instanceof SignalboxError || isFullDisk(error) || isBusy(error),
+      onInterrupted: () => stop.resolve("unsound"),
     });
     uncaughtErrors.install();
     const service = await startService({

@@ -1,10 +1,10 @@
 /**
- * How areas tell each other that a resource of theirs is gone, without knowing each other: the owner announces, whoever keeps
- * something about the resource (its tags) listens. Listeners run before the owner's delete is answered.
+ * Events for deleted resources: the owning area emits them, and areas that store data about the resource, such as its tags, listen. All listeners
+ * complete before the response to the delete request.
  */
 export interface ResourceRef {
   readonly accountId: string;
-  /** Resource type as in tags: `ai_gateway`, `agent`, `webhook_source`, `api_token`, `account`. */
+  /** Resource type of the tags area: `ai_gateway`, `agent`, `webhook_source`, `api_token`, `account`. */
   readonly type: string;
   readonly id: string;
 }

@@ -1,11 +1,13 @@
 /**
- * What the tags area offers to whoever wants to act on changes of tags: a durable feed per account that can be left and resumed.
+ * The feed of tag changes of an account, implemented by the tags area. It is durable, and readers can resume it at a position.
  *
- * Invariants: changes come in the order they were made, each once, none is skipped; what is read is on the books (a change that was
- * answered to its author is in the feed). Positions only grow. A reader that comes back after its position has been pruned is told so.
+ * Invariants:
+ * 1. Changes are read in commit order, each exactly once. Every acknowledged change is in the feed.
+ * 2. Positions only increase.
+ * 3. A reader whose position was pruned receives an error.
  */
 export interface TagChange {
-  /** Position in the account's feed; read on from here with `after`. */
+  /** Position in the feed of the account; the `after` of the next read. */
   readonly position: number;
   readonly accountId: string;
   readonly resource: {
@@ -20,17 +22,17 @@ export interface TagChange {
   readonly actor: string;
   /** Milliseconds since the epoch. */
   readonly changedAt: number;
-  /** Null: no record before (or after). */
+  /** Null if the resource had (or has) no tags. */
   readonly before: Readonly<Record<string, string>> | null;
   readonly after: Readonly<Record<string, string>> | null;
 }
 
 export interface TagFeed {
-  /** The position of the newest change; 0 when there was none. */
+  /** Returns the position of the newest change; 0 if there is none. */
   newestPosition(accountId: string): Promise<number>;
   /**
-   * Yields the changes after a position, then waits for new ones until the signal aborts, and ends then.
-   * Throws `tags_changes_expired` when changes after the position are no longer kept.
+   * Yields the changes after a position, then new changes as they are committed. Ends when the signal aborts. Throws `tags_changes_expired` if
+   * changes after the position were pruned.
    */
   follow(accountId: string, after: number, signal: AbortSignal): AsyncIterable<TagChange>;
 }

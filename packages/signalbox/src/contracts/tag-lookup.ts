@@ -1,14 +1,14 @@
 /**
- * What the other areas may ask about tags: their lists accept `tag` filters, and usage can be grouped by a tag's value.
- * The tags area implements it; filters are the texts of the `tag` query parameters and throw the tags area's own errors.
+ * Queries of other areas to the tags area: lists accept `tag` filters, and usage can be grouped by the value of a tag. A filter is the text of a
+ * `tag` query parameter; an invalid filter throws an error of the tags area.
  */
 export interface TagLookup {
-  /** The ids of `type` in the account that match every filter, or null when there is no filter to apply. */
+  /** Returns the ids of the resources of `type` that match all filters; null if there is no filter. */
   matchingIds(
     accountId: string,
     type: string,
     filters: readonly string[],
   ): Promise<ReadonlySet<string> | null>;
-  /** Value of one tag key for each of the ids that carries it. */
+  /** Returns the values of a tag key by resource id, for resources that have it. */
   valuesOf(accountId: string, type: string, key: string): Promise<ReadonlyMap<string, string>>;
 }

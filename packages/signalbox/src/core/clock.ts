@@ -1,4 +1,4 @@
-/** Time as the rest of the code sees it, so that tests can move it. Durations are measured with `performance.now()`, never with this. */
+/** The wall clock, replaceable in tests. Durations are measured with `performance.now()` instead. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
@@ -7,7 +7,7 @@ export interface Clock {
 export const systemClock: Clock = { now: () => Date.now() };
 
 /**
- * Milliseconds since the epoch by the process's own count: it agrees with the system's clock when the process starts and then only
- * grows, however that clock is set. For windows that must neither end early nor stay shut because somebody set the time.
+ * A monotonic clock that starts at the system time of the process start. Changes of the system time do not affect it: used for time windows
+ * that must not become shorter or longer when the system time is changed.
  */
 export const steadyClock: Clock = { now: () => performance.timeOrigin + performance.now() };

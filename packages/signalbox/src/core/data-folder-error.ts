@@ -1,4 +1,4 @@
-/** The data folder or database cannot be used as it is; the message is one line for the operator. */
+/** The data folder or the database cannot be used. The message is one line for the operator. */
 export class DataFolderError extends Error {
   override readonly name = "DataFolderError";
 }

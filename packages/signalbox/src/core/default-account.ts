@@ -1,2 +1,2 @@
-/** The account that exists from the first start, and that is meant where nothing names another. */
+/** The account that the first start creates, and the default where no account is given. */
 export const DEFAULT_ACCOUNT = "default";

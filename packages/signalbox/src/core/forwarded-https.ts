@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
 
 /**
- * Whether a proxy in front ended TLS. Only ever used to be stricter or to write a link, so a client that lies about it harms nobody.
+ * Returns true if a proxy reports that the client used HTTPS. Used only for stricter cookies and for generated links, so a client that forges
+ * the header affects only itself.
  */
 export function isForwardedHttps(headers: IncomingHttpHeaders): boolean {
-  // Each proxy appends; the first entry is what the browser spoke.
+  // Each proxy appends an entry; the first one is the scheme of the browser.
   const forwarded = headers["x-forwarded-proto"];
   return typeof forwarded === "string" && forwarded.split(",")[0]?.trim().toLowerCase() === "https";
 }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { nearestName } from "./nearest-name.ts";
 
-it("suggests a close name and stays silent otherwise", () => {
+it("returns a close name, or undefined", () => {
   const known = ["port", "host", "data-dir", "database-url"];
   expect(nearestName("prot", known)).toBe("port");
   expect(nearestName("databaseurl", known)).toBe("database-url");

@@ -1,4 +1,4 @@
-/** The known name closest to a mistyped one, for "did you mean …?"; undefined when nothing is close enough to be helpful. */
+/** Returns the known name closest to a mistyped one, for "did you mean …?"; undefined if no name is close. */
 export function nearestName(typed: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.max(2, Math.floor(typed.length / 3)) + 1;
@@ -12,7 +12,7 @@ export function nearestName(typed: string, known: Iterable<string>): string | un
   return best;
 }
 
-/** Levenshtein distance over one row. */
+/** Levenshtein distance, with one row of the matrix. */
 function editDistance(a: string, b: string): number {
   const row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {

@@ -6,7 +6,7 @@ interface Running extends Placed {
   cancel(): void;
 }
 
-it("has exactly what was added and not deleted, also when going through it deletes it", () => {
+it("contains exactly the added and not deleted items, also if items are deleted during iteration", () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 20 }), { maxLength: 60 }), (picks) => {
       const running = new PlaceList<Running>();

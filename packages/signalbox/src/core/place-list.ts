@@ -1,12 +1,10 @@
 /**
- * Things that come and go all the time, such as the calls under way. Their order is not kept.
- *
- * A list and not a `Set` or `Map`: V8 replaces the table of one that is added to and deleted from all the time every few dozen changes, and
- * each outgrown table points to its successor. Once one of them is among the old objects, everything that ever was in a later one outlives
- * the collections of young objects; that alone filled a hundred megabytes between two full collections.
+ * An unordered set of short-lived items, such as the calls in progress, as an array: V8 replaces the hash table of a `Set` with frequent
+ * additions and deletions every few dozen changes, each old table points to its successor, and one table in the old generation therefore
+ * keeps all later items alive until the next full collection (decision 0050).
  */
 export interface Placed {
-  /** Where it stands in the list; the list's own. */
+  /** Index in the list; set by the list. */
   place: number;
 }
 
@@ -18,7 +16,7 @@ export class PlaceList<T extends Placed> {
     this.#items.push(item);
   }
 
-  /** It must be in the list. The last one takes the place that becomes free. */
+  /** Removes an item of the list. The last item takes its place. */
   delete(item: T): void {
     const last = this.#items.pop();
     if (last === undefined || last === item) return;
@@ -26,7 +24,7 @@ export class PlaceList<T extends Placed> {
     this.#items[item.place] = last;
   }
 
-  /** Those in it now; the list may change while they are gone through. */
+  /** Returns a copy: the list may change during iteration. */
   all(): readonly T[] {
     return this.#items.slice();
   }

@@ -1,18 +1,18 @@
 /**
- * Text from elsewhere made fit for a terminal. Whoever may send a webhook or make a call chooses what stands in a model's name or a title; printed
- * as it is, it could clear the screen, set the window's title, forge lines, or be shown in another order than it is stored in.
+ * Makes untrusted text safe for a terminal. Senders of webhooks and calls choose titles and model names; control characters in them could
+ * clear the screen, set the window title, forge lines or reverse the text.
  */
 
-/** Control characters (C0, DEL, C1) without tab and line feed, and what changes the direction or the lines of the text that follows. */
-const UNFIT = /(?![\t\n])[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+/** Control characters (C0, DEL, C1) except tab and line feed, line and paragraph separators, and characters that set the text direction. */
+const UNSAFE = /(?![\t\n])[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 const BREAKS = /[\t\n]+/g;
 
-/** Without control characters but tab and line feed, and without overrides of the reading direction. */
+/** Removes unsafe characters. Tab and line feed are kept. */
 export function plainText(text: string): string {
-  return text.replace(UNFIT, "");
+  return text.replace(UNSAFE, "");
 }
 
-/** The same on one line. */
+/** Removes unsafe characters and replaces line breaks and tabs with spaces. */
 export function plainLine(text: string): string {
   return plainText(text).replace(BREAKS, " ");
 }

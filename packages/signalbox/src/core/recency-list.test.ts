@@ -12,7 +12,7 @@ class Item implements Ranked<Item> {
   }
 }
 
-it("keeps the order of last use, whatever is used and deleted", () => {
+it("keeps the order of last use for all sequences of uses and deletions", () => {
   const step = fc.record({ item: fc.nat(7), isDeleted: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step), (steps) => {
@@ -32,7 +32,7 @@ it("keeps the order of last use, whatever is used and deleted", () => {
   );
 });
 
-it("can lose each item while it is gone through", () => {
+it("allows the current item to be deleted during iteration", () => {
   const list = new RecencyList<Item>();
   for (let i = 0; i < 5; i++) list.use(new Item(i));
   const seen: number[] = [];

@@ -1,9 +1,9 @@
 /**
- * Things in the order they were last used. Using one costs a few assignments; moving it to the end of a `Map` instead leaves a gap in the
- * map's table each time, and thousands of gaps a second have the table made anew all the time.
+ * Items in order of last use, as a linked list: moving an item to the end costs a few assignments, whereas deleting and re-adding a `Map` entry
+ * leaves a hole in the hash table, and V8 rebuilds the table when it is full of holes (see also decision 0050).
  */
 export interface Ranked<T> {
-  /** Neighbours in the list; the list's own. Null at its ends and outside of it. */
+  /** Neighbours in the list; set by the list. Null at its ends and outside of it. */
   older: T | null;
   newer: T | null;
 }
@@ -12,7 +12,7 @@ export class RecencyList<T extends Ranked<T>> {
   #oldest: T | null = null;
   #newest: T | null = null;
 
-  /** Makes it the newest, whether or not it was in the list. */
+  /** Makes the item the newest. Adds it if it is not in the list. */
   use(item: T): void {
     if (item === this.#newest) return;
     this.delete(item);
@@ -22,18 +22,18 @@ export class RecencyList<T extends Ranked<T>> {
     this.#newest = item;
   }
 
-  /** Nothing happens when it is not in the list. */
+  /** Removes the item. No effect if it is not in the list. */
   delete(item: T): void {
     if (item.older !== null) item.older.newer = item.newer;
     else if (this.#oldest === item) this.#oldest = item.newer;
     if (item.newer !== null) item.newer.older = item.older;
     else if (this.#newest === item) this.#newest = item.older;
-    // An item that has left must not hold on to others.
+    // A removed item must not keep others alive.
     item.older = null;
     item.newer = null;
   }
 
-  /** The one that is handed out may be deleted meanwhile, and no other. */
+  /** Only the current item may be deleted during iteration. */
   *oldestFirst(): Generator<T> {
     let item = this.#oldest;
     while (item !== null) {

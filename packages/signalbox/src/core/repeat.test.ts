@@ -8,7 +8,7 @@ const unexpected = (error: unknown): never => {
   throw error;
 };
 
-it("runs once each interval, counted from the end of the run before", async () => {
+it("starts each run one interval after the end of the previous run", async () => {
   let runs = 0;
   let end: (() => void) | undefined;
   const repetition = repeat(
@@ -30,7 +30,7 @@ it("runs once each interval, counted from the end of the run before", async () =
   await repetition.stop();
 });
 
-it("reports a run that throws or rejects, and goes on", async () => {
+it("reports a run that throws or rejects, and continues", async () => {
   const errors: unknown[] = [];
   let runs = 0;
   const repetition = repeat(
@@ -47,7 +47,7 @@ it("reports a run that throws or rejects, and goes on", async () => {
   await repetition.stop();
 });
 
-it("stops when the run under way has ended, and begins no other", async () => {
+it("stop waits for the current run, and no further run begins", async () => {
   let runs = 0;
   let end: (() => void) | undefined;
   const repetition = repeat(

@@ -1,11 +1,11 @@
 /**
- * Work that is done again and again: flushing, pruning, looking again.
+ * Runs a task periodically.
  *
  * Invariants:
- * 1. Runs never overlap: the interval passes between the end of one and the beginning of the next.
- * 2. A run that fails is reported to `onError` and followed by the next; nothing rejects unheard.
+ * 1. Runs never overlap: the interval is the time between the end of a run and the start of the next.
+ * 2. The error of a failed run is passed to `onError`, and the next run follows.
  * 3. The timer does not keep the process alive.
- * 4. `stop` resolves when the run under way, if any, has ended; none begins after the call.
+ * 4. `stop` resolves when the current run, if any, has ended. No run begins after the call.
  */
 export interface Repetition {
   stop(): Promise<void>;

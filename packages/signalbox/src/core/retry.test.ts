@@ -3,7 +3,7 @@ import { fullJitterDelay, retry } from "./retry.ts";
 
 const policy = { maxAttempts: 3, baseDelayMs: 1, maxDelayMs: 2 };
 
-it("tries again until the attempt succeeds", async () => {
+it("retries until an attempt succeeds", async () => {
   const attempts: number[] = [];
   const result = await retry(async (number) => {
     attempts.push(number);
@@ -13,13 +13,13 @@ it("tries again until the attempt succeeds", async () => {
   expect([result, attempts]).toEqual(["done", [1, 2, 3]]);
 });
 
-it("gives up with the last error after the last attempt", async () => {
+it("throws the last error after the last attempt", async () => {
   await expect(retry((number) => Promise.reject(new Error(`failed ${number}`)), policy)).rejects.toThrow(
     "failed 3",
   );
 });
 
-it("does not repeat what cannot help", async () => {
+it("does not retry an error that is not retryable", async () => {
   let count = 0;
   const failing = retry(
     () => {
@@ -32,7 +32,7 @@ it("does not repeat what cannot help", async () => {
   expect(count).toBe(1);
 });
 
-it("stops when the signal aborts, also while it waits", async () => {
+it("stops when the signal aborts during a delay", async () => {
   const controller = new AbortController();
   const waiting = retry(
     () => {
@@ -44,7 +44,7 @@ it("stops when the signal aborts, also while it waits", async () => {
   await expect(waiting).rejects.toThrow();
 });
 
-it("waits a uniform share of a doubling, capped delay", () => {
+it("chooses a delay between 0 and a bound that doubles up to the maximum", () => {
   const limits = { baseDelayMs: 100, maxDelayMs: 3000 };
   expect([1, 2, 3, 10].map((attempt) => fullJitterDelay(attempt, limits, () => 1))).toEqual([
     100, 200, 400, 3000,

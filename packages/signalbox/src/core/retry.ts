@@ -1,8 +1,8 @@
-/** The project's one retry loop: full-jitter backoff, bounded, and it stops at once when the signal aborts. */
+/** Retries with exponential backoff and full jitter. An abort of the signal ends the loop immediately. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 export interface RetryPolicy {
-  /** How often `attempt` runs at most; at least 1. */
+  /** Maximum number of attempts, at least 1. */
   readonly maxAttempts: number;
   readonly baseDelayMs: number;
   readonly maxDelayMs: number;
@@ -10,7 +10,7 @@ export interface RetryPolicy {
 
 export interface RetryOptions extends RetryPolicy {
   readonly signal?: AbortSignal;
-  /** False ends the loop with that error. Default: every error is tried again. */
+  /** Returns false for an error that ends the loop. Default: every error is retried. */
   readonly isRetryable?: (error: unknown) => boolean;
   readonly random?: () => number;
 }
@@ -29,7 +29,7 @@ export async function retry<T>(attempt: (number: number) => Promise<T>, options:
   }
 }
 
-/** Uniform in [0, min(cap, base × 2^(attempt − 1))): spreads callers that failed together. */
+/** Uniform in [0, min(max, base × 2^(attempt − 1))), so that clients which failed together do not retry together. */
 export function fullJitterDelay(
   attempt: number,
   policy: Pick<RetryPolicy, "baseDelayMs" | "maxDelayMs">,

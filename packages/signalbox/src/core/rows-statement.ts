@@ -1,27 +1,27 @@
 /**
- * One statement for many rows: `INSERT … VALUES (…), (…)` or `… IN (VALUES (…), (…))`. On PostgreSQL each statement is a round trip, so a
- * statement a row makes a batch wait for the network.
+ * A statement with many rows: `INSERT … VALUES (…), (…)` or `… IN (VALUES (…), (…))`. Each statement is a round trip to PostgreSQL, so one
+ * statement per row would be slow.
  *
- * Rows are cut into pieces of a few fixed sizes. Each size is one constant text that both engines prepare once; a text for every number of
- * rows would push all other statements out of the cache of prepared ones.
+ * Rows are split into groups of a few fixed sizes. Each size has a constant text that both databases prepare once; a text for every number of
+ * rows would displace all other prepared statements.
  */
 import type { Queryable } from "./queryable.ts";
 import { SqlQuery, type SqlValue } from "./sql.ts";
 
-/** Largest first. A hundred rows of twenty columns stay far below the engines' limits of bound values (32,766 and 65,535). */
+/** Descending. A hundred rows of twenty columns are far below the maximum numbers of parameters (SQLite 32,766, PostgreSQL 65,535). */
 const SIZES = [100, 25, 5, 1] as const;
 
 export class RowsStatement {
   readonly #columns: number;
   readonly #statements: readonly { readonly size: number; readonly text: readonly string[] }[];
 
-  /** `before` and `after` are constants of the code; the rows' values stand between them. */
+  /** `before` and `after` are constant SQL around the rows. */
   constructor(before: string, columns: number, after = "") {
     this.#columns = columns;
     this.#statements = SIZES.map((size) => ({ size, text: textFor(before, columns, after, size) }));
   }
 
-  /** The fewest statements for these rows, in their order; `values` are their columns one after the other. */
+  /** Returns the statements for the rows, in order. `values` contains the columns of all rows. */
   queries(values: readonly SqlValue[]): SqlQuery[] {
     const queries: SqlQuery[] = [];
     let at = 0;
@@ -34,7 +34,7 @@ export class RowsStatement {
     return queries;
   }
 
-  /** Runs them; returns how many rows they changed. */
+  /** Executes the statements and returns the number of changed rows. */
   async run(tx: Queryable, values: readonly SqlValue[]): Promise<number> {
     let changes = 0;
     for (const query of this.queries(values)) changes += (await tx.run(query)).changes;
@@ -42,7 +42,7 @@ export class RowsStatement {
   }
 }
 
-/** The literal parts around the values of `size` rows. Frozen, as a template's are: adapters keep prepared statements by identity. */
+/** Returns the text around the values of `size` rows. Frozen like a template's text: adapters cache prepared statements by identity. */
 function textFor(before: string, columns: number, after: string, size: number): readonly string[] {
   const parts: string[] = [];
   for (let row = 0; row < size; row++) {

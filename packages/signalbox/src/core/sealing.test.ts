@@ -5,7 +5,7 @@ import { Secret } from "./secret.ts";
 const OLD = new Secret("an old key of thirty-two characters");
 const NEW = new Secret("a new key of at least 32 characters");
 
-it("opens what it sealed, for the same context only", () => {
+it("decrypts with the same context only", () => {
   const sealing = new Sealing(NEW);
   for (const text of ["", "Bearer sk-1", "ünïcödé ✓", "x".repeat(9000)]) {
     const sealed = sealing.seal(text, "provider 1");
@@ -14,7 +14,7 @@ it("opens what it sealed, for the same context only", () => {
   }
 });
 
-it("never seals a text the same way twice, nor shows a part of it", () => {
+it("produces a different ciphertext each time, without plaintext in it", () => {
   const sealing = new Sealing(NEW);
   const all = Array.from({ length: 50 }, () => sealing.seal("sk-very-secret", "c"));
   expect(new Set(all).size).toBe(50);
@@ -24,13 +24,13 @@ it("never seals a text the same way twice, nor shows a part of it", () => {
   }
 });
 
-it("opens with older keys and says so; with other keys not at all", () => {
+it("decrypts with older keys and reports it, and with no other key", () => {
   const sealed = new Sealing(OLD).seal("text", "c");
   expect(new Sealing(NEW, OLD).open(sealed, "c")).toEqual({ text: "text", isCurrentKey: false });
   expect(new Sealing(NEW).open(sealed, "c")).toBeNull();
 });
 
-it("opens nothing that was changed or is no sealed text", () => {
+it("returns null for changed or malformed text", () => {
   const sealing = new Sealing(NEW);
   const sealed = sealing.seal("text", "c");
   const [version = "", id = "", body = ""] = sealed.split(".");

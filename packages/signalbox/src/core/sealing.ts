@@ -1,10 +1,10 @@
 /**
- * Secrets that must be stored: sealed, so that a copy of the database alone gives nothing away.
+ * Encrypts secrets that are stored in the database: a copy of the database alone does not reveal them.
  *
- * AES-256-GCM with a key derived from a text of the operator's. What a text is sealed for (its context) is authenticated along: a sealed
- * text that is moved elsewhere in the database, to another owner or purpose, does not open.
+ * AES-256-GCM with a key derived from the operator's key text. The context (owner and purpose) is additional authenticated data: a sealed text
+ * that is copied to another owner or purpose cannot be decrypted.
  *
- * Sealed form: `v1.<key id>.<base64url of nonce, ciphertext and tag>`.
+ * Format: `v1.<key id>.<base64url of nonce, ciphertext and tag>`.
  */
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from "node:crypto";
 import type { Secret } from "./secret.ts";
@@ -13,12 +13,12 @@ const ALGORITHM = "aes-256-gcm";
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Separates this use of the operator's text from any other. */
+/** HKDF info: separates this use of the key text from others. */
 const PURPOSE = "signalbox sealing v1";
 const SEALED = /^v1\.([0-9a-f]{16})\.([\w-]+)$/;
 
 interface SealingKey {
-  /** Says which key a text was sealed with, and nothing else about it. */
+  /** Identifies the key without revealing it. */
   readonly id: string;
   readonly bytes: Buffer;
 }
@@ -26,7 +26,7 @@ interface SealingKey {
 export class Sealing {
   readonly #keys: readonly [SealingKey, ...SealingKey[]];
 
-  /** The first key seals; all of them open. */
+  /** The first key encrypts; all keys decrypt. */
   constructor(first: Secret, ...older: readonly Secret[]) {
     this.#keys = [toKey(first), ...older.map(toKey)];
   }
@@ -39,7 +39,7 @@ export class Sealing {
     return `v1.${key.id}.${sealed.toString("base64url")}`;
   }
 
-  /** Null when no key opens it, or it was sealed for another context, or is not a sealed text at all. */
+  /** Decrypts. Returns null if no key matches, the context differs, or the text is malformed. */
   open(sealed: string, context: string): { readonly text: string; readonly isCurrentKey: boolean } | null {
     const [, id, body = ""] = SEALED.exec(sealed) ?? [];
     const key = this.#keys.find((candidate) => candidate.id === id);
@@ -53,7 +53,7 @@ export class Sealing {
       const plain = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
       return { text: Buffer.concat(plain).toString("utf8"), isCurrentKey: key === this.#keys[0] };
     } catch {
-      // The tag does not fit: another context, or bytes that were changed. GCM tells no more.
+      // Authentication failed: another context, or changed bytes.
       return null;
     }
   }

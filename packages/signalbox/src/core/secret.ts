@@ -1,4 +1,4 @@
-/** A text that must not be seen by accident: printing, logging, serialising or inspecting it shows `[secret]`. */
+/** A secret text. Printing, logging, serialising or inspecting it shows `[secret]`. */
 import { hash, timingSafeEqual } from "node:crypto";
 import { inspect } from "node:util";
 
@@ -13,12 +13,12 @@ export class Secret {
     this.#bytes = Buffer.from(text);
   }
 
-  /** The text itself; call it only where it leaves for its purpose. */
+  /** Returns the text. Call it only where the text is used. */
   reveal(): string {
     return this.#text;
   }
 
-  /** Compares without telling through timing where the difference is. (That the length differs may show; it helps nobody to guess.) */
+  /** Compares in constant time. Only the length can be inferred from the duration. */
   equals(candidate: string): boolean {
     return (
       Buffer.byteLength(candidate) === this.#bytes.length &&

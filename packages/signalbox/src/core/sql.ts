@@ -1,14 +1,14 @@
 /**
- * SQL written by hand, once for every engine: a tagged template that keeps text and values apart.
+ * A tagged template for SQL that separates text and values.
  *
- * The text uses the subset that SQLite and PostgreSQL share; each adapter turns the gaps into its own placeholders (`?` or
- * `$n`). A fragment may stand inside another one, which is how dynamic filters are built; user input is only ever a value.
+ * The text uses the common subset of SQLite and PostgreSQL; each adapter inserts its own placeholders (`?` or `$n`). Fragments can be nested,
+ * for dynamic filters. User input is always a value.
  */
 
 export type SqlValue = string | number | bigint | null | Uint8Array;
 
 export class SqlQuery {
-  /** The literal parts around the values, fragments already folded in. */
+  /** The text around the values, with fragments merged. */
   readonly parts: readonly string[];
   readonly values: readonly SqlValue[];
 
@@ -19,7 +19,7 @@ export class SqlQuery {
 }
 
 export function sql(parts: TemplateStringsArray, ...values: readonly (SqlValue | SqlQuery)[]): SqlQuery {
-  // The common case passes the template's own array on: adapters cache prepared statements by its identity.
+  // Without fragments the template's own array is kept: adapters cache prepared statements by its identity.
   if (!values.some((value) => value instanceof SqlQuery)) return new SqlQuery(parts, values as SqlValue[]);
   const outParts: string[] = [parts[0] ?? ""];
   const outValues: SqlValue[] = [];
@@ -46,7 +46,7 @@ export function joinSql(fragments: readonly SqlQuery[], separator: string): SqlQ
   );
 }
 
-/** A comma-separated list of values, for `IN (…)` and `VALUES (…)`. */
+/** Creates a comma-separated list of values, for `IN (…)` and `VALUES (…)`. */
 export function sqlList(values: readonly SqlValue[]): SqlQuery {
   return joinSql(
     values.map((value) => sql`${value}`),
@@ -54,9 +54,9 @@ export function sqlList(values: readonly SqlValue[]): SqlQuery {
   );
 }
 
-/** Text that goes into the statement as it stands. Only for constants of the code, never for input. */
+/** Creates a fragment of constant text. Never pass user input. */
 export function rawSql(text: string): SqlQuery {
-  // Frozen as a template's array is: a constant that is kept is found again by its identity.
+  // Frozen like a template's array: adapters cache the prepared statement of a constant by identity.
   return new SqlQuery(Object.freeze([text]), []);
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { isUlid, ulid, ulidFloor, ulidTime } from "./ulid.ts";
 
-it("makes strictly increasing ids, also within a millisecond and when the clock steps back a little", () => {
+it("generates strictly increasing ids, also within a millisecond and after small steps back of the clock", () => {
   const start = Date.now() + 1000;
   const times = [start, start, start, start + 5, start + 1, start - 9_000, start + 6];
   const ids = times.flatMap((time) => Array.from({ length: 500 }, () => ulid(time)));
@@ -10,7 +10,7 @@ it("makes strictly increasing ids, also within a millisecond and when the clock 
   for (const id of ids) expect(isUlid(id)).toBe(true);
 });
 
-it("follows a clock that ran a day ahead and was set right, with ids that are still distinct and in order", () => {
+it("generates distinct, increasing ids after the clock is set back by a day", () => {
   const real = Date.now();
   const before = Array.from({ length: 500 }, () => ulid(real));
   ulid(real + 86_400_000);
@@ -20,7 +20,7 @@ it("follows a clock that ran a day ahead and was set right, with ids that are st
   expect(new Set([...before, ...after]).size).toBe(1000);
 });
 
-it("carries its time, and a time's floor sorts before every id of that time", () => {
+it("contains its time, and the floor of a time sorts before all ids of that time", () => {
   const time = Date.now() + 100_000;
   const id = ulid(time);
   expect(ulidTime(id)).toBe(time);
@@ -28,7 +28,7 @@ it("carries its time, and a time's floor sorts before every id of that time", ()
   expect(ulidFloor(time + 1) > id).toBe(true);
 });
 
-it("knows what is not an id", () => {
+it("rejects text that is not a ULID", () => {
   for (const text of [
     "",
     "x",

@@ -1,12 +1,12 @@
 /**
- * Time-ordered 26-character ids (ULID). Rows keyed by them are appended at the end of an index instead of at random places,
- * which keeps inserts several times faster on tables of millions of rows.
+ * Time-ordered ids of 26 characters (ULID). Rows with such keys are appended at the end of an index, which makes inserts into tables of
+ * millions of rows several times faster than random keys.
  *
  * Invariants:
  * 1. No two ids are equal.
- * 2. Ids made by one process are strictly increasing, also within a millisecond and when the clock steps back by up to `MAX_LEAD_MS`.
- * 3. An id's time is at most `MAX_LEAD_MS` ahead of the clock. When the clock is set back by more, ids follow it: order over that
- *    moment is given up, because rows are filed and aged by the time in their ids, and an hour that ran ahead would last an hour.
+ * 2. The ids of one process are strictly increasing, also within a millisecond and after the clock is set back by up to `MAX_LEAD_MS`.
+ * 3. The time of an id is at most `MAX_LEAD_MS` ahead of the clock. After the clock is set back by more, new ids use the earlier time and are
+ *    not greater than the ids before: rows are stored and expire by the time of their ids, which must not stay wrong for hours.
  */
 import { randomFillSync } from "node:crypto";
 
@@ -14,19 +14,19 @@ const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const RANDOM_DIGITS = 16;
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-/** More than time services correct by a step, and less than anyone notices in a list. */
+/** More than the usual time corrections, and too little to be noticed in a list. */
 const MAX_LEAD_MS = 10_000;
 
 let lastTime = -1;
 const digits = new Uint8Array(RANDOM_DIGITS);
-/** Random bytes are fetched for many ids at once: a fetch costs more than making the id. */
+/** Random bytes for many ids: one call per id would cost more than the rest. */
 const random = new Uint8Array(RANDOM_DIGITS * 256);
 let randomAt = random.length;
 
 export function ulid(now: number = Date.now()): string {
   if (now > lastTime || now < lastTime - MAX_LEAD_MS) {
     lastTime = now;
-    // Random digits keep an id apart from those that were made when the clock showed this time before.
+    // New random digits: after the clock was set back, ids of this millisecond may already exist.
     if (randomAt === random.length) {
       randomFillSync(random);
       randomAt = 0;
@@ -44,7 +44,7 @@ export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
 
-/** The smallest id of a moment: turns a time range into an id range. */
+/** Returns the smallest id of a time, for ranges of ids. */
 export function ulidFloor(time: number): string {
   return encodeTime(time) + "0".repeat(RANDOM_DIGITS);
 }

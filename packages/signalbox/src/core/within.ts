@@ -1,4 +1,4 @@
-/** Waits for somebody else's promise, but not for ever: then it rejects with what `expired` makes. The work itself goes on unheard. */
+/** Settles like `work`, or rejects with the result of `expired` after the timeout. The work is not cancelled. */
 export function within<T>(work: Promise<T>, timeoutMs: number, expired: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_resolve, reject) => {

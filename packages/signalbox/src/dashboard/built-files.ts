@@ -1,6 +1,6 @@
 /**
- * The dashboard's built files, read into memory once: they are a few hundred kilobytes, and a map of known names cannot be talked into
- * reading another file. Compressed twins (`.br`, `.gz`) are made by the build, not per request.
+ * The built files of the dashboard. All of them, a few hundred kilobytes, are read into memory at the start: a request cannot read any other file.
+ * The build also creates the compressed variants (`.br`, `.gz`).
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -9,14 +9,14 @@ import { extname, join, relative, sep } from "node:path";
 export interface BuiltFile {
   readonly contentType: string;
   readonly etag: string;
-  /** True for files whose name holds a hash of their content. */
+  /** True if the name contains a hash of the content. */
   readonly isImmutable: boolean;
   readonly plain: Buffer;
   readonly br?: Buffer;
   readonly gzip?: Buffer;
 }
 
-/** By path relative to the build folder, with `/`. */
+/** By path relative to the build folder, with `/` as separator. */
 export type BuiltFiles = ReadonlyMap<string, BuiltFile>;
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
@@ -28,12 +28,12 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 
 const isSource = import.meta.filename.endsWith(".ts");
 
-/** Beside the compiled service when published; in its own workspace when run from source. */
+/** In the published package next to the compiled service; in the repository in the workspace of the dashboard. */
 export const BUILD_FOLDER = isSource
   ? join(import.meta.dirname, "../../../dashboard/dist")
   : join(import.meta.dirname, "../dashboard-app");
 
-/** Null when there is no build. */
+/** Returns null if the dashboard is not built. */
 export function readBuiltFiles(folder: string = BUILD_FOLDER): BuiltFiles | null {
   const names = listFiles(folder);
   if (!names.includes("index.html")) return null;

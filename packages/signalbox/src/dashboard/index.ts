@@ -1,4 +1,4 @@
-/** The dashboard's door: its files, its sessions, and login links. The page itself is `packages/dashboard`. */
+/** The server side of the dashboard: files, sessions and login links. The page is in `packages/dashboard`. */
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
@@ -16,12 +16,12 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
     mounts: [
       {
         name: "dashboard",
-        // The empty one is the address alone, which people type.
+        // The empty segment is the path `/`.
         segments: ["dashboard", ""],
         dialect: "envelope",
         async handle(request, response, context) {
           if (context.segments[0] === "") {
-            greet(request, response, context);
+            redirectToDashboard(request, response, context);
             return;
           }
           const name = context.segments.slice(1).join("/");
@@ -38,10 +38,10 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
         method: "POST",
         path: "/login-links",
         access: "root",
-        summary: "Make a link that logs a browser into the dashboard once, within ten minutes.",
+        summary: "Create a login link for the dashboard that is valid once, for ten minutes.",
         result: z.object({ path: z.string(), expires_at: z.iso.datetime() }),
         handler: ({ headers }) => {
-          // A session must not make sessions that outlive it.
+          // A session must not create sessions that outlive it.
           if (headers.authorization === undefined) throw new SignalboxError("forbidden");
           const { code, expiresAt } = parts.sessions.createLoginCode();
           return {
@@ -54,8 +54,8 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
   };
 }
 
-/** A browser that was given the address alone is shown the dashboard; a program is told that there is nothing here. */
-function greet(request: HttpRequest, response: HttpResponse, context: RequestContext): void {
+/** Redirects browsers from `/` to the dashboard. Other clients receive 404. */
+function redirectToDashboard(request: HttpRequest, response: HttpResponse, context: RequestContext): void {
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (context.path !== "/" || !isRead || request.headers.accept?.includes("text/html") !== true) {
     throw new SignalboxError("not_found", { message: "Not found; the dashboard is at /dashboard" });

@@ -25,7 +25,7 @@ async function serve(files: BuiltFiles | null): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it("says which command builds the dashboard when there is no build", async () => {
+it("responds with the build command if the dashboard is not built", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-files-"));
   expect(readBuiltFiles(join(folder, "missing"))).toBeNull();
   expect(readBuiltFiles(folder)).toBeNull();
@@ -36,7 +36,7 @@ it("says which command builds the dashboard when there is no build", async () =>
   await rm(folder, { recursive: true });
 });
 
-it("serves known files only: no hidden file, no other kind, no path out of the folder", async () => {
+it("serves only files of the build with a known type", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-files-"));
   await mkdir(join(folder, "assets"));
   await writeFile(join(folder, "index.html"), "<title>page</title>");

@@ -1,9 +1,9 @@
-/** Answers with the dashboard's pages: a built file by its name, the page itself for every other path below `/dashboard`. */
+/** Serves the built files of the dashboard by name, and `index.html` for every other path below `/dashboard`. */
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
 
-/** Scripts and styles from our own files only, connections to our own host only, no embedding, no plug-ins, no inline code. */
+/** Scripts, styles and connections of the same origin only; no embedding, plug-ins or inline code. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -15,7 +15,7 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 };
 
-const A_YEAR_SECONDS = 365 * 24 * 60 * 60;
+const YEAR_SECONDS = 365 * 24 * 60 * 60;
 
 export function serveFile(
   request: HttpRequest,
@@ -38,7 +38,7 @@ function sendFile(request: HttpRequest, response: HttpResponse, file: BuiltFile)
   const headers: Record<string, string | number> = {
     ...SECURITY_HEADERS,
     "content-type": file.contentType,
-    "cache-control": file.isImmutable ? `public, max-age=${A_YEAR_SECONDS}, immutable` : "no-cache",
+    "cache-control": file.isImmutable ? `public, max-age=${YEAR_SECONDS}, immutable` : "no-cache",
     etag: file.etag,
     vary: "accept-encoding",
   };
@@ -58,7 +58,7 @@ function chooseBody(accepted: string | string[] | undefined, file: BuiltFile): [
   const codings = new Set(
     String(accepted ?? "")
       .split(",")
-      // A coding with weight 0 is refused; other weights do not matter between two that are both fine.
+      // Weight 0 excludes a coding; other weights are ignored.
       .filter((entry) => !/;\s*q=0(\.0*)?\s*$/.test(entry))
       .map((entry) => entry.split(";")[0]?.trim().toLowerCase()),
   );
@@ -81,8 +81,8 @@ const NOT_BUILT = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <title>Signalbox: dashboard not built</title>
-<h1>The dashboard is not built yet</h1>
-<p>Run <code>npm run build:dashboard</code> in the repository, then restart the service. <code>npm ci</code> does it too.</p>
-<p>Everything else of the service works without it.</p>
+<h1>The dashboard is not built</h1>
+<p>Run <code>npm run build:dashboard</code> or <code>npm ci</code> in the repository and restart the service.</p>
+<p>All other parts of the service work without the dashboard.</p>
 </html>
 `;

@@ -1,11 +1,11 @@
 /**
- * Logging in and out, and what the page asks first: who am I, and which commands do I start with.
+ * The requests of the dashboard's page that are not management requests:
  *
- *   GET    /dashboard/login?code=…   exchanges a login link's code for a session and redirects, so that the code leaves the address bar
- *   GET    /dashboard/session        who the browser is; `result` is null without a session (not an error: the page asks at each start)
- *   POST   /dashboard/session        `{token}`: opens a session for a pasted token
- *   DELETE /dashboard/session        ends the session
- *   GET    /dashboard/first-commands the commands of the overview, as the terminal printed them
+ *   GET    /dashboard/login?code=…   exchanges the code of a login link for a session and redirects, which removes the code from the address bar
+ *   GET    /dashboard/session        describes the session; `result` is null without a session, because the page requests it at every start
+ *   POST   /dashboard/session        `{token}`: opens a session for a token
+ *   DELETE /dashboard/session        closes the session
+ *   GET    /dashboard/first-commands returns the commands of the overview, as printed in the terminal
  */
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { PERMISSIONS, SignalboxError } from "@signalbox/protocol";
@@ -14,27 +14,20 @@ import {
   type Accounts,
   type Authenticator,
   boundGateway,
-  clearCookie,
+  type BrowserSessions,
   type FailureThrottle,
   type Principal,
-  requireOwnHost,
-  requireOwnPage,
-  SESSION_LIFETIME_MS,
-  sessionSecrets,
-  type Sessions,
-  setCookie,
 } from "../accounts/index.ts";
 import type { FirstCommand, OverviewCard } from "../area-module.ts";
 import type { RequestContext } from "../http/request-context.ts";
 
 export interface SessionDoorParts {
-  readonly sessions: Sessions;
+  readonly sessions: BrowserSessions;
   readonly authenticator: Authenticator;
   readonly accounts: Accounts;
-  readonly allowedHosts: readonly string[];
   /** Counts wrong tokens and codes. */
   readonly failures: Pick<FailureThrottle, "record">;
-  /** Where traffic goes when that is not the dashboard's own address. */
+  /** Returns the address of the traffic; null if it is the dashboard's address. */
   readonly trafficUrl: () => string | null;
   readonly version: string;
   /** `tokenExpression` is shell text that expands to the token. */
@@ -42,11 +35,11 @@ export interface SessionDoorParts {
     request: HttpRequest,
     tokenExpression: string,
   ) => readonly (FirstCommand & { readonly card: OverviewCard })[];
-  /** For those who hold the root token, who are on the machine or have its environment. */
+  /** A shell expression for the root token. A user who has the root token can read the file or the variable in it. */
   readonly rootTokenExpression: string;
 }
 
-/** A token is 50 characters, a root token from the environment may be longer; this leaves room and no more. */
+/** A token has 50 characters; a root token from the environment may be longer. */
 const MAX_LOGIN_BYTES = 8 * 1024;
 const login = z.strictObject({ token: z.string().trim().min(1) });
 
@@ -57,33 +50,29 @@ export class SessionDoor {
     this.#parts = parts;
   }
 
-  /** Exchanges the code of a login link; a used or expired one leads to the login page, which says so. */
+  /** Exchanges the code of a login link for a session. For a used or expired code the login page shows an error. */
   async loginByLink(request: HttpRequest, response: HttpResponse, code: string): Promise<void> {
-    const { sessions, allowedHosts } = this.#parts;
-    requireOwnHost(request, allowedHosts);
-    const headers: Record<string, string> = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
-    if (sessions.takeLoginCode(code)) {
-      const { secret } = await sessions.open({ kind: "root" });
-      headers["set-cookie"] = setCookie(request, secret, SESSION_LIFETIME_MS);
-      headers["location"] = "/dashboard/";
-    } else {
-      this.#parts.failures.record(request.socket.remoteAddress);
-      headers["location"] = "/dashboard/login?expired";
-    }
-    response.writeHead(303, headers);
+    const cookie = await this.#parts.sessions.openWithCode(request, code);
+    if (cookie === null) this.#parts.failures.record(request.socket.remoteAddress);
+    response.writeHead(303, {
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+      ...(cookie === null
+        ? { location: "/dashboard/login?expired" }
+        : { location: "/dashboard/", "set-cookie": cookie }),
+    });
     response.end();
   }
 
   async session(request: HttpRequest, response: HttpResponse, context: RequestContext): Promise<void> {
     if (request.method === "GET") {
-      const session = this.#parts.authenticator.findSession(request);
+      const session = this.#parts.sessions.find(request);
       sendResult(response, session === null ? null : this.#describe(session.principal, session.expiresAt));
     } else if (request.method === "POST") {
       await this.#login(request, response, context);
     } else if (request.method === "DELETE") {
-      requireOwnPage(request, this.#parts.allowedHosts);
-      for (const secret of sessionSecrets(request)) await this.#parts.sessions.close(secret);
-      sendResult(response, null, { "set-cookie": clearCookie(request) });
+      const cookie = await this.#parts.sessions.close(request);
+      sendResult(response, null, { "set-cookie": cookie });
     } else {
       throw new SignalboxError("method_not_allowed", { headers: { allow: "GET, POST, DELETE" } });
     }
@@ -97,7 +86,7 @@ export class SessionDoor {
   }
 
   async #login(request: HttpRequest, response: HttpResponse, context: RequestContext): Promise<void> {
-    requireOwnPage(request, this.#parts.allowedHosts);
+    this.#parts.sessions.requireOwnPage(request);
     const { token } = parseLogin(await context.readBody(MAX_LOGIN_BYTES));
     const principal = this.#parts.authenticator.fromText(token);
     if (principal === null) {
@@ -106,10 +95,8 @@ export class SessionDoor {
         message: "This token is unknown, expired or revoked",
       });
     }
-    const { secret, expiresAt } = await this.#parts.sessions.open(principal);
-    sendResult(response, this.#describe(principal, expiresAt), {
-      "set-cookie": setCookie(request, secret, SESSION_LIFETIME_MS),
-    });
+    const { cookie, expiresAt } = await this.#parts.sessions.open(request, principal);
+    sendResult(response, this.#describe(principal, expiresAt), { "set-cookie": cookie });
   }
 
   #describe(principal: Principal, expiresAt: number): object {

@@ -1,13 +1,13 @@
-/** What every `Database` adapter must do, as a list of tests that takes the adapter; one file per engine runs it. */
+/** The tests of the `Database` contract. One test file per database runs them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { migrate } from "./migrate.ts";
 import type { Database } from "./database.ts";
 import { joinSql, rawSql, sql, sqlList } from "../core/sql.ts";
 
-/** A database that waits no longer than a second for storage that is away. */
+/** A database that waits at most one second for unavailable storage. */
 export interface ContractDatabase {
   readonly database: Database;
-  /** Takes storage away; the function that it resolves with brings it back. */
+  /** Makes storage unavailable. Resolves to a function that makes it available again. */
   readonly lose: () => Promise<() => Promise<void>>;
   readonly cleanUp: () => Promise<void>;
 }
@@ -38,7 +38,7 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
     const ids = async () =>
       (await database.all<{ id: string }>(sql`SELECT id FROM item ORDER BY id`)).map((row) => row.id);
 
-    it("reads back what it wrote, with numbers as numbers, blobs as bytes and absence as null", async () => {
+    it("reads integers as numbers, blobs as bytes and NULL as null", async () => {
       const body = new Uint8Array([0, 255, 128]);
       await database.run(
         sql`INSERT INTO item (id, n, body) VALUES (${"a"}, ${9_007_199_254_740_991}, ${body})`,
@@ -52,18 +52,18 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
       expect(rows[1]).toMatchObject({ id: "b", n: null, body: null });
     });
 
-    it("tells how many rows a write touched", async () => {
+    it("returns the number of rows affected by a write", async () => {
       await database.run(insert("a", 1));
       await database.run(insert("b", 1));
       expect(await database.run(sql`UPDATE item SET n = 2 WHERE n = ${1}`)).toEqual({ changes: 2 });
       expect(await database.run(sql`DELETE FROM item WHERE id = ${"zzz"}`)).toEqual({ changes: 0 });
     });
 
-    it("answers get with undefined when there is no row", async () => {
+    it("get returns undefined if there is no row", async () => {
       expect(await database.get(sql`SELECT id FROM item WHERE id = ${"none"}`)).toBeUndefined();
     });
 
-    it("commits a transaction as a whole and returns what the callback returned", async () => {
+    it("commits a transaction atomically and returns the result of the callback", async () => {
       const result = await database.transaction(async (tx) => {
         await tx.run(insert("a", 1));
         await tx.run(insert("b", 2));
@@ -73,18 +73,18 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
       expect(await ids()).toEqual(["a", "b"]);
     });
 
-    it("leaves no trace of a transaction whose callback throws, and goes on working", async () => {
+    it("rolls back a transaction whose callback throws, and remains usable", async () => {
       const failing = database.transaction(async (tx) => {
         await tx.run(insert("a", 1));
-        throw new Error("changed my mind");
+        throw new Error("rejected");
       });
-      await expect(failing).rejects.toThrow("changed my mind");
+      await expect(failing).rejects.toThrow("rejected");
       expect(await ids()).toEqual([]);
       await database.run(insert("b", 1));
       expect(await ids()).toEqual(["b"]);
     });
 
-    it("leaves no trace of a transaction in which a statement fails", async () => {
+    it("rolls back a transaction in which a statement fails", async () => {
       await database.run(insert("a", 1));
       const failing = database.transaction(async (tx) => {
         await tx.run(insert("b", 1));
@@ -94,7 +94,7 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
       expect(await ids()).toEqual(["a"]);
     });
 
-    it("never interleaves transactions: read-modify-write from many callers loses no update", async () => {
+    it("never interleaves transactions: concurrent read-modify-write loses no update", async () => {
       await database.run(insert("counter", 0));
       const increment = () =>
         database.transaction(async (tx) => {
@@ -105,7 +105,7 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
       expect(await database.get(sql`SELECT n FROM item WHERE id = ${"counter"}`)).toMatchObject({ n: 50 });
     });
 
-    it("shows readers nothing of a transaction before it has committed", async () => {
+    it("reads see no uncommitted data", async () => {
       let seen: string[] | undefined;
       await database.transaction(async (tx) => {
         await tx.run(insert("a", 1));
@@ -115,21 +115,21 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
       expect(await ids()).toEqual(["a"]);
     });
 
-    it("never mixes transactions of one scope, nor ends one for the failure of another", async () => {
+    it("never interleaves transactions of one scope, and a failed one does not affect the others", async () => {
       await database.run(insert("counter", 0));
       const scope = { scope: "counters" };
       const increment = (fails: boolean) =>
         database.transaction(async (tx) => {
           const row = await tx.get<{ n: number }>(sql`SELECT n FROM item WHERE id = ${"counter"}`);
           await tx.run(sql`UPDATE item SET n = ${(row?.n ?? 0) + 1} WHERE id = ${"counter"}`);
-          if (fails) throw new Error("changed my mind");
+          if (fails) throw new Error("rejected");
         }, scope);
       const outcomes = await Promise.allSettled(Array.from({ length: 30 }, (_, i) => increment(i % 3 === 0)));
       expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(10);
       expect(await database.get(sql`SELECT n FROM item WHERE id = ${"counter"}`)).toMatchObject({ n: 20 });
     });
 
-    it("turns writers away who have waited long enough for storage, all of them, and has written nothing", async () => {
+    it("fails all waiting writes after the time limit if storage is unavailable, and writes nothing", async () => {
       const restore = await lose();
       const writes = Array.from({ length: 20 }, (_, i) => database.run(insert(`lost${i}`, i)));
       for (const outcome of await Promise.allSettled(writes))
@@ -144,19 +144,19 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
       expect(await ids()).toEqual(["after"]);
     });
 
-    it("lets writers and readers through who have waited for storage that was away for a moment", async () => {
+    it("completes waiting writes and reads if storage is unavailable for a short time", async () => {
       const restore = await lose();
       const write = database.run(insert("patient", 1));
       await restore();
       await write.catch((error: unknown) => {
-        // A restart may take longer than the time to wait; then it must be said.
+        // A restart may take longer than the wait; then the write must fail with this error.
         expect(error).toMatchObject({ id: "storage_unavailable" });
         return database.run(insert("patient", 1));
       });
       expect(await ids()).toEqual(["patient"]);
     });
 
-    it("composes statements from fragments and never treats a value as text of the statement", async () => {
+    it("composes statements from fragments and never interprets a value as SQL", async () => {
       const hostile = "x'); DROP TABLE item; --";
       await database.run(insert(hostile, 1));
       await database.run(insert("b", 2));
@@ -168,7 +168,7 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
       expect(rows.map((row) => row.id)).toEqual([hostile, "c"]);
     });
 
-    it("applies the product's migrations, and applying them again changes nothing", async () => {
+    it("applies the migrations once", async () => {
       await migrate(database);
       await migrate(database);
       expect(await database.all(sql`SELECT id FROM account`)).toEqual([]);

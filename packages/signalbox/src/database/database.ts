@@ -1,14 +1,14 @@
 /**
- * The control plane's database: accounts, tokens, gateways, tags, everything except agents' own databases and call logs.
+ * The database of the control plane: accounts, tokens, gateways and tags. Databases of agents and call logs are separate.
  *
- * Invariants every adapter keeps (they are the contract list in `database-contract.ts`):
- * 1. A promise of a write (`run`, `transaction`) resolves only when its effect is on stable storage.
- * 2. `transaction` is all or nothing; transactions of one scope do not interleave; a throwing callback leaves no trace.
- * 3. A read outside a transaction sees only committed data, and every write whose promise has resolved before.
- * 4. Rows are plain objects; integers are JavaScript numbers, blobs are `Uint8Array`, absent values are null.
- * 5. Where storage is away for a while (no room, locked by another program, a server that restarts), reads and writes wait for a bounded
- *    time and then fail with `storage_unavailable`: nothing was written. Everything works again by itself when storage is back.
- *    `write_outcome_unknown` is the one failure after which a write may have taken place.
+ * Invariants of every adapter (`database-contract.ts` tests them):
+ * 1. The promise of a write (`run`, `transaction`) resolves only when the write is on stable storage.
+ * 2. `transaction` is atomic; transactions of one scope do not interleave; if the callback throws, nothing is written.
+ * 3. A read outside a transaction sees only committed data, including every write whose promise has resolved.
+ * 4. Rows are plain objects; integers are JavaScript numbers, blobs are `Uint8Array`, NULL is null.
+ * 5. If storage is temporarily unavailable (disk full, locked by another program, server restart), reads and writes wait for a bounded time
+ *    and then fail with `storage_unavailable`: nothing was written. The database recovers without a restart of the process.
+ *    `write_outcome_unknown` is the only error after which a write may have been committed.
  */
 import type { Queryable } from "../core/queryable.ts";
 
@@ -16,23 +16,23 @@ export type { Queryable };
 
 export interface TransactionOptions {
   /**
-   * Name of the tables that the work reads and writes, when no other work touches them: transactions of different scopes may then run side by
-   * side. Default: the scope that everything without a name shares.
+   * Transactions of different scopes may run concurrently, so they must use different tables. Default: one scope for all transactions without a
+   * name.
    */
   readonly scope?: string;
-  /** Its statements take as long as they need, e.g. to change tables of any size. Default: a minute each, where a server carries them out. */
+  /** Statements have no time limit, e.g. for changes of large tables. Default: one minute per statement on PostgreSQL. */
   readonly mayTakeLong?: boolean;
 }
 
 export interface Database extends Queryable {
-  /** Which SQL dialect the adapter speaks, for the few statements that cannot be shared. */
+  /** The SQL dialect, for the few statements that differ. */
   readonly engine: "sqlite" | "postgres";
   /**
-   * Runs `work` alone in its scope: no other write of the scope happens meanwhile, so keep it short and await nothing but `tx` inside.
-   * Resolves with what `work` returned once the commit is durable.
+   * Runs `work` in a transaction. Other transactions of the scope wait, so `work` must be short and must await only `tx`. Resolves to the result of
+   * `work` when the commit is durable.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: TransactionOptions): Promise<T>;
-  /** What keeps it from writing at the moment, in words for operators; null when nothing does. It becomes null by itself. */
+  /** Why the database cannot write at the moment, as text for operators; null if it can. */
   readonly problem: string | null;
   close(): Promise<void>;
 }

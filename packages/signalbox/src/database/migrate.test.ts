@@ -40,24 +40,24 @@ it("applies numbered files in order, each once", async () => {
   );
 });
 
-it("leaves the database as it was when a file fails", async () => {
+it("leaves the database unchanged if a file fails", async () => {
   write("0001-first.sql", "CREATE TABLE a (n BIGINT);");
   write("0002-broken.sql", "CREATE TABLE b (n BIGINT); CREATE TABLE nonsense nonsense;");
   await expect(run()).rejects.toThrow();
   expect(await tables()).toEqual([]);
 });
 
-it("refuses a database with a migration it does not know, or one that was changed since", async () => {
+it("refuses a database with an unknown or changed migration", async () => {
   write("0001-first.sql", "CREATE TABLE a (n BIGINT);");
   write("0002-second.sql", "CREATE TABLE b (n BIGINT);");
   await run();
   rmSync(join(folder, "sql", "0002-second.sql"));
   await expect(run()).rejects.toThrow("written by a newer version");
   write("0002-second.sql", "CREATE TABLE c (n BIGINT);");
-  await expect(run()).rejects.toThrow("differs from the one this database was made with");
+  await expect(run()).rejects.toThrow("differs from the one that was applied");
 });
 
-it("refuses a file that is not named as a migration", async () => {
+it("refuses a file without the name of a migration", async () => {
   write("first.sql", "SELECT 1;");
   await expect(run()).rejects.toThrow("not named NNNN-name.sql");
 });

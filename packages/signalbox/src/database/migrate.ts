@@ -1,13 +1,13 @@
 /**
- * Brings a database's schema up to date from the numbered files in `migrations/`.
+ * Updates the schema of a database with the numbered files in `migrations/`.
  *
  * Invariants:
- * 1. Each file is applied once, in order, in one transaction together with its row in `schema_migrations`.
- * 2. A file that was applied is frozen: a changed checksum is refused, since nobody knows what the database really looks like.
- * 3. A database that holds a migration this build does not know was written by a newer version and is refused untouched.
+ * 1. Each file is applied once, in order. All files, with their rows in `schema_migrations`, are applied in one transaction.
+ * 2. An applied file must not change, comments included: a different checksum is refused, because the schema of the database would be unknown.
+ * 3. A database with an unknown migration was written by a newer version and is refused without changes.
  *
- * The SQL is written for both engines; where they disagree the files speak SQLite: `BLOB` for binary columns, and `WITHOUT ROWID` for
- * tables that are clustered by their key, which PostgreSQL does not have.
+ * The SQL is written for both databases, with two constructs of SQLite: `BLOB`, which is replaced for PostgreSQL, and `WITHOUT ROWID`, which is
+ * removed.
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -30,7 +30,7 @@ export async function migrate(
   folder: string = join(import.meta.dirname, "migrations"),
 ): Promise<void> {
   const migrations = readMigrations(folder);
-  const bringUpToDate = async (tx: Queryable) => {
+  const update = async (tx: Queryable) => {
     await tx.run(
       rawSql(`CREATE TABLE IF NOT EXISTS schema_migrations
       (id BIGINT PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`),
@@ -43,12 +43,12 @@ export async function migrate(
       const known = migrations.find((migration) => migration.id === row.id);
       if (known === undefined) {
         throw new DataFolderError(
-          `the database was written by a newer version (it has schema ${row.id}-${row.name}, this version knows up to ${newest}); upgrade, or use another data folder`,
+          `the database was written by a newer version (it has migration ${row.id}-${row.name}, this version knows up to ${newest}); upgrade, or use another data folder`,
         );
       }
       if (known.checksum !== row.checksum) {
         throw new DataFolderError(
-          `migration ${row.id}-${row.name} differs from the one this database was made with`,
+          `migration ${row.id}-${row.name} differs from the one that was applied to this database`,
         );
       }
     }
@@ -57,7 +57,7 @@ export async function migrate(
       if (!done.has(migration.id)) await apply(tx, migration, database.engine);
     }
   };
-  await database.transaction(bringUpToDate, { mayTakeLong: true });
+  await database.transaction(update, { mayTakeLong: true });
 }
 
 function readMigrations(folder: string): Migration[] {
@@ -86,7 +86,7 @@ function toPostgres(text: string): string {
   return text.replaceAll(/\bBLOB\b/g, "BYTEA").replaceAll(/\bWITHOUT ROWID\b/g, "");
 }
 
-/** Splits at semicolons after comments are dropped; migrations hold no string literal with a semicolon and no trigger body. */
+/** Splits at semicolons after removing comments. Migrations contain no string literal with a semicolon and no trigger. */
 function splitStatements(text: string): string[] {
   return text
     .replaceAll(/--[^\n]*/g, "")

@@ -20,7 +20,8 @@ import { RateLimits } from "./limits/rate-limits.ts";
 import { SpendLimits } from "./limits/spend-limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
-import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider-directory.ts";
+import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
+import { createSharedProviders } from "./providers/shared-providers.ts";
 import { customProviderRoutes } from "./providers/routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
 import { GatewayDeletions } from "./settings/gateway-deletions.ts";
@@ -138,7 +139,7 @@ function createSettings({
     deletions,
     customProviders,
     gateways: new Gateways(database, clock, deletions),
-    providers: new ProviderDirectory(config.file.providers, (accountId, slug) =>
+    providers: new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
       customProviders.findProvider(accountId, slug),
     ),
     providerKeys: new ProviderKeys({

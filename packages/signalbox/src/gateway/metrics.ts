@@ -8,7 +8,7 @@ import {
   registerMetric,
 } from "../telemetry/instruments.ts";
 import { DURATION_BUCKETS } from "../telemetry/metrics.ts";
-import { CUSTOM_PREFIX } from "./providers/provider-directory.ts";
+import { CUSTOM_PREFIX } from "./providers/provider.ts";
 
 /** Seconds of our own work. */
 const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25];
@@ -99,9 +99,11 @@ export class GatewayMetrics {
     gauge("log_bytes", "Disk space of stored calls, as of the last write.", () => logSize().bytes);
     registerMetric(
       registry,
-      `${PREFIX}_log_removed_total`,
-      "Stored bodies and rows that were removed to keep the log within its size.",
       "counter",
+      {
+        name: `${PREFIX}_log_removed_total`,
+        help: "Stored bodies and rows that were removed to keep the log within its size.",
+      },
       () => [
         { value: logSize().bodiesRemoved, labels: { kind: "body" } },
         { value: logSize().rowsRemoved, labels: { kind: "row" } },

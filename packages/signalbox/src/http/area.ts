@@ -1,4 +1,4 @@
-/** An area owns first path segments and answers the requests below them. */
+/** An area owns first path segments and handles the requests below them. */
 import type { Duplex } from "node:stream";
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import type { RequestContext } from "./request-context.ts";
@@ -9,11 +9,11 @@ export interface Area {
   readonly name: string;
   /** First path segments that belong to the area. */
   readonly segments: readonly string[];
-  /** How errors thrown by `handle` and `upgrade` are written. */
+  /** Format of errors that `handle` and `upgrade` throw. */
   readonly dialect: ErrorDialect;
-  /** Responses contain what others made (providers, agents): they carry `INERT_HEADERS`, so that no browser treats them as pages of ours. */
+  /** Responses contain content of providers or agents. They get `INERT_HEADERS`, so that browsers do not treat them as pages of this server. */
   readonly isForeign?: boolean;
   handle(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void>;
-  /** Takes over a WebSocket upgrade; without it, upgrades below the area's segments are refused. */
+  /** Handles a WebSocket upgrade. Without this method upgrades are refused. */
   upgrade?(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): void | Promise<void>;
 }

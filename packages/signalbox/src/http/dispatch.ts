@@ -1,6 +1,5 @@
 /**
- * The application behind a listener: finds the area that owns the first path segment, and renders what goes wrong there in the area's dialect.
- * Every request runs through this file.
+ * The application of a listener: passes each request to the area that owns the first path segment, and sends errors in the format of the area.
  */
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
@@ -16,10 +15,9 @@ import {
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area } from "./area.ts";
-import { INERT_HEADERS, INERT_HEADER_LIST } from "./foreign-answer.ts";
+import { INERT_HEADER_LIST, INERT_HEADERS } from "./foreign-answer.ts";
 import { rawErrorResponse, renderError, sendError, toSignalboxError } from "./render-error.ts";
-import { RequestContext } from "./request-context.ts";
-import { decodeSegment, settleHost, splitTarget } from "./request-target.ts";
+import { decodeSegment, RequestContext, settleHost, splitTarget } from "./request-context.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
 const INERT = { record: INERT_HEADERS, list: INERT_HEADER_LIST };
@@ -44,7 +42,7 @@ export class Dispatcher implements HttpApplication {
     this.#logger = logger;
     for (const area of areas) {
       for (const segment of area.segments) {
-        if (this.#areas.has(segment)) throw new Error(`two areas claim /${segment}`);
+        if (this.#areas.has(segment)) throw new Error(`two areas have the path segment /${segment}`);
         this.#areas.set(segment, area);
       }
     }
@@ -116,7 +114,7 @@ export class Dispatcher implements HttpApplication {
     this.#metrics.malformed.add(1);
   }
 
-  /** The caller's id when it is harmless to repeat, so that traces through several services match; otherwise a new one. */
+  /** Returns the `x-request-id` of the request if it is safe to repeat, otherwise a new id. */
   requestId(request?: HttpRequest): string {
     const given = request === undefined ? undefined : findHeader(request.rawHeaders, "x-request-id");
     if (given !== undefined && CALLER_REQUEST_ID.test(given)) return given;
@@ -142,14 +140,14 @@ export class Dispatcher implements HttpApplication {
 }
 
 /**
- * A request line without a version is HTTP/0.9, which has neither headers nor statuses; it is refused. Node accepts it, and if the method is
- * `PRI` (the preface of HTTP/2) later cuts the connection together with the responses that are still due on it.
+ * A request line without a version is HTTP/0.9 and is refused. Node.js accepts it; if the method is `PRI` (the preface of HTTP/2), Node.js would
+ * later close the connection before pending responses are sent.
  */
 function hideMethod(request: HttpRequest): void {
   request.method = "GET";
 }
 
-/** Reads the raw list: building Node's header object for one rare header would cost more than the whole dispatch. */
+/** Reads the raw list: creating the header object of Node.js for one header would cost more than the rest of the dispatch. */
 function findHeader(rawHeaders: readonly string[], name: string): string | undefined {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const candidate = rawHeaders[i];

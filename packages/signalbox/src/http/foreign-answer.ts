@@ -1,12 +1,11 @@
 /**
- * Answers whose content is not ours: a provider's, an agent's. They leave from the origin of the dashboard and of the management
- * interface, so a browser that opens one must not treat it as a page of ours, and nothing in it may speak for the origin.
+ * Headers of responses with content of providers or agents. These responses have the same origin as the dashboard and the management interface:
+ * a browser must not run their scripts, and they must not change settings of the origin.
  */
 
 /**
- * Goes with every answer below `/v1` and `/agents`. `sandbox` gives a document an origin of its own and takes its scripts away,
- * `default-src 'none'` lets it load nothing, `nosniff` holds the browser to the declared type, and the last one keeps other sites' pages
- * from embedding the answer.
+ * Added to every response below `/v1` and `/agents`. `sandbox` gives a document a unique origin and disables its scripts, `default-src 'none'`
+ * blocks all subresources, `nosniff` enforces the declared type, and `same-origin` prevents embedding by other sites.
  */
 export const INERT_HEADERS = {
   "content-security-policy": "sandbox; default-src 'none'",
@@ -14,28 +13,28 @@ export const INERT_HEADERS = {
   "cross-origin-resource-policy": "same-origin",
 } as const;
 
-/** The same as the flat list that `writeHead` takes. */
+/** `INERT_HEADERS` as a flat list for `writeHead`. */
 export const INERT_HEADER_LIST: readonly string[] = Object.entries(INERT_HEADERS).flat();
 
 /**
- * Whether a header speaks for more than the one answer it came with: it makes the browser keep something for the whole origin, undoes
- * the headers above, or takes the place of one of them. Neither a provider nor an agent may. Takes lower case.
+ * Returns true for a header that affects more than its response: browsers store it for the origin, or it replaces or weakens a header above. Such
+ * headers of providers and agents are removed. `name` is in lower case.
  */
-export function speaksForOrigin(name: string): boolean {
+export function affectsOrigin(name: string): boolean {
   return ORIGIN_WIDE.has(name) || name.startsWith("content-security-policy");
 }
 
 const ORIGIN_WIDE: ReadonlySet<string> = new Set([
-  // Ours, see above.
+  // Set by INERT_HEADERS.
   "x-content-type-options",
   "cross-origin-resource-policy",
   // Older names of the policy.
   "x-content-security-policy",
   "x-webkit-csp",
-  // Empties the browser's storage or widens what a service worker may take over.
+  // Deletes stored data of the origin, or extends the scope of a service worker.
   "clear-site-data",
   "service-worker-allowed",
-  // Kept by the browser for the whole host, for as long as the sender says.
+  // Stored by the browser for the whole host.
   "alt-svc",
   "strict-transport-security",
   "public-key-pins",
@@ -46,7 +45,7 @@ const ORIGIN_WIDE: ReadonlySet<string> = new Set([
   "critical-ch",
   "set-login",
   "origin-agent-cluster",
-  // Where the browser reports what happens on the origin.
+  // Set the recipient of browser reports about the origin.
   "nel",
   "report-to",
   "reporting-endpoints",

@@ -1,7 +1,7 @@
 /**
- * The service's listeners: one for everything, or, where the operator gives the administration an address of its own, one for traffic and one for
- * the rest. The second way keeps the dashboard and the management interface off the network that callers, senders and clients come from, and
- * on an origin that no provider's or agent's answer shares.
+ * Opens the listeners: one for everything or, if an admin address is configured, one for traffic and one for dashboard and management interface.
+ * With two listeners the dashboard and the management interface can be on another network, and have an origin that no response of a
+ * provider or agent shares.
  */
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
@@ -22,16 +22,16 @@ export interface ListenAddress {
 }
 
 export interface FrontOptions {
-  /** What callers, senders and agents' clients use. */
+  /** Areas for callers, webhook senders and clients of agents. */
   readonly traffic: readonly Area[];
-  /** What operators use. */
+  /** Areas for operators. */
   readonly administration: readonly Area[];
-  /** Traffic that the dashboard needs on its own origin, and commands where they reach the management interface. */
+  /** Areas on both addresses: the dashboard and commands need them at the admin address. */
   readonly shared: readonly Area[];
-  /** Health for the address of the traffic, when that is one of its own. */
+  /** Health checks of the traffic address, if it is a separate one. */
   readonly health: Area;
   readonly address: ListenAddress;
-  /** Null: everything on the one address. */
+  /** Null: one address for everything. */
   readonly adminAddress: ListenAddress | null;
   readonly limits: ListenerLimits;
   readonly metrics: HttpMetrics;
@@ -39,17 +39,18 @@ export interface FrontOptions {
 }
 
 export interface Front {
-  /** Where traffic goes. */
+  /** URL of the traffic. */
   readonly url: string;
-  /** Where the dashboard and the management interface are; the same as `url` unless they have an address of their own. */
+  /** URL of the dashboard and the management interface; equal to `url` unless they have a separate address. */
   readonly adminUrl: string;
   readonly adminPort: number;
-  /** Whether other machines can reach the traffic's address, and the administration's. */
+  /** True if other machines can reach the address of the traffic. */
   readonly isExposed: boolean;
+  /** True if other machines can reach the address of the dashboard and the management interface. */
   readonly isAdminExposed: boolean;
-  /** Stops accepting; running requests go on. */
+  /** Stops accepting connections; running requests continue. */
   drain(): void;
-  /** Waits for what runs, at most `graceMs`, then cuts the rest. */
+  /** Waits for running requests, at most `graceMs`, then closes the remaining connections. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -70,7 +71,7 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     for (const listener of listeners) listener.drain();
   };
   try {
-    // The administration first: whoever finds the traffic's port open finds the other one open, too.
+    // The admin address first: when the traffic port is open, both are.
     const admin = isOne ? null : await open([...administration, ...shared], adminAddress);
     const bound = await open(
       isOne ? [...administration, ...traffic, ...shared] : [health, ...traffic, ...shared],

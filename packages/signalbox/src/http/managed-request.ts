@@ -6,6 +6,16 @@ import type { Principal } from "../accounts/index.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RouteRequest } from "./route.ts";
 
+export interface ManagedRequestParts {
+  readonly context: RequestContext;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+  readonly params: Record<string, string>;
+  readonly principal: Principal;
+  readonly maxBodyBytes: number;
+  readonly trafficOrigin: (request: HttpRequest) => string;
+}
+
 /** Expensive members are created on first use. */
 export class ManagedRequest implements RouteRequest {
   readonly id: string;
@@ -13,43 +23,31 @@ export class ManagedRequest implements RouteRequest {
   readonly principal: Principal;
   query: unknown = undefined;
   body: unknown = undefined;
-  readonly #context: RequestContext;
-  readonly #request: HttpRequest;
-  readonly #response: HttpResponse;
+  readonly #parts: ManagedRequestParts;
   #rawQuery: URLSearchParams | undefined;
-  readonly #maxBodyBytes: number;
-  readonly #trafficOrigin: (request: HttpRequest) => string;
   #controller: AbortController | undefined;
 
-  constructor(
-    context: RequestContext,
-    request: HttpRequest,
-    response: HttpResponse,
-    params: Record<string, string>,
-    principal: Principal,
-    maxBodyBytes: number,
-    trafficOrigin: (request: HttpRequest) => string,
-  ) {
-    this.id = context.id;
-    this.params = params;
-    this.principal = principal;
-    this.#context = context;
-    this.#request = request;
-    this.#response = response;
-    this.#maxBodyBytes = maxBodyBytes;
-    this.#trafficOrigin = trafficOrigin;
+  constructor(parts: ManagedRequestParts) {
+    this.id = parts.context.id;
+    this.params = parts.params;
+    this.principal = parts.principal;
+    this.#parts = parts;
   }
 
   get headers(): IncomingHttpHeaders {
-    return this.#request.headers;
+    return this.#parts.request.headers;
+  }
+
+  get isHead(): boolean {
+    return this.#parts.request.method === "HEAD";
   }
 
   get trafficOrigin(): string {
-    return this.#trafficOrigin(this.#request);
+    return this.#parts.trafficOrigin(this.#parts.request);
   }
 
   get rawQuery(): URLSearchParams {
-    this.#rawQuery ??= new URLSearchParams(this.#context.query);
+    this.#rawQuery ??= new URLSearchParams(this.#parts.context.query);
     return this.#rawQuery;
   }
 
@@ -61,7 +59,7 @@ export class ManagedRequest implements RouteRequest {
     const unknown = this.rawQuery.keys().find((name) => !known.includes(name));
     if (unknown === undefined) return;
     throw new SignalboxError("invalid_request", {
-      message: `unknown parameter ${JSON.stringify(unknown)}; ${known.length === 0 ? "this path takes none" : `known are ${known.join(", ")}`}`,
+      message: `unknown parameter ${JSON.stringify(unknown)}; ${known.length === 0 ? "this path has no parameters" : `known parameters: ${known.join(", ")}`}`,
     });
   }
 
@@ -69,7 +67,7 @@ export class ManagedRequest implements RouteRequest {
     if (this.#controller === undefined) {
       const controller = new AbortController();
       this.#controller = controller;
-      const response = this.#response;
+      const { response } = this.#parts;
       if (response.destroyed) controller.abort();
       response.once("close", () => {
         if (!response.writableFinished) controller.abort();
@@ -79,6 +77,6 @@ export class ManagedRequest implements RouteRequest {
   }
 
   readBody(): Promise<Buffer> {
-    return this.#context.readBody(this.#maxBodyBytes);
+    return this.#parts.context.readBody(this.#parts.maxBodyBytes);
   }
 }

@@ -17,7 +17,7 @@ import { sendReply } from "./send-reply.ts";
 export interface ManagementOptions {
   readonly routes: readonly Route[];
   readonly authenticator: Authenticator;
-  /** May throw an error that replaces the 401. */
+  /** Called for a wrong credential. It may throw an error, which is sent instead of 401. */
   readonly onWrongCredential: (request: HttpRequest) => void;
   /** Scheme, host and port at which the sender of the request reaches the gateway. */
   readonly trafficOrigin: (request: HttpRequest) => string;
@@ -31,70 +31,77 @@ export function createManagement(options: ManagementOptions): Area {
     requireAccount(route);
     tree.add(route, knownParameters(route));
   }
+  const management = new Management(tree, options);
   return {
     name: "management",
     segments: [...new Set(options.routes.map((route) => route.path.split("/")[1] ?? "")), "client"],
     dialect: "envelope",
-    handle: (request, response, context) => serve(tree, options, request, response, context),
+    handle: (request, response, context) => management.serve(request, response, context),
   };
 }
 
-/** Synchronous if the handler is: a read from memory creates no promise. */
-function serve(
-  tree: RouteTree,
-  options: ManagementOptions,
-  request: HttpRequest,
-  response: HttpResponse,
-  context: RequestContext,
-): void | Promise<void> {
-  const match = tree.match(request.method ?? "GET", withoutPrefix(context.segments));
-  if (match === undefined) throw new SignalboxError("not_found");
-  const { route, params, parameters } = match;
-  if (route === undefined) {
-    throw new SignalboxError("method_not_allowed", { headers: { allow: match.allowed.join(", ") } });
+class Management {
+  readonly #tree: RouteTree;
+  readonly #options: ManagementOptions;
+
+  constructor(tree: RouteTree, options: ManagementOptions) {
+    this.#tree = tree;
+    this.#options = options;
   }
-  const principal = options.authenticator.fromRequest(request);
-  if (principal === null) {
-    if (request.headers.authorization !== undefined) options.onWrongCredential(request);
+
+  /** Synchronous if the handler is: a read from memory creates no promise. */
+  serve(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void> {
+    const match = this.#tree.match(request.method ?? "GET", withoutPrefix(context.segments));
+    if (match === undefined) throw new SignalboxError("not_found");
+    const { route, params, parameters } = match;
+    if (route === undefined) {
+      throw new SignalboxError("method_not_allowed", { headers: { allow: match.allowed.join(", ") } });
+    }
+    const principal = this.#authenticate(request);
+    if (route.accountOf !== undefined) {
+      params["account_id"] = route.accountOf(principal, new URLSearchParams(context.query));
+    }
+    authorise(route, principal, params, this.#options);
+
+    const { trafficOrigin } = this.#options;
+    const maxBodyBytes = route.maxBodyBytes ?? this.#options.maxBodyBytes;
+    const managed = new ManagedRequest({
+      context,
+      request,
+      response,
+      params,
+      principal,
+      maxBodyBytes,
+      trafficOrigin,
+    });
+    if (parameters !== null && context.query !== "") managed.allowParameters(parameters);
+    if (route.query !== undefined) {
+      managed.query = parseInput(route.query, Object.fromEntries(managed.rawQuery));
+    }
+    const { body } = route;
+    if (body === undefined) return this.#reply(response, managed, route.handler(managed));
+    return readJson(request, context, maxBodyBytes).then((input) => {
+      managed.body = parseInput(body, input);
+      return this.#reply(response, managed, route.handler(managed));
+    });
+  }
+
+  #authenticate(request: HttpRequest): Principal {
+    const principal = this.#options.authenticator.fromRequest(request);
+    if (principal !== null) return principal;
+    if (request.headers.authorization !== undefined) this.#options.onWrongCredential(request);
     throw new SignalboxError("unauthenticated");
   }
-  if (route.accountOf !== undefined) {
-    params["account_id"] = route.accountOf(principal, new URLSearchParams(context.query));
-  }
-  authorise(route, principal, params, options);
 
-  const maxBodyBytes = route.maxBodyBytes ?? options.maxBodyBytes;
-  const routeRequest = new ManagedRequest(
-    context,
-    request,
-    response,
-    params,
-    principal,
-    maxBodyBytes,
-    options.trafficOrigin,
-  );
-  if (parameters !== null && context.query !== "") routeRequest.allowParameters(parameters);
-  if (route.query !== undefined) {
-    routeRequest.query = parseInput(route.query, Object.fromEntries(routeRequest.rawQuery));
+  #reply(
+    response: HttpResponse,
+    request: ManagedRequest,
+    reply: Reply | Promise<Reply>,
+  ): void | Promise<void> {
+    const { authenticator } = this.#options;
+    const send = (ready: Reply) => sendReply(response, ready, request, authenticator);
+    return reply instanceof Promise ? reply.then(send) : send(reply);
   }
-  const { body } = route;
-  const isHead = request.method === "HEAD";
-  if (body === undefined) return answer(options, response, routeRequest, route.handler(routeRequest), isHead);
-  return readJson(request, context, maxBodyBytes).then((input) => {
-    routeRequest.body = parseInput(body, input);
-    return answer(options, response, routeRequest, route.handler(routeRequest), isHead);
-  });
-}
-
-function answer(
-  { authenticator }: ManagementOptions,
-  response: HttpResponse,
-  { principal }: ManagedRequest,
-  reply: Reply | Promise<Reply>,
-  isHead: boolean,
-): void | Promise<void> {
-  const send = (ready: Reply) => sendReply(response, ready, isHead, principal, authenticator);
-  return reply instanceof Promise ? reply.then(send) : send(reply);
 }
 
 function withoutPrefix(segments: readonly string[]): readonly string[] {
@@ -111,7 +118,7 @@ function authorise(
   if (route.access === "root") {
     if (!isRoot) throw new SignalboxError("forbidden");
   } else if (route.access === "authenticated") {
-    // A token reaches only paths of its own account.
+    // Tokens have access only to their own account.
     if (!isRoot && accountId !== undefined && principal.token.accountId !== accountId) {
       throw new SignalboxError("forbidden");
     }
@@ -119,12 +126,12 @@ function authorise(
     throw new SignalboxError("forbidden");
   }
   if (!isRoot && principal.token.gatewayId !== null) {
-    // Refused unless the route allows it: a new route must not be open to bound tokens by default.
-    const isReached =
+    // Routes are closed to bound tokens by default.
+    const hasAccess =
       gatewayId === undefined ? route.narrowsToGateway === true : gatewayId === principal.token.gatewayId;
-    if (!isReached) throw new SignalboxError("forbidden");
+    if (!hasAccess) throw new SignalboxError("forbidden");
   }
-  // After the permission check, so that a caller without permission does not learn whether the account exists.
+  // After the permission check: a caller without permission must not learn whether the account exists.
   if (accountId !== undefined && options.accounts.find(accountId) === undefined) {
     throw new SignalboxError("not_found", { message: "Account not found" });
   }

@@ -1,4 +1,4 @@
-/** The OpenAPI description of the management interface, built from the routes themselves. */
+/** Builds the OpenAPI description of the management interface from the routes. */
 import { ERROR_TABLE } from "@signalbox/protocol";
 import { toJSONSchema, type ZodType } from "zod";
 import type { Route } from "./route.ts";
@@ -48,7 +48,7 @@ function toOperation(route: Route): object {
     summary: route.summary,
     operationId: operationId(route),
     tags: [route.path.split("/")[3]?.replace(/[{}]/g, "") ?? "accounts"],
-    description: `Needs: ${route.access}.`,
+    description: `Requires: ${route.access}.`,
     "x-signalbox-access": route.access,
     "x-signalbox-gateway": gatewayBinding(route),
     parameters: [...pathParameters(route.path), ...queryParameters(route)],

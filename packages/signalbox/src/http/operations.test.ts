@@ -5,8 +5,7 @@ import { Registry } from "prom-client";
 import { afterEach, expect, it, vi } from "vitest";
 import { createOperations } from "./operations.ts";
 import { HeldMemory } from "../engines/http-server/index.ts";
-import { RequestContext } from "./request-context.ts";
-import { splitTarget } from "./request-target.ts";
+import { RequestContext, splitTarget } from "./request-context.ts";
 
 let server: Server;
 afterEach(() => server.close());
@@ -29,7 +28,7 @@ async function serve(options: { registry?: Registry; openApi?: () => object }): 
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it("builds the description once, however often it is asked for, and not before", async () => {
+it("builds the description once, with the first request", async () => {
   const openApi = vi.fn(() => ({ openapi: "3.1.0" }));
   const url = await serve({ openApi });
   await fetch(`${url}/healthz`);
@@ -39,25 +38,25 @@ it("builds the description once, however often it is asked for, and not before",
   expect(openApi).toHaveBeenCalledOnce();
 });
 
-it("collects the metrics once for all who ask meanwhile, and not again before nine times as long has passed", async () => {
+it("collects the metrics once for concurrent requests, and not again until ten times the duration has passed", async () => {
   const registry = new Registry();
   let finish: () => void = () => undefined;
   const collect = vi
     .spyOn(registry, "metrics")
     .mockImplementation(() => new Promise((resolve) => (finish = () => resolve("figures"))));
   const url = await serve({ registry });
-  const asked = Array.from({ length: 20 }, () => fetch(`${url}/metrics`));
+  const requests = Array.from({ length: 20 }, () => fetch(`${url}/metrics`));
   await expect.poll(() => collect.mock.calls.length).toBe(1);
-  // Long enough to be measured: the pause that follows is ten times that.
+  // Long enough to be measured: the result is reused for ten times this duration.
   const startedAt = performance.now();
   await expect.poll(() => performance.now() - startedAt).toBeGreaterThan(200);
   finish();
-  for (const answer of asked) expect(await (await answer).text()).toBe("figures");
+  for (const answer of requests) expect(await (await answer).text()).toBe("figures");
   expect(await (await fetch(`${url}/metrics`)).text()).toBe("figures");
   expect(collect).toHaveBeenCalledOnce();
 });
 
-it("collects the metrics again after a collection that failed", async () => {
+it("collects the metrics again after a failed collection", async () => {
   const registry = new Registry();
   const collect = vi.spyOn(registry, "metrics").mockRejectedValueOnce(new Error("no"));
   const area = createOperations({

@@ -1,7 +1,8 @@
 /**
- * `/healthz`, `/readyz`, `/metrics` and `/openapi.json`: what an orchestrator, a scraper and a client generator ask for.
+ * `/healthz`, `/readyz`, `/metrics` and `/openapi.json`.
  *
- * Anyone may ask, so nothing here costs much: the description is built once, and the metrics at most a tenth of the time.
+ * Requests without a token are possible, so the cost is bounded: the description is built once, and collecting the metrics takes at most a tenth
+ * of the time.
  */
 import { createHash } from "node:crypto";
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
@@ -11,20 +12,20 @@ import type { Area } from "./area.ts";
 
 export interface OperationsOptions {
   readonly registry: Registry;
-  /** What keeps it from serving all that it should, in words; empty when nothing does. */
+  /** Returns the reasons why the service is not ready; empty if it is. */
   readonly problems: () => readonly string[];
   readonly openApi: () => object;
-  /** Throws unless the caller may read the metrics, or the description. */
+  /** Throws unless the caller may read the metrics or the description. */
   readonly authorise: (request: HttpRequest, what: "metrics" | "description") => void;
 }
 
-/** How often the metrics may be collected: their collection takes at most this part of the process's time. */
+/** Maximum share of the time that is spent on collecting metrics. */
 const MAX_METRICS_SHARE = 0.1;
 
 const JSON_TYPE = "application/json; charset=utf-8";
 const HEALTHY = '{"status":"ok"}';
 
-/** Health alone, for an address that serves nothing else of this. */
+/** `/healthz` and `/readyz` only, for the address of the traffic. */
 export function createHealth(problems: () => readonly string[]): Area {
   return {
     name: "operations",
@@ -49,10 +50,12 @@ export function createOperations(options: OperationsOptions): Area {
       switch (context.path) {
         case "/metrics":
           options.authorise(request, "metrics");
-          return readMetrics().then((text) => send(request, response, options.registry.contentType, text));
+          return readMetrics().then((text) =>
+            send(request, response, text, { "content-type": options.registry.contentType }),
+          );
         case "/openapi.json":
           options.authorise(request, "description");
-          // When it is first needed: most servers are never asked.
+          // Built on first use: most servers never need it.
           description ??= describe(options.openApi());
           sendDescription(request, response, description);
           return;
@@ -77,7 +80,7 @@ function sendHealth(
   } else if (path !== "/healthz") {
     throw new SignalboxError("not_found");
   }
-  sendJson(request, response, HEALTHY);
+  send(request, response, HEALTHY, { "content-type": JSON_TYPE });
 }
 
 interface Description {
@@ -97,10 +100,10 @@ function sendDescription(request: HttpRequest, response: HttpResponse, { text, e
     response.end();
     return;
   }
-  send(request, response, JSON_TYPE, text, headers);
+  send(request, response, text, { ...headers, "content-type": JSON_TYPE });
 }
 
-/** Callers at the same time share one collection, and one that follows soon gets the last one's text again. */
+/** Concurrent requests share one collection. Its result is reused until `MAX_METRICS_SHARE` allows the next. */
 function createMetricsReader(registry: Registry): () => Promise<string> {
   let last: Promise<string> | undefined;
   let staleAt = 0;
@@ -122,21 +125,15 @@ function requireGet(request: HttpRequest): void {
   }
 }
 
-function sendJson(request: HttpRequest, response: HttpResponse, body: string): void {
-  send(request, response, JSON_TYPE, body);
-}
-
 function send(
   request: HttpRequest,
   response: HttpResponse,
-  contentType: string,
   body: string,
-  headers: Readonly<Record<string, string>> = {},
+  headers: Readonly<Record<string, string>>,
 ): void {
-  // Text, not bytes: node joins it with the header block into one write.
+  // Text instead of bytes: Node.js sends it together with the headers in one write.
   response.writeHead(200, {
     ...headers,
-    "content-type": contentType,
     "content-length": Buffer.byteLength(body),
     "x-content-type-options": "nosniff",
   });

@@ -1,12 +1,12 @@
 /**
- * All renderers of errors. Areas throw a `SignalboxError`; the path of the request decides which renderer writes it. Any other error becomes
- * `internal` with a fixed text, and its cause is only logged.
+ * Renders errors. Areas throw a `SignalboxError`; the area of the request determines the format. Any other error is sent as `internal` with a
+ * fixed text, and only the log contains its cause.
  */
 import { ERROR_TABLE, type ErrorEntry, SignalboxError } from "@signalbox/protocol";
 import { type HttpResponse, STATUS_CODES } from "../engines/http-server/index.ts";
 import { INERT_HEADERS } from "./foreign-answer.ts";
 
-/** `envelope`: management, webhooks and agents. `gateway`: the body that gateway clients expect. */
+/** `envelope`: management, webhooks and agents. `gateway`: the format that gateway clients expect. */
 export type ErrorDialect = "envelope" | "gateway";
 
 export interface RenderedError {
@@ -34,14 +34,14 @@ export function renderError(error: SignalboxError, dialect: ErrorDialect, reques
   };
 }
 
-/** Writes the error. If the response has already begun, the connection is cut instead, so that the client cannot take a part for the whole. */
+/** Sends the error. If the response has begun, closes the connection instead, so that the client detects the incomplete response. */
 export function sendError(response: HttpResponse, rendered: RenderedError): void {
   if (response.headersSent || response.writableEnded) {
     response.destroy();
     return;
   }
   for (const name of response.getHeaderNames()) response.removeHeader(name);
-  // A call of `writeHead` that threw may have set it.
+  // A failed call of `writeHead` may have set it.
   response.statusMessage = "";
   response.writeHead(rendered.status, {
     ...rendered.headers,
@@ -50,7 +50,7 @@ export function sendError(response: HttpResponse, rendered: RenderedError): void
   response.end(rendered.body);
 }
 
-/** The same response as text, for sockets without a response object (malformed HTTP, refused upgrades). */
+/** Returns the response as text, for sockets without a response object (malformed HTTP, refused upgrades). */
 export function rawErrorResponse(error: SignalboxError, dialect: ErrorDialect, requestId: string): string {
   const { status, headers, body } = renderError(error, dialect, requestId);
   const lines = Object.entries({
@@ -63,7 +63,7 @@ export function rawErrorResponse(error: SignalboxError, dialect: ErrorDialect, r
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${body}`;
 }
 
-/** The close frame for an error. Clients do not reconnect after 1008 and 4000–4999; they do after the others. */
+/** Returns the WebSocket close code for an error. Clients reconnect after all codes except 1008 and 4000–4999. */
 export function closeCodeOf(error: SignalboxError): { code: number; reason: string } {
   const entry: ErrorEntry = ERROR_TABLE[error.id];
   return { code: entry.closeCode ?? 1011, reason: error.message };

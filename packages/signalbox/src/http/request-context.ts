@@ -1,4 +1,4 @@
-/** What areas know of a request besides `HttpRequest`: its id, target and trace, and the one way to read its body. */
+/** The id, target and trace of a request, and the functions that read its body. */
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../core/overload.ts";
 import {
@@ -9,8 +9,7 @@ import {
   type HttpRequest,
   readBody,
 } from "../engines/http-server/index.ts";
-import { type TraceContext, continueTrace } from "../telemetry/trace-context.ts";
-import { decodeSegments, type RequestTarget } from "./request-target.ts";
+import { continueTrace, type TraceContext } from "../telemetry/trace-context.ts";
 
 const CLOSE = { connection: "close" };
 
@@ -19,7 +18,7 @@ export class RequestContext {
   readonly id: string;
   readonly path: string;
   readonly query: string;
-  /** The memory of shared budgets that the request holds until its response has ended. */
+  /** The memory of shared budgets that the request uses until its response has ended. */
   readonly memory: HeldMemory;
   readonly #request: HttpRequest;
   #segments: readonly string[] | undefined;
@@ -33,24 +32,24 @@ export class RequestContext {
     this.#request = request;
   }
 
-  /** Decoded path segments; throws `invalid_request` for a path that does not decode. */
+  /** Decoded path segments. Throws `invalid_request` if the path cannot be decoded. */
   get segments(): readonly string[] {
     this.#segments ??= decodeSegments(this.path);
     return this.#segments;
   }
 
-  /** Created on first use: requests that pass no trace on do not need it. */
+  /** Created on first use: most requests do not need it. */
   get trace(): TraceContext {
     this.#trace ??= continueTrace(this.#request.headers["traceparent"] as string | undefined);
     return this.#trace;
   }
 
-  /** Reads the body without a promise, and with failures as values, for areas with error codes of their own. */
+  /** Reads the body with callbacks and reports failures as values, for areas with their own error codes. */
   receiveBody(limits: BodyLimits, handler: BodyHandler): void {
     readBody(this.#request, this.memory, limits, handler);
   }
 
-  /** The whole body; rejects with the error that the client receives. */
+  /** Reads the whole body. Rejects with the error for the client. */
   readBody(maxBytes: number, budget?: BodyLimits["budget"]): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const limits = budget === undefined ? { maxBytes } : { maxBytes, budget };
@@ -83,4 +82,93 @@ function toBodyError(failure: BodyFailure, maxBytes: number): SignalboxError {
         headers: CLOSE,
       });
   }
+}
+
+/*
+ * The host and the target of a request.
+ *
+ * Invariants:
+ * 1. After `settleHost`, `request.headers.host` is the host of the request: requests without a Host header, with two, or with text that is not a
+ *    host are refused, and the authority of an absolute target replaces the header.
+ * 2. A path is split before each segment is percent-decoded once: `%2F` does not separate segments, and `%2e%2e` is an ordinary name. Paths that do
+ *    not decode to valid UTF-8, or contain NUL, are refused.
+ */
+
+export interface RequestTarget {
+  /** Raw path, starting with `/`. */
+  readonly path: string;
+  /** Raw query without `?`; empty when there is none. */
+  readonly query: string;
+}
+
+const HOST_NAME = "host";
+/** The characters of host and port (RFC 3986). */
+const HOST_TEXT = /^[\w.\-~%!$&'()*+,;=:[\]]*$/;
+const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
+
+/** The last valid host: nearly all requests have the same one. */
+let lastHost = "";
+
+/** Throws `malformed_http` unless the request has exactly one host. Reads the raw headers, because it runs for every request. */
+export function settleHost(request: HttpRequest): void {
+  const { rawHeaders, url = "/" } = request;
+  let host: string | undefined;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name?.length !== HOST_NAME.length || (name !== "Host" && name.toLowerCase() !== HOST_NAME)) continue;
+    if (host !== undefined) throw malformed("The request has two Host headers");
+    host = rawHeaders[i + 1] ?? "";
+  }
+  if (host === undefined) {
+    // RFC 9112, section 3.2; HTTP/1.0 has no Host header.
+    if (request.httpVersionMinor !== 0) throw malformed("The request has no Host header");
+  } else if (host !== lastHost) {
+    if (!HOST_TEXT.test(host)) throw malformed("The Host header is not a host");
+    lastHost = host;
+  }
+  if (url.charCodeAt(0) !== 0x2f && URL.canParse(url)) request.headers.host = authorityOf(new URL(url));
+}
+
+/** RFC 9112, section 3.2.2: the host of the target replaces the Host header. */
+function authorityOf({ host, username, password }: URL): string {
+  // RFC 9110, section 4.2.4: treat user information in a target as an error.
+  if (username !== "" || password !== "") throw malformed("The request target contains user information");
+  return host;
+}
+
+function malformed(message: string): SignalboxError {
+  return new SignalboxError("malformed_http", { message, headers: { connection: "close" } });
+}
+
+export function splitTarget(target: string): RequestTarget {
+  let rest = target;
+  if (rest.charCodeAt(0) !== 0x2f) {
+    // RFC 9112, section 3.2.2: a server must accept the absolute form.
+    rest = rest.replace(ABSOLUTE_FORM, "");
+    if (rest === "" || rest.startsWith("?")) rest = `/${rest}`;
+    if (rest.charCodeAt(0) !== 0x2f)
+      throw new SignalboxError("invalid_request", { message: "Invalid request target" });
+  }
+  const question = rest.indexOf("?");
+  return question === -1
+    ? { path: rest, query: "" }
+    : { path: rest.slice(0, question), query: rest.slice(question + 1) };
+}
+
+/** Returns the decoded segments of a path. After a trailing slash the last segment is empty. */
+export function decodeSegments(path: string): string[] {
+  return path.slice(1).split("/").map(decodeSegment);
+}
+
+export function decodeSegment(raw: string): string {
+  if (!raw.includes("%") && !raw.includes("\0")) return raw;
+  let text: string;
+  try {
+    text = decodeURIComponent(raw);
+  } catch {
+    throw new SignalboxError("invalid_request", { message: "The path is not valid percent-encoded UTF-8" });
+  }
+  if (text.includes("\0"))
+    throw new SignalboxError("invalid_request", { message: "The path contains a NUL character" });
+  return text;
 }

@@ -23,14 +23,14 @@ const serve = (one: Route) =>
     maxBodyBytes: 1,
   });
 
-it("a permission without an account to check it in keeps the service from starting", () => {
-  expect(() => serve(route({ path: "/things" }))).toThrow("GET /things needs tags.read");
+it("refuses to start with a route that has a permission but no account", () => {
+  expect(() => serve(route({ path: "/things" }))).toThrow("GET /things requires tags.read");
   expect(() => serve(route({ path: "/things", accountOf: () => "default" }))).not.toThrow();
   expect(() => serve(route({ path: "/things", access: "root" }))).not.toThrow();
   expect(() => serve(route({}))).not.toThrow();
 });
 
-it("a route takes the query parameters it describes and no others", () => {
+it("a route has exactly the query parameters of its schemas and its list", () => {
   expect(knownParameters(route({}))).toEqual([]);
   expect(knownParameters(route({ query: z.object({ a: z.string() }), parameters: ["tag"] }))).toEqual([
     "a",
@@ -39,10 +39,10 @@ it("a route takes the query parameters it describes and no others", () => {
   expect(knownParameters(route({ documents: { query: z.object({ b: z.string() }) } }))).toEqual(["b"]);
   expect(knownParameters(route({ accountOf: () => "default" }))).toEqual(["account_id"]);
   expect(knownParameters(route({ parameters: "handler" }))).toBeNull();
-  expect(() => knownParameters(route({ query: z.string() }))).toThrow("an object of parameters");
+  expect(() => knownParameters(route({ query: z.string() }))).toThrow("must be an object");
 });
 
-it("a route without a gateway in its path is closed to bound tokens unless it says otherwise", () => {
+it("a route without {gateway_id} is closed to bound tokens by default", () => {
   expect(gatewayBinding(route({}))).toBe("refused");
   expect(gatewayBinding(route({ narrowsToGateway: true }))).toBe("narrowed");
   expect(gatewayBinding(route({ path: "/accounts/{account_id}/g/{gateway_id}/x" }))).toBe("{gateway_id}");

@@ -1,27 +1,25 @@
-/** What must be true of a route before it is served, and what follows from how it is written. */
+/** Checks and derived properties of routes. */
 import type { ZodType } from "zod";
 import type { Route } from "./route.ts";
 
 const GATEWAY_PARAMETER = "{gateway_id}";
 
-/** Throws for a route whose permission no account would be checked for: it would be open to every token. */
+/** Throws for a route with a permission but without an account: tokens of all accounts would have access. */
 export function requireAccount({ method, path, access, accountOf }: Route): void {
   const isPermission = access !== "root" && access !== "authenticated";
   if (isPermission && accountOf === undefined && !path.includes("{account_id}")) {
-    throw new Error(
-      `${method} ${path} needs ${access}, but neither its path nor accountOf names the account`,
-    );
+    throw new Error(`${method} ${path} requires ${access}, but has neither {account_id} nor accountOf`);
   }
 }
 
-/** The query parameters a route takes; null when its handler checks them itself. */
+/** Returns the query parameters of a route; null if its handler checks them. */
 export function knownParameters({ query, documents, parameters, accountOf }: Route): string[] | null {
   if (parameters === "handler") return null;
   const names = [...namesOf(query), ...namesOf(documents?.query), ...(parameters ?? [])];
   return [...new Set(accountOf === undefined ? names : [...names, "account_id"])];
 }
 
-/** What a token that is bound to a gateway may do with a route, for the description. */
+/** Returns the access of tokens that are bound to a gateway, for the OpenAPI description. */
 export function gatewayBinding({ path, narrowsToGateway }: Route): string {
   if (path.includes(GATEWAY_PARAMETER)) return GATEWAY_PARAMETER;
   return narrowsToGateway === true ? "narrowed" : "refused";
@@ -30,6 +28,6 @@ export function gatewayBinding({ path, narrowsToGateway }: Route): string {
 function namesOf(schema: ZodType | undefined): string[] {
   if (schema === undefined) return [];
   const { shape } = schema as { shape?: object };
-  if (shape === undefined) throw new Error("a query is described by an object of parameters");
+  if (shape === undefined) throw new Error("the schema of a query must be an object");
   return Object.keys(shape);
 }

@@ -16,7 +16,7 @@ function treeOf(...routes: [Route["method"], string][]): RouteTree {
   return tree;
 }
 
-it("prefers literals and falls back to the parameter beside them", () => {
+it("tries a literal segment first, then the parameter", () => {
   const tree = treeOf(
     ["GET", "/a/{id}"],
     ["GET", "/a/fixed"],
@@ -33,19 +33,19 @@ it("prefers literals and falls back to the parameter beside them", () => {
   expect(tree.match("GET", ["a", "x", "y"])).toBeUndefined();
 });
 
-it("tells which methods a path knows", () => {
+it("returns the methods of a path", () => {
   const tree = treeOf(["GET", "/a"], ["POST", "/a"]);
   expect(tree.match("DELETE", ["a"])).toMatchObject({ route: undefined, allowed: ["GET", "HEAD", "POST"] });
   expect(tree.match("HEAD", ["a"])?.route?.method).toBe("GET");
 });
 
-it("keeps hostile names away from object prototypes", () => {
+it("stores parameters without a prototype", () => {
   const params = treeOf(["GET", "/a/{id}"]).match("GET", ["a", "__proto__"])?.params;
   expect(params?.["id"]).toBe("__proto__");
   expect(params !== undefined && "toString" in params).toBe(false);
 });
 
-it("refuses two routes for one method and path, and two names for one position", () => {
+it("refuses two routes with the same method and path, and two names for one position", () => {
   expect(() => treeOf(["GET", "/a"], ["GET", "/a"])).toThrow("two routes");
   expect(() => treeOf(["GET", "/a/{x}"], ["POST", "/a/{y}"])).toThrow("{x} and {y}");
 });

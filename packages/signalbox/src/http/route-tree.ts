@@ -1,4 +1,4 @@
-/** Finds the route of a path: one map look-up a segment, literals before parameters. */
+/** Finds the route of a path with one map look-up per segment. Literal segments take precedence over parameters. */
 import type { Route, RouteMethod } from "./route.ts";
 
 interface RouteEntry {
@@ -10,16 +10,16 @@ interface Node {
   readonly literals: Map<string, Node>;
   parameter: { readonly name: string; readonly node: Node } | undefined;
   readonly routes: Map<string, RouteEntry>;
-  /** Methods the path knows, for `Allow`. */
+  /** Methods of the path, for `Allow`. */
   readonly allowed: string[];
 }
 
 export interface RouteMatch {
   readonly route: Route | undefined;
   readonly params: Record<string, string>;
-  /** The query parameters it takes; null when its handler checks them. */
+  /** The query parameters of the route; null if its handler checks them. */
   readonly parameters: readonly string[] | null;
-  /** Methods the path knows, for `Allow`. */
+  /** Methods of the path, for `Allow`. */
   readonly allowed: readonly string[];
 }
 
@@ -38,9 +38,9 @@ export class RouteTree {
     node.allowed.push(...(route.method === "GET" ? ["GET", "HEAD"] : [route.method]));
   }
 
-  /** Undefined when no route has this path at all. */
+  /** Returns undefined if no route has this path. */
   match(method: string, segments: readonly string[]): RouteMatch | undefined {
-    // Written as a literal: an object from `Object.create(null)` is a hash table, slow to make and to read.
+    // A literal: V8 stores an object of `Object.create(null)` as a hash table, which is slower.
     const params = { __proto__: null } as unknown as Record<string, string>;
     const node = find(this.#root, segments, 0, params);
     if (node === undefined) return undefined;
@@ -50,7 +50,7 @@ export class RouteTree {
   }
 }
 
-/** Literals first; a dead end below a literal falls back to the parameter beside it. */
+/** Tries the literal first, then the parameter. */
 function find(
   node: Node,
   segments: readonly string[],
@@ -80,7 +80,7 @@ function literalChild(node: Node, segment: string): Node {
 function parameterChild(node: Node, name: string): Node {
   node.parameter ??= { name, node: createNode() };
   if (node.parameter.name !== name)
-    throw new Error(`one path position is called {${node.parameter.name}} and {${name}}`);
+    throw new Error(`a path position has two parameter names: {${node.parameter.name}} and {${name}}`);
   return node.parameter.node;
 }
 

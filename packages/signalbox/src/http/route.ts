@@ -1,6 +1,6 @@
 /**
- * A management route as data: method, path template, who may call it, what it takes, and what answers. Routes are listed by the areas
- * and served, authorised, validated and documented (OpenAPI) in one place, `management.ts`.
+ * A management route as data: method, path template, required access, input, and handler. The areas define routes; `management.ts`
+ * authorises, validates and serves them, and `openapi.ts` documents them.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
@@ -9,31 +9,43 @@ import type { ZodType } from "zod";
 import type { Principal } from "../accounts/principal.ts";
 
 /**
- * `root`: the root token only. `authenticated`: any valid token. A permission is checked in the account named by `{account_id}` or
- * `accountOf`; a route with neither is refused when the service starts.
+ * `root`: the root token only. `authenticated`: any valid token. A permission is checked in the account of `{account_id}` or `accountOf`;
+ * the service does not start with a route that has neither.
  */
 export type Access = Permission | "root" | "authenticated";
 
 export type RouteMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-export interface RouteRequest<Body = unknown, Query = unknown> {
+type Params = Readonly<Record<string, string>>;
+
+/** The parameters of a path template: `{ account_id: string }` for `/accounts/{account_id}/tags`. */
+export type PathParams<Path extends string> = string extends Path
+  ? Params
+  : { readonly [Name in ParamNames<Path>]: string };
+
+type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParamNames<Rest>
+  : never;
+
+export interface RouteRequest<Body = unknown, Query = unknown, PathValues = Params> {
   readonly id: string;
-  readonly params: Readonly<Record<string, string>>;
+  /** The decoded parameters of the path. */
+  readonly params: PathValues;
   readonly query: Query;
-  /** The query as sent, for parameters that repeat; parsed when first asked for. */
+  /** The query as sent, for repeated parameters. Parsed on first use. */
   readonly rawQuery: URLSearchParams;
-  /** The first value of one parameter; cheaper than `rawQuery` where that is all a handler wants. */
+  /** Returns the first value of a query parameter. */
   parameter(name: string): string | null;
-  /** Throws `invalid_request`, naming it, for a parameter that is not among these: a misspelt filter must not widen an answer. */
+  /** Throws `invalid_request` for a query parameter that is not in the list: a misspelt filter must not widen a result. */
   allowParameters(known: readonly string[]): void;
   readonly body: Body;
   readonly headers: IncomingHttpHeaders;
-  /** Scheme, host and port by which the caller reaches the gateway; never a host that is not this server's. */
+  /** Scheme, host and port at which the caller reaches the gateway; always a host of this server. */
   readonly trafficOrigin: string;
   readonly principal: Principal;
-  /** Aborts when the client goes away. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** The raw body, for routes without a body schema that parse it themselves. */
+  /** Reads the raw body, for routes without a body schema. */
   readBody(): Promise<Buffer>;
 }
 
@@ -41,47 +53,49 @@ export interface Reply {
   /** Default 200. */
   readonly status?: number;
   readonly result?: unknown;
-  /** `result` as JSON text, for handlers that have it in that form already. */
+  /** `result` as JSON text, for handlers that already have it as text. */
   readonly resultJson?: string;
   readonly resultInfo?: object;
   readonly messages?: readonly string[];
-  /** Beside those of the body, its type and length, which are added. */
+  /** In addition to `content-type` and `content-length`. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Replaces the envelope: a stored body, a stream of events. */
   readonly raw?: { readonly contentType: string; readonly body: string | Buffer | Readable };
 }
 
-export interface Route<Body = unknown, Query = unknown> {
+export interface Route<Body = unknown, Query = unknown, Path extends string = string> {
   readonly method: RouteMethod;
   /** `/accounts/{account_id}/tokens`; also served below `/client/v4`. */
-  readonly path: string;
+  readonly path: Path;
   readonly access: Access;
   /** One sentence for the documentation. */
   readonly summary: string;
   readonly body?: ZodType<Body>;
   readonly query?: ZodType<Query>;
-  /** Shapes for the documentation of routes that read body or query themselves, with errors of their own. */
+  /** Schemas for the documentation of routes that validate body or query themselves. */
   readonly documents?: { readonly body?: ZodType; readonly query?: ZodType };
   /**
-   * Query parameters beside those that `query` and `documents.query` name. Every other parameter is refused, so that a misspelt filter
-   * never widens an answer. `"handler"`: the handler refuses unknown ones itself, because their names follow a pattern.
+   * Query parameters in addition to those of `query` and `documents.query`. Every other parameter is refused: a misspelt filter must not
+   * widen a result. `"handler"`: the handler refuses unknown parameters itself, because their names follow a pattern.
    */
   readonly parameters?: readonly string[] | "handler";
   /**
-   * Lets tokens that are bound to a gateway use a path without `{gateway_id}`: the handler shows and changes only what belongs to the
-   * gateway of `principal`. Without it such tokens are refused (403), and on a path with `{gateway_id}` they reach their own gateway only.
+   * Allows a path without `{gateway_id}` for tokens that are bound to a gateway: the handler reads and changes only objects of the gateway of
+   * `principal`. Default: such tokens are refused with 403. On a path with `{gateway_id}` they reach their own gateway only.
    */
   readonly narrowsToGateway?: boolean;
-  /** Names the account of a path without `{account_id}`; it is then checked like one, and found in `params.account_id`. */
+  /** Returns the account of a path without `{account_id}`. It is checked like one of a path and stored in `params.account_id`. */
   accountOf?(principal: Principal, query: URLSearchParams): string;
-  /** Shape of `result`, for the documentation only. */
+  /** Schema of `result`, for the documentation only. */
   readonly result?: ZodType;
   /** Default: the listener's management limit. */
   readonly maxBodyBytes?: number;
-  handler(request: RouteRequest<Body, Query>): Reply | Promise<Reply>;
+  handler(request: RouteRequest<Body, Query, PathParams<Path>>): Reply | Promise<Reply>;
 }
 
-/** Ties a handler's types to its schemas, then forgets them: the router treats all routes alike. */
-export function defineRoute<Body = unknown, Query = unknown>(route: Route<Body, Query>): Route {
-  return route;
+/** Infers the types of a handler from the route's path and schemas. The result has no type parameters: the router treats all routes alike. */
+export function defineRoute<Body = unknown, Query = unknown, const Path extends string = string>(
+  route: Route<Body, Query, Path>,
+): Route {
+  return route as unknown as Route;
 }

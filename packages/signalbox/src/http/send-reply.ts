@@ -6,26 +6,31 @@ import type { Authenticator, Principal } from "../accounts/index.ts";
 import type { Reply } from "./route.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
-/** ASCII text has the same bytes in latin1 and in UTF-8; Node writes latin1 several times faster. */
+/** ASCII text has the same bytes in latin1 and UTF-8; Node.js writes latin1 several times faster. */
 const ASCII = "latin1";
 const EVENT_STREAM = "text/event-stream";
 
-/** Replies are private to the caller: no cache may keep them, and no browser may guess their type. */
+/** Replies are private: caches must not store them, and browsers must not guess their type. */
 const PRIVATE = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
-/** Returns a promise only for a stream, which ends when the credential of its reader ends. */
+/** The properties of a request that its reply depends on. */
+export interface ReplyTarget {
+  readonly isHead: boolean;
+  readonly principal: Principal;
+}
+
+/** Returns a promise only for a stream. A stream ends when the credential of the request ends. */
 export function sendReply(
   response: HttpResponse,
   reply: Reply,
-  isHead: boolean,
-  principal: Principal,
+  target: ReplyTarget,
   authenticator: Authenticator,
 ): void | Promise<void> {
   const status = reply.status ?? 200;
   if (reply.raw !== undefined && typeof reply.raw.body === "object" && !Buffer.isBuffer(reply.raw.body)) {
     const { contentType, body } = reply.raw;
     response.writeHead(status, { ...PRIVATE, ...reply.headers, "content-type": contentType });
-    return sendStream(response, { contentType, body }, isHead, principal, authenticator);
+    return sendStream(response, { contentType, body }, target, authenticator);
   }
   if (status === 204) {
     response.writeHead(204, { ...PRIVATE, ...reply.headers });
@@ -34,14 +39,14 @@ export function sendReply(
   }
   const body = reply.raw === undefined ? envelope(reply) : (reply.raw.body as string | Buffer);
   const length = Buffer.byteLength(body);
-  // Node reads a flat list faster than an object.
+  // Node.js reads a flat list faster than an object.
   const headers = ["content-type", reply.raw?.contentType ?? JSON_TYPE, "content-length", String(length)];
   headers.push("cache-control", "no-store", "x-content-type-options", "nosniff");
   for (const name in reply.headers) {
     if (!Object.hasOwn(PRIVATE, name)) headers.push(name, reply.headers[name] ?? "");
   }
   response.writeHead(status, headers);
-  if (isHead) response.end();
+  if (target.isHead) response.end();
   else if (typeof body === "string" && length === body.length) response.end(body, ASCII);
   else response.end(body);
 }
@@ -49,8 +54,7 @@ export function sendReply(
 async function sendStream(
   response: HttpResponse,
   { contentType, body }: { readonly contentType: string; readonly body: Readable },
-  isHead: boolean,
-  principal: Principal,
+  { isHead, principal }: ReplyTarget,
   authenticator: Authenticator,
 ): Promise<void> {
   if (isHead) {
@@ -68,10 +72,10 @@ async function sendStream(
     await pipeline(body, response, { end: false });
     response.end();
   } catch (error) {
-    // An event stream may end anywhere; a part of any other body must not look complete.
+    // An event stream may end at any time; any other incomplete body must not look complete.
     if (!hasCredential && contentType === EVENT_STREAM) response.end();
     else response.destroy();
-    // A reader that disconnects, or whose credential ends, is not a failure.
+    // A disconnected client or an ended credential is not an error.
     if (!isPrematureClose(error)) throw error;
   } finally {
     stopWatching();

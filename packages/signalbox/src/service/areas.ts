@@ -1,4 +1,4 @@
-/** Builds the areas and connects them: this is the only place where one area receives the door of another. */
+/** Creates the areas and connects them. Only this file passes one area to another. */
 import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
 import { createAgentsArea } from "../agents/index.ts";
@@ -18,7 +18,7 @@ export interface AreaParts extends Storage {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Never set back. */
+  /** A monotonic clock. */
   readonly steadyClock: Clock;
   readonly sealing: Sealing;
   readonly accounts: Accounts;

@@ -4,7 +4,7 @@ import { closeAll } from "./close-all.ts";
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
 afterEach(() => void vi.useRealTimers());
 
-it("closes the last opened first, and the rest when one fails; the failure is told in the end", async () => {
+it("closes in reverse order, continues after an error, and throws it at the end", async () => {
   const closed: string[] = [];
   const closing = closeAll(
     [
@@ -18,7 +18,7 @@ it("closes the last opened first, and the rest when one fails; the failure is to
   expect(closed).toEqual(["area", "folder"]);
 });
 
-it("leaves a part that waits for room after a while, and still closes the others in full", async () => {
+it("stops waiting for a stalled part after the time limit, and closes the others", async () => {
   const closed: string[] = [];
   const closing = closeAll(
     [
@@ -35,11 +35,11 @@ it("leaves a part that waits for room after a while, and still closes the others
     (error: Error) => error.message,
   );
   await vi.advanceTimersByTimeAsync(70_000);
-  expect(await outcome).toContain("the disk is full; nothing is lost");
+  expect(await outcome).toContain("the disk is full; no acknowledged write is lost");
   expect(closed).toEqual(["database"]);
 });
 
-it("waits for a part that is slow without a problem", async () => {
+it("waits for a slow part without a problem", async () => {
   const closing = closeAll(
     [{ close: () => new Promise((resolve) => setTimeout(resolve, 60_000)), canStall: true }],
     { problem: null },

@@ -1,18 +1,18 @@
-/** Stopping: every part is closed, also when another one cannot be. */
+/** Closes all parts of the service at the stop, even if closing one of them fails. */
 import { repeat } from "../core/repeat.ts";
 import { DataFolderError } from "../core/data-folder-error.ts";
 import type { InstanceStore } from "../engines/instance-store/index.ts";
 
 export interface Closer {
   close(): void | Promise<void> | undefined;
-  /** It waits for agents' storage, which may have no room for as long as the disk is full. */
+  /** `close` waits for the instance store, whose writes are paused while the disk is full. */
   readonly canStall?: boolean;
 }
 
-/** How long a stop waits for agents' storage that cannot write before it leaves the rest to the journal. */
+/** How long a stop waits for an instance store that cannot write. */
 const STALLED_STOP_MS = 5000;
 
-/** Last opened, first closed, each of them also when one before it failed; the first failure is thrown in the end. */
+/** Closes in reverse order. Errors do not end the loop; the first one is thrown at the end. */
 export async function closeAll(
   closers: readonly Closer[],
   store: Pick<InstanceStore, "problem"> | null,
@@ -32,15 +32,15 @@ export async function closeAll(
 }
 
 /**
- * Rejects when the store has had a problem for as long as a stop waits. Nothing acknowledged is lost by leaving then: it is in the journal, and the
- * next start brings it to the instances' files, as after a kill.
+ * Rejects when the store has had a problem for `STALLED_STOP_MS`. Acknowledged writes are not lost: they are in the journal, and the next start
+ * applies them to the files of the instances, as after a crash.
  */
 function watchForStall(store: Pick<InstanceStore, "problem">): {
   readonly promise: Promise<never>;
   end(): Promise<void>;
 } {
   const { promise, reject } = Promise.withResolvers<never>();
-  // Most of the time nobody waits for it.
+  // Prevents an unhandled rejection if no part waits for the promise.
   promise.catch(() => undefined);
   let since: number | null = null;
   const watch = repeat(
@@ -50,7 +50,7 @@ function watchForStall(store: Pick<InstanceStore, "problem">): {
       if (since === null || performance.now() - since < STALLED_STOP_MS) return;
       reject(
         new DataFolderError(
-          `stopped before the agents' journal was settled: ${store.problem}; nothing is lost`,
+          `stopped before the journal of the agents was checkpointed: ${store.problem}; no acknowledged write is lost`,
         ),
       );
     },

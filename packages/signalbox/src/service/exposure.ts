@@ -1,19 +1,19 @@
-/** What changes when other machines reach the service: who may read what concerns all accounts, and what the operator is told at the start. */
+/** Rules for a service that other machines can reach: access to data of all accounts, and warnings at the start. */
 import { SignalboxError } from "@signalbox/protocol";
 import { boundGateway, isAllowed, type Principal } from "../accounts/index.ts";
 import type { Config } from "../config/index.ts";
 import type { GatewayArea } from "../gateway/index.ts";
 
-const OPERATORS_ACCOUNT = "default";
+const OPERATOR_ACCOUNT = "default";
 
 /**
- * Metrics tell of all accounts, so beside the root token only an unbound token of the operator's account with `gateway.read` gets them; the
- * description of the interface is for every valid token.
+ * Metrics include data of all accounts: only the root token and unbound tokens of the account `default` with `gateway.read` may read them. Every
+ * valid token may read the OpenAPI description.
  */
 export function requireOperator(principal: Principal | null, what: "metrics" | "description"): void {
   if (principal === null) throw new SignalboxError("unauthenticated");
   if (what === "description" || principal.kind === "root") return;
-  if (!isAllowed(principal, OPERATORS_ACCOUNT, "gateway.read") || boundGateway(principal) !== null)
+  if (!isAllowed(principal, OPERATOR_ACCOUNT, "gateway.read") || boundGateway(principal) !== null)
     throw new SignalboxError("forbidden");
 }
 
@@ -22,8 +22,11 @@ export function exposureWarnings(config: Config, gateway: GatewayArea): string[]
     .withoutAuthentication()
     .map(
       ({ accountId, gatewayId }) =>
-        `gateway ${accountId}/${gatewayId} has authentication off: whoever reaches ${config.host} can make calls through it; set "authentication": true in its settings`,
+        `gateway ${accountId}/${gatewayId} has authentication off: every client that reaches ${config.host} can use it; set "authentication": true in its settings`,
     );
   if (config.file.agents.access !== "public") return open;
-  return [...open, `agents.access is "public": whoever reaches ${config.host} can call every agent`];
+  return [
+    ...open,
+    `agents.access is "public": every client that reaches ${config.host} can call every agent`,
+  ];
 }

@@ -1,7 +1,8 @@
-/** Opens what decides who a caller is: accounts, tokens, sessions and the authenticator. */
+/** Opens accounts, tokens, sessions and the authenticator. */
 import {
   Accounts,
   Authenticator,
+  BrowserSessions,
   openRootToken,
   type RootToken,
   Sessions,
@@ -19,7 +20,7 @@ import type { Storage } from "./storage.ts";
 export interface Identity {
   readonly accounts: Accounts;
   readonly tokens: Tokens;
-  readonly sessions: Sessions;
+  readonly sessions: BrowserSessions;
   readonly authenticator: Authenticator;
   readonly rootToken: RootToken;
 }
@@ -30,7 +31,7 @@ export interface IdentityOptions {
   readonly clock: Clock;
   readonly resourceEvents: ResourceEvents;
   readonly gatewayExists: (accountId: string, gatewayId: string) => boolean;
-  /** False for requests to an address without a dashboard. */
+  /** Returns false for a request to an address without a dashboard. */
   readonly acceptsSessions: (request: HttpRequest) => boolean;
 }
 
@@ -45,17 +46,17 @@ export async function openIdentity(
   if (accounts.find(DEFAULT_ACCOUNT) === undefined) await accounts.create({ id: DEFAULT_ACCOUNT });
   const tokens = new Tokens(database, clock, options.resourceEvents, options.gatewayExists);
   await tokens.load();
-  tokens.start((error) => logger.error({ err: error }, "could not store the last use of tokens"));
+  tokens.start((error) =>
+    logger.error({ err: error }, "cannot store the times of last use of tokens; retrying within a minute"),
+  );
   closers.push({ close: () => tokens.stop() });
   const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
-  const sessions = new Sessions(database, clock, tokens, rootToken.secret);
-  await sessions.load();
-  const authenticator = new Authenticator({
-    rootToken: rootToken.secret,
-    tokens,
-    sessions,
+  const stored = new Sessions(database, clock, tokens, rootToken.secret);
+  await stored.load();
+  const sessions = new BrowserSessions(stored, {
     allowedHosts: config.file.dashboard.allowedHosts,
     acceptsSessions: options.acceptsSessions,
   });
+  const authenticator = new Authenticator({ rootToken: rootToken.secret, tokens, sessions });
   return { accounts, tokens, sessions, authenticator, rootToken };
 }

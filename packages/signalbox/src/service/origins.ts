@@ -1,4 +1,4 @@
-/** The addresses under which the service is reached, as printed and as shown in the dashboard, and the commands that use them. */
+/** The addresses of the service, for the terminal and the dashboard, and the first commands that contain them. */
 import { ownOrigin } from "../accounts/index.ts";
 import type { AreaModule, FirstCommand, OverviewCard } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
@@ -11,7 +11,7 @@ export interface Origins {
   readonly administration: string;
 }
 
-/** The configured address or, without one, the listeners' own. */
+/** Returns the configured address, otherwise the addresses of the listeners. */
 export function ownOrigins({ url, adminUrl }: Front, config: Config): Origins {
   const publicUrl = publicUrlOf(config);
   return {
@@ -20,7 +20,7 @@ export function ownOrigins({ url, adminUrl }: Front, config: Config): Origins {
   };
 }
 
-/** The configured address or, without one, the address that the sender of the request used, if it is one of ours. */
+/** Returns the configured address, otherwise the address that the client used, if it is one of this server. */
 export function originsFor(request: HttpRequest, front: Front | undefined, config: Config): Origins {
   const { url = "", adminUrl = "" } = front ?? {};
   const publicUrl = publicUrlOf(config);
@@ -33,13 +33,13 @@ function publicUrlOf(config: Config): string | undefined {
   return config.file.listener.publicUrl?.replace(/\/+$/, "");
 }
 
-/** Commands that work as pasted. `tokenExpression` is a shell expression, so that the token itself is not printed. */
+/** Returns commands that can be pasted into a shell. `tokenExpression` is a shell expression, so that the token is not printed. */
 export function firstCommandsOf(
   areas: readonly AreaModule[],
   { traffic, administration }: Origins,
   tokenExpression: string,
 ): (FirstCommand & { readonly card: OverviewCard })[] {
-  // An area without paths of its own is used through the management interface.
+  // An area without its own paths is used through the management interface.
   return areas.flatMap(({ card = "agents", mounts, firstCommands }) =>
     (firstCommands?.(mounts.length > 0 ? traffic : administration, tokenExpression) ?? []).map((command) => ({
       card,

@@ -1,4 +1,4 @@
-/** Opens everything that is stored: the data folder, the database with its schema, the call log and the instance store. */
+/** Opens the data folder, the database, the call log and the instance store. */
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
@@ -16,7 +16,7 @@ import type { Closer } from "./close-all.ts";
 export interface StorageOptions {
   readonly config: Config;
   readonly logger: Logger;
-  /** Called when storage can no longer be trusted. */
+  /** Must end the process: the durability of writes is unknown. */
   readonly onFatal: (error: Error) => void;
 }
 
@@ -27,7 +27,7 @@ export interface Storage {
   readonly instanceStore: InstanceStore;
 }
 
-/** Adds what it opened to `closers`, also when it fails half-way. */
+/** Adds every opened part to `closers`, even if a later part fails to open. */
 export async function openStorage(
   options: StorageOptions,
   clock: Clock,
@@ -52,7 +52,7 @@ async function openDatabase(
   if (config.databaseUrl === undefined) {
     return SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
   }
-  // Imported here: most installations never need the driver.
+  // Imported on demand: most installations do not need the driver.
   const { PostgresDatabase } = await import("../database/postgres/postgres-database.ts");
   return PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
     onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
@@ -68,8 +68,8 @@ function openCallLog(
     ...config.file.gateway.logs,
     folder: dataFolder.file("logs"),
     clock,
-    onError: (error) => logger.error({ err: error }, "call log"),
-    onRecovery: (droppedCalls) => logger.warn({ droppedCalls }, "the call log can be written again"),
+    onError: (error) => logger.error({ err: error }, "call log: error"),
+    onRecovery: (droppedCalls) => logger.warn({ droppedCalls }, "call log: writes succeed again"),
     onTrimmed: () =>
       logger.warn("the call log reached gateway.logs.maxTotalBytes: deleting the oldest bodies"),
     onFatal,
@@ -94,17 +94,13 @@ function openAgentStore(
 const WEBHOOK_SECRET = "WEBHOOK_SECRET";
 
 /**
- * The configuration with a secret for generic webhooks: from the environment, or generated once and stored in the data folder. With PostgreSQL
- * nothing is generated: a secret in the data folder of one machine would be unknown to the next.
+ * Returns the configuration with a secret for generic webhooks: from the environment, or generated once and stored in the data folder. With
+ * PostgreSQL no secret is generated: another machine with the same database would not have it.
  */
-export function withWebhookSecret(config: Config, dataFolder: DataFolder, logger: Logger): Config {
+export function withWebhookSecret(config: Config, dataFolder: DataFolder): Config {
   if (config.environment[WEBHOOK_SECRET] || config.databaseUrl !== undefined) return config;
   const file = dataFolder.file("webhook-secret");
   const { text } = openSecretFile(file, () => randomBytes(32).toString("hex"));
-  logger.info(
-    { file },
-    `${WEBHOOK_SECRET} is not set: generic webhooks are verified with the secret in this file`,
-  );
   return {
     ...config,
     environment: { ...config.environment, [WEBHOOK_SECRET]: text },

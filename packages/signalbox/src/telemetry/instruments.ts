@@ -1,7 +1,7 @@
 /**
- * A labelled counter and a labelled histogram for Prometheus. Both are updated on every request: they keep plain numbers in nested maps and
- * build their series when Prometheus reads them. prom-client's own labelled metrics hash their labels with every update, which cost more than
- * the dispatch of a request.
+ * A labelled counter and a labelled histogram for Prometheus. Both are updated for every request, so they count in nested maps and build the
+ * series when Prometheus reads them. The labelled metrics of prom-client hash the labels with every update, which costs more than the dispatch of
+ * a request.
  */
 import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom-client";
 
@@ -15,14 +15,14 @@ export interface Description {
 type Label = string | number;
 type Counts = Map<Label, Counts | number>;
 
-/** A count for each combination of at most three labels. */
+/** Counts per combination of up to three labels. */
 export class LabelledCounter {
   readonly #counts: Counts = new Map();
 
   constructor(registry: Registry, { name, help, labels = [] }: Description) {
-    // Without a label there is one series from the start, as Prometheus expects.
+    // A metric without labels has one series from the start, as Prometheus expects.
     if (labels.length === 0) this.#counts.set("", 0);
-    registerMetric(registry, name, help, "counter", () => seriesOf(this.#counts, labels, {}));
+    registerMetric(registry, "counter", { name, help }, () => seriesOf(this.#counts, labels, {}));
   }
 
   add(amount: number, first: Label = "", second?: Label, third?: Label): void {
@@ -60,7 +60,7 @@ function seriesOf(
   });
 }
 
-/** The distribution of a value, for each value of at most one label. */
+/** The distribution of a value, with at most one label. */
 export class LabelledHistogram {
   readonly #bounds: readonly number[];
   readonly #distributions = new Map<string, Distribution>();
@@ -70,7 +70,7 @@ export class LabelledHistogram {
     this.#bounds = bounds;
     const [label] = labels;
     if (label === undefined) this.#distributions.set("", new Distribution(bounds.length));
-    registerMetric(registry, name, help, "histogram", () =>
+    registerMetric(registry, "histogram", { name, help }, () =>
       [...this.#distributions].flatMap(([value, distribution]) =>
         distribution.series(name, label === undefined ? {} : { [label]: value }, bounds),
       ),
@@ -127,17 +127,16 @@ class Distribution {
   }
 }
 
-/** Registers a gauge that is read when Prometheus asks. */
-export function registerGauge(registry: Registry, { name, help }: Description, read: () => number): void {
-  registerMetric(registry, name, help, "gauge", () => [{ value: read(), labels: {} }]);
+/** Registers a gauge whose value is read when Prometheus reads the metrics. */
+export function registerGauge(registry: Registry, description: Description, read: () => number): void {
+  registerMetric(registry, "gauge", description, () => [{ value: read(), labels: {} }]);
 }
 
-/** Registers the little that a registry needs of a metric. */
+/** Registers a metric whose values are computed when Prometheus reads them. */
 export function registerMetric(
   registry: Registry,
-  name: string,
-  help: string,
   type: "counter" | "gauge" | "histogram",
+  { name, help }: Description,
   values: () => MetricValue<string>[],
 ): void {
   const metric = {

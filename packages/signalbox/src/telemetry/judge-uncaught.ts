@@ -1,37 +1,36 @@
 /**
- * Whether the process may go on after an error that nobody caught.
+ * Decides whether the process may continue after an uncaught error.
  *
- * An exception unwinds everything below it that runs: if our own code is at the bottom of the stack, one of our steps was left half done, and what it
- * left behind is unknown. If an agent's code is at the bottom (its timer, its emitter), or none of ours is there at all (a socket's `error` event
- * without a listener), nothing of ours was interrupted; that our code stands further up only says that the agent called it, and it threw as it
- * should.
+ * An uncaught exception unwinds the whole stack. If the outermost frame is server code, a step of the server was interrupted and its state is
+ * unknown: the process must stop. If the outermost frame is code of an agent (a timer, an event listener), or the stack has no server code
+ * (an `error` event without a listener), no step of the server was interrupted; inner server frames are calls of the agent that failed.
  *
- * A rejection unwinds only the async function that it comes out of, so it leaves nothing else half done. The exception is one that began in
- * storage: there a failure that nobody heard of may be a write that nobody knows to be missing, unless it is one that passes by itself.
+ * An unhandled rejection ends only the async function that threw it. The process continues, unless the rejection started in storage code: a write
+ * may be missing. Transient storage errors are the exception.
  */
 import { sep } from "node:path";
 
 export type UncaughtKind = "exception" | "rejection";
 
 export interface OwnCode {
-  /** Folder of our code, with a separator at its end. */
+  /** Folder of the server code, with a trailing separator. */
   readonly folder: string;
-  /** True for failures of storage that pass by themselves and leave it as it was. */
-  readonly isPassing: (error: unknown) => boolean;
+  /** Returns true for storage errors that end by themselves and leave the data unchanged. */
+  readonly isTransient: (error: unknown) => boolean;
 }
 
-export function isSound(kind: UncaughtKind, error: unknown, own: OwnCode): boolean {
+export function mayContinue(kind: UncaughtKind, error: unknown, own: OwnCode): boolean {
   const frames = framesOf(stackOf(error), own.folder);
   if (kind === "exception") return frames.at(-1) !== "own" && frames.at(-1) !== "storage";
-  return frames[0] !== "storage" || own.isPassing(error);
+  return frames[0] !== "storage" || own.isTransient(error);
 }
 
-/** Empty for what has none: our code throws nothing but errors, which the linter sees to. */
+/** Returns an empty text for values without a stack. Server code throws only errors; the linter checks it. */
 function stackOf(error: unknown): string {
   try {
     return error instanceof Error ? String(error.stack) : "";
   } catch {
-    // A stack is made when it is first read, and an error's own getters may throw then. Ours have none.
+    // The stack is created on first use, and a getter of the error may throw. Errors of the server have no getters.
     return "";
   }
 }
@@ -41,7 +40,7 @@ type Frame = "own" | "storage" | "foreign";
 const LOCATION = /^ {4}at (?:.*\()?((?:file:\/\/|node:)?[^()]+?)(?::\d+){0,2}\)?$/;
 const LIBRARY = `${sep}node_modules${sep}`;
 
-/** Innermost first, without frames of Node and of libraries: they run on behalf of somebody. */
+/** Returns the frames from the innermost to the outermost, without frames of Node.js and of libraries. */
 function framesOf(stack: string, folder: string): Frame[] {
   const frames: Frame[] = [];
   for (const line of stack.split("\n")) {

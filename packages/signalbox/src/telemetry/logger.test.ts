@@ -12,7 +12,7 @@ function capture(isPretty: boolean) {
   return { lines, logger };
 }
 
-it("writes one JSON object a line with time and level", () => {
+it("writes one JSON object per line, with time and level", () => {
   const { lines, logger } = capture(false);
   logger.info({ port: 1 }, "hello");
   logger.debug("not at this level");
@@ -25,7 +25,7 @@ it("writes one JSON object a line with time and level", () => {
   });
 });
 
-it("writes readable lines on a terminal, with an error's stack", () => {
+it("writes readable lines on a terminal, with the stack of an error", () => {
   const { lines, logger } = capture(true);
   logger.warn({ port: 1, name: "x" }, "careful");
   logger.error({ err: new Error("boom") }, "failed");
@@ -33,7 +33,7 @@ it("writes readable lines on a terminal, with an error's stack", () => {
   expect(lines[1]).toMatch(/failed\nError: boom\n/);
 });
 
-it("shows no credential, whether it comes as a Secret, a known key or a header", () => {
+it("logs no credential, neither as a Secret nor under a known key or header", () => {
   for (const isPretty of [true, false]) {
     const { lines, logger } = capture(isPretty);
     logger.info(

@@ -1,8 +1,8 @@
 /**
- * Structured logs: one JSON object a line, or readable lines on a terminal.
+ * Structured logs: one JSON object per line, or readable lines on a terminal.
  *
- * Nothing secret is logged because nothing secret is handed over: credentials travel as `Secret` objects, request headers are
- * never logged whole, and the redaction below is only the second line of defence.
+ * Credentials are `Secret` objects, which print as `[secret]`, and request headers are never logged as a whole. The redaction by key is a
+ * second safeguard.
  */
 import { plainLine, plainText } from "../core/plain-text.ts";
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
@@ -17,7 +17,7 @@ const REDACTED_KEYS = ["authorization", "token", "secret", "password", "apiKey",
 export interface LoggerOptions {
   readonly level: LogLevel;
   readonly isPretty: boolean;
-  /** Defaults to standard error: standard output belongs to what a command answers. */
+  /** Default: standard error. Standard output is for the results of commands. */
   readonly destination?: DestinationStream;
 }
 
@@ -46,7 +46,7 @@ const COLOURS: Record<string, string> = {
 };
 const RESET = "\u001b[0m";
 
-/** `12:30:05 warn  message key=value …`, with an error's stack on the following lines; without what a terminal would act on. */
+/** Formats `12:30:05 warn  message key=value …`, with the stack of an error on the following lines, without terminal control characters. */
 export function prettyLine(json: string): string {
   const { level, time, msg, err, ...rest } = JSON.parse(json) as Record<string, unknown> & {
     level: string;

@@ -1,8 +1,8 @@
-/** Prometheus metrics. Areas register theirs on the shared registry. Labels are route names and codes, never ids or paths. */
+/** The registry and the HTTP metrics. Labels are names of areas, methods and codes, never ids or paths. */
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { LabelledCounter, LabelledHistogram } from "./instruments.ts";
 
-/** Seconds; from a cached response to a long model call. */
+/** In seconds: from a cached response to a long model call. */
 export const DURATION_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 export interface HttpMetrics {

@@ -1,4 +1,4 @@
-/** The state of storage, for `/readyz` and as metrics. Every problem reported here ends by itself when its cause does. */
+/** The state of storage, for `/readyz` and the metrics. A problem disappears when its cause ends. */
 import type { Registry } from "prom-client";
 import type { CallLog } from "../engines/call-log/index.ts";
 import type { Database } from "../database/database.ts";
@@ -18,9 +18,11 @@ export class StorageHealth {
     this.#parts = parts;
     registerMetric(
       registry,
-      "signalbox_storage_problem",
-      "1 while a part of storage cannot write; /readyz reports the reason.",
       "gauge",
+      {
+        name: "signalbox_storage_problem",
+        help: "1 while a part of storage cannot write; /readyz reports the reason.",
+      },
       () =>
         Object.entries(parts).map(([part, { problem }]) => ({
           value: problem === null ? 0 : 1,
@@ -30,9 +32,11 @@ export class StorageHealth {
     const callLog = parts["call log"];
     registerMetric(
       registry,
-      "signalbox_call_log_dropped_total",
-      "Calls missing from the log because it could not be written.",
       "counter",
+      {
+        name: "signalbox_call_log_dropped_total",
+        help: "Calls missing from the log because it could not be written.",
+      },
       () => [{ value: callLog.droppedCalls, labels: {} }],
     );
     registerGauge(
@@ -42,7 +46,7 @@ export class StorageHealth {
     );
   }
 
-  /** `part: problem`, for each part that has one. */
+  /** Returns `part: problem` for each part with a problem. */
   problems(): string[] {
     return Object.entries(this.#parts).flatMap(([part, { problem }]) =>
       problem === null ? [] : [`${part}: ${problem}`],

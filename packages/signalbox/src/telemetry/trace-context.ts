@@ -1,13 +1,13 @@
 /**
- * W3C trace context: a valid `traceparent` of the caller is continued, anything else starts a new trace (the recommendation says to
- * ignore a malformed one). What we send upstream names our own span as the parent.
+ * W3C Trace Context. A valid `traceparent` is continued; a missing or malformed one starts a new trace, as the recommendation requires. Requests
+ * to providers name the span of this server as the parent.
  */
 import { randomBytes } from "node:crypto";
 
 export interface TraceContext {
-  /** 32 hexadecimal digits, shared by every hop. */
+  /** 32 hexadecimal digits, the same for all spans of the trace. */
   readonly traceId: string;
-  /** 16 hexadecimal digits, this hop. */
+  /** 16 hexadecimal digits. */
   readonly spanId: string;
   readonly parentSpanId: string | null;
   readonly isSampled: boolean;

@@ -1,12 +1,15 @@
 import { sep } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { isSound } from "./judge-uncaught.ts";
+import { mayContinue } from "./judge-uncaught.ts";
 import { createLogger } from "./logger.ts";
 import { createRegistry } from "./metrics.ts";
 import { UncaughtErrors } from "./uncaught-errors.ts";
 
 const FOLDER = ["", "opt", "signalbox", "src", ""].join(sep);
-const own = { folder: FOLDER, isPassing: (error: unknown) => (error as { code?: string }).code === "ENOSPC" };
+const own = {
+  folder: FOLDER,
+  isTransient: (error: unknown) => (error as { code?: string }).code === "ENOSPC",
+};
 
 const OWN = `at Mailbox.#drain (file://${FOLDER}agents/turns/mailbox.ts:10:3)`;
 const STORAGE = `at Journal.#flush (file://${FOLDER}engines/instance-store/journal/journal.ts:10:3)`;
@@ -22,53 +25,53 @@ function errorWith(...frames: string[]): Error {
 
 it.each([
   ["an agent's timer", [AGENT, NODE], true],
-  ["our code that an agent's timer called", [STORAGE, OWN, AGENT, NODE], true],
+  ["server code called by an agent's timer", [STORAGE, OWN, AGENT, NODE], true],
   ["a socket without a listener", [NODE], true],
   ["a library by itself", [LIBRARY, NODE], true],
-  ["our own callback", [OWN, NODE], false],
-  ["our own callback under a library", [STORAGE, OWN, LIBRARY, NODE], false],
-  ["an agent's code that our callback called", [AGENT, OWN, NODE], false],
-])("judges an exception by what was interrupted: %s", (_what, frames, expected) => {
-  expect(isSound("exception", errorWith(...frames), own)).toBe(expected);
+  ["a callback of the server", [OWN, NODE], false],
+  ["a callback of the server called by a library", [STORAGE, OWN, LIBRARY, NODE], false],
+  ["an agent's code called by a callback of the server", [AGENT, OWN, NODE], false],
+])("decides about an exception by its outermost frame: %s", (_what, frames, expected) => {
+  expect(mayContinue("exception", errorWith(...frames), own)).toBe(expected);
 });
 
 it.each([
   ["an agent's promise", [AGENT], true],
-  ["a promise of ours", [OWN, `at async ${AGENT.slice(3)}`], true],
+  ["a promise of the server", [OWN, `at async ${AGENT.slice(3)}`], true],
   ["storage", [STORAGE, OWN], false],
-  ["no frame at all", [], true],
-])("judges a rejection by where it began: %s", (_what, frames, expected) => {
-  expect(isSound("rejection", errorWith(...frames), own)).toBe(expected);
+  ["no frame", [], true],
+])("decides about a rejection by its innermost frame: %s", (_what, frames, expected) => {
+  expect(mayContinue("rejection", errorWith(...frames), own)).toBe(expected);
 });
 
-it("goes on after failures of storage that pass by themselves, and after what is no error", () => {
-  expect(isSound("rejection", Object.assign(errorWith(STORAGE), { code: "ENOSPC" }), own)).toBe(true);
-  expect(isSound("exception", "text", own)).toBe(true);
-  expect(isSound("rejection", undefined, own)).toBe(true);
+it("continues after transient storage errors and thrown values that are not errors", () => {
+  expect(mayContinue("rejection", Object.assign(errorWith(STORAGE), { code: "ENOSPC" }), own)).toBe(true);
+  expect(mayContinue("exception", "text", own)).toBe(true);
+  expect(mayContinue("rejection", undefined, own)).toBe(true);
 });
 
 let lines: { level: string; msg: string; err?: { message: string }; suppressed?: number }[];
-let unsound: unknown[];
+let interruptions: unknown[];
 let uncaught: UncaughtErrors;
 
 beforeEach(() => {
   vi.useFakeTimers();
   lines = [];
-  unsound = [];
+  interruptions = [];
   uncaught = new UncaughtErrors({
     logger: createLogger({
       level: "info",
       isPretty: false,
       destination: { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) },
     }),
-    isPassing: own.isPassing,
-    onUnsound: (error) => unsound.push(error),
+    isTransient: own.isTransient,
+    onInterrupted: (error) => interruptions.push(error),
     ownFolder: FOLDER,
   });
 });
 afterEach(() => void vi.useRealTimers());
 
-it("logs a flood as a few lines and a count, and counts all of it", async () => {
+it("limits the log lines per minute, logs the number of the others, and counts all errors", async () => {
   for (let i = 0; i < 10_000; i++) uncaught.take("exception", errorWith(AGENT));
   expect(lines).toHaveLength(10);
   await vi.advanceTimersByTimeAsync(60_000);
@@ -80,10 +83,10 @@ it("logs a flood as a few lines and a count, and counts all of it", async () => 
   const text = await registry.metrics();
   expect(text).toContain('signalbox_uncaught_errors_total{kind="exception"} 10000');
   expect(text).toContain('signalbox_uncaught_errors_total{kind="rejection"} 1');
-  expect(unsound).toEqual([]);
+  expect(interruptions).toEqual([]);
 });
 
-it("logs neither what an error carries along nor more than some of a long text", () => {
+it("logs no other properties of an error, and truncates long text", () => {
   const error = Object.assign(errorWith(AGENT), { request: { authorization: "Bearer sk-secret" } });
   error.message = "m".repeat(1_000_000);
   uncaught.take("exception", error);
@@ -92,7 +95,7 @@ it("logs neither what an error carries along nor more than some of a long text",
   expect(text.length).toBeLessThan(10_000);
 });
 
-it("survives an error that throws when it is read", () => {
+it("logs an error whose getters throw", () => {
   const hostile = new Error("x");
   Object.defineProperty(hostile, "message", {
     get() {
@@ -103,8 +106,8 @@ it("survives an error that throws when it is read", () => {
   expect(lines).toHaveLength(1);
 });
 
-it("has the process stopped once when its own code was interrupted", () => {
+it("stops the process once if server code was interrupted", () => {
   uncaught.take("exception", errorWith(OWN));
   uncaught.take("exception", errorWith(OWN));
-  expect([unsound.length, lines.filter(({ level }) => level === "fatal").length]).toEqual([1, 1]);
+  expect([interruptions.length, lines.filter(({ level }) => level === "fatal").length]).toEqual([1, 1]);
 });

@@ -1,33 +1,33 @@
 /**
- * What the server does about exceptions that nobody caught and rejections that nobody handled: logs and counts them, goes on where nothing of
- * its own was interrupted, and otherwise has itself stopped in order (`judge-uncaught.ts` has the reasons).
+ * Handles uncaught exceptions and unhandled rejections: logs and counts them, and stops the server gracefully if its own code was interrupted
+ * (see `judge-uncaught.ts`).
  *
  * Invariants:
- * 1. Only what is known of every error is logged (name, message, code, stack), cut to a length: an error object may carry a whole request.
- * 2. At most so many lines a minute, then one that counts the rest: a flood of errors must not fill the disk.
- * 3. Nothing here throws, and a log that cannot be written is no error: it would come back here for ever.
+ * 1. Only name, message, code and stack of an error are logged, truncated: other properties may contain a whole request.
+ * 2. At most `LINES_PER_WINDOW` lines per minute are logged, then one line with the number of the others: errors must not fill the disk.
+ * 3. No function throws, and a failed write of the log is ignored: both would be reported here again.
  */
 import { join, sep } from "node:path";
 import { inspect } from "node:util";
 import type { Registry } from "prom-client";
-import { isSound, type OwnCode, type UncaughtKind } from "./judge-uncaught.ts";
+import { mayContinue, type OwnCode, type UncaughtKind } from "./judge-uncaught.ts";
 import type { Logger } from "./logger.ts";
 import { registerMetric } from "./instruments.ts";
 
 const LINES_PER_WINDOW = 10;
 const WINDOW_MS = 60_000;
 const MAX_TEXT = 4096;
-/** Enough to see who called: the default of 10 frames often ends inside our own code. */
+/** Enough to include the outermost frame: the default of 10 frames often ends inside server code. */
 const STACK_FRAMES = 30;
 
 const OWN_FOLDER = join(import.meta.dirname, "..") + sep;
 
 export interface UncaughtErrorsOptions {
   readonly logger: Logger;
-  /** True for failures of storage that pass by themselves. */
-  readonly isPassing: OwnCode["isPassing"];
-  /** What memory holds can no longer be trusted; must end the process, after it has finished what runs. Called once. */
-  readonly onUnsound: (error: unknown) => void;
+  /** Returns true for storage errors that end by themselves. */
+  readonly isTransient: OwnCode["isTransient"];
+  /** Must stop the process gracefully: its state in memory is unknown. Called once. */
+  readonly onInterrupted: (error: unknown) => void;
   readonly ownFolder?: string;
 }
 
@@ -37,20 +37,20 @@ export class UncaughtErrors {
   readonly #counts: Record<UncaughtKind, number> = { exception: 0, rejection: 0 };
   #logged = 0;
   #suppressed = 0;
-  #isUnsound = false;
+  #isInterrupted = false;
 
   constructor(options: UncaughtErrorsOptions) {
     this.#options = options;
-    this.#own = { folder: options.ownFolder ?? OWN_FOLDER, isPassing: options.isPassing };
+    this.#own = { folder: options.ownFolder ?? OWN_FOLDER, isTransient: options.isTransient };
   }
 
-  /** From here on they no longer end the process by themselves. */
+  /** Installs the handlers. Without them Node.js ends the process. */
   install(): void {
     Error.stackTraceLimit = Math.max(Error.stackTraceLimit, STACK_FRAMES);
     process.on("uncaughtException", (error) => this.take("exception", error));
     process.on("unhandledRejection", (reason) => this.take("rejection", reason));
     for (const stream of [process.stdout, process.stderr]) {
-      // Whoever read our output has gone, or its disk is full. There is nobody left to tell.
+      // The reader of the output has exited, or its disk is full.
       stream.on("error", () => undefined);
     }
   }
@@ -58,24 +58,22 @@ export class UncaughtErrors {
   register(registry: Registry): void {
     registerMetric(
       registry,
-      "signalbox_uncaught_errors_total",
-      "Uncaught exceptions and unhandled rejections.",
       "counter",
+      { name: "signalbox_uncaught_errors_total", help: "Uncaught exceptions and unhandled rejections." },
       () => Object.entries(this.#counts).map(([kind, value]) => ({ value, labels: { kind } })),
     );
   }
 
   take(kind: UncaughtKind, error: unknown): void {
     this.#counts[kind] += 1;
-    const isUnsound = !isSound(kind, error, this.#own);
-    if (!isUnsound) {
+    if (mayContinue(kind, error, this.#own)) {
       this.#log(kind, error);
       return;
     }
-    if (this.#isUnsound) return;
-    this.#isUnsound = true;
-    this.#options.logger.fatal({ err: describe(error), kind }, "an error of the server itself; it stops");
-    this.#options.onUnsound(error);
+    if (this.#isInterrupted) return;
+    this.#isInterrupted = true;
+    this.#options.logger.fatal({ err: describe(error), kind }, "internal error: the server stops");
+    this.#options.onInterrupted(error);
   }
 
   #log(kind: UncaughtKind, error: unknown): void {
@@ -87,8 +85,8 @@ export class UncaughtErrors {
     this.#logged += 1;
     const message =
       kind === "exception"
-        ? "nobody caught this exception; the server goes on"
-        : "nobody handled this rejection; the server goes on";
+        ? "uncaught exception; the server continues"
+        : "unhandled rejection; the server continues";
     this.#options.logger.error({ err: describe(error), kind }, message);
   }
 
@@ -97,7 +95,10 @@ export class UncaughtErrors {
     this.#logged = 0;
     this.#suppressed = 0;
     if (suppressed > 0)
-      this.#options.logger.error({ suppressed }, "more errors that nobody caught, in the last minute");
+      this.#options.logger.error(
+        { suppressed },
+        "further uncaught errors in the last minute were not logged",
+      );
   }
 }
 
@@ -112,7 +113,7 @@ function describe(error: unknown): Record<string, unknown> {
       ...(typeof code === "string" || typeof code === "number" ? { code } : {}),
     };
   } catch {
-    // A getter of the thrown object threw in turn.
+    // A getter of the error threw.
     return { type: "unknown", message: "the error cannot be read" };
   }
 }

@@ -11,7 +11,7 @@ import {
   selectEvents,
   selectEventsByType,
   type SqlTag,
-} from "./event-table.ts";
+} from "./webhook-agent.ts";
 
 function openTable(): SqlTag {
   const database = new DatabaseSync(":memory:");

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
 import { webhookKeys } from "../config/webhook-keys.ts";
-import { Limit } from "../core/overload.ts";
+import { Limit } from "../engines/http-server/index.ts";
 import type { Database, Queryable } from "../database/database.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { EntityClaims } from "./entity-claims.ts";

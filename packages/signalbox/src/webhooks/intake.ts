@@ -12,17 +12,20 @@ import type { IncomingHttpHeaders } from "node:http";
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type { AgentsDoor, DeliveryOutcome, DeliveryTarget, WebhookEvent } from "../agents/index.ts";
 import type { Clock } from "../core/clock.ts";
-import { type Limit, overloaded } from "../core/overload.ts";
+import { overloaded } from "../core/overload.ts";
+import type { Limit } from "../engines/http-server/index.ts";
 import { ulid } from "../core/ulid.ts";
 import type { LabelledCounter } from "../telemetry/instruments.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import {
   type Answer,
+  type AnswerRules,
   ANSWERS,
   type DeliveryReason,
   type DeliveryRecord,
   explainRefusal,
   JSON_TYPE,
+  PendingAnswer,
   type Processed,
   REFUSAL,
   type Result,
@@ -31,7 +34,6 @@ import {
 import { type EntityClaims, toInstanceName } from "./entity-claims.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDelivery } from "./late-delivery-table.ts";
-import { type AnswerRules, PendingAnswer } from "./pending-answer.ts";
 import {
   findEntity,
   parsePayload,

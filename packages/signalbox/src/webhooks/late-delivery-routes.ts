@@ -60,7 +60,7 @@ export function lateDeliveryRoutes({ late, lateTable }: LateDeliveryRouteParts):
       summary: "Retry a delivery whose attempts have all failed.",
       result: z.object({ id: z.string() }),
       handler: async ({ params }) => {
-        const { account_id: accountId = "", delivery = "" } = params;
+        const { account_id: accountId, delivery } = params;
         if (!(await late.revive(accountId, delivery))) throw await explain(lateTable, accountId, delivery);
         return { result: { id: delivery } };
       },
@@ -72,7 +72,7 @@ export function lateDeliveryRoutes({ late, lateTable }: LateDeliveryRouteParts):
       summary: "Drop a delivery whose attempts have all failed.",
       result: z.object({ id: z.string() }),
       handler: async ({ params }) => {
-        const { account_id: accountId = "", delivery = "" } = params;
+        const { account_id: accountId, delivery } = params;
         if (!(await late.drop(accountId, delivery))) throw await explain(lateTable, accountId, delivery);
         return { result: { id: delivery } };
       },

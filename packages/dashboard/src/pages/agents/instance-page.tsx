@@ -7,7 +7,7 @@ import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { TabLinks } from "../../components/tab-links.tsx";
 import { Time } from "../../components/time.tsx";
-import { ask, read } from "../../http/api.ts";
+import { read, request } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { navigate } from "../../routing/location.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
@@ -51,7 +51,7 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
   const current = TABS.find((one) => one.name === tab)?.name;
   if (current === undefined) return <NotFoundPage />;
   const destroy = async () => {
-    await ask(path, { method: "DELETE" });
+    await request(path, { method: "DELETE" });
     navigate(page("agents", agent));
   };
   return (

@@ -3,7 +3,7 @@ import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
 import { Field } from "../../components/field.tsx";
-import { ask } from "../../http/api.ts";
+import { request } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { navigate } from "../../routing/location.ts";
 import { useAccountPaths } from "../../session/session.ts";
@@ -13,7 +13,10 @@ export function CreateGatewayDialog({ onClose }: { readonly onClose: () => void 
   const { api, page } = useAccountPaths();
   const [id, setId] = useState("");
   const create = useAction(async () => {
-    const { result } = await ask<Gateway>(api("ai-gateway", "gateways"), { method: "POST", body: { id } });
+    const { result } = await request<Gateway>(api("ai-gateway", "gateways"), {
+      method: "POST",
+      body: { id },
+    });
     navigate(page("gateways", result.id));
   });
   const submit = (event: FormEvent) => {

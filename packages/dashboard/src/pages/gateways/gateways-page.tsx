@@ -8,7 +8,7 @@ import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { count, money, share } from "../../format/number.ts";
-import { ask, read, withQuery } from "../../http/api.ts";
+import { read, request, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useQueryValue } from "../../routing/location.ts";
@@ -26,7 +26,7 @@ export function GatewaysPage() {
   const [search, setSearch] = useQueryValue("search");
   const [isCreating, setCreating] = useState(false);
   const path = withQuery(api("ai-gateway", "gateways"), { search, per_page: 100 });
-  const gateways = useResource(path, async (signal) => (await ask<Gateway[]>(path, { signal })).result);
+  const gateways = useResource(path, async (signal) => (await request<Gateway[]>(path, { signal })).result);
   const usagePath = withQuery(api("ai-gateway", "usage"), { group_by: "gateway" });
   const usage = useResource(usagePath, (signal) => read<Usage[]>(usagePath, signal));
   // The table does not wait for the usage request; its cells show a dash until then.

@@ -1,7 +1,7 @@
 /** A one-line summary of current data on an overview card. It loads after the card is shown. */
 import type { Permission } from "@signalbox/protocol";
 import { count, share } from "../../format/number.ts";
-import { ask, read, withQuery } from "../../http/api.ts";
+import { read, request, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import type { AgentClass } from "../agents/agent.ts";
@@ -45,7 +45,7 @@ async function readMetric(
       return `${plural(agents.length, "agent")}, ${plural(instances, "instance")}`;
     }
     case "tags": {
-      const { info } = await ask(withQuery(api("tags", "resources"), { total: "exact" }), { signal });
+      const { info } = await request(withQuery(api("tags", "resources"), { total: "exact" }), { signal });
       return plural(info.total_count ?? 0, "tagged resource");
     }
   }

@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
-import { ApiError, ask, withQuery } from "../../http/api.ts";
+import { ApiError, request, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { ChangeTable } from "./change-table.tsx";
@@ -46,16 +46,16 @@ export function ChangesPage() {
 
 /** Reads the last page. The feed can be read only forwards, so the position of its end is read first. */
 async function readLatest(path: string, signal: AbortSignal): Promise<Feed> {
-  const end = await ask<TagChange[]>(withQuery(path, { after: "newest" }), { signal });
+  const end = await request<TagChange[]>(withQuery(path, { after: "newest" }), { signal });
   const position = Number(end.info.cursor ?? "0");
-  const start = await ask<TagChange[]>(
+  const start = await request<TagChange[]>(
     withQuery(path, { after: String(Math.max(0, position - PAGE_SIZE)) }),
     {
       signal,
     },
   ).catch((error: unknown) => {
     // The start position may have been pruned. Then all stored changes are read.
-    if (error instanceof ApiError && error.status < 500) return ask<TagChange[]>(path, { signal });
+    if (error instanceof ApiError && error.status < 500) return request<TagChange[]>(path, { signal });
     throw error;
   });
   return { changes: start.result, position: start.info.cursor ?? String(position) };

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
-import { ask } from "../../http/api.ts";
+import { request } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { EditPreview, type ItemOutcome } from "./edit-preview.tsx";
@@ -23,7 +23,7 @@ export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogPro
   const edit = toEdit(rows, resources.length === 1 ? resources[0]?.tags : undefined);
   const isEmpty = Object.keys(edit).length === 0;
   const send = async (dryRun: boolean) => {
-    const { result } = await ask<ItemOutcome[]>(api("tags", "bulk"), {
+    const { result } = await request<ItemOutcome[]>(api("tags", "bulk"), {
       method: "POST",
       body: { items: resources.map((resource) => toItem(resource, edit)), dry_run: dryRun },
     });

@@ -1,6 +1,6 @@
 /** Suggestions for tag keys and values, from the tags in use. */
 import { useEffect, useState } from "react";
-import { ask, withQuery } from "../../http/api.ts";
+import { request, withQuery } from "../../http/api.ts";
 import { useAccountPaths } from "../../session/session.ts";
 
 export interface Suggestion {
@@ -25,7 +25,7 @@ export function useSuggestions(key: string | null, prefix: string | null): reado
     }
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      ask<{ key?: string; value?: string; count: number }[]>(path, { signal: abort.signal }).then(
+      request<{ key?: string; value?: string; count: number }[]>(path, { signal: abort.signal }).then(
         ({ result }) =>
           setSuggestions(
             result.slice(0, MAX_SHOWN).map((one) => ({ text: one.key ?? one.value ?? "", count: one.count })),

@@ -4,7 +4,7 @@ import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
 import { Field } from "../../components/field.tsx";
-import { ask } from "../../http/api.ts";
+import { request } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useAccountPaths, useScope } from "../../session/session.ts";
 import { ExpiryField } from "./expiry-field.tsx";
@@ -38,7 +38,7 @@ export function CreateTokenDialog({
   const [expiresAt, setExpiresAt] = useState<string | null>(null);
   const [created, setCreated] = useState<NewToken | null>(null);
   const create = useAction(async () => {
-    const { result } = await ask<NewToken>(api("tokens"), {
+    const { result } = await request<NewToken>(api("tokens"), {
       method: "POST",
       // A token that is restricted to one gateway can create only tokens for that gateway.
       body: { name, permissions: [...permissions], expires_at: expiresAt, gateway_id: session.gateway_id },

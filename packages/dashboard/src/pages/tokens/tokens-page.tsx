@@ -7,7 +7,7 @@ import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { ask } from "../../http/api.ts";
+import { request } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { CreateTokenDialog } from "./create-token-dialog.tsx";
@@ -19,7 +19,7 @@ export function TokensPage() {
   const [dialog, setDialog] = useState<{ kind: "create" } | { kind: "revoke"; token: Token } | null>(null);
   const close = () => setDialog(null);
   const revoke = async (token: Token) => {
-    await ask(api("tokens", token.id), { method: "DELETE" });
+    await request(api("tokens", token.id), { method: "DELETE" });
     tokens.reload();
   };
   return (

@@ -8,7 +8,7 @@ import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { prettyJson } from "../../format/json.ts";
 import { bytes, duration } from "../../format/number.ts";
-import { ask, read } from "../../http/api.ts";
+import { read, request } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
@@ -114,7 +114,7 @@ function Replay({ delivery, path }: { readonly delivery: DeliveryDetail; readonl
   const canEdit = useHasPermission("webhooks.edit");
   const [outcome, setOutcome] = useState<string | null>(null);
   const replay = useAction(async () => {
-    const { result } = await ask<{ status: string }>(`${path}/replay`, { method: "POST" });
+    const { result } = await request<{ status: string }>(`${path}/replay`, { method: "POST" });
     setOutcome(result.status);
   });
   if (!canEdit || delivery.status === "rejected" || delivery.body === null || delivery.instance === null)

@@ -2,7 +2,7 @@ import { type FormEvent, useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
 import { Field } from "../../components/field.tsx";
-import { ask } from "../../http/api.ts";
+import { request } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import type { Source } from "./webhook.ts";
@@ -21,7 +21,7 @@ export function TestEvent({ source, onSent }: { readonly source: Source; readonl
   const [response, setResponse] = useState<TestResponse | null>(null);
   const send = useAction(async () => {
     setResponse(null);
-    const { result } = await ask<TestResponse>(api("webhooks", "sources", source.name, "test"), {
+    const { result } = await request<TestResponse>(api("webhooks", "sources", source.name, "test"), {
       method: "POST",
       body: { entity },
     });

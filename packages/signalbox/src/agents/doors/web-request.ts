@@ -2,7 +2,7 @@
 import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
-import { speaksForOrigin } from "../../http/foreign-answer.ts";
+import { affectsOrigin } from "../../http/foreign-answer.ts";
 
 /** Hop-by-hop headers (RFC 9110, section 7.6.1), which agents neither see nor set. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -77,7 +77,7 @@ export async function sendWebResponse(from: Response, to: HttpResponse, isHead: 
   const cookies = from.headers.getSetCookie().filter((cookie) => !isSessionCookie(cookie));
   if (cookies.length > 0) to.setHeader("set-cookie", cookies);
   for (const [name, value] of from.headers) {
-    if (name !== "set-cookie" && !HOP_BY_HOP.has(name) && !speaksForOrigin(name)) to.setHeader(name, value);
+    if (name !== "set-cookie" && !HOP_BY_HOP.has(name) && !affectsOrigin(name)) to.setHeader(name, value);
   }
   to.statusCode = from.status;
   if (isHead || from.body === null) {

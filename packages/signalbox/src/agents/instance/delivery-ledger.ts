@@ -13,8 +13,14 @@ import type { Transactions } from "../../engines/turn-runtime/index.ts";
 import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { InstanceRef } from "./instance-ref.ts";
-import type { AnyAgent, EventHandler, EventOutcome } from "../api/agent.ts";
-import { isEventHandler, isRefusal, receiveEvent } from "../api/receive-event.ts";
+import {
+  type AnyAgent,
+  type EventHandler,
+  type EventOutcome,
+  isEventHandler,
+  isRefusal,
+  receiveEvent,
+} from "../api/agent.ts";
 import { explainRejection } from "../api/reject-event.ts";
 
 /** Longer than any provider redelivers by itself (Stripe: 3 days). */

@@ -15,14 +15,20 @@ export class InstanceIdentity implements Participant {
   readonly #transactions: Transactions;
   readonly #ref: InstanceRef;
   readonly #createdAt: number;
+  readonly #onStored: () => void;
   #isMissing = true;
 
-  /** For a new database. */
-  constructor(database: InstanceDatabase, transactions: Transactions, ref: InstanceRef, createdAt: number) {
+  /** For a new database. Nothing is left to do once `onStored` has been called. */
+  constructor(
+    database: InstanceDatabase,
+    transactions: Transactions,
+    { ref, createdAt, onStored }: { ref: InstanceRef; createdAt: number; onStored: () => void },
+  ) {
     this.#database = database;
     this.#transactions = transactions;
     this.#ref = ref;
     this.#createdAt = createdAt;
+    this.#onStored = onStored;
     transactions.join(this);
   }
 
@@ -37,6 +43,8 @@ export class InstanceIdentity implements Participant {
 
   afterCommit(): void {
     this.#isMissing = false;
+    this.#transactions.leave(this);
+    this.#onStored();
   }
 
   /** Writes the identity unless it is written, or will be with the open transaction. */

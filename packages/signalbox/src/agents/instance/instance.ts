@@ -210,7 +210,11 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
     });
     this.group.outputs = live.outputs;
     if (database.isNew) {
-      this.#identity = new InstanceIdentity(database, live.transactions, this.ref, this.lastActiveAt);
+      this.#identity = new InstanceIdentity(database, live.transactions, {
+        ref: this.ref,
+        createdAt: this.lastActiveAt,
+        onStored: () => (this.#identity = null),
+      });
       // Outputs depend on the creation of the instance like on a commit.
       live.outputs.countCommit();
     }

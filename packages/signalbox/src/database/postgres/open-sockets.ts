@@ -1,24 +1,24 @@
 /**
- * The sockets of a group of connections, so that all of them can be cut off at once. The driver has no way to do so: it waits for what the server
- * says, and a server that hangs says nothing.
+ * The sockets of a group of connections, which can be destroyed together. The driver itself can only close a connection with a message to the
+ * server, and waits for a server that hangs.
  */
 import { Socket } from "node:net";
 
 export class OpenSockets {
   readonly #open = new Set<Socket>();
 
-  /** For the driver, which connects it. */
+  /** Creates a socket for the driver, which connects it. */
   readonly create = (): Socket => {
     const socket = new Socket();
     this.#open.add(socket);
-    // The driver hears of it, too, and fails what is under way.
+    // The driver has its own listener and fails the running query.
     socket.on("error", () => undefined);
     socket.once("close", () => this.#open.delete(socket));
     return socket;
   };
 
-  /** Queries under way fail as with any connection that breaks. */
-  cutOff(): void {
+  /** Running queries fail as if the connections broke. */
+  destroyAll(): void {
     for (const socket of this.#open) socket.destroy();
   }
 }

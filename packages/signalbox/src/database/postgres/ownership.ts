@@ -1,18 +1,19 @@
 /**
- * One process at a time owns the database: what it keeps in memory (tokens, settings) would be stale with a second one that writes.
+ * Ensures that only one process at a time owns the database: the data that a process keeps in memory (tokens, settings) would be out of date if
+ * a second process wrote.
  *
- *   taken ──connection lost──► lost ──lock free, epoch ours──► taken
- *                                └────epoch is another's─────► taken over (final)
+ *   held ──session lost──► lost ──lock free, epoch unchanged──► held
+ *                            └────epoch changed───────────────► taken over (final)
  *
  * Invariants:
- * 1. The owner holds an advisory lock in a session of its own. The server drops the lock with the session, so it outlives neither the process nor
- *    a restart of the server.
- * 2. Whoever takes the database counts the epoch up, under a lock that every write transaction shares. So a write of an earlier owner either ends
- *    before the epoch changes, or finds that it did: there is no moment in which two processes write.
- * 3. An owner that lost its session gets the database back only with the epoch unchanged: then nobody else wrote meanwhile, and its
- *    memory is as good as before.
- * 4. The owner's session is spoken to all the time. When the server does not answer, it hangs or the network swallows everything, which no
- *    connection ever notices by itself: the session counts as lost, and `onSilence` is told.
+ * 1. The owner holds an advisory lock in a separate session. The server releases the lock when the session ends, so the lock does not survive
+ *    the process or a restart of the server.
+ * 2. A new owner increments the epoch under an exclusive lock that every write transaction holds as a shared lock. A write of an earlier owner
+ *    either ends before the epoch changes or reads the new epoch and fails: two processes never write at the same time.
+ * 3. An owner that lost its session becomes the owner again only if the epoch is unchanged: no other process has written, and its memory is
+ *    up to date.
+ * 4. Heartbeat queries detect a server that does not respond and a network that drops all packets, which a connection does not report. The
+ *    session then counts as lost, and `onUnresponsive` is called.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
@@ -20,47 +21,47 @@ import { fullJitterDelay } from "../../core/retry.ts";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { isUnavailable } from "./postgres-failure.ts";
-import { CREATE_MARKS, leaveMark, type WriteMark } from "./write-marks.ts";
+import { CREATE_MARKS, writeMark, type WriteMark } from "./write-marks.ts";
 
-/** Arbitrary but fixed: every Signalbox must agree on them. */
+/** Arbitrary keys, the same in every version. */
 const OWNER_LOCK = 0x5347_0002;
 const FENCE_LOCK = 0x5347_0003;
 const CONNECT_TIMEOUT_MS = 5000;
 const RETRY = { baseDelayMs: 100, maxDelayMs: 2000 };
 /**
- * How often the session is spoken to, and how many beats a server may let pass: five to six seconds. Counted in beats, since a process that was
- * held up itself finds its timers and the answers due at once, and must not take that for silence.
+ * Interval of heartbeats, and the number of heartbeats without a response after which the session counts as lost: five to six seconds. The limit is a
+ * number and not a time: after a pause of this process, timers and responses are due together, which must not look like an unresponsive server.
  */
-const BEAT_MS = 1000;
-const MAX_MISSED_BEATS = 5;
-/** How long a start waits for a server that is not there yet: containers of one application start in any order. */
+const HEARTBEAT_MS = 1000;
+const MAX_MISSED_HEARTBEATS = 5;
+/** How long a start waits for the server: the containers of an application start in any order. */
 const START_WAIT_MS = 30_000;
-/** What this session asks takes no time, except for waiting for writes of an earlier owner, which is tried again. */
-const ANSWER_TIMEOUT_MS = 5000;
-/** For saying goodbye to a server that may not be listening. */
+/** The queries of this session are fast, except the wait for writes of an earlier owner, which is retried. */
+const QUERY_TIMEOUT_MS = 5000;
+/** Time limit for closing the session. */
 const END_TIMEOUT_MS = 2000;
 
 const CREATE_TABLE =
   "CREATE TABLE IF NOT EXISTS signalbox_owner (id INTEGER PRIMARY KEY, epoch BIGINT NOT NULL)";
-const COUNT_UP = `INSERT INTO signalbox_owner (id, epoch) VALUES (1, 1)
+const INCREMENT_EPOCH = `INSERT INTO signalbox_owner (id, epoch) VALUES (1, 1)
   ON CONFLICT (id) DO UPDATE SET epoch = signalbox_owner.epoch + 1 RETURNING epoch`;
 
-/** Begins a write transaction, in one round trip; its last result has the epoch. */
+/** Returns the statements that begin a write transaction, for one round trip. The last result is the epoch. */
 export function beginWrite(mark: WriteMark): string {
-  return `BEGIN; SELECT pg_advisory_xact_lock_shared(${FENCE_LOCK}); ${leaveMark(mark)};
+  return `BEGIN; SELECT pg_advisory_xact_lock_shared(${FENCE_LOCK}); ${writeMark(mark)};
     SELECT epoch::text FROM signalbox_owner`;
 }
 
 export interface OwnershipOptions {
   readonly url: string;
-  /** Another process has the database, or had it meanwhile. */
+  /** Another process owns the database, or has owned it since. */
   readonly onTakenOver: (error: Error) => void;
-  /** The server does not answer: other connections should not wait for it either. */
-  readonly onSilence: () => void;
-  /** At the start, once: the server cannot be reached, and is waited for. */
+  /** The server does not respond: other connections should not wait for it. */
+  readonly onUnresponsive: () => void;
+  /** Called once if the server cannot be reached at the start, before the wait. */
   readonly onWait?: ((error: Error) => void) | undefined;
   readonly startWaitMs?: number | undefined;
-  readonly beatMs?: number | undefined;
+  readonly heartbeatMs?: number | undefined;
 }
 
 export class Ownership {
@@ -68,7 +69,7 @@ export class Ownership {
   readonly #closing = new AbortController();
   readonly #sockets = new OpenSockets();
   #client: Client | null = null;
-  #beating: NodeJS.Timeout | undefined;
+  #heartbeat: NodeJS.Timeout | undefined;
   #epoch = "";
   #regaining: Promise<void> = Promise.resolve();
 
@@ -76,7 +77,7 @@ export class Ownership {
     this.#options = options;
   }
 
-  /** Writes nothing before the lock is held. Waits for a server that cannot be reached, for a while. */
+  /** Becomes the owner. Waits for a server that cannot be reached. Writes nothing before the lock is held. */
   static async take(options: OwnershipOptions): Promise<Ownership> {
     const deadline = performance.now() + (options.startWaitMs ?? START_WAIT_MS);
     for (let attempt = 1; ; attempt++) {
@@ -105,7 +106,7 @@ export class Ownership {
     try {
       if (!(await tryLock(client)))
         throw new DataFolderError("the PostgreSQL database is in use by another Signalbox process");
-      ownership.#epoch = await countUp(client);
+      ownership.#epoch = await incrementEpoch(client);
     } catch (error) {
       await ownership.#end(client);
       throw error;
@@ -118,28 +119,28 @@ export class Ownership {
     return this.#client !== null;
   }
 
-  /** Different for every process that ever owned the database. */
+  /** Different for every owner of the database. */
   get epoch(): string {
     return this.#epoch;
   }
 
-  /** True for the epoch that a write transaction has read, if it may go on. */
+  /** Returns true if a write transaction that has read this epoch may continue. */
   isEpoch(epoch: string | undefined): boolean {
     return epoch === this.#epoch;
   }
 
-  /** A write found another epoch. */
-  takenOver(): void {
+  /** Called when another epoch was read: reports the loss of the database, once. */
+  reportTakeover(): void {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
     this.#options.onTakenOver(
-      new Error("another Signalbox process has taken the PostgreSQL database over; this one must not go on"),
+      new Error("another Signalbox process has taken over the PostgreSQL database; this process must stop"),
     );
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
-    clearInterval(this.#beating);
+    clearInterval(this.#heartbeat);
     await this.#regaining;
     if (this.#client !== null) await this.#end(this.#client);
     this.#client = null;
@@ -147,39 +148,39 @@ export class Ownership {
 
   #hold(client: Client): void {
     this.#client = client;
-    // Both come when a connection breaks, or only the second; a listener must be there for the first.
+    // A broken connection emits both events or only `end`. An `error` event without a listener would be an uncaught exception.
     client.on("error", () => this.#lose(client));
     client.on("end", () => this.#lose(client));
-    this.#listen(client);
+    this.#startHeartbeat(client);
   }
 
   #lose(client: Client): void {
     if (this.#client !== client || this.#closing.signal.aborted) return;
     this.#client = null;
-    clearInterval(this.#beating);
+    clearInterval(this.#heartbeat);
     this.#regaining = this.#regain();
   }
 
-  #listen(client: Client): void {
+  #startHeartbeat(client: Client): void {
     let isAnswered = true;
     let missed = 0;
-    this.#beating = setInterval(() => {
+    this.#heartbeat = setInterval(() => {
       if (isAnswered) {
         isAnswered = false;
         missed = 0;
         client.query("SELECT 1").then(
           () => (isAnswered = true),
           () => {
-            // The connection broke, as its events tell; any other refusal is a beat that was missed.
+            // A broken connection emits events; any other error counts as a missed heartbeat.
           },
         );
         return;
       }
       missed += 1;
-      if (missed < MAX_MISSED_BEATS) return;
-      this.#options.onSilence();
-      this.#sockets.cutOff();
-    }, this.#options.beatMs ?? BEAT_MS).unref();
+      if (missed < MAX_MISSED_HEARTBEATS) return;
+      this.#options.onUnresponsive();
+      this.#sockets.destroyAll();
+    }, this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
   }
 
   async #connect(): Promise<Client> {
@@ -187,24 +188,24 @@ export class Ownership {
       connectionString: this.#options.url,
       application_name: "signalbox owner",
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: ANSWER_TIMEOUT_MS,
+      query_timeout: QUERY_TIMEOUT_MS,
       keepAlive: true,
       stream: this.#sockets.create,
-      // So that the server misses a lost session, and frees its lock, within half a minute.
+      // The server detects a lost session, and releases its lock, within half a minute.
       options: "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
     });
-    // What breaks while it is being used is told by the query; without a listener it would be an uncaught error.
+    // Without a listener an error would be an uncaught exception. The running query reports it.
     client.on("error", () => undefined);
     await client.connect();
     return client;
   }
 
   async #end(client: Client): Promise<void> {
-    const timer = setTimeout(() => this.#sockets.cutOff(), END_TIMEOUT_MS);
+    const timer = setTimeout(() => this.#sockets.destroyAll(), END_TIMEOUT_MS);
     try {
       await client.end();
     } catch {
-      // It was broken already; the server has ended the session, or will.
+      // The connection was already broken; the server ends the session.
     }
     clearTimeout(timer);
   }
@@ -213,7 +214,7 @@ export class Ownership {
     const { signal } = this.#closing;
     for (let attempt = 1; !signal.aborted; attempt++) {
       if ((await this.#tryToRegain()) === "done") return;
-      // Aborted when it closes, which the loop looks at.
+      // An abort rejects the sleep; the loop condition handles it.
       await sleep(fullJitterDelay(attempt, RETRY), undefined, { signal }).catch(() => undefined);
     }
   }
@@ -226,16 +227,16 @@ export class Ownership {
       const { rows } = await client.query<{ epoch: string }>("SELECT epoch::text FROM signalbox_owner");
       if (!this.isEpoch(rows[0]?.epoch)) {
         await this.#end(client);
-        this.takenOver();
+        this.reportTakeover();
         return "done";
       }
       if (isFree && !this.#closing.signal.aborted) {
         this.#hold(client);
         return "done";
       }
-      // Not free although nobody has counted up: our lost session, which the server has not missed yet.
+      // Not free with an unchanged epoch: the server has not yet detected that the previous session was lost.
     } catch {
-      // It is not back yet; readiness says so meanwhile.
+      // The server is still unavailable; `/readyz` reports it.
     }
     if (client !== undefined) await this.#end(client);
     return "later";
@@ -249,12 +250,12 @@ async function tryLock(client: Client): Promise<boolean> {
   return rows[0]?.taken === true;
 }
 
-async function countUp(client: Client): Promise<string> {
+async function incrementEpoch(client: Client): Promise<string> {
   await client.query(`${CREATE_TABLE}; ${CREATE_MARKS}`);
   await client.query("BEGIN");
-  // Waits for writes of an earlier owner that are still under way.
+  // Waits for running writes of an earlier owner.
   await client.query("SELECT pg_advisory_xact_lock($1)", [FENCE_LOCK]);
-  const { rows } = await client.query<{ epoch: string }>(COUNT_UP);
+  const { rows } = await client.query<{ epoch: string }>(INCREMENT_EPOCH);
   await client.query("COMMIT");
   return String(rows[0]?.epoch);
 }

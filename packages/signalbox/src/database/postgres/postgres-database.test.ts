@@ -23,8 +23,8 @@ describeDatabase("PostgreSQL", async () => {
   };
 });
 
-/** A database with one table, what it reports, and a hand on its server. */
-async function openWithHand() {
+/** Opens a database with one table, and a connection of an administrator. `lost` collects the errors of `onLost`. */
+async function openWithAdmin() {
   const server = await openTestPostgres();
   const lost: string[] = [];
   const database = await PostgresDatabase.open(server.url, (error) => lost.push(error.message), {
@@ -32,24 +32,24 @@ async function openWithHand() {
     maxOutcomeWaitMs: 1000,
   });
   await database.run(rawSql("CREATE TABLE t (x INTEGER)"));
-  const hand = new Client({ connectionString: server.url });
-  // Its server is killed in one of the tests.
-  hand.on("error", () => undefined);
-  await hand.connect();
+  const admin = new Client({ connectionString: server.url });
+  // One test kills the server.
+  admin.on("error", () => undefined);
+  await admin.connect();
   onTestFinished(async () => {
-    await hand.end().catch(() => undefined);
+    await admin.end().catch(() => undefined);
     await database.close();
     await server.drop();
   });
-  const rows = async () => (await hand.query("SELECT x FROM t")).rowCount;
+  const rows = async () => (await admin.query("SELECT x FROM t")).rowCount;
   const cut = (name: string) =>
-    hand.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", [name]);
-  return { server, database, lost, hand, rows, cut };
+    admin.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", [name]);
+  return { server, database, lost, admin, rows, cut };
 }
 
-it("refuses a database that another process already serves from, and leaves it as it was", async () => {
-  const { server, database, hand } = await openWithHand();
-  const epoch = async () => (await hand.query("SELECT epoch FROM signalbox_owner")).rows as unknown;
+it("refuses a database that another process uses, without changing it", async () => {
+  const { server, database, admin } = await openWithAdmin();
+  const epoch = async () => (await admin.query("SELECT epoch FROM signalbox_owner")).rows as unknown;
   const before = await epoch();
   await expect(PostgresDatabase.open(server.url, rethrow)).rejects.toThrow(
     "in use by another Signalbox process",
@@ -60,8 +60,8 @@ it("refuses a database that another process already serves from, and leaves it a
   await second.close();
 });
 
-it("goes on when all its sessions are cut off, in the middle of a transaction too", async () => {
-  const { database, lost, rows, cut } = await openWithHand();
+it("recovers after all sessions were terminated, also during a transaction", async () => {
+  const { database, lost, rows, cut } = await openWithAdmin();
   const cutInTheMiddle = database.transaction(async (tx) => {
     await tx.run(rawSql("INSERT INTO t VALUES (1)"));
     for (const name of ["signalbox", "signalbox owner"]) await cut(name);
@@ -73,30 +73,30 @@ it("goes on when all its sessions are cut off, in the middle of a transaction to
   await expect.poll(() => database.problem).toBeNull();
 });
 
-it("writes nothing more, and says so, once another process has had the database", async () => {
-  const { database, lost, hand, rows } = await openWithHand();
-  await hand.query("UPDATE signalbox_owner SET epoch = epoch + 1");
+it("writes nothing and calls onLost after another process owned the database", async () => {
+  const { database, lost, admin, rows } = await openWithAdmin();
+  await admin.query("UPDATE signalbox_owner SET epoch = epoch + 1");
   await expect(database.run(rawSql("INSERT INTO t VALUES (1)"))).rejects.toMatchObject({ status: 503 });
   expect([await rows(), lost.length]).toEqual([0, 1]);
-  expect(lost[0]).toContain("has taken the PostgreSQL database over");
+  expect(lost[0]).toContain("has taken over the PostgreSQL database");
 });
 
-it("does not come back to a database that another process took while its session was lost", async () => {
-  const { lost, hand, cut } = await openWithHand();
-  await hand.query("UPDATE signalbox_owner SET epoch = epoch + 1");
+it("calls onLost if another process took the database while the session was lost", async () => {
+  const { lost, admin, cut } = await openWithAdmin();
+  await admin.query("UPDATE signalbox_owner SET epoch = epoch + 1");
   await cut("signalbox owner");
   await expect.poll(() => lost.length).toBe(1);
 });
 
-/** From here on a commit takes as long as the hand holds the lock. Resolves with the function that waits until one does. */
-async function holdCommits(hand: Client): Promise<() => Promise<void>> {
-  await hand.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+/** Blocks commits until the administrator releases a lock. Resolves to a function that waits for a blocked commit. */
+async function holdCommits(admin: Client): Promise<() => Promise<void>> {
+  await admin.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
     CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
     SELECT pg_advisory_lock(7)`);
   const waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
   return async () => {
-    await expect.poll(async () => (await hand.query(waiting)).rowCount).toBe(1);
+    await expect.poll(async () => (await admin.query(waiting)).rowCount).toBe(1);
   };
 }
 
@@ -106,18 +106,18 @@ const idOf = (write: Promise<unknown>) =>
     (error: { id: string }) => error.id,
   );
 
-it("finds out what became of a commit whose connection broke", async () => {
-  const { database, hand, rows, cut } = await openWithHand();
-  const whenCommitting = await holdCommits(hand);
+it("determines the outcome of a commit whose connection broke", async () => {
+  const { database, admin, rows, cut } = await openWithAdmin();
+  const whenCommitting = await holdCommits(admin);
   const outcome = idOf(database.run(rawSql("INSERT INTO t VALUES (1)")));
   await whenCommitting();
   await cut("signalbox");
   expect([await outcome, await rows()]).toEqual(["storage_unavailable", 0]);
 });
 
-it("says that an outcome is unknown when the server stays away, and goes on when the write turns out to be none", async () => {
-  const { server, database, lost, hand } = await openWithHand();
-  const whenCommitting = await holdCommits(hand);
+it("reports an unknown outcome if the server stays unavailable, and continues if the write was not committed", async () => {
+  const { server, database, lost, admin } = await openWithAdmin();
+  const whenCommitting = await holdCommits(admin);
   const outcome = idOf(database.run(rawSql("INSERT INTO t VALUES (1)")));
   await whenCommitting();
   await server.stop("kill");
@@ -130,10 +130,10 @@ it("says that an outcome is unknown when the server stays away, and goes on when
   expect(lost).toEqual([]);
 });
 
-it("knows the mark of a transaction that has committed from any other", async () => {
-  const { server, database, hand } = await openWithHand();
+it("finds the mark of a committed transaction and no other", async () => {
+  const { server, database, admin } = await openWithAdmin();
   await database.run(rawSql("INSERT INTO t VALUES (1)"));
-  const { rows } = await hand.query<{ slot: number; mark: string }>(
+  const { rows } = await admin.query<{ slot: number; mark: string }>(
     "SELECT slot, mark FROM signalbox_write WHERE mark <> ''",
   );
   const [last = { slot: 0, mark: "" }] = rows;
@@ -141,12 +141,12 @@ it("knows the mark of a transaction that has committed from any other", async ()
   onTestFinished(() => pool.end());
   expect(await readOutcome(pool, { slot: last.slot, text: last.mark })).toBe("committed");
   expect(await readOutcome(pool, { slot: last.slot, text: `${last.mark}0` })).toBe("aborted");
-  await hand.query("BEGIN; SELECT 1 FROM signalbox_write FOR UPDATE");
-  expect(await readOutcome(pool, { slot: last.slot, text: last.mark })).toBe("later");
-  await hand.query("ROLLBACK");
+  await admin.query("BEGIN; SELECT 1 FROM signalbox_write FOR UPDATE");
+  expect(await readOutcome(pool, { slot: last.slot, text: last.mark })).toBe("pending");
+  await admin.query("ROLLBACK");
 });
 
-it("says in one line that the server cannot be reached, after it has waited for it", async () => {
+it("reports in one line that the server cannot be reached, after the wait", async () => {
   const waited: string[] = [];
   const options = { startWaitMs: 300, onWait: (error: Error) => waited.push(error.message) };
   await expect(PostgresDatabase.open("postgres://u:p@127.0.0.1:1/x", rethrow, options)).rejects.toThrow(

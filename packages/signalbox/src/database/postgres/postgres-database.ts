@@ -1,59 +1,60 @@
 /**
  * The control plane's database on PostgreSQL.
  *
- * Invariants (beside those of the port):
- * 1. One process writes (`Ownership`), so transactions of one scope are kept apart in this process, before they take a connection: those that
- *    wait hold nothing that others need. Every write transaction makes sure, in the server, that the process still is the owner.
- * 2. Durability is the server's: a commit returns when its WAL is flushed (`synchronous_commit` is set to on for our sessions).
- * 3. What is tried again is only what cannot have had an effect: reads, and beginning a transaction. A transaction that breaks before
- *    COMMIT has left nothing and fails. If the connection breaks while it commits, the server is asked what became of it; the answer
- *    that it is unknown is given only when the server does not come back in time.
+ * Invariants (in addition to those of `Database`):
+ * 1. Only one process writes (`Ownership`). Transactions of one scope are therefore serialised in this process, before they take a connection:
+ *    waiting transactions use no connection and hold no lock. Every write transaction checks in the server that the process is still the owner.
+ * 2. A commit returns after the server has flushed its WAL (`synchronous_commit` is on in all sessions).
+ * 3. Only operations without effect are retried: reads, and the start of a transaction. A transaction that fails before COMMIT has no effect. If
+ *    the connection breaks during COMMIT, the server is queried for the outcome (`write-marks.ts`). `write_outcome_unknown` is thrown only if
+ *    the server does not respond in time.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { SignalboxError } from "@signalbox/protocol";
-import { Pool, type PoolClient, type QueryResult, types } from "pg";
+import type { Pool, PoolClient, QueryResult } from "pg";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
-import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
+import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { beginWrite, Ownership } from "./ownership.ts";
-import { explainFailure, isPlainRefusal, isUnavailable, problemOf } from "./postgres-failure.ts";
+import { isServerError, isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
+import { asQueryable, createPool, rollBack } from "./postgres-pool.ts";
 import { toStatement } from "./statement.ts";
 import { readOutcome, type WriteMark, WriteMarks } from "./write-marks.ts";
 
-const POOL_SIZE = 10;
-/** How long reads and writes wait for a server that is away: a restart passes unseen, and senders still get an answer. */
+/** How long reads and writes wait for an unavailable server: a restart causes no error, and clients receive a response in time. */
 const MAX_WAIT_MS = 5000;
-/** How long a writer waits to learn what became of its commit. */
+/** How long a writer waits for the outcome of its commit. */
 const MAX_OUTCOME_WAIT_MS = 10_000;
-const CONNECT_TIMEOUT_MS = 3000;
 const RETRY = { baseDelayMs: 50, maxDelayMs: 500 };
-/** How often a server that has no room or no connection left is looked at again. */
+/** Interval of test writes while the server cannot write. */
 const PROBE_MS = 1000;
-/** Writes one row without changing anything. */
+/** Writes a row without changing it. */
 const PROBE = rawSql("UPDATE signalbox_owner SET epoch = epoch");
-/** A transaction that the process has forgotten, say over a lost connection, must not hold its locks for ever. */
-const SESSION = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=30000";
-
 /**
- * How long one statement may take. A server that hangs is noticed long before (`Ownership`); this is for a single session that does. Statements that
- * may take longer say so.
+ * Time limit of a statement, unless `mayTakeLong` is set. It detects a single session that hangs; `Ownership` detects a server that hangs
+ * much earlier.
  */
 const MAX_STATEMENT_MS = 60_000;
-/** As long as a timer can wait. */
-const NO_LIMIT_MS = 2 ** 31 - 1;
-/** For saying goodbye to a server that may not be listening. */
+/** Time limit for closing the connections. */
 const END_TIMEOUT_MS = 2000;
 
 export interface PostgresDatabaseOptions {
   readonly maxWaitMs?: number;
   readonly maxOutcomeWaitMs?: number;
   readonly maxStatementMs?: number;
-  /** At the start, once: the server cannot be reached, and is waited for. */
+  /** Called once if the server cannot be reached at the start, before the wait. */
   readonly onWait?: (error: Error) => void;
   readonly startWaitMs?: number;
-  readonly beatMs?: number;
+  readonly heartbeatMs?: number;
+}
+
+interface PostgresParts {
+  readonly pool: Pool;
+  readonly sockets: OpenSockets;
+  readonly ownership: Ownership;
+  readonly onLost: (error: Error) => void;
 }
 
 export class PostgresDatabase implements Database {
@@ -64,50 +65,39 @@ export class PostgresDatabase implements Database {
   readonly #onLost: (error: Error) => void;
   readonly #maxWaitMs: number;
   readonly #maxOutcomeWaitMs: number;
-  /** The last transaction of each scope that has any. */
   readonly #marks: WriteMarks;
+  /** By scope: the end of its last transaction. */
   readonly #scopes = new Map<string, Promise<void>>();
   #problem: string | null = null;
   #probing: Repetition | null = null;
   #closed: Promise<void> | null = null;
 
-  /** `onLost` must end the process: another one has the database, or memory no longer agrees with it. Tests have less time to wait. */
+  /** `onLost` must end the process: another process owns the database, or the data in memory is out of date. */
   static async open(
     url: string,
     onLost: (error: Error) => void,
     options: PostgresDatabaseOptions = {},
   ): Promise<PostgresDatabase> {
-    const { onWait, startWaitMs, beatMs, maxStatementMs = MAX_STATEMENT_MS } = options;
+    const { onWait, startWaitMs, heartbeatMs, maxStatementMs = MAX_STATEMENT_MS } = options;
     const sockets = new OpenSockets();
     const ownership = await Ownership.take({
       url,
       onTakenOver: onLost,
-      onSilence: () => sockets.cutOff(),
+      onUnresponsive: () => sockets.destroyAll(),
       onWait,
       startWaitMs,
-      beatMs,
+      heartbeatMs,
     });
-    return new PostgresDatabase(
-      createPool(url, sockets, maxStatementMs),
-      sockets,
-      ownership,
-      onLost,
-      options,
-    );
+    const pool = createPool(url, sockets, maxStatementMs);
+    return new PostgresDatabase({ pool, sockets, ownership, onLost }, options);
   }
 
-  private constructor(
-    pool: Pool,
-    sockets: OpenSockets,
-    ownership: Ownership,
-    onLost: (error: Error) => void,
-    options: PostgresDatabaseOptions,
-  ) {
-    this.#pool = pool;
-    this.#sockets = sockets;
-    this.#ownership = ownership;
-    this.#marks = new WriteMarks(ownership.epoch);
-    this.#onLost = onLost;
+  private constructor(parts: PostgresParts, options: PostgresDatabaseOptions) {
+    this.#pool = parts.pool;
+    this.#sockets = parts.sockets;
+    this.#ownership = parts.ownership;
+    this.#onLost = parts.onLost;
+    this.#marks = new WriteMarks(parts.ownership.epoch);
     this.#maxWaitMs = options.maxWaitMs ?? MAX_WAIT_MS;
     this.#maxOutcomeWaitMs = options.maxOutcomeWaitMs ?? MAX_OUTCOME_WAIT_MS;
   }
@@ -133,15 +123,15 @@ export class PostgresDatabase implements Database {
     { scope = "", mayTakeLong = false }: TransactionOptions = {},
   ): Promise<T> {
     const deadline = performance.now() + this.#maxWaitMs;
-    const before = this.#scopes.get(scope);
-    const turn = Promise.withResolvers<void>();
-    this.#scopes.set(scope, turn.promise);
+    const previous = this.#scopes.get(scope);
+    const end = Promise.withResolvers<void>();
+    this.#scopes.set(scope, end.promise);
     try {
-      await before;
+      await previous;
       return await this.#runTransaction((client) => work(asQueryable(client, mayTakeLong)), deadline);
     } finally {
-      if (this.#scopes.get(scope) === turn.promise) this.#scopes.delete(scope);
-      turn.resolve();
+      if (this.#scopes.get(scope) === end.promise) this.#scopes.delete(scope);
+      end.resolve();
     }
   }
 
@@ -153,19 +143,19 @@ export class PostgresDatabase implements Database {
   async #close(): Promise<void> {
     await this.#probing?.stop();
     await this.#ownership.close();
-    setTimeout(() => this.#sockets.cutOff(), END_TIMEOUT_MS).unref();
+    setTimeout(() => this.#sockets.destroyAll(), END_TIMEOUT_MS).unref();
     await this.#pool.end();
   }
 
   async #runTransaction<T>(work: (client: PoolClient) => Promise<T>, deadline: number): Promise<T> {
     const mark = this.#marks.take();
-    if (mark === null) throw this.#explain(new UnreachableError());
+    if (mark === null) throw this.#fail(new OwnerSessionError());
     try {
       const result = await this.#runMarked(work, deadline, mark);
       this.#marks.release(mark);
       return result;
     } catch (error) {
-      // Of an unknown outcome, the mark is the only witness.
+      // If the outcome is unknown, `#settle` still needs the mark.
       if (!(error instanceof SignalboxError && error.id === "write_outcome_unknown"))
         this.#marks.release(mark);
       throw error;
@@ -182,10 +172,10 @@ export class PostgresDatabase implements Database {
     try {
       result = await work(client);
     } catch (error) {
-      // Of a server that did not answer, nothing more is asked.
+      // A server that did not respond would not respond to ROLLBACK either.
       if (isUnavailable(error)) client.release(true);
       else await rollBack(client);
-      throw this.#explain(error);
+      throw this.#fail(error);
     }
     await this.#commit(client, mark);
     if (this.#problem !== null) this.#recover();
@@ -194,14 +184,14 @@ export class PostgresDatabase implements Database {
 
   async #begin(deadline: number, mark: WriteMark): Promise<PoolClient> {
     for (let attempt = 1; ; attempt++) {
-      // Time that has passed in line counts: when a server is away, everybody behind the first is told at once.
+      // The deadline includes the wait for earlier transactions: if the server is unavailable, all waiting transactions fail together.
       const isLast = performance.now() >= deadline;
-      if (isLast && this.problem !== null) throw this.#explain(new UnreachableError());
+      if (isLast && this.problem !== null) throw this.#fail(new OwnerSessionError());
       try {
         if (this.#ownership.isHeld) return await this.#tryToBegin(mark);
-        if (isLast) throw new UnreachableError();
+        if (isLast) throw new OwnerSessionError();
       } catch (error) {
-        if (isLast || !isUnavailable(error)) throw this.#explain(error);
+        if (isLast || !isUnavailable(error)) throw this.#fail(error);
       }
       await sleep(fullJitterDelay(attempt, RETRY));
     }
@@ -210,15 +200,15 @@ export class PostgresDatabase implements Database {
   async #tryToBegin(mark: WriteMark): Promise<PoolClient> {
     const client = await this.#pool.connect();
     try {
-      // The driver gives one result for each statement of the text.
+      // The driver returns one result per statement of the text.
       const results = (await client.query(beginWrite(mark))) as unknown as QueryResult<{ epoch: string }>[];
       if (!this.#ownership.isEpoch(results.at(-1)?.rows[0]?.epoch)) {
-        this.#ownership.takenOver();
-        throw new UnreachableError();
+        this.#ownership.reportTakeover();
+        throw new OwnerSessionError();
       }
       return client;
     } catch (error) {
-      // Its transaction may be open.
+      // The connection may have an open transaction.
       client.release(true);
       throw error;
     }
@@ -228,42 +218,42 @@ export class PostgresDatabase implements Database {
     try {
       const { command } = await client.query("COMMIT");
       client.release();
-      // The server's way to say that a statement had failed before, and somebody did not care.
+      // The server rolls back if an earlier statement failed and the callback ignored the error.
       if (command === "ROLLBACK") throw new RolledBackError();
     } catch (error) {
       if (error instanceof RolledBackError) throw error;
-      if (isPlainRefusal(error)) {
+      if (isServerError(error)) {
         await rollBack(client);
-        throw this.#explain(error);
+        throw this.#fail(error);
       }
       client.release(true);
-      if (!(await this.#hasCommitted(mark))) throw this.#explain(error);
+      if (!(await this.#hasCommitted(mark))) throw this.#fail(error);
     }
   }
 
-  /** Throws `write_outcome_unknown` when the server does not say so in time. */
+  /** Throws `write_outcome_unknown` if the server does not report the outcome in time. */
   async #hasCommitted(mark: WriteMark): Promise<boolean> {
     const deadline = performance.now() + this.#maxOutcomeWaitMs;
     for (let attempt = 1; performance.now() < deadline; attempt++) {
       const outcome = await readOutcome(this.#pool, mark);
-      if (outcome !== "later") return outcome === "committed";
+      if (outcome !== "pending") return outcome === "committed";
       await sleep(fullJitterDelay(attempt, RETRY));
     }
     this.#settle(mark).catch((error: unknown) => this.#onLost(error as Error));
     throw new SignalboxError("write_outcome_unknown");
   }
 
-  /** A write that took place although its writer was told that nobody knows: memory was not brought up to date, and a new process must. */
+  /** Waits for the outcome. Throws if the write was committed: the data in memory does not include it, so the process must be restarted. */
   async #settle(mark: WriteMark): Promise<void> {
     let outcome = await readOutcome(this.#pool, mark);
-    while (outcome === "later" && this.#closed === null) {
+    while (outcome === "pending" && this.#closed === null) {
       await sleep(PROBE_MS, undefined, { ref: false });
       outcome = await readOutcome(this.#pool, mark);
     }
     this.#marks.release(mark);
     if (outcome === "committed" && this.#closed === null)
       throw new Error(
-        "a write took place whose outcome was unknown for too long; what is in memory is out of date",
+        "a write with unknown outcome was committed after its caller received an error; the data in memory is out of date",
       );
   }
 
@@ -274,36 +264,36 @@ export class PostgresDatabase implements Database {
       try {
         return await this.#pool.query(statement);
       } catch (error) {
-        if (!isUnavailable(error) || performance.now() >= deadline) throw this.#explain(error);
+        if (!isUnavailable(error) || performance.now() >= deadline) throw this.#fail(error);
       }
       await sleep(fullJitterDelay(attempt, RETRY));
     }
   }
 
-  /** Also takes note of what is wrong, until a write succeeds. */
-  #explain(error: unknown): unknown {
+  /** Records the problem, which lasts until a write succeeds, and returns the error for the caller. */
+  #fail(error: unknown): unknown {
     if (isUnavailable(error)) {
       this.#problem = problemOf(error);
-      // Writes of clients may stay away meanwhile. A probe that fails is noted as any write.
+      // Detects the recovery even if clients write nothing. The failure of a probe is recorded like that of any write.
       this.#probing ??= repeat(
         PROBE_MS,
         async () => void (await this.run(PROBE)),
         () => undefined,
       );
     }
-    return explainFailure(error);
+    return toClientError(error);
   }
 
   #recover(): void {
     this.#problem = null;
-    // Not waited for: the probe itself may be what got here.
+    // Not awaited: the probe itself may be the caller.
     void this.#probing?.stop();
     this.#probing = null;
   }
 }
 
-/** The owner's session is gone, which means that the server is, or that nobody may write until it is known who owns the database. */
-class UnreachableError extends Error {
+/** The owner session is lost: the server is unavailable, or another process may own the database. No writes until the session is restored. */
+class OwnerSessionError extends Error {
   readonly code = "08006";
 
   constructor() {
@@ -313,53 +303,6 @@ class UnreachableError extends Error {
 
 class RolledBackError extends Error {
   constructor() {
-    super("the transaction was rolled back, because one of its statements had failed");
+    super("the transaction was rolled back because one of its statements failed");
   }
-}
-
-function createPool(url: string, sockets: OpenSockets, maxStatementMs: number): Pool {
-  const pool = new Pool({
-    connectionString: url,
-    max: POOL_SIZE,
-    application_name: "signalbox",
-    options: SESSION,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: maxStatementMs,
-    keepAlive: true,
-    stream: sockets.create,
-    types: {
-      getTypeParser: (oid, format) =>
-        oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
-    },
-  });
-  // A pooled connection may break while idle; the next query opens another, and a query in flight fails by itself.
-  pool.on("error", () => undefined);
-  // The pool listens only while a connection is idle: one that breaks between two statements of a transaction would be an uncaught error.
-  // The next statement fails.
-  pool.on("connect", (client) => void client.on("error", () => undefined));
-  return pool;
-}
-
-/** Gives the connection back, or drops it when it cannot be rolled back: the failure that led here is the one to tell. */
-async function rollBack(client: PoolClient): Promise<void> {
-  try {
-    await client.query("ROLLBACK");
-    client.release();
-  } catch {
-    client.release(true);
-  }
-}
-
-function asQueryable(client: PoolClient, mayTakeLong: boolean): Queryable {
-  const query = (text: SqlQuery): Promise<QueryResult> => {
-    const statement = toStatement(text);
-    // The driver takes a limit for one statement, which its types do not know of.
-    const unlimited = { ...statement, query_timeout: NO_LIMIT_MS };
-    return client.query(mayTakeLong ? unlimited : statement);
-  };
-  return {
-    all: async <Row>(text: SqlQuery) => (await query(text)).rows as Row[],
-    get: async <Row>(text: SqlQuery) => (await query(text)).rows[0] as Row | undefined,
-    run: async (text) => ({ changes: (await query(text)).rowCount ?? 0 }),
-  };
 }

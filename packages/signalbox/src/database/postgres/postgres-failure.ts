@@ -1,15 +1,15 @@
-/** Failures of PostgreSQL that pass by themselves: it restarts, cannot be reached, or has no room. */
+/** Transient errors of PostgreSQL: it restarts, cannot be reached, or has no free disk space, memory or connections. */
 import { SignalboxError } from "@signalbox/protocol";
 
-/** Classes 08 (connection) and 53 (no room, no memory, too many connections), and single codes of a server that comes or goes. */
+/** Error classes: 08 (connection) and 53 (insufficient resources). */
 const CLASSES = ["08", "53"];
 const CODES: ReadonlySet<string> = new Set([
-  "57P01", // it is told to stop
-  "57P02", // it crashed
-  "57P03", // it starts, stops or recovers
-  "57P05", // it ended an idle session
-  "25P03", // it ended a session that was idle in a transaction
-  "25006", // it is a standby: a failover is under way
+  "57P01", // admin_shutdown
+  "57P02", // crash_shutdown
+  "57P03", // cannot_connect_now
+  "57P05", // idle_session_timeout
+  "25P03", // idle_in_transaction_session_timeout
+  "25006", // read_only_sql_transaction: a standby, during a failover
   "ECONNREFUSED",
   "ECONNRESET",
   "ECONNABORTED",
@@ -20,10 +20,10 @@ const CODES: ReadonlySet<string> = new Set([
   "ENOTFOUND",
   "EAI_AGAIN",
 ]);
-/** The driver's own words for a connection that is gone or did not come about; they carry no code. */
+/** Messages of the driver for failed connections, which have no code. */
 const TEXTS = /^(Connection terminated|Client has encountered a connection error|Client was closed)|timeout/;
 
-/** How many seconds a client that was turned away should wait. */
+/** Seconds after which a client should retry. */
 const RETRY_AFTER = { "retry-after": "5" };
 
 export function isUnavailable(error: unknown): error is Error {
@@ -33,12 +33,12 @@ export function isUnavailable(error: unknown): error is Error {
   return CODES.has(code) || CLASSES.some((prefix) => code.length === 5 && code.startsWith(prefix));
 }
 
-/** The server answered a COMMIT with a plain error: the transaction is gone, and so is every doubt. FATAL ones end the session and leave doubts. */
-export function isPlainRefusal(error: unknown): boolean {
+/** True if the server responded to COMMIT with severity ERROR: the transaction was rolled back. After FATAL the outcome is unknown. */
+export function isServerError(error: unknown): boolean {
   return (error as { readonly severity?: unknown }).severity === "ERROR";
 }
 
-/** In words for operators, without addresses: whoever may ask for readiness need not know them. */
+/** The problem as text for `/readyz`, without addresses: readers of `/readyz` need no token. */
 export function problemOf(error: Error): string {
   const { code } = error as { readonly code?: string };
   if (code === "53100") return "PostgreSQL's disk is full";
@@ -46,8 +46,8 @@ export function problemOf(error: Error): string {
   return "PostgreSQL cannot be reached";
 }
 
-/** What clients are told of a failure that passes; any other one is given back as it is. */
-export function explainFailure(error: unknown): unknown {
+/** Converts a transient error to `storage_unavailable`; returns any other error unchanged. */
+export function toClientError(error: unknown): unknown {
   if (!isUnavailable(error)) return error;
   return new SignalboxError("storage_unavailable", {
     message: `Storage is unavailable, nothing was written: ${problemOf(error)}`,

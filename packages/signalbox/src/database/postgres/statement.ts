@@ -1,4 +1,4 @@
-/** Our queries as PostgreSQL's driver takes them. */
+/** Converts queries to statements of the PostgreSQL driver. */
 import { createHash } from "node:crypto";
 import type { SqlQuery, SqlValue } from "../../core/sql.ts";
 
@@ -10,7 +10,7 @@ export interface Statement {
 
 const preparedTexts = new WeakMap<readonly string[], { readonly name: string; readonly text: string }>();
 
-/** Statements of fixed call sites are prepared once per connection; composed ones are sent as they are. */
+/** Constant statements are prepared once per connection; composed statements are not prepared. */
 export function toStatement(query: SqlQuery): Statement {
   const values = query.values as SqlValue[];
   if (!Object.isFrozen(query.parts)) return { text: toText(query.parts), values };

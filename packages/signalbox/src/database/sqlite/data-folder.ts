@@ -1,18 +1,18 @@
 /**
- * The folder an embedded installation lives in, held by one process at a time.
+ * The data folder, locked by one process at a time.
  *
- * The lock is an open exclusive transaction on a tiny SQLite file: the operating system drops it when the process dies, however it
- * dies, so a stale lock cannot exist. (Node has no flock; a pid file would outlive a crash and lie.)
+ * The lock is an open exclusive transaction on a small SQLite file: the operating system releases it when the process ends, so a stale lock cannot
+ * exist. (Node.js has no flock, and a pid file would remain after a crash.)
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { SqliteConnection } from "../../engines/sqlite-file/index.ts";
 
-/** Where the process that holds the folder can be reached. */
+/** The addresses of the process that uses the folder. */
 export interface RunningServer {
   readonly url: string;
-  /** Where the management interface is, when that is not `url`. */
+  /** Address of the management interface, if it is not `url`. */
   readonly adminUrl?: string;
   readonly pid: number;
 }
@@ -26,7 +26,7 @@ export class DataFolder {
     this.#lock = lock;
   }
 
-  /** Creates the folder if needed and takes it for this process. */
+  /** Creates the folder if necessary, and locks it. */
   static open(path: string): DataFolder {
     try {
       mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -40,7 +40,7 @@ export class DataFolder {
     return join(this.path, name);
   }
 
-  /** Tells command-line tools where this process serves. */
+  /** Writes the addresses of this process to a file, for command-line tools. */
   announce(server: RunningServer): void {
     writeFileSync(this.file(SERVER_FILE), `${JSON.stringify(server)}\n`, { mode: 0o600 });
   }
@@ -54,7 +54,7 @@ export class DataFolder {
 const LOCK_FILE = "lock";
 const SERVER_FILE = "server.json";
 
-/** The server that holds the folder, or null when none does (also when one crashed and left its file behind). */
+/** Returns the server that uses the folder; null if there is none, even if a crashed server left its file. */
 export function findRunningServer(path: string): RunningServer | null {
   let lock: SqliteConnection | undefined;
   try {

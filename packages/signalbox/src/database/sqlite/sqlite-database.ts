@@ -1,12 +1,11 @@
 /**
- * The control plane's database on SQLite: one writing and one reading connection on the same file.
+ * The control plane's database on SQLite: one connection for writes and one for reads.
  *
- * Invariants (beside those of the port):
- * 1. The writing connection is used only inside the write queue, so transactions never interleave.
- * 2. The queue moves on after COMMIT, not after the sync: transactions that commit meanwhile share the next sync.
+ * Invariants (in addition to those of `Database`):
+ * 1. The write connection is used only by the write queue, so transactions never interleave.
+ * 2. The queue continues after COMMIT without waiting for the sync: transactions that commit during a sync share the next one.
  * 3. Reads use their own connection; in WAL mode they see the last commit and never wait for a writer.
- * 4. A lock of another program is waited for between attempts, never inside SQLite: there it would hold up the event loop, and with it
- *    every request.
+ * 4. If another program holds a lock, attempts are repeated with pauses. SQLite itself must not wait: it would block the event loop.
  */
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,19 +24,19 @@ import {
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
 
-/** Page cache of each connection, used up only as far as the database is large; the default of 2 MiB misses on every other page. */
+/** Maximum page cache of a connection. With the default of 2 MiB, half of the page reads miss. */
 const CACHE_KIB = 64 * 1024;
-/** Pages in the log before they are copied back, 32 MiB: a page that is changed often is then copied once instead of each time. */
+/** Pages in the WAL before a checkpoint (32 MiB): a page that changes often is then copied once per checkpoint. */
 const CHECKPOINT_PAGES = 8192;
 
-/** How long reads and writes wait for a lock of another program: a backup tool's moment passes unseen, and senders still get an answer. */
+/** How long reads and writes wait for a lock of another program: a short lock causes no error, and clients receive a response in time. */
 const MAX_WAIT_MS = 5000;
-/** Between two attempts to get the lock; it doubles up to the longest. */
+/** Pauses between attempts to get the lock: the first, doubled after each attempt up to the longest. */
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 50;
-/** How often a database that could not write is looked at again. */
+/** Interval of test writes after a failed write. */
 const PROBE_MS = 1000;
-/** Writes one page without changing anything. */
+/** Writes one page without changing data. */
 const PROBE = rawSql("PRAGMA user_version = 1");
 
 export class SqliteDatabase implements Database {
@@ -64,7 +63,7 @@ export class SqliteDatabase implements Database {
     this.#transaction = asQueryable(writer);
   }
 
-  /** `onSyncFailure` must end the process: after it no commit of this database can be trusted. Tests have less time to wait for a lock. */
+  /** `onSyncFailure` must end the process: after a failed sync the durability of commits is unknown. */
   static async open(
     path: string,
     onSyncFailure: (error: Error) => void,
@@ -77,11 +76,11 @@ export class SqliteDatabase implements Database {
     writer.exec("BEGIN IMMEDIATE; PRAGMA user_version = 1; COMMIT;");
     syncFolder(dirname(path));
     const walSync = await WalSync.open(path, onSyncFailure);
-    // A process that was killed may have left commits unsynced, and reads wait for no sync.
+    // A killed process may have left commits that are not synced, and reads do not wait for a sync.
     await walSync.sync();
     const reader = SqliteConnection.open(path, { readOnly: true });
     reader.exec(`PRAGMA cache_size = -${CACHE_KIB};`);
-    // Up to here nothing is served and SQLite may wait by itself.
+    // During the start SQLite may block; from now on it must not.
     writer.setBusyTimeout(0);
     reader.setBusyTimeout(0);
     return new SqliteDatabase(writer, reader, walSync, maxWaitMs);
@@ -106,7 +105,7 @@ export class SqliteDatabase implements Database {
   async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
     const deadline = performance.now() + this.#maxWaitMs;
     const committed = this.#queue.then(() => this.#runTransaction(work, deadline));
-    // The queue only keeps the order; the caller hears of the failure.
+    // The queue only defines the order; the caller receives the error.
     this.#queue = committed.catch(() => undefined);
     const result = await committed;
     await this.#walSync.sync();
@@ -130,7 +129,7 @@ export class SqliteDatabase implements Database {
       return result;
     } catch (error) {
       rollBack(this.#writer);
-      this.#note(error);
+      this.#recordProblem(error);
       throw explainFailure(error);
     }
   }
@@ -156,11 +155,11 @@ export class SqliteDatabase implements Database {
     }
   }
 
-  #note(error: unknown): void {
+  #recordProblem(error: unknown): void {
     if (isFullDisk(error)) this.#problem = "the disk is full";
     else if (isBusy(error)) this.#problem = "another program holds a lock on the database";
     else return;
-    // Writes of clients may stay away meanwhile, so it is found out that they would succeed again. A probe that fails is noted as any write.
+    // Detects the recovery even if clients write nothing. The failure of a probe is recorded like that of any write.
     this.#probing ??= repeat(
       PROBE_MS,
       async () => void (await this.run(PROBE)),
@@ -170,13 +169,13 @@ export class SqliteDatabase implements Database {
 
   #recover(): void {
     this.#problem = null;
-    // Not waited for: the probe itself may be what got here.
+    // Not awaited: the probe itself may be the caller.
     void this.#probing?.stop();
     this.#probing = null;
   }
 }
 
-/** Throws what the last attempt has thrown when the time is up, and at once what is not about a lock. */
+/** Retries until the deadline. Throws the last error, or the first error that is not about a lock. */
 async function retryWhileBusy<T>(attempt: () => T, deadline: number): Promise<T> {
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     await sleep(pause);
@@ -188,12 +187,12 @@ async function retryWhileBusy<T>(attempt: () => T, deadline: number): Promise<T>
   }
 }
 
-/** The failure that led here is the one to tell; a rollback that fails too leaves a transaction that the next BEGIN reports. */
+/** Never throws: the caller has an error to report. After a failed rollback the next BEGIN fails. */
 function rollBack(connection: SqliteConnection): void {
   try {
     connection.rollback();
   } catch {
-    // See above.
+    // The next BEGIN reports it.
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { QueueRoom } from "./queue-room.ts";
+import { QueueRoom } from "./row-queue.ts";
 
 let free: number;
 let stalls: string[];

@@ -19,7 +19,7 @@ import type {
   StoredBody,
 } from "./call-log.ts";
 import { listDays } from "./day-files.ts";
-import { QueueRoom } from "./queue-room.ts";
+import { QueueRoom } from "./row-queue.ts";
 import { ReaderThread } from "./reader-thread.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { RemovedForSize } from "./size-limit.ts";

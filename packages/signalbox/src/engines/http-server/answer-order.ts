@@ -1,15 +1,14 @@
 /**
- * Responses of one connection leave in the order of their requests (RFC 9112, section 9.3.2). node:http keeps that order among its own
- * responses. Bytes that are written to the socket directly (the refusal of malformed HTTP, a WebSocket handshake) wait for them here, or the
- * client would take those bytes for the response to an earlier request.
+ * Responses of one connection are sent in the order of their requests (RFC 9112, section 9.3.2). node:http ensures it for its own responses. Bytes
+ * that are written directly to the socket (the refusal of malformed HTTP, a WebSocket handshake) wait here for earlier responses.
  */
 import type { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** `_httpMessage` is the response that Node writes now or next on the connection; no public property has it. */
+/** `_httpMessage` is the current or next response of the connection; there is no public property for it. */
 type AnsweringSocket = Duplex & { readonly _httpMessage?: ServerResponse | null };
 
-/** Runs the task when every earlier response has been sent: at once when there is none. */
+/** Runs the task when all earlier responses have been sent; immediately if there are none. */
 export function whenAnswered(socket: AnsweringSocket, task: () => void): void {
   const pending = socket._httpMessage;
   if (pending === undefined || pending === null) {
@@ -18,7 +17,7 @@ export function whenAnswered(socket: AnsweringSocket, task: () => void): void {
     // Node assigns the next response to the socket while this one closes.
     pending.once("close", () => setImmediate(whenAnswered, socket, task));
   } else if (pending.headersSent) {
-    // The rest of this request cannot be read and its response is half written: nothing can follow it.
+    // The rest of this request cannot be read and its response is incomplete: no other response can follow.
     socket.destroy();
   } else {
     // The bytes belong to this request, which the task answers.

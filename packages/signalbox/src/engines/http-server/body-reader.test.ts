@@ -98,7 +98,7 @@ it("refuses a transfer coding that Node does not decode", async () => {
   ).toEqual(["unsupported_coding"]);
 });
 
-it("streams what exceeds the kept part", async () => {
+it("streams the part of a body that exceeds `keepBytes`", async () => {
   const limits = { maxBytes: 100, keepBytes: 4 };
   const [outcome = ""] = await outcomesOf(limits, `${HEAD}content-length: 10\r\n\r\nhello`, "world");
   expect(outcome.replace("|", "")).toBe("streamed: helloworld");
@@ -141,7 +141,7 @@ it("holds the memory of a body until its response has ended", async () => {
   await expect.poll(() => budget.used).toBe(0);
 });
 
-it("cuts a body that never begins, when the budget limits the total time", async () => {
+it("closes a body that never begins if the budget limits the total time", async () => {
   const budget = new MemoryBudget({ maxBytes: 10_000, stallMs: 60_000, totalMs: 20 });
   expect(await outcomesOf({ maxBytes: 100, budget }, `${HEAD}content-length: 5\r\n\r\n`)).toEqual([
     "too_slow",

@@ -5,7 +5,7 @@
  * 1. A body over `maxBytes` is refused: before its first byte when its declared length exceeds it, otherwise as soon as it does.
  * 2. Up to `keepBytes` a body is kept whole; beyond that its beginning is kept and the rest is left in the stream.
  * 3. Bytes in memory count against the budget from their arrival until the request's response has ended.
- * 4. After a failure nothing more is read. The caller closes the connection: reading the rest of a refused upload would serve an attacker.
+ * 4. After a failure no more data is read. The caller closes the connection: reading the rest of a refused upload would help an attacker.
  * 5. A transfer coding other than chunked is refused, because Node.js decodes no other.
  */
 import type { Readable } from "node:stream";
@@ -14,7 +14,7 @@ import type { MemoryBudget, Upload } from "./memory-budget.ts";
 import { type BodyReceiver, TrackedRequest } from "./tracked-request.ts";
 import type { HeldMemory } from "./tracked-response.ts";
 
-/** Memory of one piece besides its bytes: a Buffer object and list entries. A body may arrive in pieces of one byte. */
+/** Memory of one piece in addition to its bytes: a Buffer object and list entries. A body may arrive in pieces of one byte. */
 export const PIECE_OVERHEAD_BYTES = 256;
 
 export interface BodyLimits {
@@ -158,7 +158,7 @@ class BodyReader implements BodyReceiver {
     this.#handler.onBody({ kind: "streamed", start, rest: this.#request, length: this.#length });
   }
 
-  /** Counts a piece that is kept; false when the body failed over it. */
+  /** Counts a piece that is kept. Returns false if the body failed because of it. */
   #count(bytes: number): boolean {
     this.#received += bytes;
     const { budget } = this.#limits;

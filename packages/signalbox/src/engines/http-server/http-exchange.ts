@@ -1,6 +1,6 @@
 /**
- * What the rest of the service may use of a request and a response. Node's own objects have more; whatever is not listed here would tie the
- * areas to node:http and keep out another implementation of this engine.
+ * The parts of a request and a response that the rest of the service may use. Any other property of Node's objects would make the areas depend on
+ * node:http and prevent another implementation of this engine.
  */
 import type {
   IncomingHttpHeaders,
@@ -42,7 +42,7 @@ export interface HttpResponse extends Writable {
   flushHeaders(): void;
 }
 
-/** For libraries that are typed for Node's class and use no more of it than `HttpRequest` has, such as the handshake of `ws`. */
+/** For libraries with Node's class in their types that use only properties of `HttpRequest`, such as the handshake of `ws`. */
 export function toIncomingMessage(request: HttpRequest): IncomingMessage {
   return request as IncomingMessage;
 }

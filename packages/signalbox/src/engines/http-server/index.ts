@@ -1,22 +1,14 @@
 /**
- * The HTTP server engine. README.md says what it promises.
+ * The HTTP server engine; see README.md.
  *
  * A `Listener` runs an `HttpApplication`. Areas see requests and responses as `HttpRequest` and `HttpResponse` and read bodies with `readBody`;
- * they use nothing else of Node's objects, so that another implementation can take the place of node:http.
+ * they use no other property of Node's objects, so that another implementation can replace node:http.
  */
-export {
-  type BodyFailure,
-  type BodyHandler,
-  type BodyLimits,
-  hasBody,
-  PIECE_OVERHEAD_BYTES,
-  readBody,
-  type RequestBody,
-} from "./body-reader.ts";
-export { type HeaderList, type HttpRequest, type HttpResponse, toIncomingMessage } from "./http-exchange.ts";
+export { type BodyFailure, type BodyHandler, type BodyLimits, hasBody, readBody } from "./body-reader.ts";
+export { type HttpRequest, type HttpResponse, toIncomingMessage } from "./http-exchange.ts";
 export { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
 export { type HttpApplication, Listener, type ListenerLimits, type Refusal } from "./listener.ts";
-export { MemoryBudget } from "./memory-budget.ts";
+export { Limit, MemoryBudget } from "./memory-budget.ts";
 export { Agent, request, STATUS_CODES } from "./node-http.ts";
-export { type AddedHeaders, HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
+export { HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
 export { toFrame } from "./websocket-frame.ts";

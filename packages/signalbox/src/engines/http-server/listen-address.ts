@@ -1,5 +1,5 @@
 /** The address of a listener, and who can reach it. */
-import { BlockList, isIPv6 } from "node:net";
+import { isLoopbackAddress } from "../ip-address/index.ts";
 
 export interface BoundAddress {
   /** As configured: an address or a name. */
@@ -9,14 +9,9 @@ export interface BoundAddress {
   readonly port: number;
 }
 
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
-
 /** True when only programs on this machine can reach the listener. */
 export function isLoopback({ address }: BoundAddress): boolean {
-  // BlockList treats an IPv4-mapped IPv6 address as the IPv4 address.
-  return loopback.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+  return isLoopbackAddress(address);
 }
 
 /** A URL that works on this machine: the unspecified address is replaced by the loopback address of its family. */

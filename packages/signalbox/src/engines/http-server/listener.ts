@@ -1,6 +1,6 @@
 /**
  * One TCP listener for HTTP/1.1. It enforces the limits that protect every area (header size and time, body time, idle time, connections,
- * pipelined requests) and stops without cutting responses short.
+ * pipelined requests) and stops without truncating responses.
  *
  * Life cycle: created → listening → draining → closed.
  *   listening → draining: `drain()`; no new connections, responses carry `connection: close`, idle connections are closed.
@@ -35,7 +35,7 @@ export type Refusal =
   | "method_not_allowed"
   | "expectation_failed";
 
-/** What runs behind the listener. */
+/** The application of a listener. */
 export interface HttpApplication {
   /** The id of a request; without a request, a new one. */
   requestId(request?: HttpRequest): string;
@@ -54,11 +54,11 @@ export interface HttpApplication {
   malformed(): void;
 }
 
-/** How often Node checks the request timeouts; they hold to within this. */
+/** Interval at which Node.js checks the request timeouts. */
 const TIMEOUT_CHECK_MS = 1000;
 /**
- * A client may send requests without waiting for responses (RFC 9112, section 9.3.2). Clients that pipeline have a few dozen under way; one that
- * never reads responses would fill the memory, 1 to 2 KB each. With more unanswered requests than this the connection is cut.
+ * A client may send requests without waiting for responses (RFC 9112, section 9.3.2). Clients that pipeline send a few dozen; a client that never
+ * reads responses would fill the memory with 1 to 2 KB per request. With more unanswered requests the connection is closed.
  */
 export const MAX_UNANSWERED = 100;
 
@@ -172,7 +172,7 @@ export class Listener {
     });
   }
 
-  /** Null when the connection has too many unanswered requests and was cut. */
+  /** Returns null if the connection had too many unanswered requests and was closed. */
   #track(request: TrackedRequest, response: TrackedResponse): Tracking | null {
     const { socket } = request;
     let pipeline = this.#pipelines.get(socket);
@@ -187,7 +187,7 @@ export class Listener {
     pipeline.unanswered += 1;
     const tracking = new Tracking(this.#application.requestId(request), this.#state, pipeline);
     response.tracking = tracking;
-    // `close`, not `finish`: responses whose client disconnected end, too.
+    // `close` instead of `finish`: it is also emitted if the client disconnected.
     response.on("close", this.#onResponseClose);
     return tracking;
   }

@@ -27,7 +27,7 @@ it("never exceeds its maximum, and can use released bytes again", () => {
   expect(budget.used).toBe(1000);
 });
 
-it("makes room by cutting the bodies that have been silent longest, and none that still makes progress", () => {
+it("closes the bodies without data for the longest time if memory is needed, and none that makes progress", () => {
   const budget = new MemoryBudget({ maxBytes: 1000, stallMs: 60_000 });
   const oldest = upload(budget, 300);
   vi.advanceTimersByTime(500);
@@ -42,7 +42,7 @@ it("makes room by cutting the bodies that have been silent longest, and none tha
   expect([older.cuts(), busy.cuts()]).toEqual([1, 0]);
 });
 
-it("cuts a body that is too slow, even if it never stops", () => {
+it("closes a body that is too slow, even if data continues to arrive", () => {
   const budget = new MemoryBudget({ maxBytes: 1_000_000, stallMs: 10_000 });
   const stalled = upload(budget, 50_000);
   const dripping = upload(budget, 1000);
@@ -67,7 +67,7 @@ it("stops its timer when no body is arriving", () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("cuts a body that is not complete after the total time, however quickly it arrives", () => {
+it("closes a body that is not complete after the total time", () => {
   const budget = new MemoryBudget({ maxBytes: 1_000_000, stallMs: 10_000, totalMs: 3000 });
   const endless = upload(budget, 10_000);
   for (let second = 0; second < 4; second++) {

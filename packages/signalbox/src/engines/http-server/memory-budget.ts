@@ -7,7 +7,6 @@
  * 3. A body that makes no progress is cut: always when it is slower than `MIN_BYTES_PER_SECOND` over `stallMs`, or not complete after
  *    `totalMs`; and as soon as room is needed, after `EVICT_AFTER_MS` without a byte, longest wait first.
  */
-import { Limit } from "../../core/overload.ts";
 import { type Placed, PlaceList } from "../../core/place-list.ts";
 
 /** A hundredth of what a poor mobile connection carries. */
@@ -17,11 +16,40 @@ const EVICT_AFTER_MS = 2000;
 /** The longest time between two checks of arriving bodies. */
 const CHECK_MS = 1000;
 
+/** A number of things of which at most `max` are in use. The owner of what was taken releases it. */
+export class Limit {
+  readonly max: number;
+  #used = 0;
+
+  constructor(max: number) {
+    this.max = max;
+  }
+
+  get used(): number {
+    return this.#used;
+  }
+
+  hasRoomFor(count: number): boolean {
+    return this.#used + count <= this.max;
+  }
+
+  /** Takes `count` until it is released. Returns false, without effect, if the limit would be exceeded. */
+  take(count = 1): boolean {
+    if (!this.hasRoomFor(count)) return false;
+    this.#used += count;
+    return true;
+  }
+
+  release(count = 1): void {
+    this.#used -= count;
+  }
+}
+
 export interface MemoryBudgetOptions {
   readonly maxBytes: number;
   /** A body slower than `MIN_BYTES_PER_SECOND` over this time is cut. */
   readonly stallMs: number;
-  /** A body must be complete within this time. Default: no limit beside the listener's. */
+  /** A body must be complete within this time. Default: only the limit of the listener. */
   readonly totalMs?: number;
 }
 

@@ -105,7 +105,7 @@ export class TrackedRequest extends IncomingMessage {
 const MIN_FREED_BYTES = 4096;
 
 /**
- * Frees the memory of a Buffer at once. The garbage collector runs when much more has been allocated: on a quiet server the memory of aborted
+ * Frees the memory of a Buffer immediately. The garbage collector runs only after many more allocations: on an idle server the memory of aborted
  * uploads would stay allocated for a long time.
  */
 function free({ buffer, byteLength }: Buffer): void {

@@ -78,7 +78,7 @@ it.each([
   ["a body in pieces", inPieces, [get("/", "1.1", true)]],
   ["events", events, [get("/", "1.1", true)]],
   ["events for HTTP/1.0", events, [get("/", "1.0")]],
-  ["events on a connection that goes on", events, [get("/a"), get("/b"), get("/c", "1.1", true)]],
+  ["events on a connection that stays open", events, [get("/a"), get("/b"), get("/c", "1.1", true)]],
   ["a body with trailers", withTrailer, [get("/", "1.1", true)]],
   ["no body for HEAD", fixed, ["HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"]],
   [

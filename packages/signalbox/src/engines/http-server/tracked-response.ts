@@ -3,14 +3,14 @@
  *
  * Invariants:
  * 1. Every response carries the request id and the headers in `Tracking.added`, whichever code writes it. They are added inside `writeHead`:
- *    a response that had `setHeader` called takes Node's slow path for all headers.
+ *    `setHeader` would make Node.js use its slow path for all headers.
  * 2. The bytes on the wire are those that node:http would write. Head, chunk framing and a small piece of body leave in one buffer and one
  *    system call; Node passes them to its socket as up to six buffers.
  * 3. While the listener drains, every response closes its connection, including those that are already running.
  */
 import type { OutgoingHttpHeader } from "node:http";
 import type { HeaderList } from "./http-exchange.ts";
-import type { Limit } from "../../core/overload.ts";
+import type { Limit } from "./memory-budget.ts";
 import { ServerResponse } from "./node-http.ts";
 import type { TrackedRequest } from "./tracked-request.ts";
 
@@ -60,7 +60,7 @@ export class HeldMemory {
   }
 }
 
-/** What is known of one response besides its bytes. Its request holds memory of shared budgets until the response has ended. */
+/** The accounting of one response. Its request uses memory of shared budgets until the response has ended. */
 export class Tracking extends HeldMemory {
   readonly requestId: string;
   readonly startedAt = performance.now();
@@ -139,7 +139,7 @@ export class TrackedResponse extends ServerResponse<TrackedRequest> {
 
 /** Larger bodies are not copied: the copy would cost more than the writes it saves. */
 const MAX_LAST_BYTES = 64 * 1024;
-/** Far below the high-water mark of a socket, so that a write to an empty socket never asks for back-pressure. */
+/** Far below the high-water mark of a socket, so that a write to an empty socket never causes back-pressure. */
 const MAX_PIECE_BYTES = 12 * 1024;
 
 /** Node's own fields of a response that is being sent. */
@@ -151,7 +151,7 @@ interface OutgoingState {
   readonly outputData: readonly unknown[];
 }
 
-/** A request id among the headers is kept: a relayed response carries the id of the server that made it. */
+/** An existing request id is kept: a relayed response carries the id of the server that created it. */
 function withAdded(headers: HeaderList | undefined, tracking: Tracking | undefined): HeaderList {
   if (tracking === undefined) return headers ?? {};
   const { added, requestId } = tracking;

@@ -7,8 +7,8 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { SqlValue } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/index.ts";
-import { STARTED, type QueryAnswer, type QueryRequest } from "./read-only-query.ts";
-import { hasStatement, mayRead } from "./statement-guard.ts";
+import { type QueryAnswer, type QueryRequest, STARTED } from "./read-only-query.ts";
+import { hasStatement, mayRead } from "./guarded-database.ts";
 
 /** Checks often enough that little can be allocated between two checks. */
 const WATCHDOG = `setInterval((maxBytes) => {

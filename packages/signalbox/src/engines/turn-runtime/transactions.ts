@@ -32,7 +32,7 @@ export class Transactions {
   readonly #batch: CommitBatch;
   readonly #outputs: OutputGate;
   readonly #onFailure: (error: Error) => void;
-  readonly #participants: Participant[] = [];
+  #participants: readonly Participant[] = [];
   #segment: Segment | null = null;
   /** The turn of the batch's last segment. */
   #lastWriter: Turn | undefined;
@@ -47,7 +47,12 @@ export class Transactions {
   }
 
   join(participant: Participant): void {
-    this.#participants.push(participant);
+    this.#participants = [...this.#participants, participant];
+  }
+
+  /** May be called by a participant during a commit: the commit still calls those that had joined when it began. */
+  leave(participant: Participant): void {
+    this.#participants = this.#participants.filter((one) => one !== participant);
   }
 
   get isOpen(): boolean {

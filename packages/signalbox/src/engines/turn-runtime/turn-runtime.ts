@@ -13,8 +13,7 @@
  *
  * Turns can be queued from the beginning; they start when the first turn has succeeded. The README states the invariants.
  */
-import { Mailbox } from "./mailbox.ts";
-import { runInTurn, runOutsideTurns, Turn, type TurnPhase, type TurnSpec } from "./turn.ts";
+import { Mailbox, runInTurn, runOutsideTurns, Turn, type TurnPhase, type TurnSpec } from "./turn.ts";
 import { OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";
 import type { TurnDatabase } from "./turn-database.ts";

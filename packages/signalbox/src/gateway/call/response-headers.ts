@@ -2,9 +2,9 @@
  * Builds the response headers for the client: those of the provider, and those that the gateway adds about the call.
  *
  * Dropped are headers of the provider's connection, headers that only the gateway may set, and headers that instruct a browser about this
- * origin (`speaksForOrigin` and the list below): the provider is not trusted, and its response comes from the dashboard's origin.
+ * origin (`affectsOrigin` and the list below): the provider is not trusted, and its response comes from the dashboard's origin.
  */
-import { speaksForOrigin } from "../../http/foreign-answer.ts";
+import { affectsOrigin } from "../../http/foreign-answer.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import { gatewayHeaderName } from "../plan/call-options.ts";
 
@@ -99,7 +99,7 @@ function judge(raw: string): Verdict {
     DROPPED.has(name) ||
     // A provider must not set headers of the gateway.
     gatewayHeaderName(name) !== null ||
-    speaksForOrigin(name) ||
+    affectsOrigin(name) ||
     DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix))
   ) {
     verdict = "drop";

@@ -1,7 +1,7 @@
 import { calcPrice } from "@pydantic/genai-prices";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { NO_USAGE } from "../../engines/call-log/call-log.ts";
+import { NO_USAGE } from "../../engines/relay/index.ts";
 import { PriceTable } from "./price-table.ts";
 
 const NOW = Date.parse("2026-11-01T12:00:00Z");

@@ -4,8 +4,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { readMembers, type RequestBody, type UpstreamRequest } from "../../engines/relay/index.ts";
-import type { Provider } from "../providers/provider.ts";
-import { CUSTOM_PREFIX, type ProviderDirectory } from "../providers/provider-directory.ts";
+import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Backoff, GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";

@@ -11,16 +11,15 @@ import type { Sealing } from "../../core/sealing.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
-import { createProvider, type Provider } from "./provider.ts";
-import { CUSTOM_PREFIX, ruleForBase } from "./provider-directory.ts";
+import { createProvider, CUSTOM_PREFIX, type Provider, ruleForBase } from "./provider.ts";
 import {
   findStored,
   HIDDEN,
   isSameAddress,
   openHeader,
   parseHeaders,
-  type SecretHeader,
   sealHeader,
+  type SecretHeader,
 } from "./secret-headers.ts";
 
 export interface CustomProviderDetails {

@@ -184,3 +184,38 @@ function withoutVersion(path: string): string {
 function invalidPath(message: string): SignalboxError {
   return new SignalboxError("gateway_malformed_request", { message });
 }
+
+export const CUSTOM_PREFIX = "custom-";
+
+/** Finds a provider by its slug: one that all accounts share, or a custom provider of the account (`custom-<slug>`). */
+export class ProviderDirectory {
+  readonly #shared: ReadonlyMap<string, Provider>;
+  readonly #findCustom: (accountId: string, slug: string) => Provider | undefined;
+
+  constructor(
+    shared: ReadonlyMap<string, Provider>,
+    findCustom: (accountId: string, slug: string) => Provider | undefined,
+  ) {
+    this.#shared = shared;
+    this.#findCustom = findCustom;
+  }
+
+  find(accountId: string, slug: string): Provider | undefined {
+    return (
+      this.#shared.get(slug) ??
+      (slug.startsWith(CUSTOM_PREFIX)
+        ? this.#findCustom(accountId, slug.slice(CUSTOM_PREFIX.length))
+        : undefined)
+    );
+  }
+
+  /** Slugs of the providers that all accounts share. */
+  get sharedSlugs(): string[] {
+    return [...this.#shared.keys()].sort();
+  }
+}
+
+/** A base address that ends in the version is taken for OpenAI-compatible; others receive paths unchanged. */
+export function ruleForBase(baseUrl: string): PathRule {
+  return /\/v1\/?$/.test(new URL(baseUrl).pathname) ? openAiPath : samePath;
+}

@@ -4,7 +4,7 @@
  *
  * The decision does not depend on whether a variable exists, so an account learns nothing about variables of others.
  */
-import { CUSTOM_PREFIX } from "../providers/provider-directory.ts";
+import { CUSTOM_PREFIX } from "../providers/provider.ts";
 
 export type KeyGrants = Readonly<
   Record<string, readonly string[] | { readonly accounts: readonly string[]; readonly origin: string }>

@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { ProviderDirectory } from "../providers/provider-directory.ts";
+import type { ProviderDirectory } from "../providers/provider.ts";
 import type { Gateways } from "./gateways.ts";
 import { pageOf, pageQuery } from "./page.ts";
 import { envPrefix, type ProviderKey, type ProviderKeys } from "./provider-keys.ts";

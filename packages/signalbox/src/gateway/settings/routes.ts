@@ -3,7 +3,7 @@ import { z } from "zod";
 import { boundGateway, showToken, type Tokens } from "../../accounts/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
-import type { ProviderDirectory } from "../providers/provider-directory.ts";
+import type { ProviderDirectory } from "../providers/provider.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Gateway } from "./gateway.ts";
 import { gatewayCreation, gatewaySettings, gatewayUpdate, pickSettings } from "./gateway-settings.ts";

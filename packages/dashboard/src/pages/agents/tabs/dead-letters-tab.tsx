@@ -4,7 +4,7 @@ import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { Table } from "../../../components/table.tsx";
 import { Time } from "../../../components/time.tsx";
-import { ask } from "../../../http/api.ts";
+import { request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useList } from "../../../http/use-list.ts";
 import { useHasPermission } from "../../../session/session.ts";
@@ -21,11 +21,11 @@ export function DeadLettersTab({ path, onChange }: { readonly path: string; read
     onChange();
   };
   const replay = useAction(async (ids?: readonly string[]) => {
-    await ask(`${path}/replay`, { method: "POST", body: ids === undefined ? {} : { ids } });
+    await request(`${path}/replay`, { method: "POST", body: ids === undefined ? {} : { ids } });
     changed();
   });
   const discard = useAction(async (id: string) => {
-    await ask(`${path}/${encodeURIComponent(id)}`, { method: "DELETE" });
+    await request(`${path}/${encodeURIComponent(id)}`, { method: "DELETE" });
     changed();
   });
   const error = replay.error ?? discard.error;

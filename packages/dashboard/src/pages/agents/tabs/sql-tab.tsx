@@ -3,7 +3,7 @@ import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { Field } from "../../../components/field.tsx";
 import { Table } from "../../../components/table.tsx";
-import { ask } from "../../../http/api.ts";
+import { request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useHasPermission } from "../../../session/session.ts";
 
@@ -20,7 +20,7 @@ export function SqlTab({ path }: { readonly path: string }) {
   const [sql, setSql] = useState(TABLES);
   const [result, setResult] = useState<SqlResult | null>(null);
   const query = useAction(async (text: string) => {
-    setResult((await ask<SqlResult>(path, { method: "POST", body: { sql: text } })).result);
+    setResult((await request<SqlResult>(path, { method: "POST", body: { sql: text } })).result);
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();

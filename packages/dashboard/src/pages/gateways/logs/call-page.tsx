@@ -4,7 +4,7 @@ import { DetailList } from "../../../components/detail-list.tsx";
 import { PageHeader } from "../../../components/page-header.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { bytes, count, duration, money } from "../../../format/number.ts";
-import { ask, read } from "../../../http/api.ts";
+import { read, request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
@@ -91,7 +91,10 @@ interface FeedbackProps {
 function Feedback({ path, call, onChange }: FeedbackProps) {
   const canEdit = useHasPermission("gateway.edit");
   const rate = useAction(async (feedback: 1 | -1) => {
-    await ask(path, { method: "PATCH", body: { feedback: call.feedback === feedback ? null : feedback } });
+    await request(path, {
+      method: "PATCH",
+      body: { feedback: call.feedback === feedback ? null : feedback },
+    });
     onChange();
   });
   if (!canEdit) return null;

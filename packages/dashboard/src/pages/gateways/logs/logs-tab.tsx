@@ -6,7 +6,7 @@ import { ResourceView } from "../../../components/resource-view.tsx";
 import { Table } from "../../../components/table.tsx";
 import { Time } from "../../../components/time.tsx";
 import { count, duration, money } from "../../../format/number.ts";
-import { ask, withQuery } from "../../../http/api.ts";
+import { request, withQuery } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { Link } from "../../../routing/link.tsx";
 import { useAccountPaths } from "../../../session/session.ts";
@@ -31,7 +31,7 @@ export function LogsTab({ gatewayId }: { readonly gatewayId: string }) {
   const calls = useResource(
     path,
     async (signal) => {
-      const { result, info } = await ask<Call[]>(path, { signal });
+      const { result, info } = await request<Call[]>(path, { signal });
       return { rows: result, total: info.total_count ?? result.length };
     },
     isLive && pageNumber === 1 ? { refreshMs: REFRESH_MS } : {},

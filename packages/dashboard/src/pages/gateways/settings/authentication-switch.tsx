@@ -1,7 +1,7 @@
 import { useId } from "react";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { Switch } from "../../../components/switch.tsx";
-import { ask } from "../../../http/api.ts";
+import { request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useAccountPaths } from "../../../session/session.ts";
 import type { Gateway } from "../gateway.ts";
@@ -16,7 +16,7 @@ export function AuthenticationSwitch({ gateway, canEdit, onChange }: Authenticat
   const { api } = useAccountPaths();
   const labelId = useId();
   const toggle = useAction(async (authentication: boolean) => {
-    await ask(api("ai-gateway", "gateways", gateway.id), { method: "PUT", body: { authentication } });
+    await request(api("ai-gateway", "gateways", gateway.id), { method: "PUT", body: { authentication } });
     onChange();
   });
   return (

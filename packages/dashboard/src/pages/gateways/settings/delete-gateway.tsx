@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { ConfirmDialog } from "../../../components/confirm-dialog.tsx";
-import { ask } from "../../../http/api.ts";
+import { request } from "../../../http/api.ts";
 import { navigate } from "../../../routing/location.ts";
 import { useAccountPaths } from "../../../session/session.ts";
 import type { Gateway } from "../gateway.ts";
@@ -10,7 +10,7 @@ export function DeleteGateway({ gateway }: { readonly gateway: Gateway }) {
   const { api, page } = useAccountPaths();
   const [isConfirming, setConfirming] = useState(false);
   const remove = async () => {
-    await ask(api("ai-gateway", "gateways", gateway.id), { method: "DELETE" });
+    await request(api("ai-gateway", "gateways", gateway.id), { method: "DELETE" });
     navigate(page("gateways"));
   };
   return (

@@ -2,7 +2,7 @@ import { type FormEvent, useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { Field } from "../../../components/field.tsx";
-import { ask } from "../../../http/api.ts";
+import { request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import type { Gateway, GatewayChange } from "../gateway.ts";
@@ -20,7 +20,7 @@ export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormPr
   const shown = { ...gateway, ...draft };
   const change = (part: GatewayChange) => setDraft((before) => ({ ...before, ...part }));
   const save = useAction(async () => {
-    await ask(api("ai-gateway", "gateways", gateway.id), { method: "PUT", body: draft });
+    await request(api("ai-gateway", "gateways", gateway.id), { method: "PUT", body: draft });
     onChange();
   });
   const submit = (event: FormEvent) => {

@@ -2,7 +2,7 @@ import { type FormEvent, useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { Field } from "../../../components/field.tsx";
-import { ask } from "../../../http/api.ts";
+import { request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { Link } from "../../../routing/link.tsx";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
@@ -25,7 +25,7 @@ export function GatewayTokenStep({ gateway, canEdit, token, onToken }: GatewayTo
   const canRun = useHasPermission("gateway.run");
   const [expiresAt, setExpiresAt] = useState<string | null>(null);
   const create = useAction(async () => {
-    const { result } = await ask<NewToken>(api("ai-gateway", "gateways", gateway.id, "tokens"), {
+    const { result } = await request<NewToken>(api("ai-gateway", "gateways", gateway.id, "tokens"), {
       method: "POST",
       body: { ...(name === "" ? {} : { name }), expires_at: expiresAt },
     });

@@ -1,0 +1,54 @@
+/** The door for verified webhooks: each is delivered to its instance as a turn. */
+import { SignalboxError } from "@signalbox/protocol";
+import type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "../../contracts/agents-door.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
+import type { TurnTarget } from "../instance/agent-turn.ts";
+import { deliveryKey, handleEvent } from "../instance/delivery-ledger.ts";
+import type { AgentDefinition } from "../instance/agent-definition.ts";
+import type { Directory } from "../instance/directory.ts";
+import { checkInstanceName } from "../instance/instance-ref.ts";
+import type { SerialByKey } from "../instance/serial-by-key.ts";
+
+export function createWebhookDoor(
+  definitions: ReadonlyMap<string, AgentDefinition>,
+  directory: Directory,
+): AgentsDoor {
+  const get = (definition: AgentDefinition, { account, name }: DeliveryTarget) =>
+    directory.get(definition, account, checkInstanceName(name));
+  return {
+    hasAgent: (agent) => definitions.has(agent),
+    prepare(target) {
+      const definition = definitions.get(target.agent);
+      try {
+        if (definition !== undefined) get(definition, target);
+      } catch {
+        // The delivery will fail with the same error.
+      }
+    },
+    async deliver(target, event) {
+      const definition = definitions.get(target.agent);
+      if (definition === undefined) throw new SignalboxError("agent_not_found");
+      return deliver(get(definition, target), event);
+    },
+  };
+}
+
+interface WebhookTarget extends TurnTarget {
+  /** As in `LiveAgentParts`. */
+  readonly deliveries: SerialByKey | null;
+}
+
+function deliver(target: WebhookTarget, event: WebhookEvent): Promise<DeliveryOutcome> {
+  const { deliveries } = target;
+  return deliveries === null
+    ? runTurn(target, event)
+    : deliveries.run(deliveryKey(event), () => runTurn(target, event));
+}
+
+function runTurn(target: TurnTarget, event: WebhookEvent): Promise<DeliveryOutcome> {
+  return target.run({
+    kind: "delivery",
+    label: `${event.source} ${event.type}`,
+    body: (live) => handleEvent(live, event),
+  });
+}

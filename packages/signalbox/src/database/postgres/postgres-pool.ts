@@ -1,0 +1,60 @@
+/** The connection pool, and a transaction's connection as a `Queryable`. */
+import { Pool, type PoolClient, type QueryResult, types } from "pg";
+import type { SqlQuery } from "../../core/sql.ts";
+import type { Queryable } from "../database.ts";
+import type { OpenSockets } from "./open-sockets.ts";
+import { toStatement } from "./statement.ts";
+
+const POOL_SIZE = 10;
+const CONNECT_TIMEOUT_MS = 3000;
+/** The idle limit releases the locks of a transaction whose connection was lost on the side of this process. */
+const SESSION_OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=30000";
+/** The maximum delay of a timer. */
+const NO_LIMIT_MS = 2 ** 31 - 1;
+
+export function createPool(url: string, sockets: OpenSockets, maxStatementMs: number): Pool {
+  const pool = new Pool({
+    connectionString: url,
+    max: POOL_SIZE,
+    application_name: "signalbox",
+    options: SESSION_OPTIONS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: maxStatementMs,
+    keepAlive: true,
+    stream: sockets.create,
+    types: {
+      getTypeParser: (oid, format) =>
+        oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
+    },
+  });
+  // An idle connection broke. The next query opens another one.
+  pool.on("error", () => undefined);
+  // The pool listens for errors of idle connections only. A connection that breaks between two statements of a transaction would cause an
+  // uncaught exception; the next statement reports the error.
+  pool.on("connect", (client) => void client.on("error", () => undefined));
+  return pool;
+}
+
+/** Rolls back and returns the connection to the pool, or closes it if the rollback fails. Never throws: the caller has an error to report. */
+export async function rollBack(client: PoolClient): Promise<void> {
+  try {
+    await client.query("ROLLBACK");
+    client.release();
+  } catch {
+    client.release(true);
+  }
+}
+
+export function asQueryable(client: PoolClient, mayTakeLong: boolean): Queryable {
+  const query = (text: SqlQuery): Promise<QueryResult> => {
+    const statement = toStatement(text);
+    // The driver accepts a timeout per statement, which is missing from its types.
+    const unlimited = { ...statement, query_timeout: NO_LIMIT_MS };
+    return client.query(mayTakeLong ? unlimited : statement);
+  };
+  return {
+    all: async <Row>(text: SqlQuery) => (await query(text)).rows as Row[],
+    get: async <Row>(text: SqlQuery) => (await query(text)).rows[0] as Row | undefined,
+    run: async (text) => ({ changes: (await query(text)).rowCount ?? 0 }),
+  };
+}
