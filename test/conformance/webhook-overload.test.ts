@@ -59,7 +59,7 @@ describe("overload", () => {
       receiver.release();
       expect((await stuck).status).toBe(200);
       expect((await sendGeneric(small.url, "large", { id: "1", text })).status).toBe(200);
-      expect(await readMetric(small, "signalbox_webhook_buffered_bytes")).toBe(0);
+      await expect.poll(() => readMetric(small, "signalbox_webhook_buffered_bytes")).toBe(0);
     } finally {
       receiver.close();
       await small.stop();

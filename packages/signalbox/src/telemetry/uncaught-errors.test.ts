@@ -11,7 +11,7 @@ const own = {
   isTransient: (error: unknown) => (error as { code?: string }).code === "ENOSPC",
 };
 
-const OWN = `at Mailbox.#drain (file://${FOLDER}agents/turns/mailbox.ts:10:3)`;
+const OWN = `at Mailbox.#drain (file://${FOLDER}engines/turn-runtime/turn.ts:10:3)`;
 const STORAGE = `at Journal.#flush (file://${FOLDER}engines/instance-store/journal/journal.ts:10:3)`;
 const AGENT = "at Timeout._onTimeout (file:///home/me/my-agents.ts:3:9)";
 const LIBRARY = "at Receiver.emit (/home/me/node_modules/ws/lib/receiver.js:5:5)";

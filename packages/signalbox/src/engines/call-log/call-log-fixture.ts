@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ulidFloor } from "../../core/ulid.ts";
-import { type CallRecord, NO_USAGE } from "./call-log.ts";
+import type { CallRecord } from "./call-log.ts";
 import type { RowBatch } from "./row-batch.ts";
 import { RowQueue } from "./row-queue.ts";
 import type { CallField, CallFilter, CallOperator, CallPageRequest } from "./selection.ts";
@@ -47,7 +47,9 @@ export function callRecord(fields: Partial<CallRecord> = {}): CallRecord {
     firstByteMs: 80.25,
     cached: false,
     step: 0,
-    ...NO_USAGE,
+    tokensInCached: 0,
+    tokensInCacheWrite: 0,
+    tokensOutReasoning: 0,
     tokensIn: 10,
     tokensOut: 5,
     cost: 0.001,

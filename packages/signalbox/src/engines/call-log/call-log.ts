@@ -29,14 +29,6 @@ export type CallUsage = Pick<
   "tokensIn" | "tokensOut" | "tokensInCached" | "tokensInCacheWrite" | "tokensOutReasoning"
 >;
 
-export const NO_USAGE: CallUsage = {
-  tokensIn: 0,
-  tokensOut: 0,
-  tokensInCached: 0,
-  tokensInCacheWrite: 0,
-  tokensOutReasoning: 0,
-};
-
 export interface CallPage {
   readonly rows: readonly CallRow[];
   /** Number of matching rows on all pages. */

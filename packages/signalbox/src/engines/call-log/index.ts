@@ -12,7 +12,6 @@ export type {
   GatewayRef,
   StoredBody,
 } from "./call-log.ts";
-export { NO_USAGE } from "./call-log.ts";
 export { CALL_COLUMNS } from "./columns.ts";
 export type {
   CallField,

@@ -172,5 +172,7 @@ async function crash(subject: Subject): Promise<void> {
     database.run(rawSql("CREATE TABLE IF NOT EXISTS t (x INTEGER)"));
     database.run(sql`DELETE FROM t WHERE rowid > ${synced.length}`);
     database.commit();
+    // Durable, or another crash could bring the deleted rows back.
+    await subject.sync(instance);
   }
 }
