@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+// See docs/decisions/0056 and docs/decisions/0059.
 // Plain JavaScript, and before the version check nothing newer than Node 20, so that an older Node prints the message.
 import * as nodeModule from "node:module";
 import { dirname, join } from "node:path";

@@ -1,6 +1,7 @@
 /**
  * Runs a target on kept cases or on generated inputs until stopped. Inputs depend only on the seed and their number.
  * An input that fails among others is repeated alone on a new arena, so that one input is reported if one is enough.
+ * See docs/decisions/0095.
  */
 import { createRandom } from "../../support/ledger/random.ts";
 import type { Find, KeptCase } from "./cases.ts";

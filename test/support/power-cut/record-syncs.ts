@@ -25,6 +25,7 @@
  *
  * Everything in the data folder when the process starts is taken as durable, unless the journal exists already: then
  * an earlier process was killed, and its unsynced writes are still unsynced.
+ * See docs/decisions/0028.
  */
 import fs, { type BigIntStats } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";

@@ -6,6 +6,7 @@
  * 2. No frame is sent twice: a frame that is passed to a socket is removed from the outbox.
  * 3. After `close` or a final close code, every call has settled and the outbox is empty.
  * 4. `snapshot` is immutable; every change replaces it.
+ * See docs/decisions/0040.
  */
 import { type IdentityFrame, parseServerFrame, type ServerFrame } from "@signalbox/protocol";
 import { type AgentAddress, agentSocketUrl, agentUrl, checkAddress, randomId } from "./agent-address.ts";

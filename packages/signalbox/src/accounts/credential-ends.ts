@@ -5,6 +5,7 @@
  * 1. The callback of a watch is called at most once, and never after the watch was stopped.
  * 2. A revocation calls the callbacks synchronously; an expiry calls them within one second, even if the wall clock is changed.
  * 3. One timer serves all watches. There is no timer while no watched credential can expire.
+ * See docs/decisions/0086.
  */
 import type { Clock } from "../core/clock.ts";
 

@@ -7,6 +7,7 @@
  *    A foreign name that resolves to this server (DNS rebinding) is refused.
  * 2. The Origin header of a write or of a WebSocket handshake must have the same host and port.
  * 3. A read must not be started by a page of another origin (`Sec-Fetch-Site`).
+ * See docs/decisions/0046.
  */
 import type { HttpRequest } from "../engines/http-server/index.ts";
 import { hostname } from "node:os";

@@ -11,6 +11,7 @@
  *    replace a session of the root token.
  *
  * Sessions are stored in the database so that they survive a restart. All of them are also in memory: a request needs no I/O.
+ * See docs/decisions/0045.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../core/clock.ts";

@@ -7,6 +7,7 @@
  * 2. A token that is bound to a gateway has only permissions that apply to gateways.
  * 3. A bound token lists, reads and revokes a token only if that token is bound to the same gateway and has no additional permission. An
  *    unbound token lists and reads all tokens of its account, and revokes those without an additional permission. Expiry is ignored.
+ * See docs/decisions/0087.
  */
 import { type Permission, SignalboxError } from "@signalbox/protocol";
 import { isBindable, type Principal } from "./principal.ts";

@@ -1,6 +1,7 @@
 /**
  * Connects a command to the management interface: of the server at an explicit URL, otherwise of the server that runs on the data folder,
  * otherwise of a server that this command starts on the data folder, on a free loopback port.
+ * See docs/decisions/0006.
  */
 import type { SignalboxClient } from "@signalbox/client";
 import { readFileSync } from "node:fs";

@@ -3,6 +3,7 @@
  *
  * The text uses the common subset of SQLite and PostgreSQL; each adapter inserts its own placeholders (`?` or `$n`). Fragments can be nested,
  * for dynamic filters. User input is always a value.
+ * See docs/decisions/0003.
  */
 
 export type SqlValue = string | number | bigint | null | Uint8Array;

@@ -7,6 +7,7 @@
  * 2. The ids of one process are strictly increasing, also within a millisecond and after the clock is set back by up to `MAX_LEAD_MS`.
  * 3. The time of an id is at most `MAX_LEAD_MS` ahead of the clock. After the clock is set back by more, new ids use the earlier time and are
  *    not greater than the ids before: rows are stored and expire by the time of their ids, which must not stay wrong for hours.
+ * See docs/decisions/0077.
  */
 import { randomFillSync } from "node:crypto";
 

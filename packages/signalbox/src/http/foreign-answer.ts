@@ -1,6 +1,7 @@
 /**
  * Headers of responses with content of providers or agents. These responses have the same origin as the dashboard and the management interface:
  * a browser must not run their scripts, and they must not change settings of the origin.
+ * See docs/decisions/0070.
  */
 
 /**

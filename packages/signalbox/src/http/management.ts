@@ -1,6 +1,7 @@
 /**
  * The management interface. Every request is processed in the same order: path, method, credential, permission, account, input, handler,
  * envelope.
+ * See docs/decisions/0002.
  */
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";

@@ -1,6 +1,7 @@
 /**
  * A management route as data: method, path template, required access, input, and handler. The areas define routes; `management.ts`
  * authorises, validates and serves them, and `openapi.ts` documents them.
+ * See docs/decisions/0088.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";

@@ -1,4 +1,7 @@
-/** Reads, sets, merges and deletes the tags of one resource, below an account and below a zone. */
+/**
+ * Reads, sets, merges and deletes the tags of one resource, below an account and below a zone.
+ * See docs/decisions/0033 and docs/decisions/0034.
+ */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { principalName } from "../accounts/index.ts";

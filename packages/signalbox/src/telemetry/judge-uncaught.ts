@@ -7,6 +7,7 @@
  *
  * An unhandled rejection ends only the async function that threw it. The process continues, unless the rejection started in storage code: a write
  * may be missing. Transient storage errors are the exception.
+ * See docs/decisions/0090.
  */
 import { sep } from "node:path";
 

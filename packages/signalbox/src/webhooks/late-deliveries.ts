@@ -12,6 +12,7 @@
  *    hangs blocks no other instance.
  * 3. The number and the bytes of rows are limited. Beyond the limits senders get 503.
  * 4. A failing database delays attempts; each failure is followed by a pause.
+ * See docs/decisions/0084.
  */
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type { DeliveryOutcome } from "../agents/index.ts";

@@ -4,6 +4,7 @@
  *
  * An error with a `status` is not enough: clients of other services throw such errors, and a 404 from another service must not make a sender
  * discard its event.
+ * See docs/decisions/0081.
  */
 import { SignalboxError } from "@signalbox/protocol";
 

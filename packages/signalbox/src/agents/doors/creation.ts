@@ -4,6 +4,7 @@
  * 1. Callers with read access create nothing: an instance that does not exist is not found.
  * 2. Callers with edit access by a token, or by the operator's `authorize`, create the instances that they name.
  * 3. Where access is public, unauthenticated callers create instances too, at the rate that the operator allows.
+ * See docs/decisions/0080.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Access } from "./access.ts";

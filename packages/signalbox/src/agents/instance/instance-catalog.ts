@@ -5,6 +5,7 @@
  * 1. A new instance is in the list before any output of the instance leaves. Likewise `next_due_at` is never later than the due work
  *    that has been acknowledged. So a restart finds every instance and every due time without opening a file.
  * 2. Writes of many instances share transactions: those that something waits for start at once, the others join them or follow a little later.
+ * See docs/decisions/0021.
  */
 import type { Database, Queryable } from "../../database/database.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";

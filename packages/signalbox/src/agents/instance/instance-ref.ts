@@ -1,4 +1,7 @@
-/** Which instance is meant, and the name of its database in the instance store. */
+/**
+ * Which instance is meant, and the name of its database in the instance store.
+ * See docs/decisions/0078.
+ */
 import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import { SignalboxError } from "@signalbox/protocol";
 

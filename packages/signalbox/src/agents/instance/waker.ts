@@ -10,6 +10,7 @@
  *    and events from outside find room. If there is no room, the scan continues when an instance becomes idle or leaves memory.
  * 3. Due work of agents that are not loaded is not read. It runs after a start that loads them.
  * 4. An instance that fails repeatedly is woken at increasing intervals and does not delay the others.
+ * See docs/decisions/0079.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";

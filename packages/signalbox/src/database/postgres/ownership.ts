@@ -14,6 +14,7 @@
  *    up to date.
  * 4. Heartbeat queries detect a server that does not respond and a network that drops all packets, which a connection does not report. The
  *    session then counts as lost, and `onUnresponsive` is called.
+ * See docs/decisions/0092 and docs/decisions/0099.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";

@@ -8,6 +8,7 @@
  * Invariants:
  * 1. A row is used by one transaction at a time, and by the next one only when the outcome of the previous one is known.
  * 2. The rows exist before they are used: other sessions can neither see nor lock a row that was inserted by a running transaction.
+ * See docs/decisions/0093.
  */
 import type { Pool } from "pg";
 import { isUnavailable } from "./postgres-failure.ts";

@@ -3,6 +3,7 @@
  *
  * The lock is an open exclusive transaction on a small SQLite file: the operating system releases it when the process ends, so a stale lock cannot
  * exist. (Node.js has no flock, and a pid file would remain after a crash.)
+ * See docs/decisions/0005.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -6,6 +6,7 @@
  * number becomes the version of new day files, and earlier files read the column as null, or as its `default`.
  *
  * The SQL name of a column is its name in snake case.
+ * See docs/decisions/0104.
  */
 
 export interface Column {

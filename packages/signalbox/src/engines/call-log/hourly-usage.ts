@@ -1,4 +1,7 @@
-/** Adds up the usage of one transaction in memory, so that a commit touches each row of `hourly` once. */
+/**
+ * Adds up the usage of one transaction in memory, so that a commit touches each row of `hourly` once.
+ * See docs/decisions/0016.
+ */
 import { rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
 import { USAGE_SUMS, type UsageSum } from "./columns.ts";
 import { SUM_COLUMNS } from "./day-schema.ts";

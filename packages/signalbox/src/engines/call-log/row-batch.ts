@@ -5,6 +5,7 @@
  *
  * A row is a fixed number of 8-byte slots. A text is stored as its index in a list that is sent with the batch, because most texts repeat from
  * call to call. Bodies are copied: the caller's memory may be a view of a shared pool, or still be in use for the response cache.
+ * See docs/decisions/0050.
  */
 import type { CallRecord } from "./call-log.ts";
 import { CALL_COLUMNS, type Column, listColumns } from "./columns.ts";

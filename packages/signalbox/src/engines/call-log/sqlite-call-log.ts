@@ -1,4 +1,7 @@
-/** The call log on SQLite: a bounded queue in the main thread, a thread that writes day files, and a thread that reads them. */
+/**
+ * The call log on SQLite: a bounded queue in the main thread, a thread that writes day files, and a thread that reads them.
+ * See docs/decisions/0015.
+ */
 import { mkdirSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { SignalboxError } from "@signalbox/protocol";

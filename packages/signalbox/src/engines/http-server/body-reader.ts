@@ -7,6 +7,7 @@
  * 3. Bytes in memory count against the budget from their arrival until the request's response has ended.
  * 4. After a failure no more data is read. The caller closes the connection: reading the rest of a refused upload would help an attacker.
  * 5. A transfer coding other than chunked is refused, because Node.js decodes no other.
+ * See docs/decisions/0073.
  */
 import type { Readable } from "node:stream";
 import type { HttpRequest } from "./http-exchange.ts";

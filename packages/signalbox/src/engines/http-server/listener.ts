@@ -5,6 +5,7 @@
  * Life cycle: created → listening → draining → closed.
  *   listening → draining: `drain()`; no new connections, responses carry `connection: close`, idle connections are closed.
  *   draining → closed: every connection has ended, or the grace period has passed and the rest are cut.
+ * See docs/decisions/0098.
  */
 import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";

@@ -3,6 +3,7 @@
  *
  * As a stream, a body of one piece costs a buffer list, four events and three passes through the task queue between parser and reader. Here the
  * parser's pieces go directly to a callback. Every body that is not collected stays the stream it is in node:http.
+ * See docs/decisions/0051.
  */
 import { IncomingMessage } from "./node-http.ts";
 

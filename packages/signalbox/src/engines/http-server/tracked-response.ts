@@ -7,6 +7,7 @@
  * 2. The bytes on the wire are those that node:http would write. Head, chunk framing and a small piece of body leave in one buffer and one
  *    system call; Node passes them to its socket as up to six buffers.
  * 3. While the listener drains, every response closes its connection, including those that are already running.
+ * See docs/decisions/0051 and docs/decisions/0070.
  */
 import type { OutgoingHttpHeader } from "node:http";
 import type { HeaderList } from "./http-exchange.ts";

@@ -3,6 +3,7 @@
  * add `flush`, `sync` and `close`.
  *
  * Invariant: guarded statements compile and run under the guard; trusted statements do not.
+ * See docs/decisions/0097.
  */
 import { rawSql, type SqlQuery, type SqlValue } from "../../core/sql.ts";
 import {

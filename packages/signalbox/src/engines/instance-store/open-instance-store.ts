@@ -4,6 +4,7 @@
  *
  * - after a crash of the journal engine, WAL files are worthless: the journal is replayed into the databases and the WAL files are removed;
  * - after a crash of the plain engine, WAL files hold commits: SQLite copies them into the databases.
+ * See docs/decisions/0103.
  */
 import type { InstanceStore, InstanceStoreOptions } from "./instance-store.ts";
 import { JournalStore } from "./journal/journal-store.ts";

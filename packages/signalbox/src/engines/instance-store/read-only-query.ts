@@ -1,6 +1,7 @@
 /**
  * Runs a query on a copy of a database in its own process: the query cannot write and cannot block the server, and the process is killed at
  * its limits of time and memory. (A thread inside SQLite cannot be ended.)
+ * See docs/decisions/0025.
  */
 import { fork } from "node:child_process";
 import { type QueryLimits, type QueryResult, SqlError } from "./instance-store.ts";

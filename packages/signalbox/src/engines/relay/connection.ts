@@ -8,6 +8,7 @@
  *
  * The socket's timer always belongs to the present state: connect, first byte, stall, idle. The rules for using a connection again and
  * for sending a request again are invariants 2 and 3 of the README.
+ * See docs/decisions/0072.
  */
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";

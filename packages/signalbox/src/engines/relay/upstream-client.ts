@@ -4,6 +4,7 @@
  * `UpstreamCall` is one request and its response, whichever connection carries it: a call moves to a new connection when the pooled
  * one turns out to be closed (invariant 3). Its states are waiting (for a connection or for the head) → receiving → ended. `ended` is
  * reached exactly once, by the last body chunk, by a failure or by `abort`; no event follows it.
+ * See docs/decisions/0010.
  */
 import { isPrivateHost } from "../ip-address/index.ts";
 import { type CarriedCall, type Carrier, Connection, type ConnectionOwner } from "./connection.ts";

@@ -1,5 +1,6 @@
 /**
  * Recognizes temporary failures of storage: a full disk, and a lock of another program. Any other failed write needs an operator.
+ * See docs/decisions/0091.
  */
 import { SignalboxError } from "@signalbox/protocol";
 

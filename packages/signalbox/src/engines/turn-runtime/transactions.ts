@@ -7,6 +7,7 @@
  *
  * A batch is committed by `commitBatch` when the output gate is about to sync, before a segment that does not fit, at `commitNow`, and in the
  * next iteration of the event loop if no sync is due.
+ * See docs/decisions/0020 and docs/decisions/0053.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { currentTurn, type Turn } from "./turn.ts";

@@ -11,6 +11,7 @@
  * 4. Settled amounts are written to the database every second and when the service stops; `kill -9` loses at most that second. Amounts
  *    that could not be written are kept for the next attempt.
  * 5. Amounts of a deleted gateway never count for a later gateway of the same name, including amounts of running calls and unwritten ones.
+ * See docs/decisions/0013.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";

@@ -8,6 +8,7 @@
  *
  * A token of this service must not leave it: a client that sends its Signalbox token, or the root token, in place of the provider's key
  * would reveal it to the provider. Tokens are recognised by their form and checksum, the root token by comparison.
+ * See docs/decisions/0012 and docs/decisions/0071.
  */
 import { isTokenShaped, SignalboxError } from "@signalbox/protocol";
 import { type CallOptions, CallOptionsReader, gatewayHeaderName, NO_OPTIONS } from "./call-options.ts";

@@ -9,6 +9,7 @@
  * Invariants:
  * 1. The grant is checked when an entry is created and at each use: an entry for a variable that is no longer granted does not work.
  * 2. Responses do not reveal whether a variable exists that the account may not use.
+ * See docs/decisions/0014.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";

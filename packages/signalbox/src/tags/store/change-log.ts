@@ -4,6 +4,7 @@
  *
  * Invariant: the age and the number of changes per account are limited. The position of the last pruned change is stored, so a reader with an
  * older position gets an error and does not miss changes silently.
+ * See docs/decisions/0032.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { parseCanonicalTags, SignalboxError } from "@signalbox/protocol";

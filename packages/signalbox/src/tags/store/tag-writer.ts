@@ -8,6 +8,7 @@
  *    the next batch.
  * 4. If a transaction cannot begin, all waiting writes fail. The first one has already waited for the timeout; if each write waited in turn, the
  *    last one would wait for the sum of all timeouts.
+ * See docs/decisions/0031.
  */
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../database/database.ts";

@@ -16,6 +16,7 @@
  *    incomplete record or older bytes. A file is overwritten only after its former name is durably gone.
  * 4. A full disk delays records and loses none: they are written again at the same place until the disk has room. Any other failure is final:
  *    `onFailure` ends the process, and no promise resolves afterwards.
+ * See docs/decisions/0049.
  */
 import { fdatasync, fdatasyncSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
