@@ -36,8 +36,9 @@ export class Authenticator {
     return text === null ? null : this.fromText(text);
   }
 
-  fromText(text: string): Principal | null {
-    const token = this.#parts.tokens.authenticate(text);
+  /** `connection` is the connection that the text was received on, for callers that repeat their token. */
+  fromText(text: string, connection: object | null = null): Principal | null {
+    const token = this.#parts.tokens.authenticate(text, connection);
     if (token !== undefined) return { kind: "token", token };
     return this.#parts.rootToken.equals(text) ? ROOT : null;
   }

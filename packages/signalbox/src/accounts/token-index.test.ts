@@ -17,37 +17,40 @@ function tokenOf(id: string, text: string, expiresAt: number | null = null): Tok
   };
 }
 
-it("finds a token until it is removed", () => {
+it.each([null, {}])("finds a token until it is removed, on connection %j", (connection) => {
   const index = new TokenIndex();
   const text = generateToken();
   index.add(tokenOf("one", text));
-  expect(index.findByText(text, 1)?.id).toBe("one");
-  expect(index.findByText(text, 2)?.id).toBe("one");
+  expect(index.findByText(text, 1, connection)?.id).toBe("one");
+  expect(index.findByText(text, 2, connection)?.id).toBe("one");
   expect(index.lastUse("one")).toBe(2);
   index.remove("one");
-  expect(index.findByText(text, 3)).toBeUndefined();
+  expect(index.findByText(text, 3, connection)).toBeUndefined();
 });
 
-it("distinguishes tokens", () => {
+it.each([null, {}])("distinguishes tokens, on connection %j", (connection) => {
   const index = new TokenIndex();
   const texts = [generateToken(), generateToken()];
   index.add(tokenOf("one", texts[0] ?? ""));
-  expect(index.findByText(texts[0] ?? "", 1)?.id).toBe("one");
-  expect(index.findByText(texts[1] ?? "", 1)).toBeUndefined();
+  expect(index.findByText(texts[0] ?? "", 1, connection)?.id).toBe("one");
+  expect(index.findByText(texts[1] ?? "", 1, connection)).toBeUndefined();
   index.add(tokenOf("two", texts[1] ?? ""));
-  expect(index.findByText(texts[1] ?? "", 1)?.id).toBe("two");
-  expect(index.findByText(texts[0] ?? "", 1)?.id).toBe("one");
+  expect(index.findByText(texts[1] ?? "", 1, connection)?.id).toBe("two");
+  expect(index.findByText(texts[0] ?? "", 1, connection)?.id).toBe("one");
 });
 
-it("refuses a token from its expiry time on, and after the index was cleared", () => {
-  const index = new TokenIndex();
-  const text = generateToken();
-  index.add(tokenOf("one", text, 100));
-  expect(index.findByText(text, 99)?.id).toBe("one");
-  expect(index.findByText(text, 100)).toBeUndefined();
-  index.clear();
-  expect(index.findByText(text, 99)).toBeUndefined();
-});
+it.each([null, {}])(
+  "refuses a token from its expiry time on, and after the index was cleared, on connection %j",
+  (connection) => {
+    const index = new TokenIndex();
+    const text = generateToken();
+    index.add(tokenOf("one", text, 100));
+    expect(index.findByText(text, 99, connection)?.id).toBe("one");
+    expect(index.findByText(text, 100, connection)).toBeUndefined();
+    index.clear();
+    expect(index.findByText(text, 99, connection)).toBeUndefined();
+  },
+);
 
 it("restores uses that could not be stored, except those of tokens used again or removed", () => {
   const index = new TokenIndex();

@@ -190,9 +190,9 @@ export class Tokens {
     return times;
   }
 
-  /** Returns the live token with this text. Called for every request: no I/O. */
-  authenticate(text: string): Token | undefined {
-    return this.#index.findByText(text, this.#clock.now());
+  /** Returns the live token with this text, received on this connection. Called for every request: no I/O. */
+  authenticate(text: string, connection: object | null = null): Token | undefined {
+    return this.#index.findByText(text, this.#clock.now(), connection);
   }
 
   async flushLastUse(): Promise<void> {
@@ -254,6 +254,10 @@ function fromRow(row: TokenRow): Token {
  *
  * The key of the map is the SHA-256 of the received text, so the duration of a look-up reveals nothing about stored tokens; the final comparison
  * takes constant time. Text without the form of a token is refused before hashing.
+ *
+ * If a connection repeats the token it sent last, hashing and look-up are skipped: the text is compared in constant time with the previous one (a
+ * proxy may send the requests of many callers over one connection). Revocation and expiry are checked every time. Hashing takes 4.5 % of the
+ * main thread's time in the gateway benchmark, JSON calls on 32 connections.
  */
 
 interface Entry {
@@ -261,12 +265,15 @@ interface Entry {
   readonly digest: Buffer;
   /** Time of the last use since `takeUses`; 0 if there was none. */
   usedAt: number;
+  isRemoved: boolean;
 }
 
 export class TokenIndex {
   /** By the bytes of the digest as latin1 text. */
   readonly #byDigest = new Map<string, Entry>();
   readonly #byId = new Map<string, Entry>();
+  /** The token that a connection sent last. */
+  readonly #lastOf = new WeakMap<object, { readonly text: string; readonly entry: Entry }>();
   #used: Entry[] = [];
 
   get size(): number {
@@ -275,7 +282,7 @@ export class TokenIndex {
 
   add(token: Token): void {
     const digest = Buffer.from(token.hash, "hex");
-    const entry: Entry = { token, digest, usedAt: 0 };
+    const entry: Entry = { token, digest, usedAt: 0, isRemoved: false };
     this.#byDigest.set(digest.toString("latin1"), entry);
     this.#byId.set(token.id, entry);
   }
@@ -283,6 +290,7 @@ export class TokenIndex {
   remove(id: string): void {
     const entry = this.#byId.get(id);
     if (entry === undefined) return;
+    entry.isRemoved = true;
     this.#byId.delete(id);
     this.#byDigest.delete(entry.digest.toString("latin1"));
   }
@@ -292,17 +300,26 @@ export class TokenIndex {
   }
 
   /** Returns the live token with this text; undefined if it is unknown, revoked, or expired at `now`. */
-  findByText(text: string, now: number): Token | undefined {
-    if (!isTokenShaped(text)) return undefined;
-    const digest = hash("sha256", text, "buffer");
-    const entry = this.#byDigest.get(digest.toString("latin1"));
-    if (entry === undefined || !timingSafeEqual(digest, entry.digest)) return undefined;
+  findByText(text: string, now: number, connection: object | null = null): Token | undefined {
+    const entry = this.#findEntry(text, connection);
+    if (entry === undefined) return undefined;
     const { token } = entry;
     if (token.expiresAt !== null && token.expiresAt <= now) return undefined;
     // Only the first use adds the entry to the list; further uses only set the time.
     if (entry.usedAt === 0) this.#used.push(entry);
     entry.usedAt = now;
     return token;
+  }
+
+  #findEntry(text: string, connection: object | null): Entry | undefined {
+    const last = connection === null ? undefined : this.#lastOf.get(connection);
+    if (last !== undefined && !last.entry.isRemoved && isSameText(last.text, text)) return last.entry;
+    if (!isTokenShaped(text)) return undefined;
+    const digest = hash("sha256", text, "buffer");
+    const entry = this.#byDigest.get(digest.toString("latin1"));
+    if (entry === undefined || !timingSafeEqual(digest, entry.digest)) return undefined;
+    if (connection !== null) this.#lastOf.set(connection, { text, entry });
+    return entry;
   }
 
   /** Returns the time of the last use since `takeUses`, if any. */
@@ -329,10 +346,19 @@ export class TokenIndex {
   }
 
   clear(): void {
+    for (const entry of this.#byId.values()) entry.isRemoved = true;
     this.#byDigest.clear();
     this.#byId.clear();
     this.#used = [];
   }
+}
+
+/** The duration depends only on the lengths. */
+function isSameText(a: string, b: string): boolean {
+  if (a.length !== b.length) return false;
+  let difference = 0;
+  for (let i = 0; i < a.length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i);
+  return difference === 0;
 }
 
 export function hashToken(text: string): string {

@@ -56,11 +56,14 @@ export class ManagedRequest implements RouteRequest {
   }
 
   allowParameters(known: readonly string[]): void {
-    const unknown = this.rawQuery.keys().find((name) => !known.includes(name));
-    if (unknown === undefined) return;
-    throw new SignalboxError("invalid_request", {
-      message: `unknown parameter ${JSON.stringify(unknown)}; ${known.length === 0 ? "this path has no parameters" : `known parameters: ${known.join(", ")}`}`,
-    });
+    for (const name of this.rawQuery.keys()) {
+      if (known.includes(name)) continue;
+      const allowed =
+        known.length === 0 ? "this path has no parameters" : `known parameters: ${known.join(", ")}`;
+      throw new SignalboxError("invalid_request", {
+        message: `unknown parameter ${JSON.stringify(name)}; ${allowed}`,
+      });
+    }
   }
 
   get signal(): AbortSignal {

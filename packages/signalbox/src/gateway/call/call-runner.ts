@@ -48,11 +48,17 @@ export class CallRunner {
     this.#parts = parts;
   }
 
-  /** Resolves when the call is under way upstream, or answered from the cache. */
-  async run(planned: PlannedCall): Promise<void> {
+  /** Ends, or resolves, when the call is under way upstream or answered from the cache. */
+  run(planned: PlannedCall): void | Promise<void> {
     const { callLog, rateLimits, cache } = this.#parts;
     rateLimits.take(planned.gateway);
     const use = planCacheUse(cache, planned);
+    if (use === null && callLog.hasRoom) this.#send(this.#startOf(planned, null), null, null);
+    else return this.#runLater(planned, use);
+  }
+
+  async #runLater(planned: PlannedCall, use: CacheUse | null): Promise<void> {
+    const { callLog } = this.#parts;
     // A full log delays calls; rows are not dropped.
     if (!callLog.hasRoom) await callLog.whenRoom();
     const start = this.#startOf(planned, use === null ? null : "MISS");
