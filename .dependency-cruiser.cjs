@@ -15,7 +15,7 @@ const ENGINES = [
 /** Small engines that the others stand on: an SQLite file with its statements, and what an address may be. */
 const FOUNDATIONS = ["sqlite-file", "ip-address"];
 const FOUNDATION_DOORS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
-const TESTS = "(\\.test|-contract|-model)\\.ts$";
+const TESTS = "(\\.test|-contract|-model|-fixture)\\.ts$|/contract/";
 /** What of http an area may use: types of routes and requests, no machinery. */
 const HTTP_TYPES = `${SRC}/http/(area|route|request-context|render-error|foreign-answer)\\.ts$`;
 

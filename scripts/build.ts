@@ -30,7 +30,13 @@ function build(folder: string): void {
       extends: "../../../tsconfig.build.json",
       compilerOptions: { rootDir: "../src", outDir: "src" },
       include: ["../src/**/*.ts"],
-      exclude: ["../src/**/*.test.ts", "../src/**/contract/**"],
+      exclude: [
+        "../src/**/*.test.ts",
+        "../src/**/*-contract.ts",
+        "../src/**/*-fixture.ts",
+        "../src/**/*-model.ts",
+        "../src/**/contract/**",
+      ],
     }),
   );
   run("tsc", ["-p", config]);

@@ -2,7 +2,7 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { commitRow, readRows, rowsOf, useInstanceDisks, writeRow } from "./instance-disks.ts";
+import { commitRow, readRows, rowsOf, useInstanceDisks, writeRow } from "./instance-disks-fixture.ts";
 import type { InstanceStore } from "./instance-store.ts";
 
 const disks = useInstanceDisks();

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { sql } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/connection.ts";
-import { commitRow, readRows, rowsOf, useInstanceDisks, writeRow } from "./instance-disks.ts";
+import { commitRow, readRows, rowsOf, useInstanceDisks, writeRow } from "./instance-disks-fixture.ts";
 import type { InstanceDatabase } from "./instance-store.ts";
 import type { InstanceStoreEngine } from "./open-instance-store.ts";
 

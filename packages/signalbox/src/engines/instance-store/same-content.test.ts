@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { rawSql, sql } from "../../core/sql.ts";
-import { commitRow, readRows, useInstanceDisks } from "./instance-disks.ts";
+import { commitRow, readRows, useInstanceDisks } from "./instance-disks-fixture.ts";
 import type { InstanceDatabase, InstanceStore } from "./instance-store.ts";
 import type { InstanceStoreEngine } from "./open-instance-store.ts";
 

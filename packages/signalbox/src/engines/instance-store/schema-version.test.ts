@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { rawSql, sql } from "../../core/sql.ts";
-import { readRows, rowsOf, TEST_SCHEMA, useInstanceDisks, writeRow } from "./instance-disks.ts";
+import { readRows, rowsOf, TEST_SCHEMA, useInstanceDisks, writeRow } from "./instance-disks-fixture.ts";
 import type { InstanceStore } from "./instance-store.ts";
 
 const NAME = "x";

@@ -1,7 +1,7 @@
 /** Random turns: nothing leaves before it is durable, and nothing leaves that was rolled back (invariants 2 to 5 of the README). */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { TestDatabase } from "./test-database.ts";
+import { TestDatabase } from "./database-fixture.ts";
 import { TurnRuntime } from "./turn-runtime.ts";
 
 type Step = "write" | "send" | "await" | "wait" | "undo" | "throw";

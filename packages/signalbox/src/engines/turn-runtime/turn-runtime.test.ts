@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rawSql } from "../../core/sql.ts";
 import { currentTurn } from "./turn.ts";
-import { TestDatabase } from "./test-database.ts";
+import { TestDatabase } from "./database-fixture.ts";
 import { TurnRuntime, type TurnRuntimeOptions } from "./turn-runtime.ts";
 
 let database: TestDatabase;

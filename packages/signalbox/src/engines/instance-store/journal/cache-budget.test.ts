@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { InstanceDatabase } from "../instance-store.ts";
 import { rawSql, sql } from "../../../core/sql.ts";
-import { useInstanceDisks } from "../instance-disks.ts";
+import { useInstanceDisks } from "../instance-disks-fixture.ts";
 import { CacheBudget } from "./cache-budget.ts";
 
 const disks = useInstanceDisks();

@@ -1,7 +1,7 @@
 /** A disk without room for a checkpoint: no commit is lost, and the store continues when the disk has room. */
 import { readdirSync } from "node:fs";
 import { afterEach, expect, it, vi } from "vitest";
-import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
+import { readRows, useInstanceDisks, writeRow } from "../instance-disks-fixture.ts";
 import { SqliteConnection } from "../../sqlite-file/connection.ts";
 
 const NAME = "x";

@@ -3,7 +3,7 @@ import fs, { readFileSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { readRows, rowsOf, useInstanceDisks, writeRow } from "../instance-disks.ts";
+import { readRows, rowsOf, useInstanceDisks, writeRow } from "../instance-disks-fixture.ts";
 
 const NAME = "x";
 const disks = useInstanceDisks();

@@ -13,7 +13,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { setImmediate as nextLoop } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
-import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
+import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-disks-fixture.ts";
 import { rawSql, sql } from "../../../core/sql.ts";
 import type { JournalStore } from "./journal-store.ts";
 import { readRecords } from "./segment.ts";

@@ -1,6 +1,6 @@
 /** A segment ends before the next one is created (invariant 3 of `journal.ts`): a reader would take the older of two open segments for damaged. */
 import { expect, it, vi } from "vitest";
-import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
+import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-disks-fixture.ts";
 import { Segment } from "./segment.ts";
 
 const disks = useInstanceDisks();

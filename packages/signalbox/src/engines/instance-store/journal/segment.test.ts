@@ -3,7 +3,7 @@ import fs, { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, wr
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
+import { readRows, useInstanceDisks, writeRow } from "../instance-disks-fixture.ts";
 import type { InstanceDatabase, InstanceStore } from "../instance-store.ts";
 import { readRecords } from "./segment.ts";
 

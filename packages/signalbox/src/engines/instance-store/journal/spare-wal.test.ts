@@ -2,7 +2,7 @@ import fs, { copyFileSync, existsSync, globSync, mkdirSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { readRows, useInstanceDisks, writeRow } from "../instance-disks.ts";
+import { readRows, useInstanceDisks, writeRow } from "../instance-disks-fixture.ts";
 
 const disks = useInstanceDisks();
 const walsOf = (disk: string) => globSync(`${disk}/agents/??/*-wal`, { cwd: disks.folder });

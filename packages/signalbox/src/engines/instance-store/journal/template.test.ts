@@ -3,7 +3,7 @@ import fs, { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { TEST_SCHEMA, useInstanceDisks } from "../instance-disks.ts";
+import { TEST_SCHEMA, useInstanceDisks } from "../instance-disks-fixture.ts";
 import type { InstanceDatabase } from "../instance-store.ts";
 import { sql } from "../../../core/sql.ts";
 import type { JournalStore } from "./journal-store.ts";
