@@ -7,6 +7,7 @@
  */
 import type { HttpRequest } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
 import { type Authenticator, isAllowed, type Principal } from "../../accounts/index.ts";
 import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import { within } from "../../core/within.ts";
@@ -113,7 +114,7 @@ function accountOf(options: AccessOptions, principal: Principal | null, named: s
 
 async function callHook(authorize: AuthorizeHook, request: HttpRequest, account: string): Promise<Access> {
   const decision = Promise.resolve(authorize(toWebRequest(request, request.url ?? "/")));
-  const answer = await within(decision, AUTHORIZE_TIMEOUT_MS, () => new SignalboxError("overloaded"));
+  const answer = await within(decision, AUTHORIZE_TIMEOUT_MS, () => overloaded());
   if (answer === true || answer === "edit")
     return { account, level: "edit", principal: null, isStranger: false };
   if (answer === "read") return { account, level: "read", principal: null, isStranger: false };

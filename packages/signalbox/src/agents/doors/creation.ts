@@ -7,6 +7,7 @@
  * See docs/decisions/0080.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
 import type { Access } from "./access.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
@@ -32,10 +33,7 @@ export function requireInstance(
     if (level === "read") throw new SignalboxError("agent_instance_not_found");
     const waitMs = creationRate?.take() ?? 0;
     if (waitMs > 0) {
-      throw new SignalboxError("overloaded", {
-        message: "Too many new instances",
-        headers: { "retry-after": String(Math.ceil(waitMs / 1000)) },
-      });
+      throw overloaded("Too many new instances", { "retry-after": String(Math.ceil(waitMs / 1000)) });
     }
   });
 }

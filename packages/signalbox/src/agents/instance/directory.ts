@@ -8,6 +8,7 @@
  * 3. Due work of instances that are not in memory is found only through the catalog's `next_due_at` (`Waker`).
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
 import { RecencyList } from "../../core/recency-list.ts";
 import { databaseName, type InstanceRef, keyOf } from "./instance-ref.ts";
 import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
@@ -115,10 +116,7 @@ export class Directory {
     // On a full disk the instance could not open its database, and its callers would wait with it.
     this.#environment.store.requireRoom();
     if (!this.#makeRoom()) {
-      throw new SignalboxError("overloaded", {
-        message: "Too many instances are busy",
-        headers: { "retry-after": "1" },
-      });
+      throw overloaded("Too many instances are busy", { "retry-after": "1" });
     }
     return this.#load(definition, ref, key, false);
   }

@@ -12,6 +12,7 @@
  *    before the sync: a crash between the two causes a needless wake, and never work that is not woken.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
 import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
@@ -326,10 +327,7 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
 }
 
 function createOverloadError(): SignalboxError {
-  return new SignalboxError("overloaded", {
-    message: "The instance has too many waiting events",
-    headers: { "retry-after": "1" },
-  });
+  return overloaded("The instance has too many waiting events", { "retry-after": "1" });
 }
 
 function createTimeoutError(timeoutMs: number): SignalboxError {

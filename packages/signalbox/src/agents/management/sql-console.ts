@@ -6,6 +6,7 @@
  * 2. A database that is too large is refused before it is copied.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
 import {
   type InstanceDatabase,
   type InstanceStore,
@@ -57,10 +58,7 @@ export class SqlConsole {
       return;
     }
     if (this.#waiting.length >= MAX_WAITING) {
-      throw new SignalboxError("overloaded", {
-        message: "Too many queries are running",
-        headers: { "retry-after": "5" },
-      });
+      throw overloaded("Too many queries are running", { "retry-after": "5" });
     }
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
