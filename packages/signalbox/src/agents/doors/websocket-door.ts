@@ -88,7 +88,8 @@ export class WebSocketDoor {
     const givenId = query.get("_pk") ?? "";
     const id = givenId === "" || givenId.length > MAX_ID_LENGTH ? randomUUID() : givenId;
     const ref = { account, agent: definition.kebab, name };
-    const group = this.#hub.group(keyOf(ref));
+    const key = keyOf(ref);
+    const group = this.#hub.group(key);
     const connection = new LiveConnection(group, id, uri, webSocket, socket, level === "read");
     this.#hub.add(group, connection);
     const stopWatching =
@@ -106,7 +107,7 @@ export class WebSocketDoor {
       connection.closeNow(code, reason);
     };
     const { directory } = this.#options;
-    const instance = () => directory.get(definition, account, name);
+    const instance = () => directory.get(definition, account, name, key);
     // The instance may have been created during the handshake.
     let early =
       isThere || directory.find(ref) !== undefined ? null : new EarlyReader(connection, definition, name);
