@@ -61,7 +61,7 @@ export class GatewayDoor implements Area {
     this.#parts = parts;
   }
 
-  /** Without a promise for the usual call but the one that waits for its body: promises on this path cost 7 % of a JSON call (measured). */
+  /** The usual call creates one promise, which waits for its body: `async` functions here cost 3 % of a JSON call on 32 connections, 6 % on one. */
   handle(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void> {
     const startedAt = performance.now();
     const incoming: Incoming = { request, response, context };
