@@ -128,6 +128,13 @@ module.exports = {
       to: { path: "^packages/(?!protocol)|node_modules", dependencyTypesNot: ["core"] },
     },
     {
+      name: "translate-stands-alone",
+      comment: "Pure functions, usable without the service.",
+      severity: "error",
+      from: { path: "^packages/translate/src", pathNot: "\\.test\\.ts$" },
+      to: { path: "^packages/(?!translate)|node_modules|^node:" },
+    },
+    {
       name: "client-knows-protocol-only",
       comment: "A browser app that wants the hook must not load a server.",
       severity: "error",

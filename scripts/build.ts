@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } fr
 import { basename, join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "..");
-const PUBLISHED = ["protocol", "signalbox", "client"];
+const PUBLISHED = ["protocol", "translate", "signalbox", "client"];
 
 for (const name of PUBLISHED) build(join(ROOT, "packages", name));
 
