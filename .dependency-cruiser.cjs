@@ -9,6 +9,7 @@ const ENGINES = [
   "instance-store",
   "turn-runtime",
   "tag-index",
+  "node-link",
   "sqlite-file",
   "ip-address",
 ];

@@ -1,0 +1,126 @@
+/** Turns a connected socket into a `Link`: runs one side of the handshake within its time limit. */
+import type { Socket } from "node:net";
+import { FRAME_KINDS, type Frame, FrameReader, FrameWriter, type FrameKind } from "./frame.ts";
+import {
+  DiallerHandshake,
+  HandshakeError,
+  ListenerHandshake,
+  MAX_HELLO_BYTES,
+  type NodeHello,
+} from "./handshake.ts";
+import type { LinkFailure } from "./link-failure.ts";
+import { Link, type LinkHandler, type LinkPeer } from "./link.ts";
+
+export interface EstablishOptions {
+  readonly key: Buffer;
+  readonly self: NodeHello;
+  readonly handler: LinkHandler;
+  /** The handshake succeeded. A returned failure closes the link before any frame is read. */
+  readonly onLink: (link: Link) => LinkFailure | null;
+  /** The handshake failed, or the link ended. Called once. */
+  readonly onEnd: (failure: LinkFailure, link: Link | null) => void;
+}
+
+const HANDSHAKE_MS = 5000;
+
+export function establish(socket: Socket, side: "dialler" | "listener", options: EstablishOptions): void {
+  new Establishing(socket, side, options).begin();
+}
+
+class Establishing {
+  readonly #socket: Socket;
+  readonly #side: "dialler" | "listener";
+  readonly #options: EstablishOptions;
+  readonly #reader = new FrameReader(MAX_HELLO_BYTES);
+  readonly #writer: FrameWriter;
+  readonly #dialler: DiallerHandshake;
+  readonly #listener: ListenerHandshake;
+  readonly #timer: NodeJS.Timeout;
+  #link: Link | null = null;
+  #isOver = false;
+
+  constructor(socket: Socket, side: "dialler" | "listener", options: EstablishOptions) {
+    this.#socket = socket;
+    this.#side = side;
+    this.#options = options;
+    this.#writer = new FrameWriter(socket);
+    this.#dialler = new DiallerHandshake(options.key, options.self);
+    this.#listener = new ListenerHandshake(options.key, options.self);
+    this.#timer = setTimeout(() => this.#fail("no handshake in time"), HANDSHAKE_MS).unref();
+  }
+
+  begin(): void {
+    const socket = this.#socket;
+    socket.on("error", (error) => this.#fail(error.message));
+    socket.on("close", () => this.#fail("the connection was closed"));
+    socket.on("data", (chunk: Buffer) => this.#receive(chunk));
+    if (this.#side === "dialler") this.#send(FRAME_KINDS.hello, this.#dialler.hello);
+  }
+
+  #receive(chunk: Buffer): void {
+    if (this.#link !== null) {
+      this.#link.receive(chunk);
+      return;
+    }
+    try {
+      this.#reader.read(chunk, (frame) => this.#accept(frame));
+    } catch (error) {
+      // Also a frame that is too long: a stranger, or a wrong port.
+      const reason = error instanceof Error ? error.message : String(error);
+      if (error instanceof HandshakeError) this.#send(FRAME_KINDS.refusal, Buffer.from(reason));
+      this.#fail(reason);
+    }
+  }
+
+  #accept({ kind, payload }: Frame): void {
+    if (this.#link !== null) throw new HandshakeError("frames before the end of the handshake");
+    if (kind === FRAME_KINDS.refusal) {
+      throw new HandshakeError(`the other node refused the link: ${printable(payload)}`);
+    }
+    if (this.#side === "dialler") {
+      if (kind !== FRAME_KINDS.hello) throw new HandshakeError("not a hello");
+      const { peer, proof } = this.#dialler.answer(payload);
+      this.#send(FRAME_KINDS.proof, proof);
+      this.#establish(peer);
+    } else if (kind === FRAME_KINDS.hello) this.#send(FRAME_KINDS.hello, this.#listener.answer(payload));
+    else if (kind === FRAME_KINDS.proof) this.#establish(this.#listener.finish(payload));
+    else throw new HandshakeError("not a hello");
+  }
+
+  #establish(peer: LinkPeer): void {
+    clearTimeout(this.#timer);
+    this.#writer.close();
+    const { handler, onLink } = this.#options;
+    const link = new Link(this.#socket, peer, this.#side, handler, (closed, failure) =>
+      this.#end(failure, closed),
+    );
+    this.#link = link;
+    const refusal = onLink(link);
+    if (refusal !== null) link.close(refusal);
+  }
+
+  #send(kind: FrameKind, payload: Buffer): void {
+    this.#writer.write(kind, 0, payload);
+    this.#writer.flush();
+  }
+
+  #fail(message: string): void {
+    const failure: LinkFailure = { code: "unreachable", message };
+    if (this.#link === null) this.#end(failure, null);
+    else this.#link.close(failure);
+  }
+
+  #end(failure: LinkFailure, link: Link | null): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    // `end` first: a refusal that was just written reaches the other side.
+    this.#socket.end(() => this.#socket.destroy());
+    this.#options.onEnd(failure, link);
+  }
+}
+
+/** The text of a stranger, for the log. */
+function printable(payload: Buffer): string {
+  return payload.toString("latin1", 0, 200).replaceAll(/[^\x20-\x7e]/g, "?");
+}

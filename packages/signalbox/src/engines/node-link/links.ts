@@ -1,0 +1,217 @@
+/**
+ * One link to each other node. The node that started later dials: it knows the others from its first look at the members.
+ *
+ * Invariants:
+ * 1. At most one link per peer. A second connection from a peer replaces the first: the peer has noticed a break that this side has not.
+ * 2. A peer that is not a member is refused, and links of nodes that left are closed.
+ * 3. A broken link is dialled again with backoff until the peer leaves.
+ */
+import type { AddressInfo, Server, Socket } from "node:net";
+import { fullJitterDelay } from "../../core/retry.ts";
+import { establish, type EstablishOptions } from "./establish.ts";
+import { type NodeHello, toLinkKey } from "./handshake.ts";
+import { LinkError, type LinkFailure } from "./link-failure.ts";
+import { createLinkServer, dialSocket, type LinkSecurity } from "./link-socket.ts";
+import type { Link, LinkHandler } from "./link.ts";
+
+export interface Peer {
+  readonly node: string;
+  readonly host: string;
+  readonly port: number;
+  /** True if this node dials. */
+  readonly isDialled: boolean;
+}
+
+export interface LinksOptions {
+  readonly self: NodeHello;
+  readonly security: LinkSecurity;
+  readonly handler: LinkHandler;
+  readonly onUp?: (peer: string) => void;
+  readonly onDown?: (peer: string, failure: LinkFailure) => void;
+  /** A connection was refused, or could not be made. */
+  readonly onProblem?: (peer: string | null, failure: LinkFailure) => void;
+}
+
+const RETRY = { baseDelayMs: 50, maxDelayMs: 1000 };
+/** Strangers can hold no more than this many connections before their handshake. */
+const MAX_HANDSHAKES = 64;
+
+interface PeerState {
+  peer: Peer;
+  link: Link | null;
+  socket: Socket | null;
+  timer: NodeJS.Timeout | undefined;
+  attempt: number;
+}
+
+export class Links {
+  readonly #options: LinksOptions;
+  readonly #key: Buffer;
+  readonly #peers = new Map<string, PeerState>();
+  readonly #server: Server;
+  readonly #handshaking = new Set<Socket>();
+  #isClosed = false;
+
+  private constructor(options: LinksOptions) {
+    this.#options = options;
+    this.#key = toLinkKey(options.security.secret);
+    this.#server = createLinkServer(options.security, (socket) => this.#welcome(socket));
+    this.#server.on("error", (error) =>
+      options.onProblem?.(null, { code: "unreachable", message: error.message }),
+    );
+  }
+
+  /** Listens for other nodes. Port 0 picks a free port. */
+  static async listen(
+    address: { readonly host: string; readonly port: number },
+    options: LinksOptions,
+  ): Promise<Links> {
+    const links = new Links(options);
+    await new Promise<void>((resolve, reject) => {
+      links.#server.once("error", reject);
+      links.#server.listen(address, () => {
+        links.#server.removeListener("error", reject);
+        resolve();
+      });
+    });
+    return links;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** The peers that are linked at the moment. */
+  get linked(): string[] {
+    return [...this.#peers.values()].filter(({ link }) => link !== null).map(({ peer }) => peer.node);
+  }
+
+  /** Null if the peer is unknown or not linked at the moment. */
+  to(node: string): Link | null {
+    return this.#peers.get(node)?.link ?? null;
+  }
+
+  /** Calls a method of a peer; `unreachable` if there is no link. */
+  call(node: string, name: string, payload: Uint8Array, signal?: AbortSignal): Promise<Buffer> {
+    const link = this.to(node);
+    if (link !== null) return link.call(name, payload, signal);
+    return Promise.reject(new LinkError({ code: "unreachable", message: `no link to node ${node}` }));
+  }
+
+  /** Dials new peers, and closes the links of those that left. */
+  setPeers(peers: readonly Peer[]): void {
+    if (this.#isClosed) return;
+    const names = new Set(peers.map(({ node }) => node));
+    for (const [node, state] of this.#peers) if (!names.has(node)) this.#forget(node, state);
+    for (const peer of peers) {
+      const known = this.#peers.get(peer.node);
+      if (known !== undefined) {
+        known.peer = peer;
+        continue;
+      }
+      const state: PeerState = { peer, link: null, socket: null, timer: undefined, attempt: 0 };
+      this.#peers.set(peer.node, state);
+      if (peer.isDialled) this.#dial(state);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    for (const [node, state] of this.#peers) this.#forget(node, state);
+    for (const socket of this.#handshaking) socket.destroy();
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #forget(node: string, state: PeerState): void {
+    this.#peers.delete(node);
+    clearTimeout(state.timer);
+    state.socket?.destroy();
+    state.link?.close({ code: "broken", message: "the node left the cluster" });
+  }
+
+  #dial(state: PeerState): void {
+    const { peer } = state;
+    const socket = dialSocket(peer, this.#options.security, () =>
+      establish(socket, "dialler", {
+        ...this.#common(),
+        onLink: (link) => {
+          state.socket = null;
+          if (link.peer.node !== peer.node) {
+            return { code: "unreachable", message: `node ${link.peer.node} answers at the address of ${peer.node}` };
+          }
+          return this.#add(link);
+        },
+        onEnd: (failure, link) => this.#ended(state, failure, link),
+      }),
+    );
+    state.socket = socket;
+    let isConnected = false;
+    socket.once("connect", () => (isConnected = true));
+    // Errors before the connection; later ones belong to the handshake and the link.
+    socket.once("error", (error) => {
+      if (!isConnected) this.#ended(state, { code: "unreachable", message: error.message }, null);
+    });
+  }
+
+  #ended(state: PeerState, failure: LinkFailure, link: Link | null): void {
+    const { peer } = state;
+    state.socket = null;
+    if (link !== null) this.#remove(link, failure);
+    else this.#options.onProblem?.(peer.node, failure);
+    if (this.#isClosed || this.#peers.get(peer.node) !== state || !peer.isDialled) return;
+    if (state.link !== null || state.timer !== undefined) return;
+    state.attempt += 1;
+    state.timer = setTimeout(
+      () => {
+        state.timer = undefined;
+        if (state.link === null && this.#peers.get(peer.node) === state) this.#dial(state);
+      },
+      fullJitterDelay(state.attempt, RETRY),
+    ).unref();
+  }
+
+  #welcome(socket: Socket): void {
+    if (this.#isClosed || this.#handshaking.size >= MAX_HANDSHAKES) {
+      socket.on("error", () => undefined);
+      socket.destroy();
+      return;
+    }
+    this.#handshaking.add(socket);
+    establish(socket, "listener", {
+      ...this.#common(),
+      onLink: (link) => {
+        this.#handshaking.delete(socket);
+        return this.#add(link);
+      },
+      onEnd: (failure, link) => {
+        this.#handshaking.delete(socket);
+        if (link === null) this.#options.onProblem?.(null, failure);
+        else this.#remove(link, failure);
+      },
+    });
+  }
+
+  #common(): Pick<EstablishOptions, "key" | "self" | "handler"> {
+    return { key: this.#key, self: this.#options.self, handler: this.#options.handler };
+  }
+
+  /** Returns why the link is refused; null if it is accepted. */
+  #add(link: Link): LinkFailure | null {
+    const state = this.#peers.get(link.peer.node);
+    // A node that has just joined may dial before this node has seen its row; it dials again.
+    if (state === undefined) return { code: "unreachable", message: "the node is not a member yet" };
+    const previous = state.link;
+    state.link = link;
+    state.attempt = 0;
+    previous?.close({ code: "broken", message: "the node connected again" });
+    this.#options.onUp?.(link.peer.node);
+    return null;
+  }
+
+  #remove(link: Link, failure: LinkFailure): void {
+    const state = this.#peers.get(link.peer.node);
+    if (state?.link === link) state.link = null;
+    else if (state?.link != null) return;
+    this.#options.onDown?.(link.peer.node, failure);
+  }
+}
