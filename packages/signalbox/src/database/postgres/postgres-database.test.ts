@@ -49,12 +49,12 @@ async function openWithAdmin() {
 
 it("refuses a database that another process uses, without changing it", async () => {
   const { server, database, admin } = await openWithAdmin();
-  const epoch = async () => (await admin.query("SELECT epoch FROM signalbox_owner")).rows as unknown;
-  const before = await epoch();
+  const nodes = async () => (await admin.query("SELECT inc FROM signalbox_node")).rows as unknown;
+  const before = await nodes();
   await expect(PostgresDatabase.open(server.url, rethrow)).rejects.toThrow(
     "in use by another Signalbox process",
   );
-  expect(await epoch()).toEqual(before);
+  expect(await nodes()).toEqual(before);
   await database.close();
   const second = await PostgresDatabase.open(server.url, rethrow);
   await second.close();
@@ -64,7 +64,7 @@ it("recovers after all sessions were terminated, also during a transaction", asy
   const { database, lost, rows, cut } = await openWithAdmin();
   const cutInTheMiddle = database.transaction(async (tx) => {
     await tx.run(rawSql("INSERT INTO t VALUES (1)"));
-    for (const name of ["signalbox", "signalbox owner"]) await cut(name);
+    for (const name of ["signalbox", "signalbox node"]) await cut(name);
     await tx.run(rawSql("INSERT INTO t VALUES (2)"));
   });
   await expect(cutInTheMiddle).rejects.toMatchObject({ id: "storage_unavailable" });
@@ -75,16 +75,17 @@ it("recovers after all sessions were terminated, also during a transaction", asy
 
 it("writes nothing and calls onLost after another process owned the database", async () => {
   const { database, lost, admin, rows } = await openWithAdmin();
-  await admin.query("UPDATE signalbox_owner SET epoch = epoch + 1");
+  await admin.query("UPDATE signalbox_node SET state = 'dead'");
   await expect(database.run(rawSql("INSERT INTO t VALUES (1)"))).rejects.toMatchObject({ status: 503 });
-  expect([await rows(), lost.length]).toEqual([0, 1]);
+  await expect.poll(() => lost.length).toBe(1);
+  expect(await rows()).toBe(0);
   expect(lost[0]).toContain("has taken over the PostgreSQL database");
 });
 
 it("calls onLost if another process took the database while the session was lost", async () => {
   const { lost, admin, cut } = await openWithAdmin();
-  await admin.query("UPDATE signalbox_owner SET epoch = epoch + 1");
-  await cut("signalbox owner");
+  await admin.query("UPDATE signalbox_node SET state = 'dead'");
+  await cut("signalbox node");
   await expect.poll(() => lost.length).toBe(1);
 });
 
@@ -133,16 +134,17 @@ it("reports an unknown outcome if the server stays unavailable, and continues if
 it("finds the mark of a committed transaction and no other", async () => {
   const { server, database, admin } = await openWithAdmin();
   await database.run(rawSql("INSERT INTO t VALUES (1)"));
-  const { rows } = await admin.query<{ slot: number; mark: string }>(
-    "SELECT slot, mark FROM signalbox_write WHERE mark <> ''",
+  const { rows } = await admin.query<{ inc: string; slot: number; mark: string }>(
+    "SELECT inc::text, slot, mark FROM signalbox_node_write WHERE mark <> ''",
   );
-  const [last = { slot: 0, mark: "" }] = rows;
+  const [last = { inc: "0", slot: 0, mark: "" }] = rows;
+  const { inc, slot } = last;
   const pool = new Pool({ connectionString: server.url });
   onTestFinished(() => pool.end());
-  expect(await readOutcome(pool, { slot: last.slot, text: last.mark })).toBe("committed");
-  expect(await readOutcome(pool, { slot: last.slot, text: `${last.mark}0` })).toBe("aborted");
-  await admin.query("BEGIN; SELECT 1 FROM signalbox_write FOR UPDATE");
-  expect(await readOutcome(pool, { slot: last.slot, text: last.mark })).toBe("pending");
+  expect(await readOutcome(pool, { inc, slot, text: last.mark })).toBe("committed");
+  expect(await readOutcome(pool, { inc, slot, text: `${last.mark}0` })).toBe("aborted");
+  await admin.query("BEGIN; SELECT 1 FROM signalbox_node_write FOR UPDATE");
+  expect(await readOutcome(pool, { inc, slot, text: last.mark })).toBe("pending");
   await admin.query("ROLLBACK");
 });
 

@@ -1,9 +1,10 @@
 /**
- * The control plane's database on PostgreSQL.
+ * The control plane's database on PostgreSQL, shared by any number of nodes (`NodeSession`).
  *
  * Invariants (in addition to those of `Database`):
- * 1. Only one process writes (`Ownership`). Transactions of one scope are therefore serialised in this process, before they take a connection:
- *    waiting transactions use no connection and hold no lock. Every write transaction checks in the server that the process is still the owner.
+ * 1. Transactions of one scope are serialised in this process, before they take a connection: waiting transactions use no connection and hold no
+ *    lock. In a cluster they then take the lock of their scope in the server, unless they are `isConcurrent`. There is no lock for all writes.
+ *    Every write transaction checks in the server that this node was not declared dead.
  * 2. A commit returns after the server has flushed its WAL (`synchronous_commit` is on in all sessions).
  * 3. Only operations without effect are retried: reads, and the start of a transaction. A transaction that fails before COMMIT has no effect. If
  *    the connection breaks during COMMIT, the server is queried for the outcome (`write-marks.ts`). `write_outcome_unknown` is thrown only if
@@ -17,11 +18,13 @@ import { fullJitterDelay } from "../../core/retry.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
 import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
-import { beginWrite, Ownership } from "./ownership.ts";
+import { NodeSession, type NodeIdentity } from "./node-session.ts";
+import { beginWrite, type Member } from "./node-table.ts";
+import { Servers } from "./servers.ts";
 import { isServerError, isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack } from "./postgres-pool.ts";
 import { toStatement } from "./statement.ts";
-import { readOutcome, type WriteMark, WriteMarks } from "./write-marks.ts";
+import { readOutcome, writeMark, type WriteMark, WriteMarks } from "./write-marks.ts";
 
 /** How long reads and writes wait for an unavailable server: a restart causes no error, and clients receive a response in time. */
 const MAX_WAIT_MS = 5000;
@@ -31,16 +34,30 @@ const RETRY = { baseDelayMs: 50, maxDelayMs: 500 };
 /** Interval of test writes while the server cannot write. */
 const PROBE_MS = 1000;
 /** Writes a row without changing it. */
-const PROBE = rawSql("UPDATE signalbox_owner SET epoch = epoch");
+const PROBE = rawSql("UPDATE signalbox_cluster SET cluster = cluster");
 /**
- * Time limit of a statement, unless `mayTakeLong` is set. It detects a single session that hangs; `Ownership` detects a server that hangs
+ * Time limit of a statement, unless `mayTakeLong` is set. It detects a single session that hangs; `NodeSession` detects a server that hangs
  * much earlier.
  */
 const MAX_STATEMENT_MS = 60_000;
+/** Advisory locks of scopes begin here; the lower ones are those of `node-table.ts`. */
+const SCOPE_LOCKS = 0x5348_0000;
 /** Time limit for closing the connections. */
 const END_TIMEOUT_MS = 2000;
 
+/** What a node of a cluster needs; without it the process uses the database alone. */
+export interface ClusterOptions {
+  readonly secretCheck: string;
+  readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
+  readonly onMembers: (members: readonly Member[]) => void;
+  readonly onRejoined: (identity: NodeIdentity) => void;
+}
+
 export interface PostgresDatabaseOptions {
+  /** Shown to operators. */
+  readonly nodeName?: string;
+  readonly version?: string;
+  readonly cluster?: ClusterOptions;
   readonly maxWaitMs?: number;
   readonly maxOutcomeWaitMs?: number;
   readonly maxStatementMs?: number;
@@ -53,19 +70,27 @@ export interface PostgresDatabaseOptions {
 interface PostgresParts {
   readonly pool: Pool;
   readonly sockets: OpenSockets;
-  readonly ownership: Ownership;
+  readonly session: NodeSession;
   readonly onLost: (error: Error) => void;
+}
+
+/** A write transaction that has begun. */
+interface Begun {
+  readonly client: PoolClient;
+  readonly marks: WriteMarks;
+  readonly mark: WriteMark;
 }
 
 export class PostgresDatabase implements Database {
   readonly engine = "postgres";
   readonly #pool: Pool;
   readonly #sockets: OpenSockets;
-  readonly #ownership: Ownership;
+  readonly #session: NodeSession;
+  readonly #isCluster: boolean;
   readonly #onLost: (error: Error) => void;
   readonly #maxWaitMs: number;
   readonly #maxOutcomeWaitMs: number;
-  readonly #marks: WriteMarks;
+  #marks: WriteMarks;
   /** By scope: the end of its last transaction. */
   readonly #scopes = new Map<string, Promise<void>>();
   #problem: string | null = null;
@@ -80,30 +105,57 @@ export class PostgresDatabase implements Database {
   ): Promise<PostgresDatabase> {
     const { onWait, startWaitMs, heartbeatMs, maxStatementMs = MAX_STATEMENT_MS } = options;
     const sockets = new OpenSockets();
-    const ownership = await Ownership.take({
-      url,
-      onTakenOver: onLost,
+    const servers = new Servers(url);
+    const { cluster } = options;
+    let database: PostgresDatabase | undefined;
+    const session = await NodeSession.open({
+      servers,
+      node: {
+        name: options.nodeName ?? "",
+        version: options.version ?? "",
+        secretCheck: cluster?.secretCheck ?? null,
+      },
+      openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
+      onMembers: (members) => cluster?.onMembers(members),
+      onRejoined: (identity) => {
+        database?.useIncarnation(identity);
+        cluster?.onRejoined(identity);
+      },
+      onReplaced: onLost,
       onUnresponsive: () => sockets.destroyAll(),
       onWait,
       startWaitMs,
       heartbeatMs,
     });
-    const pool = createPool(url, sockets, maxStatementMs);
-    return new PostgresDatabase({ pool, sockets, ownership, onLost }, options);
+    const pool = createPool(servers, sockets, maxStatementMs);
+    database = new PostgresDatabase({ pool, sockets, session, onLost }, options);
+    return database;
   }
 
   private constructor(parts: PostgresParts, options: PostgresDatabaseOptions) {
     this.#pool = parts.pool;
     this.#sockets = parts.sockets;
-    this.#ownership = parts.ownership;
+    this.#session = parts.session;
+    this.#isCluster = options.cluster !== undefined;
     this.#onLost = parts.onLost;
-    this.#marks = new WriteMarks(parts.ownership.epoch);
+    this.#marks = new WriteMarks(parts.session.identity.inc);
     this.#maxWaitMs = options.maxWaitMs ?? MAX_WAIT_MS;
     this.#maxOutcomeWaitMs = options.maxOutcomeWaitMs ?? MAX_OUTCOME_WAIT_MS;
   }
 
+  /** The membership of this process. */
+  get session(): NodeSession {
+    return this.#session;
+  }
+
+  /** Connections of the earlier incarnation may lead to a server that is no longer the primary. */
+  private useIncarnation({ inc }: NodeIdentity): void {
+    this.#marks = new WriteMarks(inc);
+    this.#sockets.destroyAll();
+  }
+
   get problem(): string | null {
-    return this.#ownership.isHeld ? this.#problem : "PostgreSQL cannot be reached";
+    return this.#session.isHeld ? this.#problem : "PostgreSQL cannot be reached";
   }
 
   async all<Row>(query: SqlQuery): Promise<Row[]> {
@@ -120,7 +172,7 @@ export class PostgresDatabase implements Database {
 
   async transaction<T>(
     work: (tx: Queryable) => Promise<T>,
-    { scope = "", mayTakeLong = false }: TransactionOptions = {},
+    { scope = "", mayTakeLong = false, isConcurrent = false }: TransactionOptions = {},
   ): Promise<T> {
     const deadline = performance.now() + this.#maxWaitMs;
     const previous = this.#scopes.get(scope);
@@ -128,7 +180,8 @@ export class PostgresDatabase implements Database {
     this.#scopes.set(scope, end.promise);
     try {
       await previous;
-      return await this.#runTransaction((client) => work(asQueryable(client, mayTakeLong)), deadline);
+      const lock = this.#isCluster && !isConcurrent ? scopeLock(scope) : null;
+      return await this.#runTransaction((client) => work(asQueryable(client, mayTakeLong)), lock, deadline);
     } finally {
       if (this.#scopes.get(scope) === end.promise) this.#scopes.delete(scope);
       end.resolve();
@@ -142,32 +195,33 @@ export class PostgresDatabase implements Database {
 
   async #close(): Promise<void> {
     await this.#probing?.stop();
-    await this.#ownership.close();
+    await this.#session.close();
     setTimeout(() => this.#sockets.destroyAll(), END_TIMEOUT_MS).unref();
     await this.#pool.end();
   }
 
-  async #runTransaction<T>(work: (client: PoolClient) => Promise<T>, deadline: number): Promise<T> {
-    const mark = this.#marks.take();
-    if (mark === null) throw this.#fail(new OwnerSessionError());
+  async #runTransaction<T>(
+    work: (client: PoolClient) => Promise<T>,
+    lock: number | null,
+    deadline: number,
+  ): Promise<T> {
+    const { client, marks, mark } = await this.#begin(deadline, lock);
     try {
-      const result = await this.#runMarked(work, deadline, mark);
-      this.#marks.release(mark);
+      const result = await this.#runBegun(work, client, mark);
+      marks.release(mark);
       return result;
     } catch (error) {
       // If the outcome is unknown, `#settle` still needs the mark.
-      if (!(error instanceof SignalboxError && error.id === "write_outcome_unknown"))
-        this.#marks.release(mark);
+      if (!(error instanceof SignalboxError && error.id === "write_outcome_unknown")) marks.release(mark);
       throw error;
     }
   }
 
-  async #runMarked<T>(
+  async #runBegun<T>(
     work: (client: PoolClient) => Promise<T>,
-    deadline: number,
+    client: PoolClient,
     mark: WriteMark,
   ): Promise<T> {
-    const client = await this.#begin(deadline, mark);
     let result: T;
     try {
       result = await work(client);
@@ -182,14 +236,14 @@ export class PostgresDatabase implements Database {
     return result;
   }
 
-  async #begin(deadline: number, mark: WriteMark): Promise<PoolClient> {
+  async #begin(deadline: number, lock: number | null): Promise<Begun> {
     for (let attempt = 1; ; attempt++) {
       // The deadline includes the wait for earlier transactions: if the server is unavailable, all waiting transactions fail together.
       const isLast = performance.now() >= deadline;
-      if (isLast && this.problem !== null) throw this.#fail(new OwnerSessionError());
+      if (isLast && this.problem !== null) throw this.#fail(new NodeSessionError());
       try {
-        if (this.#ownership.isHeld) return await this.#tryToBegin(mark);
-        if (isLast) throw new OwnerSessionError();
+        if (this.#session.isHeld) return await this.#tryToBegin(lock);
+        if (isLast) throw new NodeSessionError();
       } catch (error) {
         if (isLast || !isUnavailable(error)) throw this.#fail(error);
       }
@@ -197,19 +251,27 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async #tryToBegin(mark: WriteMark): Promise<PoolClient> {
-    const client = await this.#pool.connect();
+  async #tryToBegin(lock: number | null): Promise<Begun> {
+    // Of the present incarnation: a node that was declared dead has joined again meanwhile.
+    const marks = this.#marks;
+    const mark = marks.take();
+    if (mark === null) throw new NodeSessionError();
+    let client: PoolClient | undefined;
     try {
+      client = await this.#pool.connect();
       // The driver returns one result per statement of the text.
-      const results = (await client.query(beginWrite(mark))) as unknown as QueryResult<{ epoch: string }>[];
-      if (!this.#ownership.isEpoch(results.at(-1)?.rows[0]?.epoch)) {
-        this.#ownership.reportTakeover();
-        throw new OwnerSessionError();
+      const results = (await client.query(
+        beginWrite(mark.inc, writeMark(mark), lock),
+      )) as unknown as QueryResult[];
+      if (results.at(-1)?.rowCount !== 1) {
+        this.#session.reportDead();
+        throw new NodeSessionError();
       }
-      return client;
+      return { client, marks, mark };
     } catch (error) {
       // The connection may have an open transaction.
-      client.release(true);
+      client?.release(true);
+      marks.release(mark);
       throw error;
     }
   }
@@ -250,7 +312,7 @@ export class PostgresDatabase implements Database {
       await sleep(PROBE_MS, undefined, { ref: false });
       outcome = await readOutcome(this.#pool, mark);
     }
-    this.#marks.release(mark);
+    if (mark.inc === this.#session.identity.inc) this.#marks.release(mark);
     if (outcome === "committed" && this.#closed === null)
       throw new Error(
         "a write with unknown outcome was committed after its caller received an error; the data in memory is out of date",
@@ -292,12 +354,12 @@ export class PostgresDatabase implements Database {
   }
 }
 
-/** The owner session is lost: the server is unavailable, or another process may own the database. No writes until the session is restored. */
-class OwnerSessionError extends Error {
+/** The node has no session: the server is unavailable, or the node was declared dead. No writes until it has joined again. */
+class NodeSessionError extends Error {
   readonly code = "08006";
 
   constructor() {
-    super("the session that owns the database is lost");
+    super("this node has no session with the database");
   }
 }
 
@@ -305,4 +367,11 @@ class RolledBackError extends Error {
   constructor() {
     super("the transaction was rolled back because one of its statements failed");
   }
+}
+
+/** The lock of a scope over all nodes. Two scopes that share a lock wait for each other, which is harmless. */
+function scopeLock(scope: string): number {
+  let hash = 0;
+  for (const character of scope) hash = (Math.imul(hash, 31) + (character.codePointAt(0) ?? 0)) | 0;
+  return SCOPE_LOCKS + (hash & 0xffff);
 }

@@ -1,8 +1,9 @@
 /** The connection pool, and a transaction's connection as a `Queryable`. */
-import { Pool, type PoolClient, type QueryResult, types } from "pg";
+import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult, types } from "pg";
 import type { SqlQuery } from "../../core/sql.ts";
 import type { Queryable } from "../database.ts";
 import type { OpenSockets } from "./open-sockets.ts";
+import type { Servers } from "./servers.ts";
 import { toStatement } from "./statement.ts";
 
 const POOL_SIZE = 10;
@@ -12,9 +13,14 @@ const SESSION_OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session
 /** The maximum delay of a timer. */
 const NO_LIMIT_MS = 2 ** 31 - 1;
 
-export function createPool(url: string, sockets: OpenSockets, maxStatementMs: number): Pool {
+export function createPool(servers: Servers, sockets: OpenSockets, maxStatementMs: number): Pool {
   const pool = new Pool({
-    connectionString: url,
+    // New connections go to the server that is the primary at that time.
+    Client: class extends Client {
+      constructor(config?: ClientConfig) {
+        super({ ...config, connectionString: servers.current });
+      }
+    },
     max: POOL_SIZE,
     application_name: "signalbox",
     options: SESSION_OPTIONS,

@@ -7,35 +7,33 @@
  *
  * Invariants:
  * 1. A row is used by one transaction at a time, and by the next one only when the outcome of the previous one is known.
- * 2. The rows exist before they are used: other sessions can neither see nor lock a row that was inserted by a running transaction.
+ * 2. The rows exist before they are used (`joinAs`): other sessions can neither see nor lock a row that was inserted by a running transaction.
+ * 3. Each incarnation of a node has its own rows.
  * See docs/decisions/0093.
  */
 import type { Pool } from "pg";
 import { isUnavailable } from "./postgres-failure.ts";
 
-/** More than the number of connections, because transactions with unknown outcome keep their rows. */
-const ROWS = 64;
+/** Rows of one node. More than the number of connections, because transactions with unknown outcome keep their rows. */
+export const MARK_COUNT = 64;
 /** The row is locked: the transaction has not ended. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
-export const CREATE_MARKS = `CREATE TABLE IF NOT EXISTS signalbox_write (slot INTEGER PRIMARY KEY, mark TEXT NOT NULL);
-  INSERT INTO signalbox_write (slot, mark) SELECT slot, '' FROM generate_series(0, ${ROWS - 1}) AS slot
-  ON CONFLICT (slot) DO NOTHING`;
-
-/** The mark of one transaction. `text` consists of digits and a dot. */
+/** The mark of one transaction. `inc` and `text` consist of digits. */
 export interface WriteMark {
+  readonly inc: string;
   readonly slot: number;
   readonly text: string;
 }
 
 export class WriteMarks {
-  readonly #epoch: string;
+  readonly #inc: string;
   /** The row that was unused for the longest time is first: the server may not have ended the transaction of a broken connection. */
-  readonly #free = Array.from({ length: ROWS }, (_, slot) => slot);
+  readonly #free = Array.from({ length: MARK_COUNT }, (_, slot) => slot);
   #count = 0;
 
-  constructor(epoch: string) {
-    this.#epoch = epoch;
+  constructor(inc: string) {
+    this.#inc = inc;
   }
 
   /** Returns null if too many outcomes are unknown. */
@@ -43,7 +41,7 @@ export class WriteMarks {
     const slot = this.#free.shift();
     if (slot === undefined) return null;
     this.#count += 1;
-    return { slot, text: `${this.#epoch}.${this.#count}` };
+    return { inc: this.#inc, slot, text: String(this.#count) };
   }
 
   /** Called when the outcome of the transaction is known. */
@@ -53,18 +51,18 @@ export class WriteMarks {
 }
 
 /** Returns the statement that writes the mark, to be executed in the transaction. */
-export function writeMark({ slot, text }: WriteMark): string {
-  return `UPDATE signalbox_write SET mark = '${text}' WHERE slot = ${slot}`;
+export function writeMark({ inc, slot, text }: WriteMark): string {
+  return `UPDATE signalbox_node_write SET mark = '${text}' WHERE inc = ${inc} AND slot = ${slot}`;
 }
 
 export async function readOutcome(
   pool: Pool,
-  { slot, text }: WriteMark,
+  { inc, slot, text }: WriteMark,
 ): Promise<"committed" | "aborted" | "pending"> {
   try {
     const { rows } = await pool.query<{ mark: string }>(
-      "SELECT mark FROM signalbox_write WHERE slot = $1 FOR UPDATE NOWAIT",
-      [slot],
+      "SELECT mark FROM signalbox_node_write WHERE inc = $1 AND slot = $2 FOR UPDATE NOWAIT",
+      [inc, slot],
     );
     return rows[0]?.mark === text ? "committed" : "aborted";
   } catch (error) {

@@ -3,7 +3,8 @@ import { DiallerHandshake, ListenerHandshake, toLinkKey } from "./handshake.ts";
 
 const key = toLinkKey("a secret of the cluster");
 const dialler = (secret = key, cluster = "c1", node = "2") => new DiallerHandshake(secret, { node, cluster });
-const listener = (secret = key, cluster = "c1", node = "1") => new ListenerHandshake(secret, { node, cluster });
+const listener = (secret = key, cluster = "c1", node = "1") =>
+  new ListenerHandshake(secret, { node, cluster });
 
 it("both sides learn the other's incarnation and one version", () => {
   const [a, b] = [dialler(), listener()];
@@ -55,10 +56,13 @@ it("a node does not link to itself", () => {
   expect(() => a.answer(b.answer(a.hello))).toThrow("dialled itself");
 });
 
-it.each(["", "null", "[]", '{"node":1}', "{", `{"node":"${"x".repeat(300)}"}`])("refuses the hello %j", (text) => {
-  expect(() => listener().answer(Buffer.from(text))).toThrow("malformed hello");
-  expect(() => dialler().answer(Buffer.from(text))).toThrow("malformed hello");
-});
+it.each(["", "null", "[]", '{"node":1}', "{", `{"node":"${"x".repeat(300)}"}`])(
+  "refuses the hello %j",
+  (text) => {
+    expect(() => listener().answer(Buffer.from(text))).toThrow("malformed hello");
+    expect(() => dialler().answer(Buffer.from(text))).toThrow("malformed hello");
+  },
+);
 
 it("refuses a node without a common version, naming both ranges", () => {
   const hello = { node: "2", cluster: "c1", nonce: "n", minVersion: 7, maxVersion: 9 };

@@ -229,7 +229,8 @@ export class Link {
         return;
       case FRAME_KINDS.data:
         // Frames of a stream that this side has reset meanwhile are dropped.
-        if (this.#streams.get(id)?.receive(payload) === false) throw new FrameError("the window was exceeded");
+        if (this.#streams.get(id)?.receive(payload) === false)
+          throw new FrameError("the window was exceeded");
         return;
       case FRAME_KINDS.window:
         if (payload.length !== 4 || payload.readUInt32LE() > WINDOW_BYTES) throw new FrameError("bad window");
@@ -254,8 +255,7 @@ export class Link {
   #serveCall(id: number, payload: Buffer): void {
     const [name, rest] = splitName(payload);
     const answer = (bytes: Uint8Array) => this.#write(FRAME_KINDS.answer, id, bytes);
-    const fail = (error: unknown) =>
-      this.#write(FRAME_KINDS.failure, id, encodeFailure(toFailure(error)));
+    const fail = (error: unknown) => this.#write(FRAME_KINDS.failure, id, encodeFailure(toFailure(error)));
     try {
       const answered = this.#handler.onCall(name, rest, this);
       if (answered instanceof Promise) answered.then(answer, fail);

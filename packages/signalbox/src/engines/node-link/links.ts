@@ -137,7 +137,10 @@ export class Links {
         onLink: (link) => {
           state.socket = null;
           if (link.peer.node !== peer.node) {
-            return { code: "unreachable", message: `node ${link.peer.node} answers at the address of ${peer.node}` };
+            return {
+              code: "unreachable",
+              message: `node ${link.peer.node} answers at the address of ${peer.node}`,
+            };
           }
           return this.#add(link);
         },

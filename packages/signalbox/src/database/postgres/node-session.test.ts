@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { Client } from "pg";
+import { openTestPostgres, type TestPostgres } from "../../../../../test/support/test-postgres.ts";
+import { rawSql } from "../../core/sql.ts";
+import type { NodeIdentity } from "./node-session.ts";
+import type { Member } from "./node-table.ts";
+import { PostgresDatabase, type PostgresDatabaseOptions } from "./postgres-database.ts";
+
+let server: TestPostgres;
+let admin: Client;
+beforeAll(async () => {
+  server = await openTestPostgres();
+  admin = new Client({ connectionString: server.url });
+  admin.on("error", () => undefined);
+  await admin.connect();
+});
+afterAll(async () => {
+  await admin.end();
+  await server.drop();
+});
+
+interface TestNode {
+  readonly database: PostgresDatabase;
+  readonly inc: () => string;
+  readonly members: () => readonly Member[];
+  readonly rejoined: NodeIdentity[];
+  readonly lost: Error[];
+}
+
+async function openNode(
+  name: string,
+  options: { secret?: string | null; url?: string } & PostgresDatabaseOptions = {},
+): Promise<TestNode> {
+  let members: readonly Member[] = [];
+  const rejoined: NodeIdentity[] = [];
+  const lost: Error[] = [];
+  const { secret = "one", url = server.url, ...rest } = options;
+  const database = await PostgresDatabase.open(url, (error) => lost.push(error), {
+    nodeName: name,
+    heartbeatMs: 50,
+    maxWaitMs: 2000,
+    ...rest,
+    ...(secret === null
+      ? {}
+      : {
+          cluster: {
+            secretCheck: secret,
+            openAddress: () => Promise.resolve({ host: "127.0.0.1", port: 1 }),
+            onMembers: (seen) => (members = seen),
+            onRejoined: (identity) => rejoined.push(identity),
+          },
+        }),
+  });
+  onTestFinished(() => database.close());
+  return { database, inc: () => database.session.identity.inc, members: () => members, rejoined, lost };
+}
+
+const namesOf = (node: TestNode) => node.members().map(({ name }) => name);
+
+it("nodes see each other, and one that leaves is gone at once", async () => {
+  const a = await openNode("a");
+  const b = await openNode("b");
+  await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
+  await expect.poll(() => namesOf(b)).toEqual(["a", "b"]);
+  expect(Number(b.inc())).toBeGreaterThan(Number(a.inc()));
+  expect(a.database.session.identity.cluster).toBe(b.database.session.identity.cluster);
+  await b.database.session.drain();
+  await expect.poll(() => a.members().at(-1)?.state).toBe("draining");
+  await b.database.close();
+  await expect.poll(() => namesOf(a)).toEqual(["a"]);
+});
+
+it("both nodes write, transactions of one scope do not interleave over nodes", async () => {
+  const a = await openNode("a");
+  const b = await openNode("b");
+  await a.database.run(rawSql("CREATE TABLE IF NOT EXISTS counter (n INTEGER)"));
+  await a.database.run(rawSql("DELETE FROM counter"));
+  await a.database.run(rawSql("INSERT INTO counter VALUES (0)"));
+  const increment = ({ database }: TestNode) =>
+    database.transaction(async (tx) => {
+      const row = await tx.get<{ n: number }>(rawSql("SELECT n FROM counter"));
+      await tx.run(rawSql(`UPDATE counter SET n = ${(row?.n ?? 0) + 1}`));
+    });
+  await Promise.all([a, b, a, b, a, b, a, b, a, b].map(increment));
+  expect(await b.database.get(rawSql("SELECT n FROM counter"))).toEqual({ n: 10 });
+});
+
+it("concurrent transactions of one scope run at the same time on two nodes", async () => {
+  const a = await openNode("a");
+  const b = await openNode("b");
+  const options = { scope: "many", isConcurrent: true };
+  let isInside = false;
+  const inside = Promise.withResolvers<void>();
+  const first = a.database.transaction(async (tx) => {
+    await tx.get(rawSql("SELECT 1"));
+    isInside = true;
+    await inside.promise;
+  }, options);
+  await expect.poll(() => isInside).toBe(true);
+  await b.database.transaction((tx) => tx.get(rawSql("SELECT 1")), options);
+  inside.resolve();
+  await first;
+});
+
+it("refuses a second process without a secret, and a node with another secret", async () => {
+  await openNode("a");
+  await expect(openNode("b", { secret: null })).rejects.toThrow(/set the same SIGNALBOX_CLUSTER_SECRET/);
+  await expect(openNode("c", { secret: "two" })).rejects.toThrow(/SIGNALBOX_CLUSTER_SECRET differs/);
+});
+
+it("refuses a cluster node while a process uses the database alone", async () => {
+  await openNode("a", { secret: null });
+  await expect(openNode("b")).rejects.toThrow(/in use by another Signalbox process/);
+});
+
+it("the secret can be changed when no node is running", async () => {
+  await (await openNode("a")).database.close();
+  await openNode("b", { secret: "two" });
+});
+
+it("a node whose heartbeat is late is declared dead by the server's clock, and comes back with a new incarnation", async () => {
+  const a = await openNode("a");
+  const b = await openNode("b", { heartbeatMs: 3_600_000 });
+  const before = b.inc();
+  await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
+  await admin.query("UPDATE signalbox_node SET hb = hb - interval '3 seconds' WHERE name = 'b'");
+  await expect.poll(() => namesOf(a)).toEqual(["a"]);
+  // Its next write finds the declaration; the write itself has no effect, and is done by the new incarnation.
+  await b.database.run(rawSql("CREATE TABLE IF NOT EXISTS t2 (x INTEGER)"));
+  expect(b.rejoined).toHaveLength(1);
+  expect(Number(b.inc())).toBeGreaterThan(Number(before));
+  await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
+});
+
+it("a dead row is never revived", async () => {
+  const a = await openNode("a");
+  const before = a.inc();
+  await admin.query("UPDATE signalbox_node SET state = 'dead' WHERE inc = $1", [before]);
+  await expect.poll(() => a.rejoined.length).toBe(1);
+  const { rows } = await admin.query<{ state: string }>("SELECT state FROM signalbox_node WHERE inc = $1", [
+    before,
+  ]);
+  expect([rows[0]?.state, a.inc() === before]).toEqual(["dead", false]);
+});
+
+it("uses the next server of the connection string when the first cannot be reached", async () => {
+  const { host } = new URL(server.url);
+  const url = server.url.replace(host, `127.0.0.1:1,${host}`);
+  const waits: string[] = [];
+  const a = await openNode("a", { url, onWait: (error) => waits.push(error.message) });
+  await expect.poll(() => namesOf(a)).toEqual(["a"]);
+  await a.database.run(rawSql("CREATE TABLE IF NOT EXISTS t3 (x INTEGER)"));
+  expect(waits).toHaveLength(1);
+});

@@ -1,0 +1,293 @@
+/**
+ * The membership of this process in the database: a separate connection that renews the node's heartbeat, reports the other nodes, and
+ * detects a server that does not respond.
+ *
+ *   held ──connection lost──► lost ──reconnected, row alive──► held
+ *                               └────row dead or gone────► joins again with a new incarnation (cluster), or `onReplaced` (alone, final)
+ *
+ * Invariants:
+ * 1. A heartbeat is the only sign of life, and only PostgreSQL's clock measures its age. A row that was declared dead is never revived.
+ * 2. A node without a cluster secret is alone: it does not join while another node is alive, and no other node joins while it is alive.
+ * 3. `lastBeatAt` is the time at which the last acknowledged heartbeat was *sent*, by the monotonic clock of this process: until
+ *    `DEAD_AFTER_MS` later no other node has declared this one dead.
+ * 4. A heartbeat without an answer for five seconds counts as a lost connection, and `onUnresponsive` is called.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
+import { DataFolderError } from "../../core/data-folder-error.ts";
+import { fullJitterDelay } from "../../core/retry.ts";
+import {
+  beat,
+  joinAs,
+  JoinRefusal,
+  leave,
+  type Member,
+  type NodeDescription,
+  type NodeState,
+  reserveIncarnation,
+} from "./node-table.ts";
+import { OpenSockets } from "./open-sockets.ts";
+import { isUnavailable } from "./postgres-failure.ts";
+import type { Servers } from "./servers.ts";
+import { MARK_COUNT } from "./write-marks.ts";
+
+/** Held exclusively by versions that allowed one process only. */
+const EARLIER_OWNER_LOCK = 0x5347_0002;
+const CONNECT_TIMEOUT_MS = 5000;
+const RETRY = { baseDelayMs: 100, maxDelayMs: 1000 };
+const HEARTBEAT_MS = 500;
+/** A number and not a time: after a pause of this process, timers and responses are due together, which must not look like a silent server. */
+const MAX_MISSED_HEARTBEATS = 10;
+/** How long a start waits for the server: the containers of an application start in any order. */
+const START_WAIT_MS = 30_000;
+const QUERY_TIMEOUT_MS = 10_000;
+/** Time limit for closing the connection. */
+const END_TIMEOUT_MS = 2000;
+
+export interface NodeIdentity {
+  readonly inc: string;
+  /** Different for every database. */
+  readonly cluster: string;
+}
+
+export interface NodeSessionOptions {
+  readonly servers: Servers;
+  readonly node: NodeDescription;
+  /** Opens the address at which other nodes reach this one. Called for each incarnation, before other nodes see it. */
+  readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
+  /** The living nodes, this one included, after each heartbeat. */
+  readonly onMembers: (members: readonly Member[]) => void;
+  /** This node was declared dead, and has joined again: other nodes may have changed anything meanwhile. */
+  readonly onRejoined: (identity: NodeIdentity) => void;
+  /** A node that runs alone was replaced by another process. Final. */
+  readonly onReplaced: (error: Error) => void;
+  /** The server does not respond: other connections should not wait for it. */
+  readonly onUnresponsive: () => void;
+  /** Called once if the server cannot be reached at the start, before the wait. */
+  readonly onWait?: ((error: Error) => void) | undefined;
+  readonly startWaitMs?: number | undefined;
+  readonly heartbeatMs?: number | undefined;
+}
+
+export class NodeSession {
+  readonly #options: NodeSessionOptions;
+  readonly #closing = new AbortController();
+  readonly #sockets = new OpenSockets();
+  #client: Client | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #identity: NodeIdentity = { inc: "", cluster: "" };
+  #state: NodeState = "up";
+  #lastBeatAt = -Infinity;
+  #isBeating = false;
+  #regaining: Promise<void> = Promise.resolve();
+
+  private constructor(options: NodeSessionOptions) {
+    this.#options = options;
+  }
+
+  /** Joins. Waits for a server that cannot be reached. */
+  static async open(options: NodeSessionOptions): Promise<NodeSession> {
+    const session = new NodeSession(options);
+    const deadline = performance.now() + (options.startWaitMs ?? START_WAIT_MS);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        session.#hold(await session.#joinAnew());
+        return session;
+      } catch (error) {
+        if (error instanceof JoinRefusal) throw new DataFolderError(error.message, { cause: error });
+        if (!isUnavailable(error))
+          throw error instanceof DataFolderError
+            ? error
+            : new DataFolderError(`cannot connect to PostgreSQL: ${reason(error)}`, { cause: error });
+        options.servers.next();
+        const delayMs = fullJitterDelay(attempt, RETRY);
+        if (performance.now() + delayMs >= deadline)
+          throw new DataFolderError(`cannot connect to PostgreSQL: ${error.message}`, { cause: error });
+        if (attempt === 1) options.onWait?.(error);
+        await sleep(delayMs);
+      }
+    }
+  }
+
+  get identity(): NodeIdentity {
+    return this.#identity;
+  }
+
+  get isHeld(): boolean {
+    return this.#client !== null;
+  }
+
+  get lastBeatAt(): number {
+    return this.#lastBeatAt;
+  }
+
+  /** Announces that this node takes no new work. Resolves when the database has it. */
+  async drain(): Promise<void> {
+    this.#state = "draining";
+    if (this.#client !== null) await this.#beat(this.#client);
+  }
+
+  /** A write found that this node was declared dead. */
+  reportDead(): void {
+    if (this.#client !== null) this.#lose(this.#client);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    clearInterval(this.#timer);
+    await this.#regaining;
+    const client = this.#client;
+    this.#client = null;
+    if (client === null) return;
+    // A node that cannot remove its row is declared dead by the others.
+    await leave(client, this.#identity.inc).catch(() => undefined);
+    await this.#end(client);
+  }
+
+  async #joinAnew(): Promise<Client> {
+    const client = await this.#connect();
+    try {
+      const { rows } = await client.query<{ free: boolean }>(
+        "SELECT pg_try_advisory_lock_shared($1) AS free",
+        [EARLIER_OWNER_LOCK],
+      );
+      if (rows[0]?.free !== true)
+        throw new JoinRefusal("the PostgreSQL database is in use by an earlier version of Signalbox");
+      const identity = await reserveIncarnation(client);
+      const address = await this.#options.openAddress(identity);
+      await joinAs(client, identity.inc, this.#options.node, address, MARK_COUNT);
+      this.#identity = identity;
+      return client;
+    } catch (error) {
+      await this.#end(client);
+      throw error;
+    }
+  }
+
+  #hold(client: Client): void {
+    this.#client = client;
+    // A broken connection emits both events or only `end`.
+    client.on("error", () => this.#lose(client));
+    client.on("end", () => this.#lose(client));
+    let missed = 0;
+    const tick = () => {
+      if (!this.#isBeating) {
+        missed = 0;
+        // A broken connection emits events; any other error counts as a missed heartbeat.
+        this.#beat(client).catch(() => undefined);
+        return;
+      }
+      missed += 1;
+      if (missed < MAX_MISSED_HEARTBEATS) return;
+      this.#options.onUnresponsive();
+      this.#sockets.destroyAll();
+    };
+    this.#timer = setInterval(tick, this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
+    this.#isBeating = false;
+    tick();
+  }
+
+  async #beat(client: Client): Promise<void> {
+    this.#isBeating = true;
+    const sentAt = performance.now();
+    const members = await beat(client, this.#identity.inc, this.#state);
+    if (this.#client !== client) return;
+    this.#isBeating = false;
+    if (members === null) {
+      this.#lose(client);
+      return;
+    }
+    this.#lastBeatAt = sentAt;
+    this.#options.onMembers(members);
+  }
+
+  #lose(client: Client): void {
+    if (this.#client !== client || this.#closing.signal.aborted) return;
+    this.#client = null;
+    this.#isBeating = false;
+    clearInterval(this.#timer);
+    this.#regaining = this.#regain(client);
+  }
+
+  async #regain(lost: Client): Promise<void> {
+    await this.#end(lost);
+    const { signal } = this.#closing;
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      if (await this.#tryToRegain()) return;
+      this.#options.servers.next();
+      // An abort rejects the sleep; the loop condition handles it.
+      await sleep(fullJitterDelay(attempt, RETRY), undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #tryToRegain(): Promise<boolean> {
+    let client: Client | undefined;
+    try {
+      client = await this.#connect();
+      const sentAt = performance.now();
+      const members = await beat(client, this.#identity.inc, this.#state);
+      if (members !== null) {
+        this.#lastBeatAt = sentAt;
+        this.#hold(client);
+        return true;
+      }
+      await this.#end(client);
+      client = undefined;
+      return await this.#rejoin();
+    } catch {
+      // The server is still unavailable; `/readyz` reports it.
+      if (client !== undefined) await this.#end(client);
+      return false;
+    }
+  }
+
+  async #rejoin(): Promise<boolean> {
+    const { node, onReplaced, onRejoined } = this.#options;
+    if (node.secretCheck === null) {
+      this.#closing.abort();
+      onReplaced(
+        new Error("another Signalbox process has taken over the PostgreSQL database; this process must stop"),
+      );
+      return true;
+    }
+    this.#hold(await this.#joinAnew());
+    onRejoined(this.#identity);
+    return true;
+  }
+
+  async #connect(): Promise<Client> {
+    const client = new Client({
+      connectionString: this.#options.servers.current,
+      application_name: "signalbox node",
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: QUERY_TIMEOUT_MS,
+      keepAlive: true,
+      stream: this.#sockets.create,
+      options: "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
+    });
+    // Without a listener an error would be an uncaught exception. The running query reports it.
+    client.on("error", () => undefined);
+    await client.connect();
+    if (this.#options.servers.count > 1) await requirePrimary(client);
+    return client;
+  }
+
+  async #end(client: Client): Promise<void> {
+    const timer = setTimeout(() => this.#sockets.destroyAll(), END_TIMEOUT_MS);
+    // The connection was already broken; the server ends the session.
+    await client.end().catch(() => undefined);
+    clearTimeout(timer);
+  }
+}
+
+/** A standby accepts connections but no writes. */
+async function requirePrimary(client: Client): Promise<void> {
+  const { rows } = await client.query<{ transaction_read_only: string }>("SHOW transaction_read_only");
+  if (rows[0]?.transaction_read_only === "off") return;
+  await client.end();
+  throw Object.assign(new Error("the server is a standby"), { code: "25006" });
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,172 @@
+/**
+ * The rows of the nodes that share the database. Only the clock of PostgreSQL decides whether a node is alive.
+ *
+ * The tables exist before the migrations, because nodes join first: a migration runs once, by one member.
+ */
+import type { Client } from "pg";
+
+export type NodeState = "up" | "draining";
+
+export interface Member {
+  /** The incarnation: a number that each start of a process receives once. */
+  readonly inc: string;
+  readonly name: string;
+  /** Where other nodes reach the links of this one; empty for a node without a cluster secret. */
+  readonly host: string;
+  readonly port: number;
+  readonly version: string;
+  readonly state: NodeState;
+  readonly joinedAt: number;
+  /** Time since the last heartbeat by the clock of PostgreSQL. */
+  readonly ageMs: number;
+}
+
+export interface NodeDescription {
+  readonly name: string;
+  readonly version: string;
+  /** Derived from the cluster's secret; null for a node that runs alone. */
+  readonly secretCheck: string | null;
+}
+
+/** A node whose last heartbeat is older may be declared dead by any other node. */
+export const DEAD_AFTER_MS = 2500;
+
+/** Arbitrary keys, the same in every version. */
+const JOIN_LOCK = 0x5347_0004;
+/** With the incarnation as second key: held shared by every write of a node, exclusively by a node that replaces it. */
+const WRITE_LOCK = 0x5347_0005;
+
+const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
+    (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, secret_check TEXT);
+  INSERT INTO signalbox_cluster (id, cluster) VALUES (1, gen_random_uuid()::text) ON CONFLICT (id) DO NOTHING;
+  CREATE TABLE IF NOT EXISTS signalbox_node
+    (inc BIGSERIAL PRIMARY KEY, name TEXT NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
+     secret_check TEXT, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL) WITH (fillfactor = 20);
+  CREATE TABLE IF NOT EXISTS signalbox_node_write
+    (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
+  DELETE FROM signalbox_node_write WHERE inc IN
+    (SELECT inc FROM signalbox_node WHERE state = 'dead' AND hb < clock_timestamp() - interval '1 day');
+  DELETE FROM signalbox_node WHERE state = 'dead' AND hb < clock_timestamp() - interval '1 day'`;
+
+const AGE = "(extract(epoch FROM clock_timestamp() - hb) * 1000)::float8";
+const MEMBER = `inc::text AS inc, name, host, port, version, state, (extract(epoch FROM joined_at) * 1000)::float8 AS "joinedAt", ${AGE} AS "ageMs"`;
+
+/** Why a node may not join. */
+export class JoinRefusal extends Error {
+  override readonly name = "JoinRefusal";
+}
+
+/** Creates the tables, and reserves an incarnation. */
+export async function reserveIncarnation(client: Client): Promise<{ inc: string; cluster: string }> {
+  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK}); ${CREATE}; COMMIT`);
+  const { rows } = await client.query<{ inc: string; cluster: string }>(
+    "SELECT nextval('signalbox_node_inc_seq')::text AS inc, (SELECT cluster FROM signalbox_cluster) AS cluster",
+  );
+  const [row] = rows;
+  if (row === undefined) throw new Error("PostgreSQL returned no incarnation");
+  return row;
+}
+
+/** Inserts the node's row, and the rows of its write marks. Throws `JoinRefusal` if another node does not allow it. */
+export async function joinAs(
+  client: Client,
+  inc: string,
+  node: NodeDescription,
+  address: { readonly host: string; readonly port: number },
+  markCount: number,
+): Promise<void> {
+  await client.query("BEGIN");
+  try {
+    await client.query("SELECT pg_advisory_xact_lock($1)", [JOIN_LOCK]);
+    await refuseStranger(client, node);
+    await client.query("UPDATE signalbox_cluster SET secret_check = $1", [node.secretCheck]);
+    await client.query(
+      `INSERT INTO signalbox_node (inc, name, host, port, version, state, secret_check, joined_at, hb)
+       VALUES ($1, $2, $3, $4, $5, 'up', $6, clock_timestamp(), clock_timestamp())`,
+      [inc, node.name, address.host, address.port, node.version, node.secretCheck],
+    );
+    await client.query(
+      "INSERT INTO signalbox_node_write (inc, slot, mark) SELECT $1, slot, '' FROM generate_series(0, $2::int - 1) AS slot",
+      [inc, markCount],
+    );
+    await client.query("COMMIT");
+  } catch (error) {
+    // A broken connection rolls back by itself; the caller needs the first error.
+    await client.query("ROLLBACK").catch(() => undefined);
+    throw error;
+  }
+}
+
+async function refuseStranger(client: Client, { secretCheck }: NodeDescription): Promise<void> {
+  const { rows } = await client.query<{ inc: string; ageMs: number; secret_check: string | null }>(
+    `SELECT inc::text AS inc, ${AGE} AS "ageMs", secret_check FROM signalbox_node WHERE state <> 'dead'`,
+  );
+  const living = rows.filter(({ ageMs }) => ageMs <= DEAD_AFTER_MS);
+  if (living.some((other) => other.secret_check === null || secretCheck === null)) {
+    throw new JoinRefusal(
+      "the PostgreSQL database is in use by another Signalbox process; to run several, set the same SIGNALBOX_CLUSTER_SECRET on all of them",
+    );
+  }
+  if (living.some((other) => other.secret_check !== secretCheck)) {
+    throw new JoinRefusal("SIGNALBOX_CLUSTER_SECRET differs from that of the nodes that are running");
+  }
+  const dead = rows.filter((row) => !living.includes(row)).map(({ inc }) => inc);
+  // A node that runs alone replaces the dead one: no write of the dead one may follow. In a cluster every write is checked on its own, and a
+  // transaction that the dead node left open must not delay the others.
+  if (secretCheck === null) {
+    for (const inc of dead)
+      await client.query("SELECT pg_advisory_xact_lock($1, $2)", [WRITE_LOCK, lockKey(inc)]);
+  }
+  await declareDead(client, dead);
+}
+
+/** Nodes that are alive again are left alone. */
+async function declareDead(client: Client, incs: readonly string[]): Promise<void> {
+  await client.query(
+    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > ${DEAD_AFTER_MS}`,
+    [incs],
+  );
+}
+
+/** Statements that begin a write transaction, for one round trip. The last result has one row unless the node was declared dead. */
+export function beginWrite(inc: string, mark: string, scopeLock: number | null): string {
+  const scope = scopeLock === null ? "" : `SELECT pg_advisory_xact_lock(${scopeLock});`;
+  return `BEGIN; SELECT pg_advisory_xact_lock_shared(${WRITE_LOCK}, ${lockKey(inc)}); ${scope} ${mark};
+    SELECT inc FROM signalbox_node WHERE inc = ${inc} AND state <> 'dead'`;
+}
+
+/**
+ * Renews the node's heartbeat; returns all living nodes, or null if this node was declared dead. Null is final for the incarnation: a dead row is
+ * never revived.
+ */
+export async function beat(client: Client, inc: string, state: NodeState): Promise<Member[] | null> {
+  const { rows } = await client.query<Member & { own: boolean }>({
+    name: "beat",
+    text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2 WHERE inc = $1 AND state <> 'dead' RETURNING inc)
+      SELECT ${MEMBER}, EXISTS (SELECT 1 FROM beat) AS own FROM signalbox_node WHERE state <> 'dead' ORDER BY signalbox_node.inc`,
+    values: [inc, state],
+  });
+  if (rows[0]?.own !== true) return null;
+  const late = rows.filter((row) => row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
+  if (late.length > 0) {
+    await declareDead(
+      client,
+      late.map((row) => row.inc),
+    );
+  }
+  return rows
+    .filter((row) => !late.includes(row))
+    .map(({ own: _, ...member }) => (member.inc === inc ? { ...member, state, ageMs: 0 } : member));
+}
+
+export async function leave(client: Client, inc: string): Promise<void> {
+  await client.query(
+    "WITH left_node AS (DELETE FROM signalbox_node WHERE inc = $1 RETURNING inc) DELETE FROM signalbox_node_write WHERE inc IN (SELECT inc FROM left_node)",
+    [inc],
+  );
+}
+
+/** Advisory locks have 32-bit keys; two incarnations 2^31 starts apart may share one. */
+function lockKey(inc: string): number {
+  return Number(BigInt(inc) % 0x7fff_ffffn);
+}
