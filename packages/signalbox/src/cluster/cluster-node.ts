@@ -1,0 +1,184 @@
+/**
+ * This process as a node of a cluster: its links to the other nodes, and messages that all of them must have handled.
+ *
+ * Invariants:
+ * 1. The database decides who is a member (`NodeSession`); links follow the members.
+ * 2. `tellAll` resolves only when every other member has handled the message, or is no longer a member: then it has been declared dead, and
+ *    joins again with everything read anew.
+ * 3. After this node was declared dead, it has a new identity, and its links are opened again under it.
+ */
+import { createHmac } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fullJitterDelay } from "../core/retry.ts";
+import type { Secret } from "../core/secret.ts";
+import {
+  type Link,
+  LinkError,
+  type LinkHandler,
+  Links,
+  type LinkStream,
+  type Peer,
+} from "../engines/node-link/index.ts";
+import type { ClusterMember, ClusterMembership, NodeIdentity } from "./membership.ts";
+
+export interface ClusterNodeOptions {
+  readonly secret: Secret;
+  /** Where other nodes reach this one. Port 0 selects a free port. */
+  readonly host: string;
+  readonly port: number;
+  readonly isEncrypted: boolean;
+  readonly onLinkUp?: (node: string) => void;
+  readonly onLinkDown?: (node: string, reason: string) => void;
+  readonly onLinkProblem?: (node: string | null, reason: string) => void;
+}
+
+export type CallService = (payload: Buffer, from: string) => Uint8Array | Promise<Uint8Array>;
+export type StreamService = (payload: Buffer, stream: LinkStream, from: string) => void;
+
+/** Between attempts to reach a member; a member that stays unreachable is declared dead within seconds. */
+const RETRY = { baseDelayMs: 20, maxDelayMs: 200 };
+const NOTHING = new Uint8Array(0);
+
+export class ClusterNode implements ClusterMembership {
+  readonly #options: ClusterNodeOptions;
+  readonly #calls = new Map<string, CallService>();
+  readonly #streams = new Map<string, StreamService>();
+  readonly #rejoinListeners: (() => Promise<void>)[] = [];
+  #links: Links | null = null;
+  #identity: NodeIdentity | null = null;
+  #members: readonly ClusterMember[] = [];
+  #isClosed = false;
+
+  constructor(options: ClusterNodeOptions) {
+    this.#options = options;
+  }
+
+  /** Proves to other nodes that this one has the secret, without revealing it to readers of the database. */
+  get secretCheck(): string {
+    return createHmac("sha256", this.#options.secret.reveal())
+      .update("signalbox cluster")
+      .digest("base64url");
+  }
+
+  /** The living nodes, this one included. */
+  get members(): readonly ClusterMember[] {
+    return this.#members;
+  }
+
+  get identity(): NodeIdentity {
+    if (this.#identity === null) throw new Error("the node has not joined yet");
+    return this.#identity;
+  }
+
+  /** The nodes to which a link is open at the moment. */
+  get linked(): readonly string[] {
+    return this.#links?.linked ?? [];
+  }
+
+  /** Answers calls of other nodes. Must be registered before the node joins. */
+  serve(name: string, service: CallService): void {
+    this.#calls.set(name, service);
+  }
+
+  serveStreams(name: string, service: StreamService): void {
+    this.#streams.set(name, service);
+  }
+
+  /** Called after this node has joined again: other nodes may have changed anything meanwhile. */
+  onRejoin(listener: () => Promise<void>): void {
+    this.#rejoinListeners.push(listener);
+  }
+
+  call(node: string, name: string, payload: Uint8Array, signal?: AbortSignal): Promise<Buffer> {
+    if (this.#links !== null) return this.#links.call(node, name, payload, signal);
+    return Promise.reject(new LinkError({ code: "unreachable", message: "the node has not joined yet" }));
+  }
+
+  /** Null if there is no link to the node at the moment. */
+  linkTo(node: string): Link | null {
+    return this.#links?.to(node) ?? null;
+  }
+
+  /** The message is handled at least once by every other member; handlers must be idempotent. */
+  async tellAll(name: string, payload: Uint8Array): Promise<void> {
+    const others = this.#members.filter(({ inc }) => inc !== this.#identity?.inc);
+    await Promise.all(others.map(({ inc }) => this.#tell(inc, name, payload)));
+  }
+
+  async #tell(node: string, name: string, payload: Uint8Array): Promise<void> {
+    for (let attempt = 1; this.#isMember(node) && !this.#isClosed; attempt++) {
+      try {
+        await this.call(node, name, payload);
+        return;
+      } catch (error) {
+        // A member of an older version does not know the message, and has nothing to do.
+        if (error instanceof LinkError && error.code === "unknown") return;
+      }
+      await sleep(fullJitterDelay(attempt, RETRY));
+    }
+  }
+
+  #isMember(node: string): boolean {
+    return this.#members.some(({ inc }) => inc === node);
+  }
+
+  async openAddress(identity: NodeIdentity): Promise<{ host: string; port: number }> {
+    const { host, port, secret, isEncrypted, onLinkUp, onLinkDown, onLinkProblem } = this.#options;
+    // A further incarnation keeps the port, so that a firewall rule stays valid.
+    const lastPort = this.#links?.port;
+    await this.#links?.close();
+    this.#identity = identity;
+    this.#links = await Links.listen(
+      { host, port: lastPort ?? port },
+      {
+        self: { node: identity.inc, cluster: identity.cluster },
+        security: { secret: secret.reveal(), isEncrypted },
+        handler: this.#handler(),
+        onUp: (node) => onLinkUp?.(node),
+        onDown: (node, { message }) => onLinkDown?.(node, message),
+        onProblem: (node, { message }) => onLinkProblem?.(node, message),
+      },
+    );
+    return { host, port: this.#links.port };
+  }
+
+  onMembers(members: readonly ClusterMember[]): void {
+    this.#members = members;
+    const own = BigInt(this.#identity?.inc ?? 0);
+    const peers: Peer[] = members
+      .filter(({ inc }) => BigInt(inc) !== own)
+      .map(({ inc, host, port }) => ({ node: inc, host, port, isDialled: BigInt(inc) < own }));
+    this.#links?.setPeers(peers);
+  }
+
+  async onRejoined(): Promise<void> {
+    for (const listener of this.#rejoinListeners) await listener();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#links?.close();
+  }
+
+  #handler(): LinkHandler {
+    return {
+      onCall: (name, payload, from) => {
+        const service = this.#calls.get(name);
+        if (service === undefined) throw unknown(name);
+        return service(payload, from.peer.node);
+      },
+      onStream: (name, payload, stream, from) => {
+        const service = this.#streams.get(name);
+        if (service === undefined) throw unknown(name);
+        service(payload, stream, from.peer.node);
+      },
+    };
+  }
+}
+
+function unknown(name: string): LinkError {
+  return new LinkError({ code: "unknown", message: `this node does not know ${name}` });
+}
+
+/** The answer of a service that has nothing to say. */
+export const ACKNOWLEDGED: Uint8Array = NOTHING;
