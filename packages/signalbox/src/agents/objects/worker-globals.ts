@@ -25,7 +25,13 @@ export function installWorkerGlobals(): void {
     WebSocket: createWebSocketClass(target.WebSocket),
     fetch: (input: string | URL | Request, init?: RequestInit) => {
       const work = currentWork();
-      return work === undefined ? fetch(input, init) : work.passGate().then(() => fetch(input, init));
+      if (work === undefined) return fetch(input, init);
+      // The object waits for the answer, whether or not an event does.
+      const release = work.hold();
+      return work
+        .passGate()
+        .then(() => fetch(input, init))
+        .finally(release);
     },
   });
 }
