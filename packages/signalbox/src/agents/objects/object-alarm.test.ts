@@ -38,7 +38,6 @@ async function pass(ms: number): Promise<void> {
 /** Commits happen in later iterations of the event loop. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-  await test.runtime.whenQuiet();
 }
 async function setAlarm(at: number): Promise<void> {
   await test.storage.setAlarm(at);
@@ -114,7 +113,7 @@ describe("an alarm", () => {
     await setAlarm(now);
     await pass(1);
     await test.storage.setAlarm(now);
-    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+    await settle();
     await vi.advanceTimersByTimeAsync(1000);
     expect(rings).toHaveLength(1);
     gate.resolve();
