@@ -105,7 +105,10 @@ function sendFile(file: AssetFile, request: Request, status: number): Response {
   const body = isEmpty
     ? null
     : (Readable.toWeb(createReadStream(file.path, { start, end })) as ReadableStream);
-  return new Response(body as BodyInit | null, { status: range === null ? status : 206, headers });
+  return new Response(body as ConstructorParameters<typeof Response>[0], {
+    status: range === null ? status : 206,
+    headers,
+  });
 }
 
 /** RFC 9110, section 13.1.2: a list of tags, compared without regard to weakness. */
