@@ -103,7 +103,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     creationRate:
       settings.newInstancesPerMinute === null ? null : new CreationRate(settings.newInstancesPerMinute),
     access: {
-      mode: settings.access,
+      mode: settings.access === "public" ? "public" : "token",
       authorize: settings.authorize,
       authenticator: parts.authenticator,
       accountExists: (id) => parts.accounts.find(id) !== undefined,

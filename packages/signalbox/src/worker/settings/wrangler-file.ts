@@ -7,7 +7,7 @@ import { dirname, extname, join, resolve } from "node:path";
 import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import { ConfigError } from "../../config/index.ts";
-import { parseJsonc } from "./jsonc.ts";
+import { parseJsonc } from "../../core/jsonc.ts";
 import { findMissingBindings, type MissingBinding } from "./missing-bindings.ts";
 
 const text = z.string().min(1);
