@@ -27,3 +27,12 @@ export type { ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
 export type { StreamingResponse } from "./api/streaming-response.ts";
 export type { WebhookEvent } from "../contracts/webhook-event.ts";
 export type { QueueItem, QueueOptions } from "./work/work-queue.ts";
+
+// For the worker mode.
+export { registerModuleHooks } from "./modules/module-hooks.ts";
+export { exportKind } from "./objects/marks.ts";
+export type { ObjectHost } from "./objects/object-host.ts";
+export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
+export { createStub, followPath } from "./objects/rpc-stub.ts";
+export { bindWorker } from "./objects/worker-binding.ts";
+export { DurableObject } from "./objects/workers-module.ts";

@@ -99,7 +99,6 @@ function withAgentFlags(agents: AgentsSettings, flags: ConfigFlags): AgentsSetti
     throw new ConfigError("--wrangler: expected --worker FILE with it, found none");
   const worker = entry === undefined ? undefined : { vars: {}, webhooks: false, ...configured, entry };
   const wrangler = flags.wrangler ?? configured?.wrangler;
-  checkAccess(access, worker !== undefined);
   return {
     ...others,
     access,
@@ -108,8 +107,9 @@ function withAgentFlags(agents: AgentsSettings, flags: ConfigFlags): AgentsSetti
   };
 }
 
-/** A worker is reachable without a token, so the configuration must say that this is intended. */
-function checkAccess(access: AgentsSettings["access"], hasWorker: boolean): void {
+/** A worker is reachable without a token, so the configuration must say that this is intended. Called before the service starts. */
+export function checkWorkerAccess({ access, worker }: AgentsSettings): void {
+  const hasWorker = worker !== undefined;
   if (hasWorker && access !== "worker")
     throw new ConfigError(
       `agents.access: expected "worker", found "${access}": a worker itself decides who may reach it, without tokens of this server; set agents.access to "worker" in the configuration file, or start with --agents-access worker`,
