@@ -29,6 +29,7 @@ export type { WebhookEvent } from "../contracts/webhook-event.ts";
 export type { QueueItem, QueueOptions } from "./work/work-queue.ts";
 
 // For the worker mode.
+export { createDoorServer } from "./doors/refused-sockets.ts";
 export { registerModuleHooks } from "./modules/module-hooks.ts";
 export { exportKind } from "./objects/marks.ts";
 export type { ObjectHost } from "./objects/object-host.ts";

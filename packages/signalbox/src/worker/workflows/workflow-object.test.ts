@@ -40,9 +40,6 @@ class Host {
         alive();
         this.alarmAt = time;
       },
-      deleteAll: async () => {
-        for (const table of ["workflow", "step", "event"]) database.exec(`DELETE FROM ${table}`);
-      },
       sync: async () => undefined,
     };
     const ObjectClass = createWorkflowClass({ name: "Test", open: () => ({ run: this.#program }) });

@@ -18,7 +18,6 @@ import {
 
 export interface WorkflowObjectStorage extends WorkflowStorage {
   setAlarm(time: number): Promise<void>;
-  deleteAll(): Promise<void>;
   sync(): Promise<void>;
 }
 
@@ -130,17 +129,17 @@ export class WorkflowObject extends DurableObject {
     const row = this.#store.find();
     if (row === null) return;
     if (row.endedAt !== null) {
-      if (row.endedAt + RETENTION_MS <= Date.now()) await this.#storage.deleteAll();
+      if (row.endedAt + RETENTION_MS <= Date.now()) this.#store.clear();
       else await this.#storage.setAlarm(row.endedAt + RETENTION_MS);
       return;
     }
     if (row.status === "paused") return;
     this.#store.setStatus("running");
     if (this.#run === null) this.#start(row);
-    else this.#run.activate();
+    else this.#run.wake();
     const run = this.#run;
-    await run?.parked;
-    if (run !== null && run === this.#run) await this.#park(run);
+    await run?.untilParked();
+    if (run !== null && run === this.#run) await this.#park();
   }
 
   #start(row: WorkflowRow): void {
@@ -176,22 +175,22 @@ export class WorkflowObject extends DurableObject {
   }
 
   /** Nothing runs but waits: the object may leave memory until the earliest of them ends. */
-  async #park(run: WorkflowRun): Promise<void> {
+  async #park(): Promise<void> {
     const { status } = this.#store.find() ?? {};
     if (status === "waitingForPause" || status === "paused") {
       this.#store.setStatus("paused");
       return;
     }
-    if (!run.isParked) return;
     this.#store.setStatus("waiting");
     const wakeAt = this.#store.nextWake();
     if (wakeAt !== null) await this.#storage.setAlarm(wakeAt);
   }
 
-  /** Something changed that a waiting step may wait for. A run that is active sees it at once, otherwise the alarm runs now. */
+  /** Something changed that a waiting step may wait for. While nothing but waits runs, the alarm goes on, so that the object stays in memory. */
   async #goOn(): Promise<void> {
-    if (this.#run !== null && !this.#run.isParked) this.#run.wake();
-    else await this.#storage.setAlarm(Date.now());
+    const wasParked = this.#run === null || this.#run.isParked;
+    this.#run?.wake();
+    if (wasParked) await this.#storage.setAlarm(Date.now());
   }
 
   async #end(

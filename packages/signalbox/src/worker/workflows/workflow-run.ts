@@ -30,7 +30,8 @@ export class WorkflowRun {
   #running = 0;
   #isOver = false;
   #isPaused = false;
-  #parked = Promise.withResolvers<void>();
+  /** Resolved, and replaced, when a step ends or a wait begins. */
+  #change = Promise.withResolvers<void>();
 
   constructor(store: WorkflowStore, now: () => number, sync: () => Promise<void>) {
     this.store = store;
@@ -50,9 +51,14 @@ export class WorkflowRun {
     return this.#running;
   }
 
-  /** Resolves when nothing runs but waits. */
-  get parked(): Promise<void> {
-    return this.#parked.promise;
+  /** Resolves when nothing runs but waits, or when the execution is over. */
+  async untilParked(): Promise<void> {
+    for (;;) {
+      // The program goes on in microtasks: only after them it is known whether it started another step.
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.#isOver || this.isParked) return;
+      await this.#change.promise;
+    }
   }
 
   /** The key of the next step of this name. */
@@ -67,7 +73,7 @@ export class WorkflowRun {
     this.#isOver = true;
     for (const { timer } of this.#waiters) clearTimeout(timer);
     this.#waiters.clear();
-    this.#parked.resolve();
+    this.#changed();
   }
 
   /** Runs the callback of a step. The run is active meanwhile. */
@@ -79,7 +85,7 @@ export class WorkflowRun {
       return result;
     } finally {
       this.#running -= 1;
-      this.#checkParked();
+      this.#changed();
       if (this.#isOver) await NEVER;
     }
   }
@@ -90,7 +96,6 @@ export class WorkflowRun {
 
   resume(): void {
     this.#isPaused = false;
-    this.#parked = Promise.withResolvers<void>();
     this.wake();
   }
 
@@ -118,19 +123,16 @@ export class WorkflowRun {
       },
     };
     this.#waiters.add(waiter);
-    const delayMs = wakeAt - this.#now();
-    if (delayMs < MAX_TIMER_MS) waiter.timer = setTimeout(() => this.wake(), Math.max(0, delayMs)).unref();
-    this.#checkParked();
+    this.#arm(waiter);
+    this.#changed();
     this.wake();
     return promise;
   }
 
   /** Lets those go on whose wait is over. A paused program only finds out that it was resumed. */
   wake(): void {
-    if (this.#isOver || (this.#isPaused && this.#waiters.size === 0)) return;
-    // Throws if the object has left memory.
-    const isGone = !isAlive(this.store);
-    if (isGone) {
+    if (this.#isOver || this.#waiters.size === 0) return;
+    if (!isAlive(this.store)) {
       this.end();
       return;
     }
@@ -143,23 +145,26 @@ export class WorkflowRun {
     }
   }
 
-  /** After a wake the run is active again until the next check. */
-  activate(): void {
-    this.#parked = Promise.withResolvers<void>();
-    this.wake();
-    this.#checkParked();
+  #arm(waiter: Waiter): void {
+    const delayMs = waiter.wakeAt - this.#now();
+    if (delayMs >= MAX_TIMER_MS) return;
+    const ring = () => {
+      this.wake();
+      // Timers may fire a millisecond early.
+      if (this.#waiters.has(waiter)) this.#arm(waiter);
+    };
+    waiter.timer = setTimeout(ring, Math.max(1, delayMs)).unref();
   }
 
-  #checkParked(): void {
-    // The program goes on in microtasks: only after them it is known whether it started another step.
-    setImmediate(() => {
-      if (this.isParked) this.#parked.resolve();
-    });
+  #changed(): void {
+    this.#change.resolve();
+    this.#change = Promise.withResolvers<void>();
   }
 }
 
 const NEVER = new Promise<never>(() => undefined);
 
+/** False if the object has left memory: its storage throws. */
 function isAlive(store: WorkflowStore): boolean {
   try {
     return store.find() !== null;

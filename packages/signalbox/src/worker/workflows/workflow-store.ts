@@ -127,6 +127,13 @@ export class WorkflowStore {
     });
   }
 
+  /** Forgets the instance. */
+  clear(): void {
+    this.#storage.transactionSync(() => {
+      for (const table of ["step", "event", "workflow"]) this.#storage.sql.exec(`DELETE FROM ${table}`);
+    });
+  }
+
   step(key: string): StepRow | null {
     const [row] = this.#storage.sql.exec("SELECT * FROM step WHERE key = ?", key).toArray();
     if (row === undefined) return null;
