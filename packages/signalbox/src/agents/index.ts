@@ -2,6 +2,7 @@
  * The door of the agents' area. Its folders are layers, and each imports only those below it:
  *
  *   doors, management, modules   events from outside; operators; users' modules
+ *   objects                      classes that extend `DurableObject`, on the same instances as agents
  *   instance                     one instance in memory, and the directory of all of them
  *   connections                  WebSockets and what is sent through them
  *   api                          what users import: `Agent` and its types
@@ -16,6 +17,11 @@ export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "../contracts/a
 export { callable, type CallableOptions } from "./api/callable.ts";
 export type { Connection, ConnectionContext } from "./api/connection.ts";
 export { isRefusal, RECEIVE_EVENT } from "./api/agent.ts";
+export { type ExportKind, exportKind } from "./objects/marks.ts";
+export type { ObjectHost } from "./objects/object-host.ts";
+export type { ObjectClass, ObjectId, ObjectNamespace, ObjectStub } from "./objects/object-types.ts";
+export { bindWorker, type WorkerBinding } from "./objects/worker-binding.ts";
+export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";

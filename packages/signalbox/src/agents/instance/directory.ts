@@ -98,6 +98,11 @@ export class Directory {
     this.#waker.start();
   }
 
+  /** A class was loaded after the start: its instances may have due work. */
+  definitionAdded(): void {
+    if (this.#sweepTimer !== undefined && !this.#isStopping) this.#waker.start();
+  }
+
   /** From now on no instance is loaded; those in memory continue. */
   drain(): void {
     this.#isStopping = true;
@@ -138,6 +143,17 @@ export class Directory {
       throw overloaded("Too many instances are busy", { "retry-after": "1" });
     }
     return this.#load(definition, ref, key, false);
+  }
+
+  /** True when the instance of this key is in memory. */
+  has(key: string): boolean {
+    return this.#instances.has(key);
+  }
+
+  /** Ends all instances of an agent that are in memory; the next events load them again. */
+  async endAll(agent: string, reason: unknown): Promise<void> {
+    const ended = [...this.#instances.values()].filter(({ ref }) => ref.agent === agent);
+    await Promise.all(ended.map((instance) => instance.end(reason)));
   }
 
   /** The instance if it is in memory. */

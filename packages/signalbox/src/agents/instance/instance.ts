@@ -146,6 +146,11 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return this.#runtime.run(turn);
   }
 
+  /** Runs a function as a turn, for code that has a function of the instance's code and not the resident. */
+  enter<T>(label: string, body: () => T | Promise<T>): Promise<T> {
+    return this.run({ kind: "rpc", label, body: () => body() });
+  }
+
   /** Keeps the instance in memory until the returned function is called. */
   hold(): () => void {
     return this.#runtime.hold();
@@ -169,6 +174,11 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   passGate(): Promise<void> {
     return this.#runtime.outputs.pass();
+  }
+
+  /** Calls back when everything that the running segment has done is durable, in order with the other outputs. */
+  output(release: () => void): void {
+    this.#runtime.outputs.sendWithSegment({ release, drop: () => undefined });
   }
 
   callAgent({ agent, name }: CallTarget, call: AgentCall): Promise<unknown> {
@@ -256,6 +266,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       onIdle: () => this.#checkIdle(),
       onHookError: (error, hook) => this.#reportHookError(error, hook),
       requestDestroy: () => this.#events.onDestroyRequest(this),
+      holder: this,
       abort: (reason) => this.abort(reason),
     });
     const { outputs, transactions } = this.#runtime;
