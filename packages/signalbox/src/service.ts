@@ -201,7 +201,10 @@ class Start {
     if (this.#config.file.agents.worker === undefined) return null;
     const { createWorkerArea } = await import("./worker/index.ts");
     return createWorkerArea({
-      ...agents.forWorker,
+      objects: agents.objects,
+      joinClient: agents.joinClient,
+      variables: agents.variables,
+      hasAgent: (agent) => agents.door.hasAgent(agent),
       config: this.#config,
       logger: this.#options.logger,
       clock: this.#clock,

@@ -62,6 +62,8 @@ export interface AgentsArea extends AreaModule {
   readonly objects: ObjectHost;
   /** Joins a WebSocket of an object's response to the client's socket. */
   joinClient(end: object, webSocket: WebSocket, socket: Duplex): void;
+  /** Variables of the process that agents may see. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
 }
 
 /** Variables of the service that agents must not see. */
@@ -165,6 +167,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     door,
     objects,
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
+    variables: environment.variables,
     async start() {
       const loaded = await loadAgents(parts.builtInAgents, settings.modules, parts.config.workingFolder);
       for (const [kebab, definition] of loaded) definitions.set(kebab, definition);

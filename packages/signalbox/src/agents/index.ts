@@ -37,9 +37,7 @@ export type { QueueItem, QueueOptions } from "./work/work-queue.ts";
 // For the worker mode.
 export { createDoorServer } from "./doors/refused-sockets.ts";
 export { registerModuleHooks } from "./modules/module-hooks.ts";
-export { exportKind } from "./objects/marks.ts";
-export type { ObjectHost } from "./objects/object-host.ts";
-export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
-export { createStub, followPath } from "./objects/rpc-stub.ts";
-export { bindWorker } from "./objects/worker-binding.ts";
+export { currentObject } from "./objects/current-work.ts";
+export { createStub } from "./objects/rpc-stub.ts";
+export { reach, transfer } from "./objects/rpc-values.ts";
 export { DurableObject } from "./objects/workers-module.ts";

@@ -9,7 +9,7 @@ import { kebabCase } from "@signalbox/protocol";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { Authenticator } from "../accounts/index.ts";
-import { bindWorker, type ObjectClass, type ObjectHost } from "../agents/index.ts";
+import { bindWorker, currentObject, type ObjectClass, type ObjectHost } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import type { OwnServer } from "../contracts/own-server.ts";
@@ -40,8 +40,6 @@ export interface WorkerParts {
   readonly objects: ObjectHost;
   /** Joins the WebSocket of a program to the one of a client. */
   joinClient(webSocket: object, client: WebSocket, socket: Duplex): void;
-  /** The object whose code runs, as `Class/name`; null outside of objects. */
-  currentObject(): string | null;
   /** True for an agent of this package, by its name in URLs. */
   hasAgent(agent: string): boolean;
   /** Variables of the process that programs may see. */
@@ -57,7 +55,7 @@ export interface WorkerArea {
 
 /** Names of objects that are not the program's; no export can have them. */
 const CRONS = "signalbox:crons";
-const workflowName = (className: string) => `signalbox:workflow:${className}`;
+const workflowName = (className: string) => `${className}:workflow`;
 
 /** Loads the program. Throws a `ConfigError` of one line if it cannot run. */
 export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> {
@@ -85,7 +83,6 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
   const runtime = new WorkerRuntime(program, runtimeParts);
   bind.addTo(env, runtime);
   bind.register(exports, runtime);
-  const names = new Set([...Object.keys(env), ...program.exports.objects.keys()].map(kebabCase));
   const crons = program.has("scheduled") ? wrangler.crons : [];
   const scheduled = (event: ScheduledEvent) => runtime.scheduled(event);
   parts.objects.register(CRONS, createCronClass({ logger, crons, scheduled }));
@@ -99,7 +96,7 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
       maxMessageBytes: config.file.agents.maxMessageBytes,
       join: (webSocket, client, socket) => parts.joinClient(webSocket, client, socket),
     }),
-    isNative: (agent) => parts.hasAgent(agent) && !names.has(agent),
+    isNative: (agent) => parts.hasAgent(agent),
     takenSegments: new Set(settings.webhooks ? ["webhooks"] : []),
     events: new EventPaths({
       authenticator: parts.authenticator,
@@ -116,9 +113,11 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
       mounts: [],
       routes: [],
       async start() {
-        for (const name of names)
-          if (parts.hasAgent(name))
-            logger.warn({ agent: name }, "an agent of the worker hides the agent of this name");
+        for (const name of program.exports.objects.keys())
+          if (parts.hasAgent(kebabCase(name)))
+            throw new ConfigError(
+              `worker: the class ${name} and the agent "${kebabCase(name)}" of this server have one name: rename one of them`,
+            );
         // An object without triggers would be a file for nothing.
         if (crons.length === 0) return;
         const stub = parts.objects.namespace(CRONS).getByName("crons") as unknown as CronObject;
@@ -147,7 +146,7 @@ class Bindings {
     this.#wrangler = wrangler;
     this.#assets = assets;
     this.#env = env;
-    this.#ai = new AiBinding(parts.server, parts.config.file.agents.ai, () => parts.currentObject());
+    this.#ai = new AiBinding(parts.server, parts.config.file.agents.ai, currentObject);
   }
 
   /** `runtime` null: the program is not loaded yet. */

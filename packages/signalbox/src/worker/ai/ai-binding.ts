@@ -31,7 +31,7 @@ export class AiBinding {
   /** Id of the last call in the gateway's log; null before the first. */
   aiGatewayLogId: string | null = null;
 
-  /** `agent` returns the object whose code runs, as `Class/name`; null outside of objects. */
+  /** `agent` returns the object whose code runs, as `agent/name`; null outside of objects. */
   constructor(server: OwnServer, settings: AiSettings, agent: () => string | null) {
     this.#server = server;
     this.#settings = settings;
