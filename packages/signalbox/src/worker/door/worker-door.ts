@@ -44,7 +44,8 @@ export class WorkerDoor implements FallbackArea {
 
   /** True for a path of another area that belongs to the worker. */
   takes(segment: string, path: string): boolean {
-    if (this.#parts.takenSegments.has(segment)) return true;
+    // The start page is the worker's; the server's own only points to the dashboard.
+    if (segment === "" || this.#parts.takenSegments.has(segment)) return true;
     if (segment !== "agents") return false;
     const [, , agent = ""] = path.split("/", 3);
     return !this.#parts.isNative(decodeSegment(agent));

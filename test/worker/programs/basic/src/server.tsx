@@ -13,7 +13,7 @@ const emails: object[] = [];
 
 export class Inner extends WorkerEntrypoint {
   greet(name: string) {
-    return `${this.env.MODE} ${name} ${JSON.stringify(this.ctx.props)}`;
+    return `${this.env.SETTING} ${name} ${JSON.stringify(this.ctx.props)}`;
   }
 
   async fetch(request: Request) {
@@ -73,9 +73,9 @@ const routes: Record<string, Handler> = {
   },
   "/background": () => background,
   "/env": (_request, env) => ({
-    mode: env.MODE,
+    mode: env.SETTING,
     nested: env.NESTED,
-    global: globalEnv.MODE,
+    global: globalEnv.SETTING,
     fromProcess: env.FROM_PROCESS,
     hidden: [env.SIGNALBOX_ROOT_TOKEN ?? null, env.DATABASE_URL ?? null],
     hasCache: env.CACHE !== undefined,
