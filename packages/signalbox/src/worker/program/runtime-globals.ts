@@ -1,4 +1,7 @@
-/** Global names of the originals' runtime that Node lacks, as far as programs for agents use them. Existing names are not replaced. */
+/**
+ * Global names of the originals' runtime that Node lacks, as far as programs for agents use them. Except for the user agent, existing names are not
+ * replaced.
+ */
 import { timingSafeEqual } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -34,7 +37,11 @@ const EMPTY_CACHE = {
   delete: async () => false,
 };
 
+/** By this text libraries choose the code for the originals' runtime; hono's `env(c)` returns the bindings then, and the process's variables otherwise. */
+const USER_AGENT = "Cloudflare-Workers";
+
 export function addRuntimeGlobals(): void {
+  Object.defineProperty(navigator, "userAgent", { value: USER_AGENT, configurable: true });
   addMissing(globalThis, {
     IdentityTransformStream,
     FixedLengthStream,
