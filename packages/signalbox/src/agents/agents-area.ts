@@ -24,6 +24,7 @@ import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentsDoor } from "../contracts/agents-door.ts";
 import type { AgentCall } from "./api/agent-stub.ts";
+import { withObjects } from "./doors/object-deliveries.ts";
 import { Departures } from "./doors/departures.ts";
 import { createWebhookDoor } from "./doors/webhook-door.ts";
 import { type Definitions, Directory } from "./instance/directory.ts";
@@ -137,7 +138,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   };
   const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
-  const door = createWebhookDoor(definitions, directory);
+  const door = withObjects(createWebhookDoor(definitions, directory), objects, settings.worker !== undefined);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
     door,

@@ -13,7 +13,7 @@ export type { AdmissionAnswer, AdmissionContext } from "./api/admission.ts";
 export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-host.ts";
 export { type AgentStub, getAgentByName } from "./api/agent-stub.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
-export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "../contracts/agents-door.ts";
+export type { AgentsDoor, DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../contracts/agents-door.ts";
 export { callable, type CallableOptions } from "./api/callable.ts";
 export type { Connection, ConnectionContext } from "./api/connection.ts";
 export { isRefusal, RECEIVE_EVENT } from "./api/agent.ts";

@@ -70,6 +70,7 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
     config.workingFolder,
   );
   checkCrons(wrangler.crons);
+  const sources = Object.entries(config.file.webhooks.sources);
   const assets = openAssets(settings.assets, wrangler, config.workingFolder);
   const work = new BackgroundWork(logger);
   const env = readVariables({ wrangler, environment: parts.variables, configured: settings.vars });
@@ -80,6 +81,13 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
   // Bindings of the wrangler file exist while the module loads; those of its exports follow.
   bind.addTo(env, null);
   const program = await loadWorkerProgram(entry, wrangler, config.workingFolder);
+  const unknown = sources.find(
+    ([, { object }]) => object !== undefined && !program.exports.objects.has(object),
+  );
+  if (unknown !== undefined)
+    throw new ConfigError(
+      `webhooks.sources.${unknown[0]}.object: expected a class that the worker exports, found "${unknown[1].object}"`,
+    );
   const runtime = new WorkerRuntime(program, runtimeParts);
   bind.addTo(env, runtime);
   bind.register(exports, runtime);

@@ -122,11 +122,7 @@ export abstract class GuardedDatabase implements InstanceDatabase {
       },
       allRaw: (values) => {
         const none: RawRows = { columns: [], rows: [], changes: 0 };
-        return this.#runScript(
-          text,
-          (statement, isLast) => statement.allRaw(isLast ? values : []),
-          none,
-        );
+        return this.#runScript(text, (statement, isLast) => statement.allRaw(isLast ? values : []), none);
       },
     };
   }
