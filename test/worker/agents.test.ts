@@ -1,8 +1,8 @@
 /** The published `agents` package with its own client, on this server. */
 import { once } from "node:events";
-import { AgentClient } from "agents/client";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
+import { connectAgent, type TestClient } from "./support/agent-client.ts";
 import { startWorker, type WorkerServer } from "./support/worker-server.ts";
 
 let server: WorkerServer;
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-const clients: AgentClient[] = [];
+const clients: TestClient<CounterState>[] = [];
 afterEach(() => {
   for (const client of clients.splice(0)) client.close();
 });
@@ -23,64 +23,50 @@ interface CounterState {
   readonly log: readonly string[];
 }
 
-function connect(agent: string, name: string, query: Record<string, string> = {}): AgentClient<CounterState> {
-  const client = new AgentClient<CounterState>({
-    agent,
-    name,
-    host: new URL(server.url).host,
-    protocol: "ws",
-    query,
-    WebSocket,
-  } as ConstructorParameters<typeof AgentClient>[0]);
-  clients.push(client as AgentClient);
-  return client as AgentClient<CounterState>;
+async function connect(name: string): Promise<TestClient<CounterState>> {
+  const client = connectAgent<CounterState>(server, "Counter", name);
+  clients.push(client);
+  await client.ready;
+  return client;
 }
 
-const call = (client: AgentClient<CounterState>, method: string, ...args: unknown[]): Promise<unknown> =>
-  client.call(method, args) as Promise<unknown>;
-
 test("state is sent to every client, calls are answered, errors keep their message", async () => {
-  const [one, two] = [connect("Counter", "state"), connect("Counter", "state")];
-  await Promise.all([one.ready, two.ready]);
-  expect(await call(one, "add", 2)).toBe(2);
-  await expect.poll(() => (two as { state?: CounterState }).state?.count).toBe(2);
-  await expect(call(one, "fail")).rejects.toThrow("as asked");
-  await expect(call(one, "secret")).rejects.toThrow(/not callable/);
+  const [one, two] = [await connect("state"), await connect("state")];
+  expect(await one.call("add", 2)).toBe(2);
+  await expect.poll(() => two.state?.count).toBe(2);
+  await expect(one.call("fail")).rejects.toThrow("as asked");
+  await expect(one.call("secret")).rejects.toThrow(/not callable/);
 });
 
 test("a streaming call sends its pieces in order", async () => {
-  const client = connect("Counter", "stream");
-  await client.ready;
+  const client = await connect("stream");
   const chunks: unknown[] = [];
-  const end = await client.call("countTo", [3], { onChunk: (chunk: unknown) => chunks.push(chunk) });
+  const end = await client.stream("countTo", [3], (chunk) => chunks.push(chunk));
   expect([chunks, end]).toEqual([[1, 2, 3], "done"]);
 });
 
 test("SQL, other agents, the current agent", async () => {
-  const client = connect("Counter", "sql");
-  await client.ready;
-  expect(await call(client, "visit", "a")).toEqual(["a"]);
-  expect(await call(client, "visit", "b")).toEqual(["a", "b"]);
-  expect(await call(client, "visitOther", "sql-other", "c")).toEqual(["c"]);
-  expect(await call(client, "current")).toEqual({ name: "sql", hasConnection: true });
+  const client = await connect("sql");
+  expect(await client.call("visit", "a")).toEqual(["a"]);
+  expect(await client.call("visit", "b")).toEqual(["a", "b"]);
+  expect(await client.call("visitOther", "sql-other", "c")).toEqual(["c"]);
+  expect(await client.call("current")).toEqual({ name: "sql", hasConnection: true });
 });
 
 test("schedules and queue items run, also after the object left memory", async () => {
-  const client = connect("Counter", "work");
-  await client.ready;
-  await call(client, "enqueue", "queued");
-  await expect.poll(() => (client as { state?: CounterState }).state?.log).toEqual(["queued"]);
-  expect(await call(client, "later", 1, "scheduled")).toMatchObject({ open: 1 });
-  await expect.poll(() => (client as { state?: CounterState }).state?.log).toEqual(["queued", "scheduled"]);
+  const client = await connect("work");
+  await client.call("enqueue", "queued");
+  await expect.poll(() => client.state?.log).toEqual(["queued"]);
+  expect(await client.call("later", 1, "scheduled")).toMatchObject({ open: 1 });
+  await expect.poll(() => client.state?.log).toEqual(["queued", "scheduled"]);
 });
 
 test("sub-agents have their own state", async () => {
-  const client = connect("Counter", "parent");
-  await client.ready;
-  expect(await call(client, "child", "x", 2)).toBe(2);
-  expect(await call(client, "child", "x", 3)).toBe(5);
-  expect(await call(client, "child", "y", 1)).toBe(1);
-  expect(((await call(client, "children")) as string[]).toSorted()).toEqual(["x", "y"]);
+  const client = await connect("parent");
+  expect(await client.call("child", "x", 2)).toBe(2);
+  expect(await client.call("child", "x", 3)).toBe(5);
+  expect(await client.call("child", "y", 1)).toBe(1);
+  expect(((await client.call("children")) as string[]).toSorted()).toEqual(["x", "y"]);
 });
 
 test("the worker routes requests, and its hooks refuse", async () => {
@@ -121,11 +107,10 @@ test("hibernating connections keep their state, and messages reach the others", 
 });
 
 test("what was answered survives kill -9, and clients reconnect", async () => {
-  const client = connect("Counter", "killed");
-  await client.ready;
-  for (let i = 1; i <= 5; i += 1) expect(await call(client, "add", 1)).toBe(i);
-  await call(client, "later", 1, "after the kill");
+  const client = await connect("killed");
+  for (let i = 1; i <= 5; i += 1) expect(await client.call("add", 1)).toBe(i);
+  await client.call("later", 1, "after the kill");
   server = await server.killAndRestart();
-  await expect.poll(() => (client as { state?: CounterState }).state?.log).toEqual(["after the kill"]);
-  expect(await call(client, "add", 1)).toBe(6);
+  await expect.poll(() => client.state?.log).toEqual(["after the kill"]);
+  expect(await client.call("add", 1)).toBe(6);
 });

@@ -1,7 +1,6 @@
 /** Workflows on objects of their own: steps, retries, sleeps, events, status; those of the published class; and kill -9 in the middle of a step. */
-import { AgentClient } from "agents/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { WebSocket } from "ws";
+import { connectAgent } from "./support/agent-client.ts";
 import { startWorker, type WorkerServer } from "./support/worker-server.ts";
 
 let server: WorkerServer;
@@ -80,16 +79,10 @@ test("kill -9 while it sleeps: it wakes by itself", async () => {
 });
 
 test("an agent starts a workflow, sees its progress, and approves or rejects it, also after a kill", async () => {
-  const client = new AgentClient<{ log: string[] }>({
-    agent: "Desk",
-    name: "clerk",
-    host: new URL(server.url).host,
-    protocol: "ws",
-    WebSocket,
-  } as ConstructorParameters<typeof AgentClient>[0]);
+  const client = connectAgent<{ log: string[] }>(server, "Desk", "clerk");
   await client.ready;
-  const log = () => (client as { state?: { log: string[] } }).state?.log;
-  const call = (method: string, ...args: unknown[]) => client.call(method, args) as Promise<string>;
+  const log = () => client.state?.log;
+  const call = (method: string, ...args: unknown[]) => client.call(method, ...args) as Promise<string>;
   const approved = await call("order", "chair");
   await expect.poll(log).toEqual(["progress check"]);
   server = await server.killAndRestart();

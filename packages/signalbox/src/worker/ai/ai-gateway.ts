@@ -87,7 +87,7 @@ export function lowerCase(headers: Readonly<Record<string, string>>): Record<str
 
 /** Adds the originals' spelling of the gateway's headers, which their clients read. */
 export function withOriginalHeaders(response: Response): Response {
-  for (const [name, value] of [...response.headers])
-    if (name.startsWith("gw-aig-")) response.headers.set(`cf-aig-${name.slice("gw-aig-".length)}`, value);
+  const own = Array.from(response.headers).filter(([name]) => name.startsWith("gw-aig-"));
+  for (const [name, value] of own) response.headers.set(`cf-aig-${name.slice("gw-aig-".length)}`, value);
   return response;
 }

@@ -23,7 +23,7 @@ export function toGatewayHeaders(options: GatewayOptions, agent: string | null):
     ...options.metadata,
     ...(agent === null ? {} : { agent }),
   };
-  const values: Record<string, unknown> = {
+  const values: Record<string, string | number | boolean | null | undefined> = {
     "skip-cache": options.skipCache,
     "cache-ttl": options.cacheTtl,
     "cache-key": options.cacheKey,

@@ -15,7 +15,7 @@ interface Choice {
 
 export function toAnswer(task: ModelTask, body: unknown): unknown {
   if (typeof body !== "object" || body === null) return body;
-  if (task === "embeddings") return toEmbeddings(body as { data?: unknown });
+  if (task === "embeddings") return toEmbeddings(body);
   if (task !== "chat") return body;
   const { choices } = body as { choices?: readonly Choice[] };
   const message = choices?.[0]?.message;

@@ -1,7 +1,5 @@
 /** Static files of a worker: the binding `ASSETS`, and the files that are served before the worker is asked. */
-import { createReadStream } from "node:fs";
-import { Readable } from "node:stream";
-import type { ReadableStream } from "node:stream/web";
+import { type FileHandle, open as openFile } from "node:fs/promises";
 import type { WranglerAssets } from "../settings/wrangler-file.ts";
 import { AssetFolder, type AssetFile } from "./asset-folder.ts";
 import { contentTypeOf } from "./content-types.ts";
@@ -102,14 +100,35 @@ function sendFile(file: AssetFile, request: Request, status: number): Response {
   headers.set("content-length", String(end - start + 1));
   if (range !== null) headers.set("content-range", `bytes ${start}-${end}/${file.size}`);
   const isEmpty = request.method === "HEAD" || file.size === 0;
-  const body = isEmpty
-    ? null
-    : (Readable.toWeb(createReadStream(file.path, { start, end })) as ReadableStream);
-  return new Response(body as ConstructorParameters<typeof Response>[0], {
+  return new Response(isEmpty ? null : readFile(file.path, start, end), {
     status: range === null ? status : 206,
     headers,
   });
 }
+
+/** The bytes as a stream; an error of the file ends the stream with it. */
+function readFile(path: string, start: number, end: number): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let file: FileHandle | undefined;
+  let position = start;
+  return new ReadableStream({
+    async pull(controller) {
+      file ??= await openFile(path);
+      const piece = new Uint8Array(Math.min(PIECE_BYTES, end - position + 1));
+      const { bytesRead } = await file.read(piece, 0, piece.length, position);
+      position += bytesRead;
+      if (bytesRead > 0) controller.enqueue(piece.subarray(0, bytesRead));
+      if (bytesRead > 0 && position <= end) return;
+      await file.close();
+      if (position <= end) throw new Error("the file became shorter while it was sent");
+      controller.close();
+    },
+    async cancel() {
+      await file?.close();
+    },
+  });
+}
+
+const PIECE_BYTES = 64 * 1024;
 
 /** RFC 9110, section 13.1.2: a list of tags, compared without regard to weakness. */
 function matchesEtag(header: string | null, etag: string): boolean {

@@ -117,7 +117,7 @@ export class WorkflowRun {
           if (found === undefined && now < wakeAt) return false;
           resolve(found);
         } catch (error) {
-          reject(error as Error);
+          reject(error);
         }
         return true;
       },
