@@ -170,6 +170,34 @@ test("each call is in the log with the object that made it", async () => {
   expect(metadata).toContainEqual({ a: "b" });
 });
 
+test("a spend limit holds for each object by itself", async () => {
+  const rule = {
+    id: "per-agent",
+    limitType: "cost",
+    limit: 2,
+    window: 3600,
+    metadata: { agent: { mode: "partition" } },
+  };
+  await api("PUT", "/accounts/default/ai-gateway/gateways/default", {
+    authentication: true,
+    spend_limits: { enabled: true, rules: [rule] },
+  });
+  const spend = (name: string) =>
+    think(
+      name,
+      "run",
+      LLAMA,
+      { prompt: "x" },
+      { extraHeaders: { "cf-aig-custom-cost": '{"total_cost":2}' } },
+    );
+  expect(await spend("rich")).toMatchObject({ result: { response: expect.any(String) as string } });
+  expect(await spend("rich")).toMatchObject({
+    status: 429,
+    error: expect.stringContaining("per-agent") as string,
+  });
+  expect(await spend("other")).toMatchObject({ result: { response: expect.any(String) as string } });
+});
+
 test("a chat streams its answer, keeps the transcript, and survives kill -9", async () => {
   const reply = await chat("first", "hello chat");
   expect(reply).toContain("hello chat");

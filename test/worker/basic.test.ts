@@ -1,6 +1,6 @@
 /** A worker without objects in a real server: handlers, requests and responses, imports, files, variables, events. */
 import { once } from "node:events";
-import { request as httpRequest } from "node:http";
+import { Agent, type IncomingMessage, request as httpRequest } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { ROOT_TOKEN } from "../support/root-token.ts";
@@ -169,6 +169,33 @@ test("scheduled and email handlers run for the operator only", async () => {
       {},
     ],
   });
+});
+
+test("a client that disconnects ends the stream, and its signal tells the program", async () => {
+  const controller = new AbortController();
+  const response = await get("/endless", { signal: controller.signal });
+  await response.body?.getReader().read();
+  controller.abort();
+  await expect.poll(() => json("/background")).toEqual(expect.arrayContaining(["aborted", "cancelled"]));
+});
+
+test("a body that the program does not read does not disturb the next request of the connection", async () => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  for (const size of [10, 50_000, 900_000, 10]) {
+    const request = httpRequest(`${server.url}/unread`, { method: "POST", agent });
+    request.end(Buffer.alloc(size));
+    const [answer] = (await once(request, "response")) as [IncomingMessage];
+    expect([size, answer.statusCode]).toEqual([size, 200]);
+    await answer.resume().toArray();
+  }
+  agent.destroy();
+});
+
+test("escaped spellings of the server's paths do not reach the worker", async () => {
+  for (const path of ["/%61ccounts", "/%64ashboard", "/%761/default/default/echo/models"]) {
+    const response = await get(path);
+    expect([path, await response.text()]).not.toEqual([path, "<h1>missing</h1>\n"]);
+  }
 });
 
 test("the server's own paths stay its own", async () => {

@@ -59,6 +59,15 @@ const routes: Record<string, Handler> = {
     });
     return new Response(body, { headers: { "content-type": "text/plain" } });
   },
+  "/endless": (request) => {
+    request.signal.addEventListener("abort", () => background.push("aborted"));
+    const body = new ReadableStream({
+      pull: (controller) => controller.enqueue(new Uint8Array(100_000)),
+      cancel: () => void background.push("cancelled"),
+    });
+    return new Response(body);
+  },
+  "/unread": () => new Response("without reading the body"),
   "/cookies": () => {
     const headers = new Headers();
     headers.append("set-cookie", "a=1");
