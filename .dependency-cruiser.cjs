@@ -171,7 +171,8 @@ module.exports = {
     doNotFollow: { path: "node_modules" },
     parser: "swc",
     tsPreCompilationDeps: true,
-    exclude: { path: "(^|/)(dist|node_modules)/" },
+    // Programs of the worker mode are resolved by its own loader.
+    exclude: { path: "(^|/)(dist|node_modules)/|^test/worker/programs/" },
     enhancedResolveOptions: {
       exportsFields: ["exports"],
       conditionNames: ["import", "node", "default"],

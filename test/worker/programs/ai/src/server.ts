@@ -1,7 +1,15 @@
 /** Models through the binding: the binding itself, the published provider with the AI SDK, and a chat. Routes with hono. */
 import { AIChatAgent } from "@cloudflare/ai-chat";
 import { Agent } from "agents";
-import { convertToModelMessages, embedMany, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
+import {
+  convertToModelMessages,
+  embedMany,
+  generateText,
+  jsonSchema,
+  stepCountIs,
+  streamText,
+  tool,
+} from "ai";
 import { Hono } from "hono";
 import { agentsMiddleware } from "hono-agents";
 import { createWorkersAI } from "workers-ai-provider";
@@ -12,7 +20,11 @@ export class Thinker extends Agent<Env> {
   }
 
   async generate(model: string, prompt: string) {
-    const { text, usage, finishReason } = await generateText({ model: this.provider(model), prompt, maxRetries: 0 });
+    const { text, usage, finishReason } = await generateText({
+      model: this.provider(model),
+      prompt,
+      maxRetries: 0,
+    });
     return { text, input: usage.inputTokens, output: usage.outputTokens, finishReason };
   }
 
@@ -58,7 +70,11 @@ export class Thinker extends Agent<Env> {
       const result = await this.env.MODELS.run(model, inputs, options);
       if (result instanceof ReadableStream) return { stream: await new Response(result).text() };
       if (result instanceof Response)
-        return { status: result.status, logId: result.headers.get("cf-aig-log-id") !== null, text: await result.text() };
+        return {
+          status: result.status,
+          logId: result.headers.get("cf-aig-log-id") !== null,
+          text: await result.text(),
+        };
       return { result, log: this.env.MODELS.aiGatewayLogId };
     } catch (error) {
       return { error: error.message, name: error.name, status: error.status };
@@ -110,7 +126,13 @@ app.post("/think/:name/:method", async (c) => {
   return c.json(await thinker[c.req.param("method")](...(await c.req.json())));
 });
 app.get("/outside", async (c) =>
-  c.json(await c.env.MODELS.run("@cf/meta/x", { prompt: "from the worker" }, { gateway: { metadata: { a: "b" } } })),
+  c.json(
+    await c.env.MODELS.run(
+      "@cf/meta/x",
+      { prompt: "from the worker" },
+      { gateway: { metadata: { a: "b" } } },
+    ),
+  ),
 );
 
 export default app;

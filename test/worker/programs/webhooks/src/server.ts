@@ -7,7 +7,9 @@ async function isSigned(body: string, header: string | null, secret: string) {
   const algorithm = { name: "HMAC", hash: "SHA-256" };
   const key = await crypto.subtle.importKey("raw", encoder.encode(secret), algorithm, false, ["sign"]);
   const digest = new Uint8Array(await crypto.subtle.sign("HMAC", key, encoder.encode(body)));
-  const expected = encoder.encode(`sha256=${[...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`);
+  const expected = encoder.encode(
+    `sha256=${[...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`,
+  );
   const given = encoder.encode(header ?? "");
   return given.length === expected.length && crypto.subtle.timingSafeEqual(given, expected);
 }

@@ -10,9 +10,14 @@ async function mark(env: Env, name: string) {
   return desk.mark(name);
 }
 
-export class StepsWorkflow extends WorkflowEntrypoint<Env, { flaky?: number; napMs?: number; hold?: boolean }> {
+export class StepsWorkflow extends WorkflowEntrypoint<
+  Env,
+  { flaky?: number; napMs?: number; hold?: boolean }
+> {
   async run(event: WorkflowEvent<{ flaky?: number; napMs?: number; hold?: boolean }>, step: WorkflowStep) {
-    const first = await step.do("first", async () => ({ runs: await mark(this.env, `${event.instanceId}-first`) }));
+    const first = await step.do("first", async () => ({
+      runs: await mark(this.env, `${event.instanceId}-first`),
+    }));
     const flaky = await step.do(
       "flaky",
       { retries: { limit: 3, delay: 10, backoff: "constant" } },
@@ -108,7 +113,9 @@ export default {
         case "/create":
           return Response.json({ id: (await env.STEPS.create({ id, params: body })).id });
         case "/batch":
-          return Response.json((await env.STEPS.createBatch([{ id }, { id: `${id}2` }])).map((one) => one.id));
+          return Response.json(
+            (await env.STEPS.createBatch([{ id }, { id: `${id}2` }])).map((one) => one.id),
+          );
         case "/status":
           return Response.json(await (await env.STEPS.get(id)).status());
         case "/send":
