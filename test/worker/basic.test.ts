@@ -1,6 +1,8 @@
 /** A worker without objects in a real server: handlers, requests and responses, imports, files, variables, events. */
 import { once } from "node:events";
-import { Agent, type IncomingMessage, request as httpRequest } from "node:http";
+import { Agent, createServer, type IncomingMessage, request as httpRequest } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { ROOT_TOKEN } from "../support/root-token.ts";
@@ -8,13 +10,26 @@ import { startWorker, type WorkerServer } from "./support/worker-server.ts";
 
 const authorization = `Bearer ${ROOT_TOKEN}`;
 let server: WorkerServer;
+/** Answers compressed, with what it received. */
+const upstream = createServer(async (request, response) => {
+  const body = Buffer.concat(await request.toArray()).toString();
+  response.writeHead(200, { "content-encoding": "gzip" });
+  response.end(gzipSync(`${request.method} ${request.headers.host} ${body}`));
+});
+let upstreamHost: string;
 beforeAll(async () => {
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  upstreamHost = `127.0.0.1:${(upstream.address() as AddressInfo).port}`;
   server = await startWorker("basic/src/server.tsx", {
-    env: { FROM_PROCESS: "process" },
+    env: { FROM_PROCESS: "process", UPSTREAM: `http://${upstreamHost}` },
     file: { agents: { maxBodyBytes: 1024 * 1024 } },
   });
 });
-afterAll(() => server.remove());
+afterAll(async () => {
+  await server.remove();
+  upstream.close();
+});
 
 const get = (path: string, init?: RequestInit) => fetch(server.url + path, init);
 const json = async (path: string, init?: RequestInit): Promise<unknown> => (await get(path, init)).json();
@@ -169,6 +184,15 @@ test("scheduled and email handlers run for the operator only", async () => {
       {},
     ],
   });
+});
+
+test("requests and responses can be passed on to and from another server", async () => {
+  for (const path of ["/proxy", "/proxy-copy"]) {
+    const response = await get(path);
+    expect([path, response.status, await response.text()]).toEqual([path, 200, `GET ${upstreamHost} `]);
+  }
+  const sent = await get("/proxy-body", { method: "POST", body: "x".repeat(100_000) });
+  expect(await sent.text()).toBe(`PUT ${upstreamHost} ${"x".repeat(100_000)}`);
 });
 
 test("a client that disconnects ends the stream, and its signal tells the program", async () => {

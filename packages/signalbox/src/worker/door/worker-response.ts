@@ -16,13 +16,7 @@ const DROPPED: ReadonlySet<string> = new Set([
 /** The head for the network: names and values in turn. */
 export function toHeadList(response: Response): string[] {
   const list: string[] = [];
-  // A response of `fetch` is decoded, but still has the headers of the encoded body.
-  const isDecoded = response.url !== "" && response.headers.has("content-encoding");
-  for (const [name, value] of response.headers) {
-    if (DROPPED.has(name) || (isDecoded && (name === "content-encoding" || name === "content-length")))
-      continue;
-    list.push(name, value);
-  }
+  for (const [name, value] of response.headers) if (!DROPPED.has(name)) list.push(name, value);
   for (const cookie of response.headers.getSetCookie())
     if (!isSessionCookie(cookie)) list.push("set-cookie", cookie);
   return list;

@@ -10,6 +10,7 @@ import { exportKind, installWorkerGlobals, registerModuleHooks } from "../../age
 import { ConfigError } from "../../config/index.ts";
 import type { WranglerSettings } from "../settings/wrangler-file.ts";
 import type { ExecutionContext } from "./execution-context.ts";
+import { addFetchGlobals } from "./fetch-globals.ts";
 import { addRuntimeGlobals } from "./runtime-globals.ts";
 import { PLATFORM_MODULES } from "./platform-modules.ts";
 
@@ -74,6 +75,7 @@ export async function loadWorkerProgram(
   await registerModuleHooks({ platform: PLATFORM_MODULES, rules: wrangler.rules, folder: wrangler.folder });
   installWorkerGlobals();
   addRuntimeGlobals();
+  addFetchGlobals();
   let module: Record<string, unknown>;
   try {
     module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;

@@ -67,6 +67,13 @@ const routes: Record<string, Handler> = {
     });
     return new Response(body);
   },
+  "/proxy": (request, env) => fetch(new Request(`${env.UPSTREAM}/plain`, request)),
+  "/proxy-copy": async (_request, env) => {
+    const response = await fetch(`${env.UPSTREAM}/copy`);
+    return new Response(response.body, response);
+  },
+  "/proxy-body": (request, env) =>
+    fetch(new Request(`${env.UPSTREAM}/body`, { method: "PUT", body: request.body, headers: request.headers })),
   "/unread": () => new Response("without reading the body"),
   "/cookies": () => {
     const headers = new Headers();
