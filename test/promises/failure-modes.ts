@@ -7,6 +7,15 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/mixed-kill.test.ts › everything acknowledged survives ten kills at random moments under mixed load",
     "packages/signalbox/src/engines/instance-store/journal/next-segment.test.ts › a record that is written while the next segment is being created goes into that segment",
   ],
+  "The process is killed in the middle of a workflow's step": [
+    "test/worker/workflows.test.ts › kill -9 in the middle of a step: finished steps do not run again, the interrupted one does",
+    "test/worker/workflows.test.ts › kill -9 while it sleeps: it wakes by itself",
+    "packages/signalbox/src/worker/workflows/workflow-object.test.ts › after a crash finished steps are not repeated, and the step that was running is",
+  ],
+  "A worker's program does not load": [
+    "test/worker/start.test.ts › load errors name the file and the reason",
+    "test/worker/start.test.ts › the wrangler file must be readable and name exported classes",
+  ],
   "The power fails": [
     "test/faults/agents-power-cut.test.ts › every reported change is durable, and no change is partial",
     "test/faults/webhooks-power-cut.test.ts › entities whose first event was acknowledged are there after a power cut",

@@ -1,5 +1,15 @@
 /** Each promise of SECURITY.md and the tests that hold us to it: `path › title`, where a title of `it.each` is its template. */
 export const SECURITY: Readonly<Record<string, readonly string[]>> = {
+  "A worker is open only if the configuration says so": [
+    "test/worker/start.test.ts › access must be stated",
+    "test/worker/webhooks.test.ts › agents of this package answer beside the worker's, and require a token",
+    "test/worker/basic.test.ts › scheduled and email handlers run for the operator only",
+  ],
+  "A worker sees neither the server's secrets nor the dashboard's session": [
+    "test/worker/basic.test.ts › variables come from the wrangler file and the process, without the server's secrets",
+    "test/worker/basic.test.ts › the program sees the request as it was sent, without the dashboard's session",
+    "test/worker/basic.test.ts › responses keep their headers and cookies, and cannot set the dashboard's session",
+  ],
   "Tokens are stored as hashes": [
     "test/conformance/accounts-and-tokens.test.ts › a token is shown once, at creation, and only its hash is stored",
     "test/conformance/dashboard.test.ts › a session survives a restart, and only its hash is stored",

@@ -110,6 +110,8 @@ export const ERROR_TABLE = {
   agent_call_cycle: agents(3009, 409, "The call would deadlock: it waits for its own caller"),
   agent_destroyed: agents(3010, 410, "The instance was destroyed", true, 4410),
   agent_sql: agents(3011, 400, "The SQL statement failed"),
+  worker_failed: agents(3020, 500, "The worker failed"),
+  worker_rejected_email: agents(3021, 400, "The worker rejected the email"),
 
   // Tags.
   tags_invalid_set_payload: tags(1002, "Invalid set payload"),

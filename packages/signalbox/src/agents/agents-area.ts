@@ -24,6 +24,7 @@ import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentsDoor } from "../contracts/agents-door.ts";
 import type { AgentCall } from "./api/agent-stub.ts";
+import { withObjects } from "./doors/object-deliveries.ts";
 import { Departures } from "./doors/departures.ts";
 import { createWebhookDoor } from "./doors/webhook-door.ts";
 import { type Definitions, Directory } from "./instance/directory.ts";
@@ -62,6 +63,8 @@ export interface AgentsArea extends AreaModule {
   readonly objects: ObjectHost;
   /** Joins a WebSocket of an object's response to the client's socket. */
   joinClient(end: object, webSocket: WebSocket, socket: Duplex): void;
+  /** Variables of the process that agents may see. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
 }
 
 /** Variables of the service that agents must not see. */
@@ -123,7 +126,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     creationRate:
       settings.newInstancesPerMinute === null ? null : new CreationRate(settings.newInstancesPerMinute),
     access: {
-      mode: settings.access,
+      mode: settings.access === "public" ? "public" : "token",
       authorize: settings.authorize,
       authenticator: parts.authenticator,
       accountExists: (id) => parts.accounts.find(id) !== undefined,
@@ -135,7 +138,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   };
   const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
-  const door = createWebhookDoor(definitions, directory);
+  const door = withObjects(createWebhookDoor(definitions, directory), objects, settings.worker !== undefined);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
     door,
@@ -165,6 +168,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     door,
     objects,
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
+    variables: environment.variables,
     async start() {
       const loaded = await loadAgents(parts.builtInAgents, settings.modules, parts.config.workingFolder);
       for (const [kebab, definition] of loaded) definitions.set(kebab, definition);

@@ -13,7 +13,7 @@ export type { AdmissionAnswer, AdmissionContext } from "./api/admission.ts";
 export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-host.ts";
 export { type AgentStub, getAgentByName } from "./api/agent-stub.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
-export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "../contracts/agents-door.ts";
+export type { AgentsDoor, DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../contracts/agents-door.ts";
 export { callable, type CallableOptions } from "./api/callable.ts";
 export type { Connection, ConnectionContext } from "./api/connection.ts";
 export { isRefusal, RECEIVE_EVENT } from "./api/agent.ts";
@@ -33,3 +33,11 @@ export type { ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
 export type { StreamingResponse } from "./api/streaming-response.ts";
 export type { WebhookEvent } from "../contracts/webhook-event.ts";
 export type { QueueItem, QueueOptions } from "./work/work-queue.ts";
+
+// For the worker mode.
+export { createDoorServer } from "./doors/refused-sockets.ts";
+export { registerModuleHooks } from "./modules/module-hooks.ts";
+export { currentObject } from "./objects/current-work.ts";
+export { createStub } from "./objects/rpc-stub.ts";
+export { reach, transfer } from "./objects/rpc-values.ts";
+export { DurableObject } from "./objects/workers-module.ts";

@@ -9,7 +9,9 @@ import { sep } from "node:path";
 import type { Command } from "./command.ts";
 import { SERVE_OPTIONS } from "./options.ts";
 
-const WATCHED = /(\.(ts|mts|js|mjs|json|sql)|(^|[/\\])\.env)$/;
+/** Sources, configuration, and what a worker imports as text, bytes or WebAssembly. */
+const WATCHED =
+  /(\.(ts|mts|tsx|js|mjs|jsx|json|jsonc|toml|sql|txt|html|md|svg|css|wasm|bin)|(^|[/\\])\.(env|dev\.vars))$/;
 const IGNORED_FOLDERS = new Set(["node_modules", ".git", "dist", ".signalbox", "coverage"]);
 /** Editors write a file in several steps; this delay combines them into one restart. */
 const SETTLE_MS = 100;
@@ -27,15 +29,21 @@ export const dev: Command = {
       });
     let child = start();
     let restarting: Promise<void> | undefined;
-    const restart = async (file: string) => {
-      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-      context.err.write(`\n${file} changed, restarting\n`);
-      await end(child);
-      child = start();
+    /** The file that changed last, until a process that has read it runs. */
+    let changed: string | null = null;
+    const restart = async () => {
+      while (changed !== null) {
+        await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+        context.err.write(`\n${changed} changed, restarting\n`);
+        changed = null;
+        await end(child);
+        child = start();
+      }
     };
     const watcher = watch(context.workingFolder, { recursive: true }, (_event, file) => {
-      if (file === null || !isWatched(file) || restarting !== undefined) return;
-      restarting = restart(file).finally(() => {
+      if (file === null || !isWatched(file)) return;
+      changed = file;
+      restarting ??= restart().finally(() => {
         restarting = undefined;
       });
     });

@@ -7,10 +7,41 @@ const kibibytes = (count: number) => count * 1024;
 /** `"edit"` or true allows everything, `"read"` makes a connection read-only, false refuses the request. */
 type Authorize = (request: Request) => "read" | "edit" | boolean | Promise<"read" | "edit" | boolean>;
 
+const worker = z.strictObject({
+  /** The file that exports the worker's handlers and classes, relative to the working folder. */
+  entry: z.string().min(1),
+  /** `wrangler.jsonc`, `.json` or `.toml` with the bindings. Default: the one beside the entry or in a folder above it. */
+  wrangler: z.string().min(1).optional(),
+  /** Variables in `env`, in addition to those of the wrangler file, `.dev.vars` and the environment. */
+  vars: z.record(z.string(), z.json()).default({}),
+  /** Folder with static files. Default: `assets.directory` of the wrangler file. */
+  assets: z.string().min(1).optional(),
+  /** `/webhooks` goes to the worker, and the server's own intake of webhooks is off. Default false. */
+  webhooks: z.boolean().default(false),
+});
+
+const ai = z
+  .strictObject({
+    /** Gateway of the calls. Default `default`. */
+    gateway: z.string().min(1).default("default"),
+    /** Account of the gateway. Default `default`. */
+    account: accountKey,
+    /** Names that the program uses, with `*` for any text, and the provider and model that run instead: `"@cf/meta/*": "openai/gpt-5-mini"`. Default: none. */
+    models: z.record(z.string(), z.string().regex(/^[^/@]+\/.+$/, "expected <provider>/<model>")).default({}),
+  })
+  .prefault({});
+
 export const agentsConfig = z
   .strictObject({
-    /** Access to instances: `token` (requires agents.read or agents.edit) or `public`. Default `token`. */
-    access: z.enum(["token", "public"]).default("token"),
+    /**
+     * Access to instances: `token` (requires agents.read or agents.edit), `public`, or `worker`: the program of `agents.worker` decides who may
+     * reach its objects, and agents of this package require a token. Default `token`.
+     */
+    access: z.enum(["token", "public", "worker"]).default("token"),
+    /** A program written for Cloudflare Workers, which answers all paths that are not the server's own. Requires `access: "worker"`. Default: none. */
+    worker: worker.optional(),
+    /** The models behind `env.AI` of the worker. */
+    ai,
     /** Called for a request to an agent without a valid token. */
     authorize: z
       .custom<Authorize>((value) => typeof value === "function", { error: "expected a function" })

@@ -17,3 +17,9 @@ export interface Area {
   /** Handles a WebSocket upgrade. Without this method upgrades are refused. */
   upgrade?(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): void | Promise<void>;
 }
+
+/** Answers the paths that no other area owns, and may take paths of other areas. */
+export interface FallbackArea extends Area {
+  /** `segment` is the decoded first segment of `path`, and belongs to another area. */
+  takes(segment: string, path: string): boolean;
+}

@@ -14,7 +14,7 @@ import {
 } from "../engines/http-server/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
-import type { Area } from "./area.ts";
+import type { Area, FallbackArea } from "./area.ts";
 import { INERT_HEADER_LIST, INERT_HEADERS } from "./foreign-answer.ts";
 import { rawErrorResponse, renderError, sendError, toSignalboxError } from "./render-error.ts";
 import { decodeSegment, RequestContext, settleHost, splitTarget } from "./request-context.ts";
@@ -32,12 +32,19 @@ const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
 
 export class Dispatcher implements HttpApplication {
   readonly #areas = new Map<string, Area>();
+  readonly #fallback: FallbackArea | null;
   readonly #metrics: HttpMetrics;
   readonly #logger: Logger;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
-  constructor(areas: readonly Area[], metrics: HttpMetrics, logger: Logger) {
+  constructor(
+    areas: readonly Area[],
+    metrics: HttpMetrics,
+    logger: Logger,
+    fallback: FallbackArea | null = null,
+  ) {
+    this.#fallback = fallback;
     this.#metrics = metrics;
     this.#logger = logger;
     for (const area of areas) {
@@ -124,7 +131,11 @@ export class Dispatcher implements HttpApplication {
 
   #areaOf(path: string): Area | undefined {
     const end = path.indexOf("/", 1);
-    return this.#areas.get(decodeSegment(end === -1 ? path.slice(1) : path.slice(1, end)));
+    const segment = decodeSegment(end === -1 ? path.slice(1) : path.slice(1, end));
+    const area = this.#areas.get(segment);
+    const fallback = this.#fallback;
+    if (fallback === null) return area;
+    return area === undefined || fallback.takes(segment, path) ? fallback : area;
   }
 
   #fail(response: TrackedResponse, area: Area | undefined, id: string, error: unknown): void {

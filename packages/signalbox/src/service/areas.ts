@@ -1,7 +1,7 @@
 /** Creates the areas and connects them. Only this file passes one area to another. */
 import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
-import { createAgentsArea } from "../agents/index.ts";
+import { type AgentsArea, createAgentsArea } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
@@ -31,7 +31,7 @@ export interface AreaParts extends Storage {
 
 export interface Areas {
   readonly gateway: GatewayArea;
-  readonly agents: AreaModule;
+  readonly agents: AgentsArea;
   readonly webhooks: AreaModule;
   /** All areas, in the order in which they are started. */
   readonly all: readonly AreaModule[];

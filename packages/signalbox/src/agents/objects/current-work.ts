@@ -20,3 +20,16 @@ export function currentWork(): ObjectWork | undefined {
   const owner = currentTurn()?.owner;
   return owner !== undefined && "enter" in owner ? (owner as ObjectWork) : undefined;
 }
+
+/** Names of objects for people, by the owner of their turns. */
+const NAMES = new WeakMap<ObjectWork, string>();
+
+export function nameWork(work: ObjectWork, name: string): void {
+  NAMES.set(work, name);
+}
+
+/** The object whose code runs, as `agent/name`; null for code that belongs to no object. */
+export function currentObject(): string | null {
+  const work = currentWork();
+  return (work === undefined ? undefined : NAMES.get(work)) ?? null;
+}

@@ -11,7 +11,7 @@ import { type InstanceReader, readerOf } from "../instance/inspection.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { Resident, ResidentParts } from "../instance/resident.ts";
 import { sql } from "../../core/sql.ts";
-import type { ObjectWork } from "./current-work.ts";
+import { nameWork, type ObjectWork } from "./current-work.ts";
 import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
 import { ObjectContext } from "./object-context.ts";
 import { type FacetHost, ObjectFacets } from "./object-facets.ts";
@@ -101,6 +101,7 @@ export class LiveObject implements Resident {
     const { objectClass } = spec;
     this.#hasAlarmHandler = "alarm" in objectClass.prototype;
     const context = this.#createContext(spec);
+    nameWork(this.work, `${this.#parts.ref.agent}/${context.id.name ?? String(context.id)}`);
     this.#object = new objectClass(context as never, spec.env as never);
   }
 
