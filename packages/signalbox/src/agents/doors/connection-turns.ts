@@ -11,6 +11,7 @@ import {
   SignalboxError,
 } from "@signalbox/protocol";
 import type { ConnectionContext } from "../api/connection.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
 import type { Instance } from "../instance/instance.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
 import { callMethod, findCallable, publicMessage, streamMethod, toJson } from "../instance/method-call.ts";
@@ -28,27 +29,38 @@ export async function connect(
   context: ConnectionContext,
 ): Promise<void> {
   const instance = find();
+  const origin: AgentOrigin = {
+    connection,
+    get request() {
+      return context.request;
+    },
+  };
   await instance.run({
     kind: "connect",
     label: connection.id,
+    origin,
     body: async ({ agent }) => {
       if (connection.isClosed) return;
       if (instance.definition.hasMethod("getConnectionTags")) {
         connection.tags = checkTags(connection.id, await agent.getConnectionTags(connection, context));
       }
-      if (agent.shouldConnectionBeReadonly(connection, context)) connection.isReadonly = true;
+      if (agent.shouldConnectionBeReadonly(connection, context)) connection.isReadonlyForAgent = true;
+      connection.hasProtocol = agent.shouldSendProtocolMessages(connection, context);
       instance.group.join(connection);
-      const state: unknown = agent.state;
-      if (instance.definition.sendsIdentity) {
-        const { agent: kebab, name } = instance.ref;
-        const identity = { type: "cf_agent_identity", name, agent: kebab } as const;
-        send(connection, state === undefined ? identity : { ...identity, stateFollows: true });
-      }
-      if (state !== undefined) send(connection, { type: "cf_agent_state", state });
+      if (connection.hasProtocol) greet(instance, connection, agent.state);
       instance.recordConnect(connection.id);
       await agent.onConnect(connection, context);
     },
   });
+}
+
+function greet(instance: Instance, connection: LiveConnection, state: unknown): void {
+  if (instance.definition.sendsIdentity) {
+    const { agent: kebab, name } = instance.ref;
+    const identity = { type: "cf_agent_identity", name, agent: kebab } as const;
+    send(connection, state === undefined ? identity : { ...identity, stateFollows: true });
+  }
+  if (state !== undefined) send(connection, { type: "cf_agent_state", state });
 }
 
 /** Resolves when the turn of the message has ended, successfully or not. */
@@ -80,17 +92,21 @@ export function closed(
     kind: "close",
     label: connection.id,
     isInternal: true,
+    origin: { connection },
     body: ({ agent }) => {
       instance.recordDisconnect(connection.id, code);
       // 1006 means that the socket ended without a close frame (RFC 6455, section 7.4.1).
-      return agent.onClose(connection, code, reason, code !== 1006);
+      const wasClean = code !== 1006;
+      connection.listeners?.dispatch(new CloseEvent("close", { code, reason, wasClean }));
+      return agent.onClose(connection, code, reason, wasClean);
     },
   });
 }
 
 async function call(find: FindInstance, connection: LiveConnection, frame: RpcRequestFrame): Promise<void> {
   const { id, method, args } = frame;
-  const check = () => connection.requireWritable();
+  const check = () => connection.requireCredential();
+  const origin = connection.asCaller;
   let isAnswered = false;
   const onOutcome = (error: unknown, result: string | undefined) => {
     isAnswered = true;
@@ -117,10 +133,10 @@ async function call(find: FindInstance, connection: LiveConnection, frame: RpcRe
             done: event.kind === "end",
           });
       };
-      await streamMethod(instance, method, args, emit, check);
+      await streamMethod(instance, method, args, { emit, check, origin });
       return;
     }
-    await callMethod(instance, method, args, { check, onOutcome });
+    await callMethod(instance, method, args, { check, onOutcome, origin });
   } catch (error) {
     if (!isAnswered) sendFailure(connection, id, error);
   }
@@ -136,7 +152,9 @@ async function setState(instance: Instance, connection: LiveConnection, state: u
     await instance.run({
       kind: "state",
       label: connection.id,
+      origin: connection.asCaller,
       body: (live) => {
+        connection.requireCredential();
         connection.requireWritable();
         live.writeState(state, connection);
       },
@@ -152,19 +170,27 @@ async function forward(
   connection: LiveConnection,
   message: string | Buffer,
 ): Promise<void> {
+  const received = typeof message === "string" ? message : toArrayBuffer(message);
   try {
     await instance.run({
       kind: "message",
       label: connection.id,
+      origin: connection.asCaller,
       body: ({ agent }) => {
-        connection.requireWritable();
-        return agent.onMessage(connection, message);
+        connection.requireMessages();
+        connection.listeners?.dispatch(new MessageEvent("message", { data: received }));
+        return agent.onMessage(connection, received);
       },
     });
   } catch (error) {
     if (!(error instanceof SignalboxError) || error.id !== "agent_readonly") throw error;
     await refuse(instance, connection, error.message);
   }
+}
+
+/** A copy: the library may reuse the memory around the message. */
+function toArrayBuffer({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer {
+  return (buffer as ArrayBuffer).slice(byteOffset, byteOffset + byteLength);
 }
 
 function refuse(instance: Instance, connection: LiveConnection, error: string): Promise<void> {
@@ -174,7 +200,7 @@ function refuse(instance: Instance, connection: LiveConnection, error: string): 
     body: ({ agent }) => {
       send(connection, { type: "cf_agent_state_error", error });
       const state: unknown = agent.state;
-      if (state !== undefined) send(connection, { type: "cf_agent_state", state });
+      if (state !== undefined && connection.hasProtocol) send(connection, { type: "cf_agent_state", state });
     },
   });
 }

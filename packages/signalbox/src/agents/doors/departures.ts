@@ -62,7 +62,7 @@ export class Departures {
     const { definition, account, name, connection, code } = departure;
     if (!connection.isJoined) return;
     const instance = this.#parts.directory.find({ account, agent: definition.kebab, name });
-    if (!definition.hasCloseHook) {
+    if (!definition.hasCloseHook && connection.listeners?.has("close") !== true) {
       instance?.recordDisconnect(connection.id, code);
       return;
     }

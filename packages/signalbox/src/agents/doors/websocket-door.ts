@@ -9,7 +9,7 @@ import type { RawData, WebSocket, WebSocketServer } from "ws";
 import type { RequestContext } from "../../http/request-context.ts";
 import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type Access, findAccess, withoutToken } from "./access.ts";
+import { type Access, findAccess, passOn, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
 import { createDoorServer, RefusedSockets } from "./refused-sockets.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
@@ -80,9 +80,10 @@ export class WebSocketDoor {
     webSocket: WebSocket,
     context: RequestContext,
     { definition, name }: AgentTarget,
-    { account, level, principal }: Access,
+    access: Access,
     isThere: boolean,
   ): void {
+    const { account, level, principal } = access;
     const query = new URLSearchParams(context.query);
     const uri = withoutToken(request.url ?? "/");
     const givenId = query.get("_pk") ?? "";
@@ -143,8 +144,10 @@ export class WebSocketDoor {
     const join = () => {
       early = null;
       connect(instance, connection, {
+        props: access.identity?.props,
         get request() {
-          webRequest ??= toWebRequest(request, uri, { isCredentialHidden: true });
+          const { target, options } = passOn(access, request.url ?? "/", false);
+          webRequest ??= toWebRequest(request, target, options);
           return webRequest;
         },
       }).catch(fail);

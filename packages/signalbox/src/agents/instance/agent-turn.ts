@@ -1,5 +1,6 @@
 /** The turns of an instance: their kinds, which are labels of metrics and of the activity list, and what their functions receive. */
 import type { TurnSpec } from "../../engines/turn-runtime/index.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
 import type { LiveAgent } from "./live-agent.ts";
 
 export type TurnKind =
@@ -20,6 +21,7 @@ export type TurnKind =
 
 export interface AgentTurn<T> extends TurnSpec<LiveAgent, T> {
   readonly kind: TurnKind;
+  readonly origin?: AgentOrigin | undefined;
 }
 
 /** Runs turns: an instance, as the functions see it that start turns. */

@@ -14,14 +14,13 @@ import type { Transactions } from "../../engines/turn-runtime/index.ts";
 import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { InstanceRef } from "./instance-ref.ts";
+import type { AnyAgent } from "../api/agent.ts";
 import {
-  type AnyAgent,
   type EventHandler,
   type EventOutcome,
-  isEventHandler,
-  isRefusal,
-  receiveEvent,
-} from "../api/agent.ts";
+  type EventReceiver,
+  RECEIVE_EVENT,
+} from "../api/event-handler.ts";
 import { explainRejection } from "../api/reject-event.ts";
 
 /** Longer than any provider redelivers by itself (Stripe: 3 days). */
@@ -166,6 +165,20 @@ export function handleEvent(
     if (!isRefusal(result)) ledger.addIfNew(key);
     return conclude(target, result);
   }, refuse);
+}
+
+function isEventHandler(agent: AnyAgent): agent is AnyAgent & EventHandler {
+  return typeof (agent as Partial<EventHandler>).onEvent === "function";
+}
+
+function receiveEvent(agent: EventHandler, event: WebhookEvent): EventOutcome | Promise<EventOutcome> {
+  const receiver = agent as Partial<EventReceiver>;
+  return receiver[RECEIVE_EVENT] === undefined ? agent.onEvent(event) : receiver[RECEIVE_EVENT](event);
+}
+
+/** True for a response that tells the sender that the event was refused. */
+export function isRefusal(outcome: EventOutcome): boolean {
+  return outcome instanceof Response && !outcome.ok;
 }
 
 /** Deliveries with the same key are one event. */

@@ -6,6 +6,7 @@ import type { OutgoingSender } from "../../outgoing/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentMetrics } from "../agent-metrics.ts";
 import type { AgentEnvironment } from "../api/agent-host.ts";
+import type { AgentClass } from "../api/agent.ts";
 import type { AgentCall } from "../api/agent-stub.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { ActivityHub } from "./activity.ts";
@@ -31,4 +32,8 @@ export interface InstanceEnvironment {
   readonly callAgent: (target: InstanceRef, call: AgentCall) => Promise<unknown>;
   /** The variables that agents see. */
   readonly variables: AgentEnvironment;
+  /** `this.env` of the agents of an account. */
+  readonly envOf: (account: string) => AgentEnvironment;
+  /** The name of the agent of a class in URLs. */
+  readonly nameOf: (agentClass: AgentClass) => string;
 }

@@ -16,8 +16,11 @@ import { overloaded } from "../../core/overload.ts";
 import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
-import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
-import type { AgentCall, AgentCaller, CallTarget } from "../api/agent-stub.ts";
+import { currentTurn, type Turn, type TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import { kebabCase } from "@signalbox/protocol";
+import type { AgentClass, AnyAgent } from "../api/agent.ts";
+import type { AgentCall, AgentCaller } from "../api/agent-stub.ts";
+import type { AgentOrigin, AgentOwner } from "../api/current-agent.ts";
 import type { ConnectionGroup } from "../connections/live-connection.ts";
 import { Activity } from "./activity.ts";
 import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
@@ -53,7 +56,7 @@ export interface InstanceEvents {
   onDestroyRequest(instance: Instance): Promise<void>;
 }
 
-export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
+export class Instance implements AgentCaller, AgentOwner, TurnTarget, Ranked<Instance> {
   readonly definition: AgentDefinition;
   readonly ref: InstanceRef;
   /** Identifies the instance in memory. */
@@ -132,8 +135,14 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
     return this.#runtime.outputs.pass();
   }
 
-  callAgent({ agent, name }: CallTarget, call: AgentCall): Promise<unknown> {
-    return this.#environment.callAgent({ account: this.ref.account, agent, name }, call);
+  callAgent(agent: AgentClass | string, name: string, call: AgentCall): Promise<unknown> {
+    const { callAgent, nameOf } = this.#environment;
+    const target = typeof agent === "string" ? kebabCase(agent) : nameOf(agent);
+    return callAgent({ account: this.ref.account, agent: target, name }, call);
+  }
+
+  get agentObject(): AnyAgent | undefined {
+    return this.#phase.kind === "active" ? this.#phase.live.object : undefined;
   }
 
   recordConnect(connection: string): void {
@@ -255,22 +264,27 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
     this.#reports.turnEnded(turn, error, isActivity ? this.lastActiveAt : null);
     if (error === null || !isAgentFailure(turn, error)) return;
     this.#reports.logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
-    this.#callErrorHook(error);
+    this.#callErrorHook(error, turn.origin);
   }
 
   #reportHookError(error: unknown, hook: string): void {
     this.#reports.logError(error, `${hook} failed`);
-    this.#callErrorHook(error);
+    this.#callErrorHook(error, currentTurn()?.origin ?? null);
   }
 
   /** Calls `onError` in a turn of its own, if the agent has the hook. */
-  #callErrorHook(cause: unknown): void {
+  #callErrorHook(cause: unknown, origin: TurnOrigin | null): void {
     if (this.#phase.kind !== "active" || !this.definition.hasMethod("onError")) return;
     this.run<void>({
       kind: "hook",
       label: "onError",
       isInternal: true,
-      body: ({ agent }) => agent.onError(cause),
+      body: ({ agent }) => {
+        const connection = (origin as AgentOrigin | null)?.connection;
+        return connection !== undefined && agent.onError.length > 1
+          ? agent.onError(connection, cause)
+          : agent.onError(cause);
+      },
     }).catch((failure: unknown) => this.#reports.logError(failure, "onError failed"));
   }
 

@@ -9,12 +9,13 @@ import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import {
   currentTurn,
+  runOutsideTurns,
   type OutputGate,
   type Transactions,
   type TurnRuntime,
 } from "../../engines/turn-runtime/index.ts";
 import type { AnyAgent } from "../api/agent.ts";
-import type { Connection } from "../api/connection.ts";
+import type { Connection, ConnectionMessage } from "../api/connection.ts";
 import type { ConnectionGroup, LiveConnection } from "../connections/live-connection.ts";
 import { openWork } from "../work/open-work.ts";
 import { WorkPump } from "../work/work-pump.ts";
@@ -24,7 +25,7 @@ import type { Schedules } from "../work/schedules.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
 import type { Activity } from "./activity.ts";
 import type { InstanceReports } from "./instance-reports.ts";
-import type { AgentDefinition } from "./agent-definition.ts";
+import type { AgentDefinition, StateHook } from "./agent-definition.ts";
 import { deliveryKey, DeliveryLedger, handleEvent } from "./delivery-ledger.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceState } from "./instance-state.ts";
@@ -109,6 +110,11 @@ export class LiveAgent {
     return this.#agent;
   }
 
+  /** Undefined before the object exists. */
+  get object(): AnyAgent | undefined {
+    return this.#agent ?? undefined;
+  }
+
   get isStarting(): boolean {
     return this.#isStarting;
   }
@@ -149,12 +155,9 @@ export class LiveAgent {
     if (source === "server") this.agent.validateStateChange(next, source);
     else this.#validateForClient(next, source);
     const json = this.state.set(next);
-    group.broadcast(
-      `{"type":"cf_agent_state","state":${json}}`,
-      source === "server" ? NO_CONNECTIONS : [source.id],
-    );
+    group.broadcastFrame(`{"type":"cf_agent_state","state":${json}}`, source === "server" ? null : source.id);
     activity.recordState(environment.clock.now(), json.length, source === "server" ? "server" : source.id);
-    if (this.definition.hasStateHook) this.#callStateHook(next, source);
+    if (this.definition.stateHook !== null) this.#callStateHook(this.definition.stateHook, next, source);
   }
 
   /** The hook throws to refuse a state. That is an error of the client, not of the agent: it is neither logged nor passed to `onError`. */
@@ -168,10 +171,10 @@ export class LiveAgent {
     }
   }
 
-  #callStateHook(next: unknown, source: Connection | "server"): void {
-    const report = (error: unknown) => this.#parts.onHookError(error, "onStateChanged");
+  #callStateHook(hook: StateHook, next: unknown, source: Connection | "server"): void {
+    const report = (error: unknown) => this.#parts.onHookError(error, hook);
     try {
-      const pending = this.agent.onStateChanged(next, source);
+      const pending = this.agent[hook](next, source);
       // The turn that changed the state ends when the hook has ended.
       if (pending instanceof Promise) currentTurn()?.waitFor(pending.catch(report));
     } catch (error) {
@@ -179,8 +182,6 @@ export class LiveAgent {
     }
   }
 }
-
-const NO_CONNECTIONS: readonly string[] = [];
 
 /* What an `Agent` object can do, in terms of its instance. */
 
@@ -228,7 +229,7 @@ export class InstanceHost implements AgentHost {
     this.name = ref.name;
     this.isNew = database.isNew;
     this.startedWith = database.isNew ? definition.initialSchema : "";
-    this.env = environment.variables;
+    this.env = environment.envOf(ref.account);
     this.logger = environment.logger;
     this.workQueue = live.workQueue;
     this.deadLetters = live.deadLetters;
@@ -267,14 +268,14 @@ export class InstanceHost implements AgentHost {
   checkMethod(name: string): void {
     const { definition } = this.#parts;
     if (!definition.hasMethod(name))
-      throw new TypeError(`${definition.className} has no method "${name}" of its own`);
+      throw new TypeError(`${definition.exportName} has no method "${name}" of its own`);
   }
 
   isStarting(): boolean {
     return this.#live.isStarting;
   }
 
-  broadcast(message: string | Uint8Array, withoutIds: readonly string[]): void {
+  broadcast(message: ConnectionMessage, withoutIds: readonly string[]): void {
     this.#parts.group.broadcast(message, withoutIds);
   }
 
@@ -287,11 +288,20 @@ export class InstanceHost implements AgentHost {
   }
 
   setReadonly(connection: Connection, isReadonly: boolean): void {
-    (connection as LiveConnection).isReadonly = isReadonly;
+    (connection as LiveConnection).isReadonlyForAgent = isReadonly;
   }
 
   isReadonly(connection: Connection): boolean {
     return (connection as LiveConnection).isReadonly;
+  }
+
+  hasProtocol(connection: Connection): boolean {
+    return (connection as LiveConnection).hasProtocol;
+  }
+
+  asOwner(work: () => void): void {
+    if (currentTurn()?.isWriteAllowed === false) runOutsideTurns(work);
+    else work();
   }
 
   async sendWebhook(
@@ -310,7 +320,8 @@ export class InstanceHost implements AgentHost {
     return fetch(input, init);
   }
 
-  destroy(): Promise<void> {
+  async destroy(): Promise<void> {
+    currentTurn()?.requireWritable();
     return this.#parts.requestDestroy();
   }
 }
@@ -323,10 +334,14 @@ function toSqlValue(value: unknown): SqlValue {
       return value;
     case "boolean":
       return value ? 1 : 0;
+    case "undefined":
+      return null;
     default:
       if (value === null || value instanceof Uint8Array) return value;
+      if (value instanceof ArrayBuffer) return new Uint8Array(value);
+      if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   }
   throw new SignalboxError("agent_sql", {
-    message: `SQL values are text, numbers, booleans, null or bytes, not ${value === undefined ? "undefined" : typeof value}`,
+    message: `SQL values are text, numbers, booleans, null, undefined or bytes, not ${typeof value}`,
   });
 }

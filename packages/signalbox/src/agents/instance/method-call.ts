@@ -1,6 +1,7 @@
 /** Calls of an agent's methods, as turns: over a WebSocket, over HTTP, or from another agent. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { CallableMethod } from "../api/callable.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
 import { StreamingResponse, type StreamEvent } from "../api/streaming-response.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { TurnTarget } from "./agent-turn.ts";
@@ -20,6 +21,7 @@ export interface CallOptions {
   readonly callers?: readonly string[];
   /** Throws to refuse the call at the start of its turn. */
   readonly check?: () => void;
+  readonly origin?: AgentOrigin | undefined;
   /** Receives the outcome, the result as JSON, in its place among the outputs of the instance. */
   readonly onOutcome?: (error: unknown, result: string | undefined) => void;
 }
@@ -36,6 +38,7 @@ export function callMethod(
     label: method,
     ...(options.callers === undefined ? {} : { callers: options.callers }),
     onOutcome: options.onOutcome,
+    origin: options.origin,
     body: (live) => {
       options.check?.();
       const result = live.invoke(method, args);
@@ -44,18 +47,25 @@ export function callMethod(
   });
 }
 
+export interface StreamOptions {
+  readonly emit: (event: StreamEvent) => void;
+  /** Throws to refuse the call at the start of its turn. */
+  readonly check: () => void;
+  readonly origin: AgentOrigin;
+}
+
 /** Runs a streaming method. Events are emitted as the method produces them; the last one is `end` or `error`. */
 export async function streamMethod(
   target: TurnTarget,
   method: string,
   args: readonly unknown[],
-  emit: (event: StreamEvent) => void,
-  check: () => void,
+  { emit, check, origin }: StreamOptions,
 ): Promise<void> {
   const stream = new StreamingResponse(emit);
   await target.run({
     kind: "rpc",
     label: method,
+    origin,
     body: async (live) => {
       check();
       await live.invoke(method, [stream, ...args]);

@@ -14,7 +14,11 @@ const DEFAULTS: RetryPolicy = { maxAttempts: 3, baseDelayMs: 100, maxDelayMs: 30
 
 /** The stored form; null for the defaults. Throws a `RangeError` for invalid settings. */
 export function toStoredRetry(options: RetryOptions | undefined): string | null {
-  if (options === undefined) return null;
+  return options === undefined ? null : JSON.stringify(toRetryPolicy(options));
+}
+
+/** Throws a `RangeError` for invalid settings. */
+export function toRetryPolicy<Options extends RetryOptions>(options: Options): Options & RetryPolicy {
   const policy = { ...DEFAULTS, ...options };
   if (!Number.isInteger(policy.maxAttempts) || policy.maxAttempts < 1) {
     throw new RangeError("retry.maxAttempts must be an integer of at least 1");
@@ -24,7 +28,7 @@ export function toStoredRetry(options: RetryOptions | undefined): string | null 
   if (policy.baseDelayMs > policy.maxDelayMs) {
     throw new RangeError("retry.baseDelayMs must not be greater than retry.maxDelayMs");
   }
-  return JSON.stringify(policy);
+  return policy;
 }
 
 export function fromStoredRetry(stored: string | null): RetryPolicy {

@@ -10,5 +10,5 @@ export { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
 export { type HttpApplication, Listener, type ListenerLimits, type Refusal } from "./listener.ts";
 export { Limit, MemoryBudget } from "./memory-budget.ts";
 export { Agent, request, STATUS_CODES } from "./node-http.ts";
-export { HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
+export { type AddedHeaders, HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
 export { toFrame } from "./websocket-frame.ts";

@@ -3,4 +3,4 @@ export { currentTurn, runOutsideTurns } from "./turn.ts";
 export type { OutputGate } from "./output-gate.ts";
 export type { Participant, Transactions } from "./transactions.ts";
 export { TurnRuntime } from "./turn-runtime.ts";
-export type { Turn, TurnSpec } from "./turn.ts";
+export type { Turn, TurnOrigin, TurnSpec } from "./turn.ts";

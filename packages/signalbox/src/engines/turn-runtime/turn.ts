@@ -26,8 +26,16 @@ export interface TurnSpec<Subject, T> {
    * turn; code that awaits the promise of `run` continues later.
    */
   readonly onOutcome?: ((error: unknown, value: T | undefined) => void) | undefined;
+  /** Who or what caused the turn. */
+  readonly origin?: TurnOrigin | undefined;
   /** Work of the runtime's owner itself: it is never refused because the queue is full, and its outcome does not wait for a sync. */
   readonly isInternal?: boolean;
+}
+
+/** The cause of a turn, for the code that runs in it. The engine knows one member. */
+export interface TurnOrigin {
+  /** Throws when the turn must not write: asked before each transaction of the turn, also after its end. */
+  requireWritable?(): void;
 }
 
 export class TurnTimeoutError extends Error {
@@ -50,6 +58,7 @@ export class Turn<Subject = unknown, T = unknown> {
   readonly isInternal: boolean;
   readonly afterFailure: ((error: unknown) => void) | null;
   readonly onOutcome: ((error: unknown, value: T | undefined) => void) | null;
+  origin: TurnOrigin | null;
   /** Null once the turn runs, so that what only the function references can be collected while the turn waits for its sync. */
   body: TurnSpec<Subject, T>["body"] | null;
   phase: TurnPhase = "waiting";
@@ -74,6 +83,7 @@ export class Turn<Subject = unknown, T = unknown> {
     this.isInternal = spec.isInternal ?? false;
     this.afterFailure = spec.afterFailure ?? null;
     this.onOutcome = spec.onOutcome ?? null;
+    this.origin = spec.origin ?? null;
     this.body = spec.body;
     this.chain = chain;
     this.resolve = resolve;
@@ -96,10 +106,20 @@ export class Turn<Subject = unknown, T = unknown> {
     return followUps;
   }
 
+  get isWriteAllowed(): boolean {
+    try {
+      this.requireWritable();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   /** Throws when the turn may not write any more (invariant 6 of the README). */
   requireWritable(): void {
     if (this.phase === "timed-out") throw new TurnTimeoutError();
     if (this.commitError !== null) throw this.commitError;
+    this.origin?.requireWritable?.();
   }
 }
 
