@@ -31,7 +31,7 @@ const islands = AREAS.map((name) => ({
 }));
 
 /** The layers of the agents' area: each imports itself and those before it. */
-const AGENT_LAYERS = ["work", "api", "connections", "instance", "(doors|management|modules)"];
+const AGENT_LAYERS = ["work", "api", "connections", "instance", "objects", "(doors|management|modules)"];
 
 module.exports = {
   forbidden: [

@@ -62,6 +62,8 @@ export interface AgentHost {
     options: WebhookOptions,
   ): Promise<{ readonly id: string; readonly status: number }>;
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
+  /** Keeps the instance in memory until the returned function is called. */
+  hold(): () => void;
   /** Removes the instance and everything it stored, after the current turn. */
   destroy(): Promise<void>;
 }

@@ -22,7 +22,7 @@ import type {
 import type { AgentOrigin } from "../api/current-agent.ts";
 import { ConnectionListeners } from "./connection-listeners.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
-import type { OutputGate } from "../../engines/turn-runtime/index.ts";
+import { type OutputGate, requirePresent } from "../../engines/turn-runtime/index.ts";
 
 /** How long a slow reader may take to answer the close frame. */
 const SLOW_READER_GRACE_MS = 2000;
@@ -243,6 +243,7 @@ function isCloseCode(code: number): boolean {
  * Invariants:
  * 1. Ids are unique among joined connections: a client that reconnects with its id replaces its old socket, which is closed.
  * 2. A message for several connections is encoded once.
+ * 3. Code of an instance that has left memory cannot send, although the connections belong to its successor.
  */
 
 /** Stock clients do not reconnect after this code: the client has a newer socket, or another client uses the same id. */
@@ -271,6 +272,7 @@ export class ConnectionGroup implements ConnectionOutlet {
   }
 
   output(release: () => void): void {
+    requirePresent();
     if (this.outputs === null) release();
     else this.outputs.sendWithSegment({ release, drop: () => undefined });
   }

@@ -16,6 +16,7 @@ import {
 } from "../../engines/turn-runtime/index.ts";
 import type { AnyAgent } from "../api/agent.ts";
 import type { Connection, ConnectionMessage } from "../api/connection.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
 import type { ConnectionGroup, LiveConnection } from "../connections/live-connection.ts";
 import { openWork } from "../work/open-work.ts";
 import { WorkPump } from "../work/work-pump.ts";
@@ -23,39 +24,20 @@ import { QUEUED_WEBHOOK, type QueuedWebhook, sendQueuedWebhook } from "../work/q
 import type { DeadLetters } from "../work/dead-letters.ts";
 import type { Schedules } from "../work/schedules.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
-import type { Activity } from "./activity.ts";
-import type { InstanceReports } from "./instance-reports.ts";
 import type { AgentDefinition, StateHook } from "./agent-definition.ts";
 import { deliveryKey, DeliveryLedger, handleEvent } from "./delivery-ledger.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
+import type { Resident, ResidentParts } from "./resident.ts";
 import { InstanceState } from "./instance-state.ts";
-import type { SerialByKey } from "./serial-by-key.ts";
 import type { SqlValue } from "../../core/sql.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentEnvironment, AgentHost, WebhookOptions } from "../api/agent-host.ts";
 
-export interface LiveAgentParts {
+export interface LiveAgentParts extends ResidentParts<LiveAgent> {
   readonly definition: AgentDefinition;
-  readonly ref: InstanceRef;
-  readonly environment: InstanceEnvironment;
-  readonly group: ConnectionGroup;
-  readonly activity: Activity;
-  readonly database: InstanceDatabase;
-  /** Has the database. */
-  readonly runtime: TurnRuntime<LiveAgent>;
-  readonly reports: InstanceReports;
-  /** Keeps copies of one delivery apart; null when turns do not overlap, so that copies cannot. */
-  readonly deliveries: SerialByKey | null;
-  /** The time of the next due work is known or has changed; null when there is none. */
-  readonly onDue: (at: number | null) => void;
-  /** No work of the queue or the schedules runs any more. */
-  readonly onIdle: () => void;
-  /** A hook failed that must not fail its turn. */
-  readonly onHookError: (error: unknown, hook: string) => void;
-  readonly requestDestroy: () => Promise<void>;
 }
 
-export class LiveAgent {
+export class LiveAgent implements Resident {
   readonly definition: AgentDefinition;
   readonly ref: InstanceRef;
   readonly database: InstanceDatabase;
@@ -117,6 +99,36 @@ export class LiveAgent {
 
   get isStarting(): boolean {
     return this.#isStarting;
+  }
+
+  get reader(): this {
+    return this;
+  }
+
+  get isIdle(): boolean {
+    return this.pump.isIdle;
+  }
+
+  get errorHook(): Resident["errorHook"] {
+    return this.definition.hasMethod("onError")
+      ? (cause, origin) => this.#callErrorHook(cause, origin)
+      : null;
+  }
+
+  /** A hook with two parameters takes the connection first, if there is one. */
+  #callErrorHook(cause: unknown, origin: AgentOrigin | null): unknown {
+    const { agent } = this;
+    return origin?.connection !== undefined && agent.onError.length > 1
+      ? agent.onError(origin.connection, cause)
+      : agent.onError(cause);
+  }
+
+  ready(): void {
+    this.pump.start(this.database.isNew);
+  }
+
+  stop(): void {
+    this.pump.stop();
   }
 
   /** The first turn: constructs the object and runs `onStart`. */
@@ -204,6 +216,7 @@ export interface HostParts {
   readonly ref: InstanceRef;
   readonly environment: InstanceEnvironment;
   readonly group: ConnectionGroup;
+  readonly runtime: Pick<TurnRuntime<LiveAgent>, "hold">;
   readonly requestDestroy: () => Promise<void>;
 }
 
@@ -256,6 +269,7 @@ export class InstanceHost implements AgentHost {
 
   query(parts: readonly string[], values: readonly unknown[]): Record<string, unknown>[] {
     const { database, transactions } = this.#live;
+    transactions.requirePresent();
     const statement = database.guardedStatement(parts);
     if (statement.isWrite) transactions.open();
     return statement.all(values.map(toSqlValue));
@@ -323,6 +337,10 @@ export class InstanceHost implements AgentHost {
   async destroy(): Promise<void> {
     currentTurn()?.requireWritable();
     return this.#parts.requestDestroy();
+  }
+
+  hold(): () => void {
+    return this.#parts.runtime.hold();
   }
 }
 

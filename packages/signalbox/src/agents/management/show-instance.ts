@@ -4,7 +4,7 @@ import type { SqlValue } from "../../core/sql.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
-import type { Instance } from "../instance/instance.ts";
+import type { AnyInstance } from "../instance/instance.ts";
 import { keyOf } from "../instance/instance-ref.ts";
 import type { CatalogEntry } from "../instance/instance-catalog.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
@@ -102,7 +102,7 @@ export function agent(definition: AgentDefinition, instanceCount: number): z.inp
 
 export function instance(
   entry: CatalogEntry,
-  inMemory: Instance | undefined,
+  inMemory: AnyInstance | undefined,
   hub: SocketHub,
 ): z.input<typeof instanceResult> {
   return {
