@@ -204,7 +204,8 @@ async function callAgent(
   if (call.kind === "method" && !definition.hasMethod(call.method)) {
     throw new SignalboxError("agent_method_unknown", { message: `Method ${call.method} does not exist` });
   }
-  if (!definition.isInterleaving && callers.includes(keyOf(target))) {
+  const isConcurrent = call.kind === "method" && definition.callables.get(call.method)?.concurrent === true;
+  if (!definition.isInterleaving && !isConcurrent && callers.includes(keyOf(target))) {
     throw new SignalboxError("agent_call_cycle", {
       message: `${target.agent}/${name} is waiting for this call and cannot answer it`,
     });
@@ -212,7 +213,7 @@ async function callAgent(
   const instance = directory.get(definition, target.account, name);
   const origin = call.isReadonly ? READONLY_CALLER : undefined;
   if (call.kind === "fetch") return requestAgent(instance, call.request, { callers, origin });
-  const result = await callMethod(instance, call.method, call.args, { callers, origin });
+  const result = await callMethod(instance, call.method, call.args, { callers, origin, isConcurrent });
   return result === undefined ? undefined : JSON.parse(result);
 }
 

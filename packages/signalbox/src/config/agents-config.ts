@@ -54,8 +54,11 @@ export const agentsConfig = z
     newInstancesPerMinute: z.int().min(1).nullable().default(null),
     /** Files that export agent classes, relative to the working folder. */
     modules: z.array(z.string().min(1)).default([]),
-    /** Time limit of a turn. Default 30 s. */
-    turnTimeoutMs: z.int().min(10).max(3_600_000).default(30_000),
+    /**
+     * Time limit of a turn; 0 for none. Default 0; then only deliveries of webhooks, `onConnect`, `onClose` and `onStart` have a limit, which
+     * is 30 s.
+     */
+    turnTimeoutMs: z.int().min(0).max(3_600_000).default(0),
     /** Maximum number of events that wait for one instance; further ones are refused with 503. Default 1,000. */
     maxWaitingTurns: z.int().min(1).default(1000),
     /** Time that an idle instance stays in memory. Default 30 s. */

@@ -64,6 +64,8 @@ export interface AgentHost {
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
   /** Keeps the instance in memory until the returned function is called. */
   hold(): () => void;
+  /** Keeps the instance in memory until the promise has settled; a rejection is logged and passed to `onError`. */
+  waitUntil(work: Promise<unknown>): void;
   /** Removes the instance and everything it stored, after the current turn. */
   destroy(): Promise<void>;
 }

@@ -299,6 +299,28 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     return this.#host.fetch(input, init);
   }
 
+  // ── Work that goes on after its turn ──
+
+  /** Keeps this instance in memory until the returned function is called. */
+  async keepAlive(): Promise<() => void> {
+    return this.#host.hold();
+  }
+
+  /** Keeps this instance in memory while the function runs. */
+  async keepAliveWhile<T>(work: () => Promise<T> | T): Promise<T> {
+    const release = this.#host.hold();
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
+  /** Keeps this instance in memory until the promise has settled. A rejection is logged and passed to `onError`. */
+  waitUntil(work: Promise<unknown>): void {
+    this.#host.waitUntil(work);
+  }
+
   /** Removes this instance and everything it stored when the current turn ends, and closes its connections. */
   destroy(): Promise<void> {
     return this.#host.destroy();

@@ -5,8 +5,15 @@
 import type { ConnectionListener, ListenerOptions } from "../api/connection.ts";
 
 export class ConnectionListeners {
+  /** Lets the instance leave memory. */
+  readonly release: () => void;
   /** In order of addition; the value is true for a listener that is called once. */
   readonly #byType = new Map<string, Map<ConnectionListener, boolean>>();
+
+  /** `release` ends the hold that keeps the instance in memory while there are listeners. */
+  constructor(release: () => void) {
+    this.release = release;
+  }
 
   has(type: string): boolean {
     return (this.#byType.get(type)?.size ?? 0) > 0;
@@ -27,10 +34,6 @@ export class ConnectionListeners {
     const listeners = this.#byType.get(type);
     listeners?.delete(listener);
     if (listeners?.size === 0) this.#byType.delete(type);
-  }
-
-  clear(): void {
-    this.#byType.clear();
   }
 
   /** Calls all listeners, then throws the first error, if any: the turn fails with it. */

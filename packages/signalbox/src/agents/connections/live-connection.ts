@@ -41,6 +41,8 @@ export interface ConnectionOutlet {
   readonly limits: ConnectionLimits;
   /** Calls back when the output may leave; never if the running turn is rolled back. */
   output(release: () => void): void;
+  /** Keeps the instance in memory until the returned function is called. */
+  hold(): () => void;
 }
 
 export class LiveConnection implements Connection {
@@ -67,6 +69,11 @@ export class LiveConnection implements Connection {
   #state: unknown = null;
   #attachment: unknown = null;
   #asCaller: AgentOrigin | null = null;
+  #onEnd: Set<() => void> | null = null;
+  #arrived = 0;
+  #begun = 0;
+  /** The agent's hooks have decided what the connection may do; no message takes effect before. */
+  isAdmitted = false;
 
   constructor(
     outlet: ConnectionOutlet,
@@ -114,6 +121,15 @@ export class LiveConnection implements Connection {
     this.#outlet.output(() => this.write(frame));
   }
 
+  /** `send` that calls back when the message has left. */
+  sendThen(message: string, onLeft: () => void): void {
+    const frame = toFrame(message);
+    this.#outlet.output(() => {
+      this.write(frame);
+      onLeft();
+    });
+  }
+
   close(code = 1000, reason = ""): void {
     if (!isCloseCode(code)) throw new RangeError(`${code} is not a valid close code`);
     this.#outlet.output(() => this.closeNow(code, reason));
@@ -143,14 +159,13 @@ export class LiveConnection implements Connection {
     setTimeout(() => this.#webSocket.terminate(), ENDED_GRACE_MS).unref();
   }
 
-  /** Throws when the credential of the connection has ended. Called at the start of the turn of each message. */
+  /** Throws when the credential of the connection has ended. */
   requireCredential(): void {
     if (this.#hasLostCredential) throw new SignalboxError("unauthenticated");
   }
 
   /** Throws when the credential allows reading only: the agent's handler of messages takes them for those of a writer. */
   requireMessages(): void {
-    this.requireCredential();
     if (this.#isReadonlyByAccess) throw new SignalboxError("agent_readonly");
   }
 
@@ -161,13 +176,8 @@ export class LiveConnection implements Connection {
 
   // ── The rest of the surface of a `WebSocket`, for code that is handed a connection as one ──
 
-  readonly CONNECTING = 0;
-  readonly OPEN = 1;
-  readonly CLOSING = 2;
-  readonly CLOSED = 3;
-  readonly binaryType = "arraybuffer";
-  readonly protocol = "";
-  readonly extensions = "";
+  declare readonly OPEN: 1;
+  declare readonly binaryType: "arraybuffer";
 
   get url(): string {
     return this.uri;
@@ -193,12 +203,21 @@ export class LiveConnection implements Connection {
   }
 
   addEventListener(type: string, listener: ConnectionListener, options?: ListenerOptions): void {
-    this.listeners ??= new ConnectionListeners();
+    requirePresent();
+    if (this.#isClosed) return;
+    this.listeners ??= new ConnectionListeners(this.#outlet.hold());
     this.listeners.add(type, listener, options);
   }
 
   removeEventListener(type: string, listener: ConnectionListener): void {
     this.listeners?.remove(type, listener);
+    if (this.listeners?.isEmpty === true) this.dropListeners();
+  }
+
+  /** The connection has ended, or the instance whose functions they are has left memory. */
+  dropListeners(): void {
+    this.listeners?.release();
+    this.listeners = null;
   }
 
   /** Terminates a connection that has not answered the last ping, otherwise pings it. */
@@ -221,8 +240,55 @@ export class LiveConnection implements Connection {
 
   markClosed(): void {
     this.#isClosed = true;
+    const callbacks = this.#onEnd;
+    this.#onEnd = null;
+    if (callbacks !== null) for (const callback of callbacks) callback();
+  }
+
+  /** Calls back when the socket closes; at once if it has closed. The returned function cancels that. */
+  onEnd(callback: () => void): () => void {
+    if (this.#isClosed) {
+      callback();
+      return () => undefined;
+    }
+    const callbacks = (this.#onEnd ??= new Set());
+    callbacks.add(callback);
+    return () => void callbacks.delete(callback);
+  }
+
+  // ── The order of a connection's events ──
+
+  /** A message has arrived; its turn may have to wait. */
+  messageArrived(): void {
+    this.#arrived += 1;
+  }
+
+  /** The turn of a message begins. Throws when the credential of the connection has ended. */
+  beginMessage(): void {
+    this.#begun += 1;
+    this.requireCredential();
+  }
+
+  /** No message waits: those that never began were refused. */
+  allAnswered(): void {
+    this.#begun = this.#arrived;
+  }
+
+  get hasWaitingMessages(): boolean {
+    return this.#begun < this.#arrived;
   }
 }
+
+// On the prototype: a process has many connections.
+Object.assign(LiveConnection.prototype, {
+  CONNECTING: 0,
+  OPEN: 1,
+  CLOSING: 2,
+  CLOSED: 3,
+  binaryType: "arraybuffer",
+  protocol: "",
+  extensions: "",
+});
 
 function toBytes(message: ConnectionMessage): string | Uint8Array {
   if (typeof message === "string" || message instanceof Uint8Array) return message;
@@ -269,6 +335,13 @@ export class ConnectionGroup implements ConnectionOutlet {
 
   get joinedCount(): number {
     return this.#joined.size;
+  }
+
+  /** Keeps the instance in memory; null while it is not. */
+  holdInstance: (() => () => void) | null = null;
+
+  hold(): () => void {
+    return this.holdInstance?.() ?? (() => undefined);
   }
 
   output(release: () => void): void {
@@ -320,6 +393,13 @@ export class ConnectionGroup implements ConnectionOutlet {
     this.output(() => {
       for (const receiver of receivers) receiver.write(frame);
     });
+  }
+
+  /** The instance has left memory, and with it the functions that listen to the connections. */
+  detach(): void {
+    this.outputs = null;
+    this.holdInstance = null;
+    for (const connection of this.#joined.values()) connection.dropListeners();
   }
 
   /** Closes every connection of a destroyed instance, without `onClose`. */

@@ -100,7 +100,8 @@ export async function handleHttp(
   if (!(answer instanceof Response)) {
     throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
   }
-  // The response may be an endless stream; it ends with the credential of the request.
+  // The response may be an endless stream: its source is the agent's object, and it ends with the credential of the request.
+  const release = answer.body === null ? undefined : instance.hold();
   const stopWatching =
     principal === null || answer.body === null
       ? undefined
@@ -109,6 +110,7 @@ export async function handleHttp(
     await sendWebResponse(answer, response, method === "HEAD");
   } finally {
     stopWatching?.();
+    release?.();
   }
 }
 
@@ -148,7 +150,7 @@ async function handleCall(
   }
   const method = rest[1] ?? "";
   const args = parseArguments(await context.readBody(options.maxBodyBytes));
-  const { streaming } = findCallable(definition, method);
+  const { streaming, concurrent } = findCallable(definition, method);
   if (streaming === true) {
     throw new SignalboxError("invalid_request", {
       message: `Method ${method} streams: call it over a WebSocket`,
@@ -160,6 +162,7 @@ async function handleCall(
   try {
     result = await callMethod(options.directory.get(definition, access.account, name), method, args, {
       origin: new CallOrigin(request, access, options.access.mode === "public"),
+      isConcurrent: concurrent,
     });
   } catch (error) {
     throw error instanceof SignalboxError

@@ -36,6 +36,8 @@ export function createWebhookDoor(
 interface WebhookTarget extends TurnTarget {
   /** As in `LiveAgentParts`. */
   readonly deliveries: SerialByKey | null;
+  /** As in `Instance`. */
+  readonly eventTimeoutMs: number;
 }
 
 function deliver(target: WebhookTarget, event: WebhookEvent): Promise<DeliveryOutcome> {
@@ -45,10 +47,11 @@ function deliver(target: WebhookTarget, event: WebhookEvent): Promise<DeliveryOu
     : deliveries.run(deliveryKey(event), () => runTurn(target, event));
 }
 
-function runTurn(target: TurnTarget, event: WebhookEvent): Promise<DeliveryOutcome> {
+function runTurn(target: WebhookTarget, event: WebhookEvent): Promise<DeliveryOutcome> {
   return target.run({
     kind: "delivery",
     label: `${event.source} ${event.type}`,
+    timeoutMs: target.eventTimeoutMs,
     body: (live) => handleEvent(live, event),
   });
 }

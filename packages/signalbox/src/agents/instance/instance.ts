@@ -34,6 +34,8 @@ import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "./serial-by-key.ts";
 
+/** A delivery, `onConnect` and `onStart` end within this time unless the operator sets another. */
+const EVENT_TIMEOUT_MS = 30_000;
 /** How long a stop waits for running turns, which may have no time limit, before it ends without them. */
 const END_GRACE_MS = 5000;
 
@@ -124,7 +126,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       isInterleaving: residents.isInterleaving,
       keepsFailedWrites: residents.keepsFailedWrites,
       createOverloadError,
-      createTimeoutError: () => createTimeoutError(turnTimeoutMs),
+      createTimeoutError,
       onTurnEnd: (turn, error) => this.#onTurnEnd(turn, error),
       onIdle: () => this.#checkIdle(),
       onCommitFailure: (error) => this.#startAgain(error),
@@ -137,6 +139,12 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   get isIdle(): boolean {
     return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.isIdle;
+  }
+
+  /** The time limit of turns that someone waits for who cannot wait long: senders of webhooks, new connections, the first turn. */
+  get eventTimeoutMs(): number {
+    const { turnTimeoutMs } = this.#environment.limits;
+    return turnTimeoutMs === 0 ? EVENT_TIMEOUT_MS : turnTimeoutMs;
   }
 
   /** Resolves when the instance has started or failed to start. */
@@ -268,6 +276,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     });
     const { outputs, transactions } = this.#runtime;
     this.group.outputs = outputs;
+    this.group.holdInstance = () => this.hold();
     if (database.isNew) {
       this.#identity = new InstanceIdentity(database, transactions, {
         ref: this.ref,
@@ -282,6 +291,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       kind: "start",
       label: "onStart",
       isInternal: true,
+      ...(this.#residents.turnTimeoutMs === undefined ? { timeoutMs: this.eventTimeoutMs } : {}),
       body: () => live.start(),
     };
     await this.#runtime.start(live, first);
@@ -385,7 +395,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       this.#goneAt ??= this.#environment.clock.now();
       this.#runtime.finish(() => this.#goneError());
     }
-    this.group.outputs = null;
+    this.group.detach();
     this.#environment.hub.releaseIfUnused(this.group);
     await database?.close();
   }

@@ -217,6 +217,7 @@ export interface HostParts {
   readonly environment: InstanceEnvironment;
   readonly group: ConnectionGroup;
   readonly runtime: Pick<TurnRuntime<LiveAgent>, "hold">;
+  readonly onHookError: (error: unknown, hook: string) => void;
   readonly requestDestroy: () => Promise<void>;
 }
 
@@ -290,6 +291,8 @@ export class InstanceHost implements AgentHost {
   }
 
   broadcast(message: ConnectionMessage, withoutIds: readonly string[]): void {
+    // Also for code that belongs to no turn: the connections may belong to a successor of this object.
+    this.#live.transactions.requirePresent();
     this.#parts.group.broadcast(message, withoutIds);
   }
 
@@ -340,7 +343,16 @@ export class InstanceHost implements AgentHost {
   }
 
   hold(): () => void {
+    this.#live.transactions.requirePresent();
     return this.#parts.runtime.hold();
+  }
+
+  waitUntil(work: Promise<unknown>): void {
+    const release = this.hold();
+    Promise.resolve(work).then(release, (error: unknown) => {
+      this.#parts.onHookError(error, "work passed to waitUntil");
+      release();
+    });
   }
 }
 

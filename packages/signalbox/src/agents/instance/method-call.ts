@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { CallableMethod } from "../api/callable.ts";
 import type { AgentOrigin } from "../api/current-agent.ts";
-import { StreamingResponse, type StreamEvent } from "../api/streaming-response.ts";
+import type { StreamingResponse } from "../api/streaming-response.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { TurnTarget } from "./agent-turn.ts";
 
@@ -22,6 +22,8 @@ export interface CallOptions {
   /** Throws to refuse the call at the start of its turn. */
   readonly check?: () => void;
   readonly origin?: AgentOrigin | undefined;
+  /** The method is marked as concurrent. */
+  readonly isConcurrent?: boolean | undefined;
   /** Receives the outcome, the result as JSON, in its place among the outputs of the instance. */
   readonly onOutcome?: (error: unknown, result: string | undefined) => void;
 }
@@ -39,6 +41,7 @@ export function callMethod(
     ...(options.callers === undefined ? {} : { callers: options.callers }),
     onOutcome: options.onOutcome,
     origin: options.origin,
+    isConcurrent: options.isConcurrent,
     body: (live) => {
       options.check?.();
       const result = live.invoke(method, args);
@@ -48,24 +51,26 @@ export function callMethod(
 }
 
 export interface StreamOptions {
-  readonly emit: (event: StreamEvent) => void;
   /** Throws to refuse the call at the start of its turn. */
   readonly check: () => void;
   readonly origin: AgentOrigin;
+  readonly isConcurrent: boolean | undefined;
 }
 
-/** Runs a streaming method. Events are emitted as the method produces them; the last one is `end` or `error`. */
+/** Runs a streaming method. The stream ends with the method at the latest; after a failure it is cut, before anybody receives the error. */
 export async function streamMethod(
   target: TurnTarget,
   method: string,
   args: readonly unknown[],
-  { emit, check, origin }: StreamOptions,
+  stream: StreamingResponse,
+  { check, origin, isConcurrent }: StreamOptions,
 ): Promise<void> {
-  const stream = new StreamingResponse(emit);
   await target.run({
     kind: "rpc",
     label: method,
     origin,
+    isConcurrent,
+    afterFailure: (error) => stream.cut(error instanceof Error ? error : new Error(String(error))),
     body: async (live) => {
       check();
       await live.invoke(method, [stream, ...args]);

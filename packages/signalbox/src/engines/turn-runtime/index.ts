@@ -1,4 +1,5 @@
 /** Turns on a transactional database, with outputs that leave only when they are durable. `turn-runtime.ts` is the interface. */
+export { afterMicrotasks } from "./after-microtasks.ts";
 export { currentTurn, requirePresent, runOutsideTurns } from "./turn.ts";
 export type { OutputGate } from "./output-gate.ts";
 export type { Participant, Transactions } from "./transactions.ts";

@@ -39,7 +39,7 @@ export interface TurnSpec<Subject, T> {
   /** Work of the runtime's owner itself: it is never refused because the queue is full, and its outcome does not wait for a sync. */
   readonly isInternal?: boolean;
   /** The turn starts while others are at an await, ahead of those that wait, and no other turn waits for its end. */
-  readonly isConcurrent?: boolean;
+  readonly isConcurrent?: boolean | undefined;
   /** The time limit of this turn in place of the runtime's; 0 for none. */
   readonly timeoutMs?: number;
 }
