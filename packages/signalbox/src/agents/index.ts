@@ -13,7 +13,7 @@ export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-ho
 export { type AgentId, type AgentNamespace, type AgentStub, getAgentByName } from "./api/agent-stub.ts";
 export { type CurrentAgent, getCurrentAgent } from "./api/current-agent.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
-export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "../contracts/agents-door.ts";
+export type { AgentsDoor, DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../contracts/agents-door.ts";
 export { callable, type CallableOptions } from "./api/callable.ts";
 export type {
   Connection,

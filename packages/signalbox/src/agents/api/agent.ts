@@ -9,10 +9,10 @@ import { AGENT_BASE, type CallableOptions, findCallables } from "./callable.ts";
 import type { Connection, ConnectionContext, ConnectionMessage, RequestDetails } from "./connection.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import {
-  DEFAULT_WEBHOOK_RETRY,
   QUEUED_WEBHOOK,
   type QueuedWebhookOptions,
   toQueuedWebhook,
+  webhookRetry,
 } from "../work/queued-webhook.ts";
 import { type RetryOptions, toRetryPolicy } from "../work/retry-options.ts";
 import type { Schedule } from "../work/schedule-row.ts";
@@ -282,11 +282,12 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   }
 
   /**
-   * Adds a webhook to the durable queue: it is sent after this turn and retried until the receiver answers 2xx. When all attempts have
-   * failed, it becomes a dead letter. Resolves with the queue item's id.
+   * Adds a webhook to the durable queue: it is sent after this turn and retried until the receiver answers 2xx, eight times in about a day,
+   * and not before the receiver's `Retry-After`. When all attempts have failed, or one has an answer that will not change (4xx other than 408,
+   * 409, 425 and 429), it becomes a dead letter. Resolves with the queue item's id.
    */
   async queueWebhook(url: string, payload: unknown, options: QueuedWebhookOptions = {}): Promise<string> {
-    const retry = { ...DEFAULT_WEBHOOK_RETRY, ...options.retry };
+    const retry = webhookRetry(options.retry);
     return this.#host.workQueue.add(
       QUEUED_WEBHOOK,
       toQueuedWebhook(url, payload, options, this.#host.now()),
