@@ -5,7 +5,7 @@ import { RawClient } from "../support/agents.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
-const MODULE = join(import.meta.dirname, "../fixtures/ported-agents.ts");
+const MODULE = join(import.meta.dirname, "../fixtures/long-work-agents.ts");
 
 let server: TestServer;
 beforeAll(async () => {

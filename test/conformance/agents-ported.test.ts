@@ -169,6 +169,23 @@ describe("hooks and members", () => {
     });
   });
 
+  it("ctx has the id and SQL with a text of run time, and a viewer cannot write by it", async () => {
+    expect(await result("document/ctx", "dynamic", "own")).toEqual({
+      columns: ["id", "data"],
+      ids: [
+        [2, 1],
+        [3, null],
+      ],
+      n: 3,
+      id: "ctx",
+      raw: [[1, "a"]],
+    });
+    const viewer = await connect("document/ctx?mode=view");
+    expect(await viewer.call("dynamic", "other")).toMatchObject({ error: "Connection is readonly" });
+    viewer.close();
+    expect((await call("document/ctx", "dynamic", "_signalbox_own")).errors[0].message).toContain("_signalbox");
+  });
+
   it("callable methods and schedules can be read without a promise; cron takes seconds", async () => {
     expect(await result("document/i", "methods")).toContainEqual(["getPermissions", "for viewers too"]);
     expect(await result("document/i", "scheduled")).toEqual([["*/5 * * * * *"], "lines"]);

@@ -1,10 +1,13 @@
 /** Composes the agents' area: store, catalog, directory, doors, management, and the door that webhooks use. */
+import type { Duplex } from "node:stream";
 import { kebabCase, SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
+import type { WebSocket } from "ws";
 import type { Accounts, Authenticator } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
+import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
 import type { Database } from "../database/database.ts";
 import type { InstanceStore } from "../engines/instance-store/index.ts";
@@ -20,6 +23,8 @@ import type { AgentClass } from "./api/agent.ts";
 import type { AgentDefinition } from "./instance/agent-definition.ts";
 import type { AgentOrigin } from "./api/current-agent.ts";
 import type { Instance } from "./instance/instance.ts";
+import type { AgentSql } from "./api/agent-context.ts";
+import { SqlStorage } from "./objects/sql-storage.ts";
 import { createCors } from "./doors/cors.ts";
 import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
@@ -27,13 +32,15 @@ import type { AgentsDoor } from "../contracts/agents-door.ts";
 import type { AgentCall } from "./api/agent-stub.ts";
 import { Departures } from "./doors/departures.ts";
 import { createWebhookDoor } from "./doors/webhook-door.ts";
-import { Directory } from "./instance/directory.ts";
+import { type Definitions, Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
 import { InstanceCatalog } from "./instance/instance-catalog.ts";
 import type { InstanceEnvironment } from "./instance/instance-environment.ts";
 import { loadAgents } from "./modules/load-agent-modules.ts";
 import { callMethod } from "./instance/method-call.ts";
 import { agentRoutes } from "./management/routes.ts";
+import { joinClient } from "./objects/client-socket.ts";
+import { ObjectHost } from "./objects/object-host.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./doors/tag-subscriptions.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
@@ -57,6 +64,10 @@ export interface AgentsParts {
 
 export interface AgentsArea extends AreaModule {
   readonly door: AgentsDoor;
+  /** The objects of the worker mode. */
+  readonly objects: ObjectHost;
+  /** Joins a WebSocket of an object's response to the client's socket. */
+  joinClient(end: object, webSocket: WebSocket, socket: Duplex): void;
 }
 
 /** Variables of the service that agents must not see. */
@@ -98,19 +109,33 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     limits: settings,
     outgoing: parts.outgoing,
     variables,
+    openSql: (instanceParts) => new SqlStorage(instanceParts) as AgentSql,
     envOf: (account) => environments.of(account),
-    nameOf: (agentClass) =>
-      [...definitions.values()].find((definition) => definition.agentClass === agentClass)?.kebab ??
-      kebabCase(agentClass.name),
+    nameOf: (agent) => {
+      if (typeof agent === "string") return kebabCase(agent);
+      const known = [...definitions.values()].find(({ agentClass }) => agentClass === agent);
+      return known?.kebab ?? kebabCase(agent.name);
+    },
     callAgent: callOther,
   };
-  const directory = new Directory(environment, settings, definitions, (ref) =>
+  const allDefinitions: Definitions = {
+    keys: () => [...definitions.keys(), ...objects.definitions.keys()],
+    get: (agent) => definitions.get(agent) ?? objects.definitions.get(agent),
+  };
+  const directory = new Directory(environment, settings, allDefinitions, (ref) =>
     parts.resourceEvents.deleted({
       accountId: ref.account,
       type: "agent",
       id: `${ref.agent}/${ref.name}`,
     }),
   );
+  const objects = new ObjectHost({
+    directory,
+    clock: parts.clock,
+    logger: parts.logger,
+    account: DEFAULT_ACCOUNT,
+    isTaken: (agent) => definitions.has(agent),
+  });
   const doorOptions: DoorOptions = {
     environment,
     cors,
@@ -158,6 +183,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       tags: parts.tags,
     }),
     door,
+    objects,
+    joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     async start() {
       const loaded = await loadAgents(parts.builtInAgents, settings.modules, parts.config.workingFolder);
       for (const [kebab, definition] of loaded) definitions.set(kebab, definition);

@@ -2,15 +2,18 @@
  * The door of the agents' area. Its folders are layers, and each imports only those below it:
  *
  *   doors, management, modules   events from outside; operators; users' modules
+ *   objects                      classes that extend `DurableObject`, on the same instances as agents
  *   instance                     one instance in memory, and the directory of all of them
  *   connections                  WebSockets and what is sent through them
  *   api                          what users import: `Agent` and its types
  *   work                         queue, schedules and dead letters in the instance's database
  */
-export { Agent, type AgentOptions, type SqlParameter } from "./api/agent.ts";
+export { Agent, type SqlParameter } from "./api/agent.ts";
+export type { AgentOptions } from "./api/agent-options.ts";
 export type { AdmissionAnswer, AdmissionContext } from "./api/admission.ts";
 export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-host.ts";
-export { type AgentId, type AgentNamespace, type AgentStub, getAgentByName } from "./api/agent-stub.ts";
+export type { AgentContext, AgentId, AgentSql, SqlCursor } from "./api/agent-context.ts";
+export { type AgentNamespace, type AgentStub, getAgentByName } from "./api/agent-stub.ts";
 export { type CurrentAgent, getCurrentAgent } from "./api/current-agent.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
 export type { AgentsDoor, DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../contracts/agents-door.ts";
@@ -24,6 +27,11 @@ export type {
 } from "./api/connection.ts";
 export { type EventOutcome, RECEIVE_EVENT } from "./api/event-handler.ts";
 export { isRefusal } from "./instance/delivery-ledger.ts";
+export { type ExportKind, exportKind } from "./objects/marks.ts";
+export type { ObjectHost } from "./objects/object-host.ts";
+export type { ObjectClass, ObjectId, ObjectNamespace, ObjectStub } from "./objects/object-types.ts";
+export { bindWorker, type WorkerBinding } from "./objects/worker-binding.ts";
+export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";

@@ -5,6 +5,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";
 import type { Schedules } from "../work/schedules.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
+import type { AgentContext } from "./agent-context.ts";
 import type { Connection, ConnectionMessage } from "./connection.ts";
 
 /** The variables of the service's environment, unless an agent declares its own type. */
@@ -20,7 +21,7 @@ export interface WebhookOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface AgentHost {
+export interface AgentHost extends AgentContext {
   readonly account: string;
   /** Kebab-case name of the agent's class. */
   readonly agent: string;
@@ -64,8 +65,6 @@ export interface AgentHost {
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
   /** Keeps the instance in memory until the returned function is called. */
   hold(): () => void;
-  /** Keeps the instance in memory until the promise has settled; a rejection is logged and passed to `onError`. */
-  waitUntil(work: Promise<unknown>): void;
   /** Removes the instance and everything it stored, after the current turn. */
   destroy(): Promise<void>;
 }

@@ -8,6 +8,7 @@
  */
 import { currentTurn } from "../../engines/turn-runtime/index.ts";
 import type { AgentClass, AnyAgent } from "./agent.ts";
+import { AgentId } from "./agent-context.ts";
 
 /** The owner of a turn of agents' code, as far as calls to other instances need it. */
 export interface AgentCaller {
@@ -59,23 +60,6 @@ export class AgentNamespace<T extends AnyAgent = AnyAgent> {
 
   get(id: AgentId): AgentStub<T> {
     return this.getByName(id.name);
-  }
-}
-
-/** Names an instance of a known agent. */
-export class AgentId {
-  readonly name: string;
-
-  constructor(name: string) {
-    this.name = name;
-  }
-
-  toString(): string {
-    return this.name;
-  }
-
-  equals(other: { readonly name?: string | undefined }): boolean {
-    return other.name === this.name;
   }
 }
 

@@ -4,8 +4,10 @@
  */
 import { retry } from "../../core/retry.ts";
 import type { AdmissionAnswer, AdmissionContext } from "./admission.ts";
+import type { AgentContext } from "./agent-context.ts";
 import type { AgentEnvironment, AgentHost, WebhookOptions } from "./agent-host.ts";
 import { AGENT_BASE, type CallableOptions, findCallables } from "./callable.ts";
+import type { AgentOptions } from "./agent-options.ts";
 import type { Connection, ConnectionContext, ConnectionMessage, RequestDetails } from "./connection.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import {
@@ -18,17 +20,6 @@ import { type RetryOptions, toRetryPolicy } from "../work/retry-options.ts";
 import type { Schedule } from "../work/schedule-row.ts";
 import type { ScheduleCriteria, ScheduleOptions } from "../work/schedules.ts";
 import type { QueueItem, QueueOptions } from "../work/work-queue.ts";
-
-export interface AgentOptions {
-  /**
-   * Lets a turn start while another one is at an await, like plain asynchronous code. Default false: turns run one after another.
-   */
-  readonly interleave?: boolean;
-  /** Sends the identity frame to new connections. Default true. */
-  readonly sendIdentityOnConnect?: boolean;
-  /** Defaults of `queue`, `schedule`, `scheduleEvery` and `retry`. */
-  readonly retry?: RetryOptions;
-}
 
 /** Values that `this.sql` accepts. */
 export type SqlParameter =
@@ -58,8 +49,8 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   readonly #host: AgentHost;
 
   /** Called by the runtime. A subclass with a constructor passes its arguments on. */
-  constructor(host: AgentHost, _env?: Env) {
-    this.#host = host;
+  constructor(ctx: AgentContext, _env?: Env) {
+    this.#host = ctx as AgentHost;
   }
 
   // ── Identity ──
@@ -77,6 +68,11 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   /** The variables of the service's environment. */
   get env(): Env {
     return this.#host.env as Env;
+  }
+
+  /** Id, SQL with text that is known at run time only, and `waitUntil`, as objects have them. */
+  get ctx(): AgentContext {
+    return this.#host;
   }
 
   // ── State ──

@@ -16,7 +16,8 @@ import { AgentDefinition } from "./agent-definition.ts";
 import { Arrivals } from "./arrivals.ts";
 import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
-import { type AnyInstance, Instance, type InstanceEvents, type Leaving } from "./instance.ts";
+import { type AnyInstance, Instance, type InstanceEvents } from "./instance.ts";
+import type { Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
@@ -98,6 +99,11 @@ export class Directory {
     this.#waker.start();
   }
 
+  /** A class was loaded after the start: its instances may have due work. */
+  definitionAdded(): void {
+    if (this.#sweepTimer !== undefined && !this.#isStopping) this.#waker.start();
+  }
+
   /** From now on no instance is loaded; those in memory continue. */
   drain(): void {
     this.#isStopping = true;
@@ -138,6 +144,17 @@ export class Directory {
       throw overloaded("Too many instances are busy", { "retry-after": "1" });
     }
     return this.#load(definition, ref, key, false);
+  }
+
+  /** True when the instance of this key is in memory. */
+  has(key: string): boolean {
+    return this.#instances.has(key);
+  }
+
+  /** Ends all instances of an agent that are in memory; the next events load them again. */
+  async endAll(agent: string, reason: unknown): Promise<void> {
+    const ended = [...this.#instances.values()].filter(({ ref }) => ref.agent === agent);
+    await Promise.all(ended.map((instance) => instance.end(reason)));
   }
 
   /** The instance if it is in memory. */

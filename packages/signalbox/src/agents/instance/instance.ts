@@ -12,7 +12,7 @@
  *    before the sync: a crash between the two causes a needless wake, and never work that is not woken.
  * 4. Code that outlives the instance can neither write nor send: it receives `InstanceGoneError`.
  */
-import { kebabCase, SignalboxError } from "@signalbox/protocol";
+import { SignalboxError } from "@signalbox/protocol";
 import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
@@ -26,16 +26,15 @@ import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { ResidentTurn } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
-import type { InstanceEnvironment } from "./instance-environment.ts";
+import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment.ts";
 import { createOverloadError, createTimeoutError, throwInternal } from "./instance-errors.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
+import type { Leaving } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "./serial-by-key.ts";
 
-/** A delivery, `onConnect` and `onStart` end within this time unless the operator sets another. */
-const EVENT_TIMEOUT_MS = 30_000;
 /** How long a stop waits for running turns, which may have no time limit, before it ends without them. */
 const END_GRACE_MS = 5000;
 
@@ -44,15 +43,6 @@ type Phase<R extends Resident> =
   | { readonly kind: "active"; readonly live: R }
   | { readonly kind: "leaving" }
   | { readonly kind: "gone" };
-
-export interface Leaving {
-  /** Resolves when a successor may open the database. */
-  readonly closed: Promise<void>;
-  /** When the instance must be woken at the latest; null for never. */
-  readonly wakeAt: number | null;
-  /** The instance could not start, or its storage failed. */
-  readonly hasFailed: boolean;
-}
 
 export type AnyInstance = Instance<Resident, unknown>;
 
@@ -116,13 +106,12 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.group = environment.hub.group(key);
     this.#presence = new CatalogPresence(environment.catalog, ref, environment.clock);
     this.#reports = new InstanceReports(environment, ref, this.activity);
-    const { maxWaitingTurns } = environment.limits;
-    const turnTimeoutMs = residents.turnTimeoutMs ?? environment.limits.turnTimeoutMs;
+    const { limits } = environment;
     this.#runtime = new TurnRuntime({
       owner: this,
       key,
-      maxWaiting: maxWaitingTurns,
-      timeoutMs: turnTimeoutMs,
+      maxWaiting: limits.maxWaitingTurns,
+      timeoutMs: residents.turnTimeoutMs ?? limits.turnTimeoutMs,
       isInterleaving: residents.isInterleaving,
       keepsFailedWrites: residents.keepsFailedWrites,
       createOverloadError,
@@ -141,10 +130,9 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.isIdle;
   }
 
-  /** The time limit of turns that someone waits for who cannot wait long: senders of webhooks, new connections, the first turn. */
+  /** The time limit of turns that someone waits for who cannot wait long. */
   get eventTimeoutMs(): number {
-    const { turnTimeoutMs } = this.#environment.limits;
-    return turnTimeoutMs === 0 ? EVENT_TIMEOUT_MS : turnTimeoutMs;
+    return eventTimeoutMs(this.#environment.limits);
   }
 
   /** Resolves when the instance has started or failed to start. */
@@ -154,6 +142,11 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   run<T>(turn: ResidentTurn<R, T>): Promise<T> {
     return this.#runtime.run(turn);
+  }
+
+  /** Runs a function as a turn, for code that has a function of the instance's code and not the resident. */
+  enter<T>(label: string, body: () => T | Promise<T>): Promise<T> {
+    return this.run({ kind: "rpc", label, body: () => body() });
   }
 
   /** Keeps the instance in memory until the returned function is called. */
@@ -181,10 +174,14 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return this.#runtime.outputs.pass();
   }
 
+  /** Calls back when everything that the running segment has done is durable, in order with the other outputs. */
+  output(release: () => void): void {
+    this.#runtime.outputs.sendWithSegment({ release, drop: () => undefined });
+  }
+
   callAgent(agent: AgentClass | string, name: string, call: AgentCall): Promise<unknown> {
-    const { callAgent, nameOf } = this.#environment;
-    const target = typeof agent === "string" ? kebabCase(agent) : nameOf(agent);
-    return callAgent({ account: this.ref.account, agent: target, name }, call);
+    const target = { account: this.ref.account, agent: this.#environment.nameOf(agent), name };
+    return this.#environment.callAgent(target, call);
   }
 
   get agentObject(): AnyAgent | undefined {
@@ -272,6 +269,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       onIdle: () => this.#checkIdle(),
       onHookError: (error, hook) => this.#reportHookError(error, hook),
       requestDestroy: () => this.#events.onDestroyRequest(this),
+      holder: this,
       abort: (reason) => this.abort(reason),
     });
     const { outputs, transactions } = this.#runtime;

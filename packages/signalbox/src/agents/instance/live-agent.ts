@@ -16,6 +16,7 @@ import {
 } from "../../engines/turn-runtime/index.ts";
 import type { AnyAgent } from "../api/agent.ts";
 import type { Connection, ConnectionMessage } from "../api/connection.ts";
+import { type AgentContext, AgentId } from "../api/agent-context.ts";
 import type { AgentOrigin } from "../api/current-agent.ts";
 import type { ConnectionGroup, LiveConnection } from "../connections/live-connection.ts";
 import { openWork } from "../work/open-work.ts";
@@ -234,6 +235,7 @@ export class InstanceHost implements AgentHost {
   readonly schedules: Schedules;
   readonly #live: HostedAgent;
   readonly #parts: HostParts;
+  #storage: AgentContext["storage"] | undefined;
 
   constructor(live: HostedAgent, parts: HostParts) {
     const { definition, environment, ref } = parts;
@@ -250,6 +252,16 @@ export class InstanceHost implements AgentHost {
     this.schedules = live.schedules;
     this.#live = live;
     this.#parts = parts;
+  }
+
+  get id(): AgentId {
+    return new AgentId(this.name);
+  }
+
+  /** Created on first use: few agents need it. */
+  get storage(): AgentContext["storage"] {
+    this.#storage ??= { sql: this.#parts.environment.openSql(this.#live) };
+    return this.#storage;
   }
 
   now(): number {

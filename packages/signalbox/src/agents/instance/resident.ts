@@ -48,8 +48,18 @@ export interface ResidentParts<R extends Resident> {
   /** A hook failed that must not fail its turn. */
   readonly onHookError: (error: unknown, hook: string) => void;
   readonly requestDestroy: () => Promise<void>;
+  /** The owner of the turns: keeps the instance in memory, and sends what has to wait for the writes. */
+  readonly holder: Holder;
   /** Ends the instance at once: running turns fail with the reason, and the next event starts the instance again. */
   readonly abort: (reason: Error) => void;
+}
+
+export interface Holder {
+  hold(): () => void;
+  waitUntil(work: Promise<unknown>): void;
+  output(release: () => void): void;
+  passGate(): Promise<void>;
+  enter<T>(label: string, body: () => T | Promise<T>): Promise<T>;
 }
 
 /** A class of residents as the directory sees it. */

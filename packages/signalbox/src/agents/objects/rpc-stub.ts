@@ -29,14 +29,21 @@ export class RpcStub {
   }
 
   static [Symbol.hasInstance](value: unknown): boolean {
-    return (
-      (typeof value === "function" || (typeof value === "object" && value !== null)) && TARGETS.has(value)
-    );
+    return isReference(value) && TARGETS.has(value);
   }
 }
 
-export function createStub(target: CallTarget, members: Readonly<Record<string, unknown>> = {}): object {
-  return shareStub({ target, stubs: 0 }, members);
+export interface StubOptions {
+  /** Members that the stub itself has. */
+  readonly members?: Readonly<Record<string, unknown>>;
+  /** A stub of a function; others are objects. Default true: `typeof` gives "function". */
+  readonly isCallable?: boolean;
+  /** What `Object.prototype.toString` shows. */
+  readonly tag?: string;
+}
+
+export function createStub(target: CallTarget, options: StubOptions = {}): object {
+  return shareStub({ target, stubs: 0 }, options);
 }
 
 /** The target of a stub; undefined for other values. */
@@ -44,7 +51,8 @@ export function targetOf(value: object): CallTarget | undefined {
   return TARGETS.get(value)?.target;
 }
 
-function shareStub(shared: SharedTarget, members: Readonly<Record<string, unknown>>): object {
+function shareStub(shared: SharedTarget, options: StubOptions): object {
+  const members = options.members ?? {};
   shared.stubs += 1;
   let isDisposed = false;
   const dispose = () => {
@@ -57,16 +65,24 @@ function shareStub(shared: SharedTarget, members: Readonly<Record<string, unknow
     isDisposed
       ? Promise.reject(new Error("RPC stub used after being disposed."))
       : shared.target.send(path, args);
-  const stub = new Proxy(callableStub(), {
+  const stub = new Proxy(options.isCallable === false ? {} : callableStub(), {
     get(_stub, name) {
       if (name === Symbol.dispose) return dispose;
+      if (name === Symbol.toStringTag) return options.tag;
       if (typeof name !== "string" || name === "then" || name === "toJSON") return undefined;
-      if (name === "dup") return () => shareStub(shared, members);
+      if (name === "dup") return () => shareStub(shared, options);
       if (name === "onRpcBroken") return () => undefined;
-      return Object.hasOwn(members, name) ? members[name] : createProperty(send, [name]);
+      if (Object.hasOwn(members, name)) return members[name];
+      if (name in Object.prototype) return Reflect.get(Object.prototype, name) as unknown;
+      return createProperty(send, [name]);
     },
     has: (_stub, name) => typeof name === "string" && name !== "then",
     set: () => false,
+    ownKeys: () => Object.keys(members).filter((name) => members[name] !== undefined),
+    getOwnPropertyDescriptor: (_stub, name) =>
+      typeof name === "string" && Object.hasOwn(members, name)
+        ? { value: members[name], enumerable: typeof members[name] !== "function", configurable: true }
+        : undefined,
     apply: (_stub, _this, args: unknown[]) => createPromise(send([], args)),
   });
   TARGETS.set(stub, shared);
@@ -89,7 +105,7 @@ function createProperty(send: CallTarget["send"], path: readonly string[]): obje
 
 /** The result of a call: a promise whose properties can be called before it has resolved. */
 function createPromise(result: Promise<unknown>): object {
-  const send: CallTarget["send"] = async (path, args) => followPath(await result, path, args);
+  const send: CallTarget["send"] = async (path, args) => follow(await result, path, args);
   return new Proxy(callableStub(), {
     get(_promise, name) {
       if (name === Symbol.toStringTag) return "Promise";
@@ -103,35 +119,34 @@ function createPromise(result: Promise<unknown>): object {
   });
 }
 
-/** Calls or reads what the path names in a value. Only own properties of plain values, and methods of classes, can be reached. */
-export async function followPath(
+/** Calls or reads what the path names in a value of this side. */
+async function follow(
   start: unknown,
   path: readonly string[],
   args: readonly unknown[] | null,
 ): Promise<unknown> {
   let holder: unknown;
   let value = start;
-  for (const name of path) {
-    if (value === null || value === undefined)
-      throw new TypeError(`Cannot read properties of ${String(value)} (reading '${name}')`);
+  for (const [i, name] of path.entries()) {
+    const target = isReference(value) ? targetOf(value) : undefined;
+    if (target !== undefined) return target.send(path.slice(i), args);
     holder = value;
     value = await (value as Record<string, unknown>)[name];
   }
-  if (args === null) return value;
-  if (typeof value !== "function") {
-    const name = path.at(-1) ?? "";
-    throw new TypeError(
-      value === undefined
-        ? `The RPC receiver does not implement the method "${name}".`
-        : `"${name}" is not a function.`,
-    );
+  if (isReference(value) && args !== null) {
+    const target = targetOf(value);
+    if (target !== undefined) return target.send([], args);
   }
-  return Reflect.apply(value, holder, args);
+  return args === null ? value : Reflect.apply(value as (...args: unknown[]) => unknown, holder, [...args]);
 }
 
 /** The target for a value of this side, for `new RpcStub(value)`. */
 function localTarget(value: unknown): CallTarget {
-  return { send: (path, args) => followPath(value, path, args) };
+  return { send: (path, args) => follow(value, path, args) };
+}
+
+function isReference(value: unknown): value is object {
+  return typeof value === "function" || (typeof value === "object" && value !== null);
 }
 
 function disposeResult(value: unknown): void {

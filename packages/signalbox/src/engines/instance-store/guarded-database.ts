@@ -9,6 +9,7 @@ import { rawSql, type SqlQuery, type SqlValue } from "../../core/sql.ts";
 import {
   type Authorizer,
   type PreparedStatement,
+  type RawRows,
   SQLITE_ACTIONS as A,
   type SqliteConnection,
   StatementCache,
@@ -101,7 +102,8 @@ export abstract class GuardedDatabase implements InstanceDatabase {
     return {
       isWrite,
       mayInsert: (table) => createsTrigger || inserts.has(table),
-      all: (values) => this.#execute(text, compiled, values),
+      all: (values) => this.#execute(text, compiled, (statement) => statement.all(values)),
+      allRaw: (values) => this.#execute(text, compiled, (statement) => statement.allRaw(values)),
     };
   }
 
@@ -116,24 +118,37 @@ export abstract class GuardedDatabase implements InstanceDatabase {
       all: (values) => {
         if (values.length > 0)
           throw new SqlError("several statements in one text cannot take values; run them one by one", text);
-        let rows: Record<string, SqlValue>[] = [];
-        for (let rest = text; hasStatement(rest);) {
-          const compiled = this.#prepare(rest);
-          rows = this.#execute(rest, compiled, []);
-          rest = rest.slice(compiled.statement.text.length);
-        }
-        return rows;
+        return this.#runScript<Record<string, SqlValue>[]>(text, (statement) => statement.all([]), []);
+      },
+      allRaw: (values) => {
+        const none: RawRows = { columns: [], rows: [], changes: 0 };
+        return this.#runScript(
+          text,
+          (statement, isLast) => statement.allRaw(isLast ? values : []),
+          none,
+        );
       },
     };
   }
 
-  #execute(
+  #runScript<T>(text: string, run: (statement: PreparedStatement, isLast: boolean) => T, none: T): T {
+    let result = none;
+    for (let rest = text; hasStatement(rest);) {
+      const compiled = this.#prepare(rest);
+      const next = rest.slice(compiled.statement.text.length);
+      result = this.#execute(rest, compiled, (statement) => run(statement, !hasStatement(next)));
+      rest = next;
+    }
+    return result;
+  }
+
+  #execute<T>(
     text: string,
     { statement, changesTables }: Compiled<PreparedStatement>,
-    values: readonly SqlValue[],
-  ): Record<string, SqlValue>[] {
+    run: (statement: PreparedStatement) => T,
+  ): T {
     if (changesTables) this.#tableChanges += 1;
-    return this.#explained(text, () => this.#guard.run(() => statement.all(values)));
+    return this.#explained(text, () => this.#guard.run(() => run(statement)));
   }
 
   #prepare(text: string): Compiled<PreparedStatement> {

@@ -1,0 +1,211 @@
+/** `ctx.storage`. All operations are synchronous below; those that return promises have taken effect when they return. */
+import { SignalboxError } from "@signalbox/protocol";
+import { rawSql, sql } from "../../core/sql.ts";
+import type { OutputGate } from "../../engines/turn-runtime/index.ts";
+import { KvStorage, type ListOptions } from "./kv-storage.ts";
+import type { ObjectAlarm } from "./object-alarm.ts";
+import { SqlStorage } from "./sql-storage.ts";
+import type { StorageParts } from "./storage-parts.ts";
+
+const SAVEPOINT = rawSql("SAVEPOINT object");
+const RELEASE = rawSql("RELEASE object");
+const ROLLBACK_TO = rawSql("ROLLBACK TO object");
+const DEFER_FOREIGN_KEYS = rawSql("PRAGMA defer_foreign_keys = ON");
+
+export interface ObjectStorageParts extends StorageParts {
+  readonly outputs: OutputGate;
+  readonly alarm: ObjectAlarm;
+  /** The class has an `alarm` method. */
+  readonly hasAlarmHandler: boolean;
+  /** Facets share the alarm of nobody: they have none. */
+  readonly isFacet: boolean;
+  /** Lets no other event start until the returned function is called. */
+  readonly block: () => () => void;
+}
+
+/** What a transaction and the storage have in common. */
+class Operations {
+  protected readonly parts: ObjectStorageParts;
+  readonly kv: KvStorage;
+
+  constructor(parts: ObjectStorageParts) {
+    this.parts = parts;
+    this.kv = new KvStorage(parts);
+  }
+
+  /** The value of one key, or a map of the values of several. */
+  async get(keys: string | readonly string[]): Promise<unknown> {
+    if (!Array.isArray(keys)) return this.kv.get(keys as string);
+    const found = new Map<string, unknown>();
+    for (const key of [...new Set(keys as string[])].toSorted(byBytes)) {
+      const value = this.kv.get(key);
+      if (value !== undefined) found.set(key, value);
+    }
+    return found;
+  }
+
+  async put(keyOrEntries: string | Readonly<Record<string, unknown>>, value?: unknown): Promise<void> {
+    if (typeof keyOrEntries !== "object" || keyOrEntries === null) this.kv.put(keyOrEntries, value);
+    else for (const [key, one] of Object.entries(keyOrEntries)) if (one !== undefined) this.kv.put(key, one);
+  }
+
+  /** Whether there was a value, or for several keys the number of values. */
+  async delete(keys: string | readonly string[]): Promise<boolean | number> {
+    if (!Array.isArray(keys)) return this.kv.delete(keys as string);
+    return (keys as string[]).filter((key) => this.kv.delete(key)).length;
+  }
+
+  async list(options?: ListOptions): Promise<Map<string, unknown>> {
+    return new Map(this.kv.entries(options));
+  }
+
+  async getAlarm(): Promise<number | null> {
+    return this.parts.alarm.get();
+  }
+
+  async setAlarm(time: number | Date): Promise<void> {
+    if (this.parts.isFacet)
+      throw new Error("Alarms are not supported in facets; set the alarm of the parent object.");
+    if (!this.parts.hasAlarmHandler)
+      throw new TypeError(
+        "Your Durable Object class must have an alarm() handler in order to call setAlarm()",
+      );
+    const at = Math.trunc(Number(time));
+    if (!Number.isFinite(at))
+      throw new TypeError("setAlarm() needs a time: a Date, or milliseconds since the epoch.");
+    if (at <= 0) throw new TypeError("setAlarm() cannot be called with an alarm time <= 0");
+    this.parts.alarm.set(at);
+  }
+
+  async deleteAlarm(): Promise<void> {
+    if (this.parts.alarm.get() !== null || !this.parts.isFacet) this.parts.alarm.delete();
+  }
+}
+
+export class ObjectTransaction extends Operations {
+  isRolledBack = false;
+
+  rollback(): void {
+    if (this.isRolledBack) return;
+    this.isRolledBack = true;
+    this.parts.database.run(ROLLBACK_TO);
+  }
+}
+
+export class ObjectStorage extends Operations {
+  readonly sql: SqlStorage;
+
+  constructor(parts: ObjectStorageParts) {
+    super(parts);
+    this.sql = new SqlStorage(parts);
+  }
+
+  get [Symbol.toStringTag](): string {
+    return "DurableObjectStorage";
+  }
+
+  /** Runs the function in a transaction, which is rolled back if the function throws. Events that arrive in the meantime wait. */
+  async transaction<T>(work: (transaction: ObjectTransaction) => Promise<T> | T): Promise<T> {
+    const { block, database, transactions } = this.parts;
+    const release = transactions.hold();
+    const unblock = block();
+    database.run(SAVEPOINT);
+    try {
+      const result = await work(new ObjectTransaction(this.parts));
+      database.run(RELEASE);
+      return result;
+    } catch (error) {
+      database.run(ROLLBACK_TO);
+      database.run(RELEASE);
+      throw error;
+    } finally {
+      release();
+      unblock();
+    }
+  }
+
+  /** Runs a synchronous function in a transaction, which is rolled back if the function throws. */
+  transactionSync<T>(work: () => T): T {
+    const { database, transactions } = this.parts;
+    transactions.open();
+    database.run(SAVEPOINT);
+    let result: T;
+    try {
+      result = work();
+    } catch (error) {
+      database.run(ROLLBACK_TO);
+      database.run(RELEASE);
+      throw error;
+    }
+    database.run(RELEASE);
+    return result;
+  }
+
+  /** Removes everything that the object stored, and its alarm. */
+  async deleteAll(): Promise<void> {
+    const { database, transactions } = this.parts;
+    this.transactionSync(() => {
+      transactions.open();
+      database.run(DEFER_FOREIGN_KEYS);
+      // Triggers first: they would run for the deleted rows. Rows before tables: a table whose rows are referenced cannot be dropped.
+      for (const name of this.#names("trigger")) this.sql.exec(`DROP TRIGGER IF EXISTS ${quoted(name)}`);
+      for (const name of this.#names("view")) this.sql.exec(`DROP VIEW IF EXISTS ${quoted(name)}`);
+      for (const name of this.#virtualTables()) this.sql.exec(`DROP TABLE IF EXISTS ${quoted(name)}`);
+      const tables = this.#names("table");
+      for (const name of tables) this.sql.exec(`DELETE FROM ${quoted(name)}`);
+      for (const name of tables) this.sql.exec(`DROP TABLE IF EXISTS ${quoted(name)}`);
+      this.kv.deleteAll();
+      this.parts.alarm.delete();
+    });
+  }
+
+  /** Resolves when everything written so far is durable. */
+  sync(): Promise<void> {
+    return this.parts.outputs.pass();
+  }
+
+  getCurrentBookmark(): Promise<string> {
+    return Promise.reject(noRecovery("getCurrentBookmark"));
+  }
+
+  getBookmarkForTime(): Promise<string> {
+    return Promise.reject(noRecovery("getBookmarkForTime"));
+  }
+
+  onNextSessionRestoreBookmark(): Promise<string> {
+    return Promise.reject(noRecovery("onNextSessionRestoreBookmark"));
+  }
+
+  waitForBookmark(): Promise<void> {
+    return Promise.reject(noRecovery("waitForBookmark"));
+  }
+
+  #names(type: "table" | "trigger" | "view"): string[] {
+    const rows = this.parts.database.all<{ name: string }>(
+      sql`SELECT name FROM sqlite_schema WHERE type = ${type} AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+          AND name NOT LIKE '\\_signalbox\\_%' ESCAPE '\\'`,
+    );
+    return rows.map(({ name }) => name);
+  }
+
+  #virtualTables(): string[] {
+    const rows = this.parts.database.all<{ name: string }>(
+      sql`SELECT name FROM pragma_table_list WHERE type = 'virtual' AND schema = 'main'`,
+    );
+    return rows.map(({ name }) => name);
+  }
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+function noRecovery(method: string): SignalboxError {
+  return new SignalboxError("agent_failed", {
+    message: `${method}() is not available: this server keeps no earlier versions of an object's storage`,
+  });
+}
+
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

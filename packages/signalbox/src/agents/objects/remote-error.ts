@@ -1,0 +1,53 @@
+/**
+ * Errors as they reach the caller of an object. Built-in classes are kept; the name of any other class becomes a part of the message, as the
+ * originals do. `remote` marks an error of the object's code; `retryable` and `overloaded` tell whether and how to try again.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import { InstanceGoneError } from "../instance/instance-gone-error.ts";
+
+const CLASSES: ReadonlyMap<string, ErrorConstructor> = new Map(
+  [Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError].map((type) => [
+    type.name,
+    type as ErrorConstructor,
+  ]),
+);
+
+/** The error for the caller of an object that threw. */
+export function toRemoteError(error: unknown): Error {
+  if (error instanceof SignalboxError || error instanceof InstanceGoneError) return toHostError(error);
+  return Object.assign(rebuild(error), { remote: true });
+}
+
+function rebuild(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(String(error));
+  if (error instanceof DOMException) return new DOMException(error.message, error.name);
+  const { name, message } = error;
+  const type = CLASSES.get(name);
+  const flags = flagsOf(error);
+  const copy = type === undefined ? new Error(`${name}: ${message}`) : new type(message);
+  // The stack of the object's code shows where it failed; both sides are programs of one owner.
+  if (error.stack !== undefined) copy.stack = error.stack;
+  return Object.assign(copy, flags);
+}
+
+/** Flags that a call further down has set stay. */
+function flagsOf(error: Error): Record<string, boolean> {
+  const flags: Record<string, boolean> = {};
+  for (const name of ["retryable", "overloaded", "durableObjectReset"]) {
+    if ((error as unknown as Record<string, unknown>)[name] === true) flags[name] = true;
+  }
+  return flags;
+}
+
+/** The object could not take the call, or left memory in the middle of it. */
+function toHostError(error: SignalboxError | InstanceGoneError): Error {
+  if (error instanceof InstanceGoneError)
+    return Object.assign(new Error(error.message, { cause: error }), {
+      retryable: true,
+      durableObjectReset: true,
+    });
+  const isOverloaded = error.id === "overloaded";
+  const flags = isOverloaded ? { overloaded: true } : { retryable: error.id === "stopping" };
+  const text = isOverloaded ? `Durable Object is overloaded. ${error.message}` : error.message;
+  return Object.assign(new Error(text, { cause: error }), flags);
+}
