@@ -77,7 +77,7 @@ describe("a connection that the agent made read-only", () => {
       host: new URL(server.url).host,
       query: { token: ROOT_TOKEN, mode: "view" },
       WebSocket,
-    } as never);
+    });
     expect(await client.call("getPermissions")).toMatchObject({ canEdit: false });
     await expect(client.call("write", ["x"])).rejects.toThrow("Connection is readonly");
     client.close();
@@ -183,7 +183,9 @@ describe("hooks and members", () => {
     const viewer = await connect("document/ctx?mode=view");
     expect(await viewer.call("dynamic", "other")).toMatchObject({ error: "Connection is readonly" });
     viewer.close();
-    expect((await call("document/ctx", "dynamic", "_signalbox_own")).errors[0].message).toContain("_signalbox");
+    expect((await call("document/ctx", "dynamic", "_signalbox_own")).errors[0].message).toContain(
+      "_signalbox",
+    );
   });
 
   it("callable methods and schedules can be read without a promise; cron takes seconds", async () => {

@@ -12,7 +12,7 @@ export { Agent, type SqlParameter } from "./api/agent.ts";
 export type { AgentOptions } from "./api/agent-options.ts";
 export type { AdmissionAnswer, AdmissionContext } from "./api/admission.ts";
 export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-host.ts";
-export type { AgentContext, AgentId, AgentSql, SqlCursor } from "./api/agent-context.ts";
+export type { AgentContext, SqlCursor } from "./api/agent-context.ts";
 export { type AgentNamespace, type AgentStub, getAgentByName } from "./api/agent-stub.ts";
 export { type CurrentAgent, getCurrentAgent } from "./api/current-agent.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";

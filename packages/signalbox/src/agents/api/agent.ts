@@ -262,7 +262,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
 
   /** The methods that clients may call. */
   getCallableMethods(): Map<string, CallableOptions> {
-    const found = findCallables(this.constructor as AgentClass);
+    const found = findCallables(this.constructor);
     return new Map([...found].map(([name, { name: _name, ...options }]) => [name, options]));
   }
 

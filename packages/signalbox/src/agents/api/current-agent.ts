@@ -39,7 +39,7 @@ const NONE: CurrentAgent<never> = {
 export function getCurrentAgent<T extends AnyAgent = AnyAgent>(): CurrentAgent<T> {
   const turn = currentTurn();
   if (turn === undefined) return NONE;
-  const origin = turn.origin as AgentOrigin | null;
+  const origin: AgentOrigin | null = turn.origin;
   return {
     agent: (turn.owner as AgentOwner).agentObject as T | undefined,
     connection: origin?.connection,

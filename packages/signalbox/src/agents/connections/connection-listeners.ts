@@ -39,7 +39,8 @@ export class ConnectionListeners {
   /** Calls all listeners, then throws the first error, if any: the turn fails with it. */
   dispatch(event: Event): void {
     const errors: unknown[] = [];
-    for (const [listener, isOnce] of [...(this.#byType.get(event.type) ?? [])]) {
+    // A copy: listeners may add and remove others.
+    for (const [listener, isOnce] of new Map(this.#byType.get(event.type))) {
       if (isOnce) this.remove(event.type, listener);
       try {
         if (typeof listener === "function") listener(event);

@@ -65,6 +65,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   readonly key: string;
   readonly activity: Activity;
   readonly group: ConnectionGroup;
+  /** The time limit of turns that someone waits for who cannot wait long. */
+  readonly eventTimeoutMs: number;
   /** Only an interleaving agent can have two copies of one delivery in progress. */
   readonly deliveries: SerialByKey | null;
   readonly #residents: ResidentDefinition<R>;
@@ -107,6 +109,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.#presence = new CatalogPresence(environment.catalog, ref, environment.clock);
     this.#reports = new InstanceReports(environment, ref, this.activity);
     const { limits } = environment;
+    this.eventTimeoutMs = eventTimeoutMs(limits);
     this.#runtime = new TurnRuntime({
       owner: this,
       key,
@@ -128,11 +131,6 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   get isIdle(): boolean {
     return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.isIdle;
-  }
-
-  /** The time limit of turns that someone waits for who cannot wait long. */
-  get eventTimeoutMs(): number {
-    return eventTimeoutMs(this.#environment.limits);
   }
 
   /** Resolves when the instance has started or failed to start. */
