@@ -49,6 +49,25 @@ describe("while a call runs", () => {
     busy.close();
   });
 
+  it("a connection that closes with waiting messages keeps its order: they run, then onClose", async () => {
+    const [busy, other] = [await connect("o?_pk=busy"), await connect("o?_pk=other")];
+    await other.greeted();
+    busy.send({ type: "rpc", id: "s", method: "run", args: [] });
+    await busy.next((frame) => frame.id === "s");
+    other.send("one");
+    other.send("two");
+    other.close();
+    await other.closed();
+    expect((await busy.call("recall")).result).toEqual([]);
+    await busy.call("stop");
+    const last = await waitUntil(
+      () => result("o", "recall"),
+      (lines: string[]) => lines.includes("closed other"),
+    );
+    expect(last).toEqual(["stopped, send says false", "other says one", "other says two", "closed other"]);
+    busy.close();
+  });
+
   it("its socket closes: the stream ends, its signal is aborted, and the instance is free", async () => {
     const client = await connect("c");
     client.send({ type: "rpc", id: "s", method: "run", args: [] });
