@@ -87,6 +87,11 @@ export class Directory {
     return this.#instances.size;
   }
 
+  /** The instances in memory. */
+  instances(): Iterable<AnyInstance> {
+    return [...this.#instances.values()];
+  }
+
   get waitingTurns(): number {
     let count = 0;
     for (const instance of this.#instances.values()) count += instance.waitingTurns;

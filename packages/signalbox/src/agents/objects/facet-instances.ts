@@ -78,5 +78,5 @@ function toSpec({ objectClass, id, props }: FacetSpec): ObjectSpec {
 }
 
 function toId(id: ObjectId | string): ObjectId {
-  return typeof id === "string" ? createId(id, id) : id;
+  return typeof id === "string" ? createId(id, undefined) : id;
 }

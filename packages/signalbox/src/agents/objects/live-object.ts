@@ -83,11 +83,7 @@ export class LiveObject implements Resident {
       onDue: parts.onDue,
       run: (body) => parts.runtime.run({ kind: "alarm", label: "alarm", isInternal: true, body }),
       ring: (info) => this.#handlers.alarm?.(info),
-      onFailure: (error, isLast) =>
-        parts.reports.logError(
-          error,
-          isLast ? "alarm() failed and is not tried again" : "alarm() failed; it is tried again",
-        ),
+      onGiveUp: (error) => parts.reports.logError(error, "alarm() failed and is not tried again"),
     });
   }
 
@@ -114,6 +110,7 @@ export class LiveObject implements Resident {
 
   stop(): void {
     this.alarm.stop();
+    this.#host.sockets.releaseIfEmpty(this.#key);
   }
 
   async fetch(request: Request): Promise<Response> {

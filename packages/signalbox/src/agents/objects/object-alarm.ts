@@ -35,8 +35,8 @@ export interface ObjectAlarmOptions extends StorageParts {
   readonly run: (body: () => Promise<void>) => Promise<void>;
   /** Calls the handler of the object. */
   readonly ring: (info: AlarmInfo) => unknown;
-  /** The handler failed; `isLast` when it is not called again. */
-  readonly onFailure: (error: unknown, isLast: boolean) => void;
+  /** The handler has failed for the last time. */
+  readonly onGiveUp: (error: unknown) => void;
 }
 
 interface Row {
@@ -59,6 +59,7 @@ export class ObjectAlarm implements Participant {
 
   /** The time of the alarm that is set; null for none, also while its handler runs. */
   get(): number | null {
+    this.#options.transactions.requirePresent();
     const { alarm_at: at, alarm_running: running } = this.#row();
     return running === 1 ? null : at;
   }
@@ -144,7 +145,7 @@ export class ObjectAlarm implements Participant {
     if (!isReplaced && isLast) this.#write(null, 0, 0);
     else if (!isReplaced)
       this.#write(this.#options.clock.now() + FIRST_RETRY_MS * 2 ** retries, retries + 1, 0);
-    this.#options.onFailure(error, isReplaced || isLast);
+    if (!isReplaced && isLast) this.#options.onGiveUp(error);
   }
 
   #write(at: number | null, retries: number, running: number): void {
@@ -157,7 +158,6 @@ export class ObjectAlarm implements Participant {
   }
 
   #row(): Row {
-    this.#options.transactions.requirePresent();
     const row = this.#options.database.get<Row>(
       sql`SELECT alarm_at, alarm_retries, alarm_running FROM _signalbox_object WHERE id = 1`,
     );

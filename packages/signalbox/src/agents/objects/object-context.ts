@@ -120,10 +120,9 @@ export class ObjectContext {
 
   /** Ends the object at once: running events fail with the reason, WebSockets are cut, and the next event constructs the object again. */
   abort(reason?: unknown): never {
-    const error =
-      reason === undefined
-        ? new Error("Application called abort() to reset Durable Object.")
-        : toError(reason);
+    const error = new Error(
+      reason === undefined ? "Application called abort() to reset Durable Object." : textOf(reason),
+    );
     this.#parts.reset(error);
     throw error;
   }
@@ -141,6 +140,11 @@ function blockedTooLong(): Error {
     message:
       "A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable Object was reset.",
   });
+}
+
+/** The text of a reason: that of an error of another class has the name of the class. */
+function textOf(reason: unknown): string {
+  return reason instanceof Error && reason.name === "Error" ? reason.message : String(reason);
 }
 
 function toError(reason: unknown): Error {

@@ -13,6 +13,7 @@ import { SocketHub } from "../connections/socket-hub.ts";
 import { ActivityHub } from "../instance/activity.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
 import { type DirectoryLimits, Directory } from "../instance/directory.ts";
+import type { AnyInstance } from "../instance/instance.ts";
 import { InstanceCatalog } from "../instance/instance-catalog.ts";
 import { ObjectHost } from "./object-host.ts";
 import type { ObjectClass, ObjectNamespace } from "./object-types.ts";
@@ -31,6 +32,8 @@ export interface TestHost {
   readonly directory: Directory;
   /** The namespaces by export. */
   readonly env: Readonly<Record<string, ObjectNamespace>>;
+  /** Those in memory. */
+  instances(): Iterable<AnyInstance>;
   close(): Promise<void>;
 }
 
@@ -90,6 +93,7 @@ export async function openHost(
     hub,
     directory,
     env,
+    instances: () => directory.instances(),
     async close() {
       await directory.stop();
       await catalog.close();

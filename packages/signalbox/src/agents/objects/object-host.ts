@@ -181,14 +181,21 @@ export class ObjectHost {
   #receive(ref: InstanceRef, end: SocketEnd, frame: SocketFrame): Promise<void> | undefined {
     const { clock, logger } = this.#parts;
     const key = keyOf(ref);
-    if (frame.kind === "close") this.sockets.remove(key, end);
-    else if (this.sockets.find(key)?.answer(end, frame.data, clock.now()) === true) return undefined;
+    const set = this.sockets.find(key);
+    // Connections that were cut with the object have no events.
+    if (set === undefined || !set.ends.has(end)) return undefined;
+    if (frame.kind === "message" && set.answer(end, frame.data, clock.now())) return undefined;
     let isHandled = false;
-    return this.#runOn(ref, `websocket ${frame.kind}`, (live) => {
+    return this.#runOn(ref, `websocket ${frame.kind}`, async (live) => {
       isHandled = true;
-      return live.receive(end, frame);
+      try {
+        await live.receive(end, frame);
+      } finally {
+        if (frame.kind === "close") this.sockets.remove(key, end);
+      }
     }).catch((error: unknown) => {
       // A failure of the handler has been reported. Otherwise the object could not take the frame, and the client should connect again.
+      if (frame.kind === "close") this.sockets.remove(key, end);
       if (isHandled || frame.kind === "close") return;
       logger.warn(
         { err: error, agent: ref.agent, instance: ref.name },

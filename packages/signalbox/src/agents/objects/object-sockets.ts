@@ -67,9 +67,12 @@ export class ObjectSockets {
   }
 
   remove(key: string, end: SocketEnd): void {
-    const set = this.#sets.get(key);
-    set?.ends.delete(end);
-    if (set?.ends.size === 0 && set.autoResponse === null) this.#sets.delete(key);
+    this.#sets.get(key)?.ends.delete(end);
+  }
+
+  /** The object has left memory: without connections nothing is left to keep. */
+  releaseIfEmpty(key: string): void {
+    if (this.#sets.get(key)?.ends.size === 0) this.#sets.delete(key);
   }
 }
 

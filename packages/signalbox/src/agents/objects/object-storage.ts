@@ -64,8 +64,7 @@ class Operations {
   }
 
   async setAlarm(time: number | Date): Promise<void> {
-    if (this.parts.isFacet)
-      throw new Error("Alarms are not supported in facets; set the alarm of the parent object.");
+    if (this.parts.isFacet) throw new Error("Facets currently cannot set alarms.");
     if (!this.parts.hasAlarmHandler)
       throw new TypeError(
         "Your Durable Object class must have an alarm() handler in order to call setAlarm()",

@@ -15,7 +15,11 @@ const CLASSES: ReadonlyMap<string, ErrorConstructor> = new Map(
 /** The error for the caller of an object that threw. */
 export function toRemoteError(error: unknown): Error {
   if (error instanceof SignalboxError || error instanceof InstanceGoneError) return toHostError(error);
-  return Object.assign(rebuild(error), { remote: true });
+  const copy = rebuild(error);
+  // The reset of an object is an error of the host, whatever its reason.
+  return (error as { durableObjectReset?: boolean } | null)?.durableObjectReset === true
+    ? copy
+    : Object.assign(copy, { remote: true });
 }
 
 function rebuild(error: unknown): Error {

@@ -1,9 +1,9 @@
 /**
- * What programs find in `globalThis` beside Node's own: `WebSocketPair`, `WebSocketRequestResponsePair`, a `Response` that accepts status 101, and
- * a `fetch` that waits for the output gate of the object that calls it.
+ * What programs find in `globalThis` beside Node's own: `WebSocketPair`, `WebSocketRequestResponsePair`, a `Response` that accepts status 101, a
+ * `WebSocket` whose prototype is that of the ends of pairs, and a `fetch` that waits for the output gate of the object that calls it.
  */
 import { currentWork } from "./current-work.ts";
-import { WebSocketPair, WebSocketRequestResponsePair } from "./web-socket.ts";
+import { WebSocketPair, WebSocketRequestResponsePair, WorkerWebSocket } from "./web-socket.ts";
 
 const INSTALLED = Symbol.for("signalbox.worker-globals");
 const STREAMING = new WeakSet<Response>();
@@ -22,9 +22,16 @@ export function installWorkerGlobals(): void {
     WebSocketPair,
     WebSocketRequestResponsePair,
     Response: createResponseClass(target.Response),
+    WebSocket: createWebSocketClass(target.WebSocket),
     fetch: (input: string | URL | Request, init?: RequestInit) => {
       const work = currentWork();
-      return work === undefined ? fetch(input, init) : work.passGate().then(() => fetch(input, init));
+      if (work === undefined) return fetch(input, init);
+      // The object waits for the answer, whether or not an event does.
+      const release = work.hold();
+      return work
+        .passGate()
+        .then(() => fetch(input, init))
+        .finally(release);
     },
   });
 }
@@ -58,5 +65,19 @@ function createResponseClass(base: typeof Response): typeof Response {
       if (body instanceof ReadableStream) STREAMING.add(response);
       return response;
     },
+  });
+}
+
+/**
+ * `WebSocket.prototype` has the methods of the ends of pairs, which programs call on them. `new WebSocket(url)` connects as Node's own class does,
+ * and what it makes counts as an instance.
+ */
+function createWebSocketClass(base: typeof WebSocket): typeof WorkerWebSocket {
+  return new Proxy(WorkerWebSocket, {
+    construct: (_target, args: [string]) => new base(...args),
+    get: (target, name) =>
+      name === Symbol.hasInstance
+        ? (value: unknown) => value instanceof base || value instanceof WorkerWebSocket
+        : (Reflect.get(target, name) as unknown),
   });
 }

@@ -181,10 +181,12 @@ describe("an abandoned runtime", () => {
     expect(database.notes()).toEqual(["a"]);
   });
 
-  it("lets the turn that abandons it end, with its writes", async () => {
+  it("lets the turn that abandons it end, with what it wrote before its last await", async () => {
     const { runtime, run, write } = await openRuntime({ keepsFailedWrites: true });
-    const turn = run(() => {
+    const turn = run(async () => {
       write("a");
+      await settle();
+      write("b");
       runtime.abandon(() => GONE);
       throw GONE;
     });

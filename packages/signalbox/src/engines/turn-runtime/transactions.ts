@@ -140,14 +140,14 @@ export class Transactions {
     this.#closed = gone;
   }
 
-  /** Rolls back a segment that is held open. */
-  rollbackHeld(): void {
-    if (this.#isHeld) this.#rollbackSegment();
+  /** Rolls back the open segment, whoever opened it. */
+  rollbackOpen(): void {
+    if (this.#segment !== null) this.#rollbackSegment();
   }
 
   /** Commits everything that is open before the database closes. Failures are reported to `onFailure`. */
   finish(): void {
-    this.rollbackHeld();
+    if (this.#isHeld) this.#rollbackSegment();
     if (this.#segment !== null) this.#endWithoutCaller(this.#segment);
     try {
       this.commitBatch();

@@ -150,12 +150,12 @@ export class TurnRuntime<Subject> {
   }
 
   /**
-   * Fails all turns at once: those that wait, and those at an await, whose code can neither write nor send from now on. The turn on the stack, if
-   * any, continues until it returns.
+   * Fails all turns at once: those that wait, and those at an await, whose code can neither write nor send from now on. The open segment is rolled
+   * back. The turn on the stack, if any, continues until it returns.
    */
   abandon(reason: () => Error): void {
     this.#mailbox.close(reason);
-    this.#parts?.transactions.rollbackHeld();
+    this.#parts?.transactions.rollbackOpen();
     for (const turn of this.#away) {
       clearTimeout(turn.timer);
       this.#end(turn, "abandoned", reason());
