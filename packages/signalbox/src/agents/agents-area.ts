@@ -1,6 +1,6 @@
 /** Composes the agents' area: store, catalog, directory, doors, management, and the door that webhooks use. */
 import type { Duplex } from "node:stream";
-import { SignalboxError } from "@signalbox/protocol";
+import { kebabCase, SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
 import type { WebSocket } from "ws";
 import type { Accounts, Authenticator } from "../accounts/index.ts";
@@ -16,10 +16,16 @@ import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagFeed } from "../contracts/tag-feed.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { AccountEnvironments } from "./instance/account-environments.ts";
 import { ActivityHub } from "./instance/activity.ts";
 import { ActivityStreams } from "./management/activity-stream.ts";
 import type { AgentClass } from "./api/agent.ts";
 import type { AgentDefinition } from "./instance/agent-definition.ts";
+import type { AgentOrigin } from "./api/current-agent.ts";
+import type { Instance } from "./instance/instance.ts";
+import type { AgentSql } from "./api/agent-context.ts";
+import { SqlStorage } from "./objects/sql-storage.ts";
+import { createCors } from "./doors/cors.ts";
 import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentsDoor } from "../contracts/agents-door.ts";
@@ -88,6 +94,13 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   });
   const activity = new ActivityHub();
   const streams = new ActivityStreams(activity);
+  const variables = Object.fromEntries(
+    Object.entries(parts.config.environment).filter(([name]) => !HIDDEN_VARIABLES.has(name)),
+  );
+  const callOther: InstanceEnvironment["callAgent"] = (target, call) =>
+    callAgent(definitions, directory, target, call);
+  const environments = new AccountEnvironments(variables, definitions, callOther);
+  const cors = createCors(settings.cors);
   const environment: InstanceEnvironment = {
     store: parts.instanceStore,
     catalog,
@@ -98,10 +111,15 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     logger: parts.logger,
     limits: settings,
     outgoing: parts.outgoing,
-    variables: Object.fromEntries(
-      Object.entries(parts.config.environment).filter(([name]) => !HIDDEN_VARIABLES.has(name)),
-    ),
-    callAgent: (target, call) => callAgent(definitions, directory, target, call),
+    variables,
+    openSql: (instanceParts) => new SqlStorage(instanceParts) as AgentSql,
+    envOf: (account) => environments.of(account),
+    nameOf: (agent) => {
+      if (typeof agent === "string") return kebabCase(agent);
+      const known = [...definitions.values()].find(({ agentClass }) => agentClass === agent);
+      return known?.kebab ?? kebabCase(agent.name);
+    },
+    callAgent: callOther,
   };
   const allDefinitions: Definitions = {
     keys: () => [...definitions.keys(), ...objects.definitions.keys()],
@@ -123,6 +141,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   });
   const doorOptions: DoorOptions = {
     environment,
+    cors,
     creationRate:
       settings.newInstancesPerMinute === null ? null : new CreationRate(settings.newInstancesPerMinute),
     access: {
@@ -152,6 +171,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
         segments: ["agents"],
         dialect: "envelope",
         isForeign: true,
+        ...(cors === null ? {} : { headersFor: (request) => cors.headersFor(request) }),
         handle: (request, response, context) => handleHttp(doorOptions, request, response, context),
         upgrade: (request, socket, head, context) => webSockets.upgrade(request, socket, head, context),
       },
@@ -205,20 +225,48 @@ async function callAgent(
   definitions: ReadonlyMap<string, AgentDefinition>,
   directory: Directory,
   target: InstanceRef,
-  { method, args, callers }: AgentCall,
+  call: AgentCall,
 ): Promise<unknown> {
+  const { callers } = call;
   const definition = definitions.get(target.agent);
   if (definition === undefined)
     throw new SignalboxError("agent_not_found", { message: `No agent "${target.agent}"` });
   const name = checkInstanceName(target.name);
-  if (!definition.hasMethod(method)) {
-    throw new SignalboxError("agent_method_unknown", { message: `Method ${method} does not exist` });
+  if (call.kind === "method" && !definition.hasMethod(call.method)) {
+    throw new SignalboxError("agent_method_unknown", { message: `Method ${call.method} does not exist` });
   }
-  if (!definition.isInterleaving && callers.includes(keyOf(target))) {
+  const isConcurrent = call.kind === "method" && definition.callables.get(call.method)?.concurrent === true;
+  if (!definition.isInterleaving && !isConcurrent && callers.includes(keyOf(target))) {
     throw new SignalboxError("agent_call_cycle", {
       message: `${target.agent}/${name} is waiting for this call and cannot answer it`,
     });
   }
-  const result = await callMethod(directory.get(definition, target.account, name), method, args, { callers });
+  const instance = directory.get(definition, target.account, name);
+  const origin = call.isReadonly ? READONLY_CALLER : undefined;
+  if (call.kind === "fetch") return requestAgent(instance, call.request, { callers, origin });
+  const result = await callMethod(instance, call.method, call.args, { callers, origin, isConcurrent });
   return result === undefined ? undefined : JSON.parse(result);
+}
+
+/** A caller that must not write calls another agent: a method that writes fails there too. */
+const READONLY_CALLER: AgentOrigin = {
+  requireWritable() {
+    throw new SignalboxError("agent_readonly");
+  },
+};
+
+async function requestAgent(
+  instance: Instance,
+  request: Request,
+  { callers, origin }: { callers: readonly string[]; origin: AgentOrigin | undefined },
+): Promise<Response> {
+  const answer: unknown = await instance.run<unknown>({
+    kind: "request",
+    label: `${request.method} ${new URL(request.url).pathname}`,
+    callers,
+    origin: { ...origin, request },
+    body: ({ agent }) => agent.onRequest(request, {}),
+  });
+  if (answer instanceof Response) return answer;
+  throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
 }

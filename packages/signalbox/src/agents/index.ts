@@ -8,15 +8,25 @@
  *   api                          what users import: `Agent` and its types
  *   work                         queue, schedules and dead letters in the instance's database
  */
-export { Agent, type AgentOptions, type EventOutcome, type SqlParameter } from "./api/agent.ts";
+export { Agent, type SqlParameter } from "./api/agent.ts";
+export type { AgentOptions } from "./api/agent-options.ts";
 export type { AdmissionAnswer, AdmissionContext } from "./api/admission.ts";
 export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-host.ts";
-export { type AgentStub, getAgentByName } from "./api/agent-stub.ts";
+export type { AgentContext, SqlCursor } from "./api/agent-context.ts";
+export { type AgentNamespace, type AgentStub, getAgentByName } from "./api/agent-stub.ts";
+export { type CurrentAgent, getCurrentAgent } from "./api/current-agent.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
 export type { AgentsDoor, DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../contracts/agents-door.ts";
 export { callable, type CallableOptions } from "./api/callable.ts";
-export type { Connection, ConnectionContext } from "./api/connection.ts";
-export { isRefusal, RECEIVE_EVENT } from "./api/agent.ts";
+export type {
+  Connection,
+  ConnectionContext,
+  ConnectionListener,
+  ConnectionMessage,
+  RequestDetails,
+} from "./api/connection.ts";
+export { type EventOutcome, RECEIVE_EVENT } from "./api/event-handler.ts";
+export { isRefusal } from "./instance/delivery-ledger.ts";
 export { type ExportKind, exportKind } from "./objects/marks.ts";
 export type { ObjectHost } from "./objects/object-host.ts";
 export type { ObjectClass, ObjectId, ObjectNamespace, ObjectStub } from "./objects/object-types.ts";
@@ -30,7 +40,7 @@ export { RejectEvent } from "./api/reject-event.ts";
 export type { RetryOptions } from "./work/retry-options.ts";
 export type { Schedule } from "./work/schedule-row.ts";
 export type { ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
-export type { StreamingResponse } from "./api/streaming-response.ts";
+export { StreamingResponse } from "./api/streaming-response.ts";
 export type { WebhookEvent } from "../contracts/webhook-event.ts";
 export type { QueueItem, QueueOptions } from "./work/work-queue.ts";
 

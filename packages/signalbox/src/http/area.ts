@@ -1,6 +1,6 @@
 /** An area owns first path segments and handles the requests below them. */
 import type { Duplex } from "node:stream";
-import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
+import type { AddedHeaders, HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { ErrorDialect } from "./render-error.ts";
 
@@ -13,6 +13,8 @@ export interface Area {
   readonly dialect: ErrorDialect;
   /** Responses contain content of providers or agents. They get `INERT_HEADERS`, so that browsers do not treat them as pages of this server. */
   readonly isForeign?: boolean;
+  /** Headers of every response to the request, errors included, in place of `INERT_HEADERS`, which they contain. Null for those alone. */
+  headersFor?(request: HttpRequest): AddedHeaders | null;
   handle(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void>;
   /** Handles a WebSocket upgrade. Without this method upgrades are refused. */
   upgrade?(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): void | Promise<void>;

@@ -68,7 +68,7 @@ export class Dispatcher implements HttpApplication {
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
       tracking.area = area.name;
-      if (area.isForeign === true) tracking.added = INERT;
+      if (area.isForeign === true) tracking.added = area.headersFor?.(request) ?? INERT;
       const pending = area.handle(request, response, new RequestContext(id, target, request, tracking));
       if (pending instanceof Promise)
         pending.catch((error: unknown) => this.#fail(response, area, id, error));

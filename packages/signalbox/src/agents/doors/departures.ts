@@ -63,7 +63,7 @@ export class Departures {
     if (!connection.isJoined) return;
     const { directory } = this.#parts;
     const inMemory = directory.find({ account, agent: definition.kebab, name });
-    if (!definition.hasCloseHook) {
+    if (!definition.hasCloseHook && connection.listeners?.has("close") !== true) {
       inMemory?.recordDisconnect(connection.id, code);
       return;
     }

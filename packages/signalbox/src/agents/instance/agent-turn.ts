@@ -1,5 +1,6 @@
 /** The turns of an instance: their kinds, which are labels of metrics and of the activity list, and what their functions receive. */
 import type { TurnSpec } from "../../engines/turn-runtime/index.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
 import type { LiveAgent } from "./live-agent.ts";
 
 export type TurnKind =
@@ -21,6 +22,7 @@ export type TurnKind =
 
 export interface ResidentTurn<R, T> extends TurnSpec<R, T> {
   readonly kind: TurnKind;
+  readonly origin?: AgentOrigin | undefined;
 }
 
 export type AgentTurn<T> = ResidentTurn<LiveAgent, T>;

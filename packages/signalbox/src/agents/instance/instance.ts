@@ -13,21 +13,24 @@
  * 4. Code that outlives the instance can neither write nor send: it receives `InstanceGoneError`.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { overloaded } from "../../core/overload.ts";
 import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
-import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
-import type { AgentCall, AgentCaller, CallTarget } from "../api/agent-stub.ts";
+import { currentTurn, type Turn, type TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import type { AgentClass, AnyAgent } from "../api/agent.ts";
+import type { AgentCall, AgentCaller } from "../api/agent-stub.ts";
+import type { AgentOwner } from "../api/current-agent.ts";
 import type { ConnectionGroup } from "../connections/live-connection.ts";
 import { Activity } from "./activity.ts";
 import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { ResidentTurn } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
-import type { InstanceEnvironment } from "./instance-environment.ts";
+import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment.ts";
+import { createOverloadError, createTimeoutError, throwInternal } from "./instance-errors.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
+import type { Leaving } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "./serial-by-key.ts";
@@ -40,15 +43,6 @@ type Phase<R extends Resident> =
   | { readonly kind: "active"; readonly live: R }
   | { readonly kind: "leaving" }
   | { readonly kind: "gone" };
-
-export interface Leaving {
-  /** Resolves when a successor may open the database. */
-  readonly closed: Promise<void>;
-  /** When the instance must be woken at the latest; null for never. */
-  readonly wakeAt: number | null;
-  /** The instance could not start, or its storage failed. */
-  readonly hasFailed: boolean;
-}
 
 export type AnyInstance = Instance<Resident, unknown>;
 
@@ -63,7 +57,7 @@ export interface InstanceEvents {
 
 /** `Definition` is what the code that created the instance knows of its class; the instance itself uses `ResidentDefinition` only. */
 export class Instance<R extends Resident = LiveAgent, Definition = AgentDefinition>
-  implements AgentCaller, Ranked<AnyInstance>
+  implements AgentCaller, AgentOwner, Ranked<AnyInstance>
 {
   readonly definition: Definition;
   readonly ref: InstanceRef;
@@ -71,6 +65,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   readonly key: string;
   readonly activity: Activity;
   readonly group: ConnectionGroup;
+  /** The time limit of turns that someone waits for who cannot wait long. */
+  readonly eventTimeoutMs: number;
   /** Only an interleaving agent can have two copies of one delivery in progress. */
   readonly deliveries: SerialByKey | null;
   readonly #residents: ResidentDefinition<R>;
@@ -112,17 +108,17 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.group = environment.hub.group(key);
     this.#presence = new CatalogPresence(environment.catalog, ref, environment.clock);
     this.#reports = new InstanceReports(environment, ref, this.activity);
-    const { maxWaitingTurns } = environment.limits;
-    const turnTimeoutMs = residents.turnTimeoutMs ?? environment.limits.turnTimeoutMs;
+    const { limits } = environment;
+    this.eventTimeoutMs = eventTimeoutMs(limits);
     this.#runtime = new TurnRuntime({
       owner: this,
       key,
-      maxWaiting: maxWaitingTurns,
-      timeoutMs: turnTimeoutMs,
+      maxWaiting: limits.maxWaitingTurns,
+      timeoutMs: residents.turnTimeoutMs ?? limits.turnTimeoutMs,
       isInterleaving: residents.isInterleaving,
       keepsFailedWrites: residents.keepsFailedWrites,
       createOverloadError,
-      createTimeoutError: () => createTimeoutError(turnTimeoutMs),
+      createTimeoutError,
       onTurnEnd: (turn, error) => this.#onTurnEnd(turn, error),
       onIdle: () => this.#checkIdle(),
       onCommitFailure: (error) => this.#startAgain(error),
@@ -183,8 +179,13 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.#runtime.outputs.sendWithSegment({ release, drop: () => undefined });
   }
 
-  callAgent({ agent, name }: CallTarget, call: AgentCall): Promise<unknown> {
-    return this.#environment.callAgent({ account: this.ref.account, agent, name }, call);
+  callAgent(agent: AgentClass | string, name: string, call: AgentCall): Promise<unknown> {
+    const target = { account: this.ref.account, agent: this.#environment.nameOf(agent), name };
+    return this.#environment.callAgent(target, call);
+  }
+
+  get agentObject(): AnyAgent | undefined {
+    return this.#phase.kind === "active" ? (this.#phase.live.object as AnyAgent | undefined) : undefined;
   }
 
   recordConnect(connection: string): void {
@@ -273,6 +274,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     });
     const { outputs, transactions } = this.#runtime;
     this.group.outputs = outputs;
+    this.group.holdInstance = () => this.hold();
     if (database.isNew) {
       this.#identity = new InstanceIdentity(database, transactions, {
         ref: this.ref,
@@ -287,6 +289,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       kind: "start",
       label: "onStart",
       isInternal: true,
+      ...(this.#residents.turnTimeoutMs === undefined ? { timeoutMs: this.eventTimeoutMs } : {}),
       body: () => live.start(),
     };
     await this.#runtime.start(live, first);
@@ -318,23 +321,23 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.#reports.turnEnded(turn, error, isActivity ? this.lastActiveAt : null);
     if (error === null || !isAgentFailure(turn, error)) return;
     this.#reports.logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
-    this.#callErrorHook(error);
+    this.#callErrorHook(error, turn.origin);
   }
 
   #reportHookError(error: unknown, hook: string): void {
     this.#reports.logError(error, `${hook} failed`);
-    this.#callErrorHook(error);
+    this.#callErrorHook(error, currentTurn()?.origin ?? null);
   }
 
   /** Calls `onError` in a turn of its own, if the agent has the hook. */
-  #callErrorHook(cause: unknown): void {
+  #callErrorHook(cause: unknown, origin: TurnOrigin | null): void {
     const hook = this.#phase.kind === "active" ? this.#phase.live.errorHook : null;
     if (hook === null) return;
     this.run<unknown>({
       kind: "hook",
       label: "onError",
       isInternal: true,
-      body: () => hook(cause),
+      body: () => hook(cause, origin),
     }).catch((failure: unknown) => this.#reports.logError(failure, "onError failed"));
   }
 
@@ -393,24 +396,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       this.#goneAt ??= this.#environment.clock.now();
       this.#runtime.finish(() => this.#goneError());
     }
-    this.group.outputs = null;
+    this.group.detach();
     this.#environment.hub.releaseIfUnused(this.group);
     await database?.close();
   }
-}
-
-function createOverloadError(): SignalboxError {
-  return overloaded("The instance has too many waiting events", { "retry-after": "1" });
-}
-
-function createTimeoutError(timeoutMs: number): SignalboxError {
-  return new SignalboxError("agent_turn_timeout", {
-    message: `The turn took longer than ${timeoutMs} ms`,
-  });
-}
-
-/** Callers see the messages of errors that agents' code throws; messages of storage name files, so they are hidden. */
-function throwInternal(cause: unknown): never {
-  if (cause instanceof SignalboxError) throw cause;
-  throw new SignalboxError("internal", { cause });
 }

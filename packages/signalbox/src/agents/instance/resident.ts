@@ -3,7 +3,7 @@
  * objects (`objects/live-object.ts`) are residents; everything below them (store, turns, outputs, catalog, waker, sockets) is the same.
  */
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
-import type { TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import type { TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { ConnectionGroup } from "../connections/live-connection.ts";
 import type { Activity } from "./activity.ts";
 import type { InstanceReader } from "./inspection.ts";
@@ -14,6 +14,8 @@ import type { SerialByKey } from "./serial-by-key.ts";
 
 export interface Resident {
   readonly database: InstanceDatabase;
+  /** The object of the user's class, for `getCurrentAgent`; undefined before it exists. */
+  readonly object?: object | undefined;
   /** For the management interface. */
   readonly reader: InstanceReader;
   /** True when the resident runs no work of its own. */
@@ -24,8 +26,8 @@ export interface Resident {
   ready(): void;
   /** The instance leaves memory: no more work of its own begins. */
   stop(): void;
-  /** Null when the class has no hook for errors of its turns; else calls it, in a turn. */
-  readonly errorHook: ((cause: unknown) => unknown) | null;
+  /** Null when the class has no hook for errors of its turns; else calls it, in a turn. `origin` is that of the turn that failed. */
+  readonly errorHook: ((cause: unknown, origin: TurnOrigin | null) => unknown) | null;
 }
 
 export interface ResidentParts<R extends Resident> {

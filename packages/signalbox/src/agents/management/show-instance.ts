@@ -89,7 +89,7 @@ export const activityResult = z.object({
 export function agent(definition: AgentDefinition, instanceCount: number): z.input<typeof agentResult> {
   return {
     name: definition.kebab,
-    class_name: definition.className,
+    class_name: definition.exportName,
     is_built_in: definition.source === null,
     callable: [...definition.callables.values()].map(({ name, description, streaming }) => ({
       name,

@@ -74,8 +74,11 @@ export async function openHost(
     logger,
     limits: { maxWaitingTurns: 1000, turnTimeoutMs: 30_000, maxStateBytes: 2 ** 20 },
     outgoing: new OutgoingWebhooks({ allowPrivateHosts: true, clock }),
-    callAgent: () => Promise.reject(new Error("there are no agents")),
+    callAgent: async () => unavailable(),
     variables: {},
+    openSql: () => unavailable(),
+    envOf: () => ({}),
+    nameOf: () => unavailable(),
   };
   const lookup = { keys: () => host.definitions.keys(), get: (agent: string) => host.definitions.get(agent) };
   const directory = new Directory(environment, { maxActiveInstances, idleTimeoutMs }, lookup, async () => {});
@@ -120,4 +123,8 @@ function withDelayedSync(store: InstanceStore, beforeSync: () => Promise<void>):
 
 function fail(error: Error): never {
   throw error;
+}
+
+function unavailable(): never {
+  throw new Error("there are no agents");
 }

@@ -37,6 +37,8 @@ export interface HttpResponse extends Writable {
   shouldKeepAlive: boolean;
   writeHead(status: number, headers?: HeaderList): this;
   setHeader(name: string, value: string | readonly string[]): this;
+  /** Adds a value to those of the name. */
+  appendHeader(name: string, value: string): this;
   getHeaderNames(): string[];
   removeHeader(name: string): void;
   flushHeaders(): void;

@@ -11,5 +11,5 @@ export { LocalRequest, LocalResponse } from "./local-exchange.ts";
 export { type HttpApplication, Listener, type ListenerLimits, type Refusal } from "./listener.ts";
 export { Limit, MemoryBudget } from "./memory-budget.ts";
 export { Agent, request, STATUS_CODES } from "./node-http.ts";
-export { HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
+export { type AddedHeaders, HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
 export { toFrame } from "./websocket-frame.ts";

@@ -43,7 +43,7 @@ export interface TurnRuntimeOptions {
   /** Creates the error for a turn that the full queue refuses. */
   readonly createOverloadError: () => unknown;
   /** Creates the error for the caller of a turn that exceeded `timeoutMs`. */
-  readonly createTimeoutError: () => unknown;
+  readonly createTimeoutError: (timeoutMs: number) => unknown;
   /** A turn has ended; `error` is null when it succeeded. Its outcome may still wait for the sync. */
   readonly onTurnEnd: (turn: Turn, error: unknown) => void;
   /** No turn runs or waits, or no output waits any more; `isIdle` is true when both hold. */
@@ -212,7 +212,7 @@ export class TurnRuntime<Subject> {
     }
     this.#open.transactions.turnLeftStack(turn);
     const timeoutMs = turn.timeoutMs ?? this.#options.timeoutMs;
-    if (timeoutMs > 0) turn.timer = setTimeout(() => this.#timeOut(turn), timeoutMs);
+    if (timeoutMs > 0) turn.timer = setTimeout(() => this.#timeOut(turn, timeoutMs), timeoutMs);
     this.#away.add(turn);
     this.#endWith(turn, Promise.resolve(result));
   }
@@ -239,8 +239,8 @@ export class TurnRuntime<Subject> {
     this.#end(turn, phase, outcome);
   }
 
-  #timeOut(turn: Turn): void {
-    this.#end(turn, "timed-out", this.#options.createTimeoutError());
+  #timeOut(turn: Turn, timeoutMs: number): void {
+    this.#end(turn, "timed-out", this.#options.createTimeoutError(timeoutMs));
   }
 
   /** Step 2. `outcome` is the value of a turn that is `done`, else its error. */

@@ -34,12 +34,20 @@ export interface TurnSpec<Subject, T> {
    * turn; code that awaits the promise of `run` continues later.
    */
   readonly onOutcome?: ((error: unknown, value: T | undefined) => void) | undefined;
+  /** Who or what caused the turn. */
+  readonly origin?: TurnOrigin | undefined;
   /** Work of the runtime's owner itself: it is never refused because the queue is full, and its outcome does not wait for a sync. */
   readonly isInternal?: boolean;
   /** The turn starts while others are at an await, ahead of those that wait, and no other turn waits for its end. */
-  readonly isConcurrent?: boolean;
+  readonly isConcurrent?: boolean | undefined;
   /** The time limit of this turn in place of the runtime's; 0 for none. */
   readonly timeoutMs?: number;
+}
+
+/** The cause of a turn, for the code that runs in it. The engine knows one member. */
+export interface TurnOrigin {
+  /** Throws when the turn must not write: asked before each transaction of the turn, also after its end. */
+  requireWritable?(): void;
 }
 
 export class TurnTimeoutError extends Error {
@@ -66,6 +74,7 @@ export class Turn<Subject = unknown, T = unknown> {
   readonly life: RuntimeLife;
   readonly afterFailure: ((error: unknown) => void) | null;
   readonly onOutcome: ((error: unknown, value: T | undefined) => void) | null;
+  origin: TurnOrigin | null;
   /** Null once the turn runs, so that what only the function references can be collected while the turn waits for its sync. */
   body: TurnSpec<Subject, T>["body"] | null;
   phase: TurnPhase = "waiting";
@@ -94,6 +103,7 @@ export class Turn<Subject = unknown, T = unknown> {
     this.timeoutMs = spec.timeoutMs;
     this.afterFailure = spec.afterFailure ?? null;
     this.onOutcome = spec.onOutcome ?? null;
+    this.origin = spec.origin ?? null;
     this.body = spec.body;
     this.chain = chain;
     this.resolve = resolve;
@@ -116,11 +126,21 @@ export class Turn<Subject = unknown, T = unknown> {
     return followUps;
   }
 
+  get isWriteAllowed(): boolean {
+    try {
+      this.requireWritable();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   /** Throws when the turn may not write any more (invariant 6 of the README). */
   requireWritable(): void {
     if (this.life.gone !== null) throw this.life.gone();
     if (this.phase === "timed-out") throw new TurnTimeoutError();
     if (this.commitError !== null) throw this.commitError;
+    this.origin?.requireWritable?.();
   }
 }
 

@@ -1,0 +1,9 @@
+/** How an instance left memory, for the directory. */
+export interface Leaving {
+  /** Resolves when a successor may open the database. */
+  readonly closed: Promise<void>;
+  /** When the instance must be woken at the latest; null for never. */
+  readonly wakeAt: number | null;
+  /** The instance could not start, or its storage failed. */
+  readonly hasFailed: boolean;
+}
