@@ -1,6 +1,6 @@
 /** The neutral form into a messages request. */
 import { toCacheControl } from "../cache-marks.ts";
-import type { Effort, NeutralRequest, Tool, Turn } from "../neutral/request.ts";
+import type { Effort, NeutralRequest, Tool, ToolChoice, Turn } from "../neutral/request.ts";
 import { budgetOf, nearestEffort } from "../reasoning-effort.ts";
 import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
@@ -47,22 +47,25 @@ function encodeTools(
   if (request.tools.length === 0) return;
   body["tools"] = request.tools.map((tool) => encodeTool(tool, environment));
   const { toolChoice, parallelTools } = request;
+  if (toolChoice === null && parallelTools !== false) return;
   const serial = parallelTools === false ? { disable_parallel_tool_use: true } : {};
-  switch (toolChoice?.mode) {
-    case undefined:
+  body["tool_choice"] = encodeToolChoice(toolChoice ?? { mode: "auto" }, serial, environment);
+}
+
+function encodeToolChoice(
+  choice: ToolChoice,
+  serial: Record<string, unknown>,
+  { names }: EncodeEnvironment,
+): Record<string, unknown> {
+  switch (choice.mode) {
     case "auto":
-      if (toolChoice !== null || parallelTools === false) body["tool_choice"] = { type: "auto", ...serial };
-      return;
+      return { type: "auto", ...serial };
     case "none":
-      body["tool_choice"] = { type: "none" };
-      return;
+      return { type: "none" };
     case "required":
-      body["tool_choice"] = { type: "any", ...serial };
-      return;
-    case "tool": {
-      const { name, isCustom } = toolChoice as Extract<typeof toolChoice, { mode: "tool" }>;
-      body["tool_choice"] = { type: "tool", name: environment.names.name(name, null, isCustom), ...serial };
-    }
+      return { type: "any", ...serial };
+    case "tool":
+      return { type: "tool", name: names.name(choice.name, null, choice.isCustom), ...serial };
   }
 }
 

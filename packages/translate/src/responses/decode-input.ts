@@ -72,7 +72,7 @@ export function decodeInput(input: unknown, losses: Losses): Pick<NeutralRequest
       add("assistant", "assistant", [decodeCall(item, path)], path);
     } else if (type === "reasoning") add("assistant", "assistant", [decodeReasoningItem(item)], path);
     else if (typeof type === "string" && HOSTED_ITEMS.has(type)) losses.note(path);
-    else losses.refuse(path, `the item type ${String(type)} is not known`);
+    else losses.refuse(path, `the item type ${textOf(type)} is not known`);
   }
   return { system, turns };
 }
