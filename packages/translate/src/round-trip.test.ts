@@ -9,6 +9,7 @@ const TRAITS = {
   takesCacheControl: true,
   reasoning: "adaptive",
   sampling: "both",
+  efforts: ["none", "minimal", "low", "medium", "high", "xhigh", "max"],
   maxTokensField: "max_tokens",
 } as const;
 

@@ -211,8 +211,22 @@ describe("settings of a messages request for chat completions", () => {
     expect(none.body).not.toHaveProperty("reasoning_effort");
     expect(none.dropped).toEqual(["thinking"]);
     expect(encode({ thinking: { type: "disabled" } }).body).not.toHaveProperty("reasoning_effort");
-    const adaptive = encode({ thinking: { type: "adaptive" }, output_config: { effort: "max" } });
-    expect(adaptive.body["reasoning_effort"]).toBe("max");
+    const adaptive = { thinking: { type: "adaptive" }, output_config: { effort: "max" } };
+    expect(encode(adaptive, { model: "gpt-5.6" }).body["reasoning_effort"]).toBe("max");
+    const clamped = encode(adaptive);
+    expect(clamped.body["reasoning_effort"]).toBe("high");
+    expect(clamped.dropped).toEqual(["thinking"]);
+  });
+
+  it("leaves the effort out beside tools for models that reject the pair, listed", () => {
+    const request = {
+      thinking: { type: "enabled", budget_tokens: 2000 },
+      tools: [{ name: "f", input_schema: { type: "object" } }],
+    };
+    const { body, dropped } = encode(request, { model: "gpt-5.4-mini" });
+    expect(body).not.toHaveProperty("reasoning_effort");
+    expect(dropped).toEqual(["thinking"]);
+    expect(encode(request, { model: "gpt-5.2" }).body["reasoning_effort"]).toBe("low");
   });
 
   it("translates the output format", () => {
