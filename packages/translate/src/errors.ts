@@ -1,3 +1,5 @@
+import type { NeutralError } from "./neutral/neutral-error.ts";
+
 /** The request is not a valid request of its own dialect. `field` is the path of the offending field, such as `messages[2].role`. */
 export class InvalidRequestError extends Error {
   override readonly name = "InvalidRequestError";
@@ -20,5 +22,16 @@ export class UnsupportedFieldError extends Error {
   constructor(field: string, message: string) {
     super(message);
     this.field = field;
+  }
+}
+
+/** The upstream answered with success, but its response reports a failure. */
+export class FailedResponseError extends Error {
+  override readonly name = "FailedResponseError";
+  readonly error: NeutralError;
+
+  constructor(error: NeutralError) {
+    super(error.message);
+    this.error = error;
   }
 }

@@ -38,7 +38,7 @@ export interface TargetTraits {
    * Sampling settings the model accepts: `both` temperature and top_p, `one` of them (temperature wins), or `none`.
    */
   readonly sampling?: "both" | "one" | "none";
-  /** The model accepts a JSON schema for its answer. Default true. */
+  /** The model accepts a JSON schema for its answer. Default: true but for Claude before 4.1. */
   readonly structuredOutput?: boolean;
 }
 

@@ -251,6 +251,13 @@ describe("settings of a messages request for chat completions", () => {
     expect(dropped).toEqual(["tools[0]"]);
   });
 
+  it("refuses a choice of a tool that was left out", () => {
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    for (const tool_choice of [{ type: "tool", name: "web_search" }, { type: "any" }]) {
+      expect(() => encode({ tools, tool_choice })).toThrow(expect.objectContaining({ field: "tool_choice" }));
+    }
+  });
+
   it("shortens tool names that are too long, and answers with the client's name", () => {
     const name = `mcp__server__${"x".repeat(80)}`;
     const { body, context } = encode({ tools: [{ name, input_schema: { type: "object" } }] });

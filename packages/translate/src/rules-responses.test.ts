@@ -128,6 +128,20 @@ describe("a responses request for other dialects", () => {
     ]);
   });
 
+  it("chooses a tool of a namespace, and a custom one, under the target's name", () => {
+    const tools = [{ type: "namespace", name: "crm", description: "", tools: [read] }, patch];
+    expect(encode({ tools, tool_choice: { type: "function", name: "read" } }).body["tool_choice"]).toEqual({
+      type: "tool",
+      name: "crm__read",
+    });
+    expect(
+      encode({ tools, tool_choice: { type: "custom", name: "apply_patch" } }).body["tool_choice"],
+    ).toEqual({
+      type: "tool",
+      name: "apply_patch",
+    });
+  });
+
   it("leaves out hosted tools, listed, and refuses one that is chosen", () => {
     const tools = [{ type: "web_search" }, read, { type: "local_shell" }];
     const { body, dropped } = encode({ tools });
@@ -193,6 +207,18 @@ describe("a responses request for other dialects", () => {
 describe("a request for the responses dialect", () => {
   const encodeChat = (body: Record<string, unknown>) =>
     translate("chat", "responses", { model: "m", messages: [{ role: "user", content: "Hi" }], ...body });
+
+  it("reports a failed response as a failure", () => {
+    const failed = {
+      id: "resp_1",
+      status: "failed",
+      error: { code: "server_error", message: "Broken" },
+      output: [],
+    };
+    expect(() => translateResponse(contextOf("chat", "responses"), failed)).toThrow(
+      expect.objectContaining({ name: "FailedResponseError", message: "Broken" }),
+    );
+  });
 
   it("stores nothing and asks for encrypted reasoning", () => {
     expect(encodeChat({}).body).toEqual({

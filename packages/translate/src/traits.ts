@@ -36,7 +36,7 @@ export function fillTraits(dialect: Dialect, model: string, given: TargetTraits)
     maxTokensField: given.maxTokensField ?? (isOpenAi ? "max_completion_tokens" : "max_tokens"),
     systemRole: given.systemRole ?? "system",
     sampling: given.sampling ?? samplingOf(dialect, name),
-    structuredOutput: given.structuredOutput ?? true,
+    structuredOutput: given.structuredOutput ?? (dialect !== "messages" || takesSchemas(name)),
   };
 }
 
@@ -56,6 +56,12 @@ function claudeVersion(name: string): number {
     /claude-(?:[a-z]+-)+(\d)(?:[-.](\d{1,2}))?(?!\d)/.exec(name) ??
     /claude-(\d)(?:[-.](\d{1,2}))?(?!\d)/.exec(name);
   return match === null ? 0 : Number(match[1]) + Number(match[2] ?? 0) / 100;
+}
+
+/** Claude writes to a schema from version 4.1 on. */
+function takesSchemas(name: string): boolean {
+  const version = claudeVersion(name);
+  return version === 0 || version >= 4.01;
 }
 
 /** The version in a GPT model's name as major + minor / 100, or 0. */

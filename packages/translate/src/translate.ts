@@ -2,6 +2,7 @@
 import { checkDepth } from "./depth.ts";
 import type { Dialect } from "./dialect.ts";
 import { DIALECTS } from "./dialects.ts";
+import { FailedResponseError } from "./errors.ts";
 import { isRecord, recordOf, requireRecord } from "./json.ts";
 import { Losses } from "./losses.ts";
 import type { NeutralError } from "./neutral/neutral-error.ts";
@@ -9,6 +10,7 @@ import type { NeutralUsage } from "./neutral/usage.ts";
 import type { RequestOptions, ResponseContext, TranslatedRequest } from "./options.ts";
 import { echoOf } from "./responses/response-object.ts";
 import { restoreTools } from "./restore-tools.ts";
+import { resolveToolChoice } from "./tool-choice.ts";
 import { ToolNames } from "./tool-names.ts";
 import { fillTraits } from "./traits.ts";
 
@@ -27,6 +29,7 @@ export function translateRequest(
   checkDepth(source);
   const losses = new Losses(to, options.dropUnsupported);
   const neutral = DIALECTS[from].decodeRequest(source, losses);
+  neutral.toolChoice = resolveToolChoice(neutral, from, losses);
   if (options.stream !== undefined && from === "gemini") neutral.stream = options.stream;
   const names = new ToolNames(DIALECTS[to].toolNames);
   const traits = fillTraits(to, options.model, options.target);
@@ -47,8 +50,14 @@ export function translateRequest(
   return { body: encoded, stream: neutral.stream, dropped: losses.list(), context };
 }
 
-/** A whole response of the upstream in the client's dialect. Fields that the upstream left out get empty values. */
+/**
+ * A whole response of the upstream in the client's dialect. Fields that the upstream left out get empty values. Throws
+ * `FailedResponseError` for a response object that reports a failure although its HTTP status was a success.
+ */
 export function translateResponse(context: ResponseContext, body: unknown): Record<string, unknown> {
+  if (context.to === "responses" && isRecord(body) && body["status"] === "failed") {
+    throw new FailedResponseError(DIALECTS.responses.decodeError(500, body));
+  }
   const neutral = DIALECTS[context.to].decodeResponse(recordOf(body), context.newId);
   return DIALECTS[context.from].encodeResponse(restoreTools(neutral, context.renamedTools), context);
 }

@@ -78,8 +78,7 @@ function decodeField(
       request.stream = optionalFlag(value, field) === true;
       return;
     case "stream_options":
-      request.includeUsage =
-        optionalFlag(requireRecord(value, field)["include_usage"], "stream_options.include_usage") === true;
+      decodeStreamOptions(request, requireRecord(value, field), losses);
       return;
     case "tools":
       request.tools = requireList(value, field).flatMap((tool, i) => decodeTool(tool, `tools[${i}]`, losses));
@@ -141,6 +140,14 @@ function decodeField(
   }
 }
 
+function decodeStreamOptions(request: NeutralRequest, options: Json, losses: Losses): void {
+  for (const [key, value] of Object.entries(options)) {
+    const path = `stream_options.${key}`;
+    if (key === "include_usage") request.includeUsage = optionalFlag(value, path) === true;
+    else if (value != null) losses.note(path);
+  }
+}
+
 function decodeStop(value: unknown): readonly string[] {
   if (typeof value === "string") return [value];
   return requireList(value, "stop").map((text, i) => requireText(text, `stop[${i}]`));
@@ -189,6 +196,7 @@ function decodeToolChoice(value: unknown, losses: Losses): ToolChoice | null {
       mode: "tool",
       name: requireName(named["name"], `tool_choice.${kind}.name`),
       isCustom: kind === "custom",
+      namespace: null,
     };
   }
   losses.refuse("tool_choice");

@@ -29,7 +29,6 @@ export function decodeChatResponse(body: Json, newId: NewId): NeutralResponse {
     stopReason: refusal !== "" && reason === "stop" ? "refusal" : reason,
     stopSequence: null,
     usage: isRecord(usage) ? decodeChatUsage(usage) : null,
-    serviceTier: textOrNull(body["service_tier"]),
   };
 }
 

@@ -89,7 +89,7 @@ function encodeTool(tool: Tool, { names, traits, losses, from }: EncodeEnvironme
 
 function encodeToolChoice(choice: ToolChoice, { names }: EncodeEnvironment): unknown {
   if (choice.mode !== "tool") return choice.mode;
-  return { type: "function", function: { name: names.name(choice.name, null, choice.isCustom) } };
+  return { type: "function", function: { name: names.name(choice.name, choice.namespace, choice.isCustom) } };
 }
 
 function encodeFormat(format: OutputFormat): unknown {

@@ -175,7 +175,12 @@ function decodeToolConfig(request: NeutralRequest, config: Json): void {
       const [name] = names;
       request.toolChoice =
         names.length === 1
-          ? { mode: "tool", name: requireName(name, `${path}.allowedFunctionNames[0]`), isCustom: false }
+          ? {
+              mode: "tool",
+              name: requireName(name, `${path}.allowedFunctionNames[0]`),
+              isCustom: false,
+              namespace: null,
+            }
           : { mode: "required" };
       return;
     }

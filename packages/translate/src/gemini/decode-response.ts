@@ -31,7 +31,6 @@ export function decodeGeminiResponse(body: Json, newId: NewId): NeutralResponse 
         ),
     stopSequence: null,
     usage: isRecord(usage) ? decodeGeminiUsage(usage) : null,
-    serviceTier: null,
   };
 }
 

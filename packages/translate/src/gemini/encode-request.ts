@@ -95,7 +95,10 @@ function encodeToolChoice(choice: ToolChoice, { names }: EncodeEnvironment): unk
     case "required":
       return { mode: "ANY" };
     case "tool":
-      return { mode: "ANY", allowedFunctionNames: [names.name(choice.name, null, choice.isCustom)] };
+      return {
+        mode: "ANY",
+        allowedFunctionNames: [names.name(choice.name, choice.namespace, choice.isCustom)],
+      };
   }
 }
 

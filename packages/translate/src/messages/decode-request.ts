@@ -156,7 +156,12 @@ function toolChoiceOf(choice: Json): ToolChoice {
     case "any":
       return { mode: "required" };
     case "tool":
-      return { mode: "tool", name: requireName(choice["name"], "tool_choice.name"), isCustom: false };
+      return {
+        mode: "tool",
+        name: requireName(choice["name"], "tool_choice.name"),
+        isCustom: false,
+        namespace: null,
+      };
     default:
       throw new InvalidRequestError("tool_choice.type", "tool_choice.type must be auto, any, tool or none");
   }

@@ -18,7 +18,6 @@ export function decodeMessagesResponse(body: Json): NeutralResponse {
     stopReason: decodeStopReason(body["stop_reason"]),
     stopSequence: textOrNull(body["stop_sequence"]),
     usage: isRecord(usage) ? decodeMessagesUsage(usage) : null,
-    serviceTier: isRecord(usage) ? textOrNull(usage["service_tier"]) : null,
   };
 }
 

@@ -64,7 +64,7 @@ function encodeToolChoice(
     case "required":
       return { type: "any", ...serial };
     case "tool":
-      return { type: "tool", name: names.name(choice.name, null, choice.isCustom), ...serial };
+      return { type: "tool", name: names.name(choice.name, choice.namespace, choice.isCustom), ...serial };
   }
 }
 

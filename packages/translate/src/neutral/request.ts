@@ -32,7 +32,12 @@ export type Tool = FunctionTool | CustomTool;
 
 export type ToolChoice =
   | { readonly mode: "auto" | "required" | "none" }
-  | { readonly mode: "tool"; readonly name: string; readonly isCustom: boolean };
+  | {
+      readonly mode: "tool";
+      readonly name: string;
+      readonly isCustom: boolean;
+      readonly namespace: string | null;
+    };
 
 export type OutputFormat =
   | { readonly type: "json" }

@@ -23,5 +23,4 @@ export interface NeutralResponse {
   readonly stopReason: StopReason;
   readonly stopSequence: string | null;
   readonly usage: NeutralUsage | null;
-  readonly serviceTier: string | null;
 }

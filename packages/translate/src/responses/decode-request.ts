@@ -14,7 +14,7 @@ import type { Losses } from "../losses.ts";
 import { emptyRequest, type NeutralRequest, type OutputFormat, type ToolChoice } from "../neutral/request.ts";
 import { effortOf } from "../reasoning-effort.ts";
 import { decodeInput } from "./decode-input.ts";
-import { decodeTools, hasHostedTool } from "./decode-tools.ts";
+import { decodeTools } from "./decode-tools.ts";
 
 /** Fields whose absence changes nothing but speed, cost, context housekeeping or book-keeping. */
 const HINTS = new Set([
@@ -34,18 +34,12 @@ export function decodeResponsesRequest(body: Json, losses: Losses): NeutralReque
   request.turns = turns;
   request.tools = tools;
   for (const [field, value] of Object.entries(body)) {
-    if (value != null) decodeField(request, field, value, body, losses);
+    if (value != null) decodeField(request, field, value, losses);
   }
   return request;
 }
 
-function decodeField(
-  request: NeutralRequest,
-  field: string,
-  value: unknown,
-  body: Json,
-  losses: Losses,
-): void {
+function decodeField(request: NeutralRequest, field: string, value: unknown, losses: Losses): void {
   switch (field) {
     case "model":
     case "input":
@@ -73,7 +67,7 @@ function decodeField(
       request.tools = [...decodeTools(requireList(value, field), field, losses), ...request.tools];
       return;
     case "tool_choice":
-      request.toolChoice = decodeToolChoice(value, body, losses);
+      request.toolChoice = decodeToolChoice(value, losses);
       return;
     case "parallel_tool_calls":
       request.parallelTools = optionalFlag(value, field);
@@ -165,25 +159,15 @@ function decodeFormat(format: Json): OutputFormat | null {
   }
 }
 
-function decodeToolChoice(value: unknown, body: Json, losses: Losses): ToolChoice | null {
-  if (value === "none" || value === "auto") return { mode: value };
-  if (value === "required") {
-    // With only hosted tools, which are left out, nothing could be called.
-    if (
-      hasHostedTool(body["tools"]) &&
-      decodeTools(requireList(body["tools"], "tools"), "tools", losses).length === 0
-    ) {
-      losses.refuse("tool_choice");
-      return null;
-    }
-    return { mode: "required" };
-  }
+function decodeToolChoice(value: unknown, losses: Losses): ToolChoice | null {
+  if (value === "none" || value === "auto" || value === "required") return { mode: value };
   const choice = requireRecord(value, "tool_choice");
   if (choice["type"] === "function" || choice["type"] === "custom") {
     return {
       mode: "tool",
       name: requireName(choice["name"], "tool_choice.name"),
       isCustom: choice["type"] === "custom",
+      namespace: null,
     };
   }
   losses.refuse("tool_choice", "a hosted tool or a list of allowed tools cannot be forced on the target");

@@ -17,7 +17,6 @@ export function decodeResponsesResponse(body: Json): NeutralResponse {
     stopReason: stopReasonOf(body, (type) => parts.some((part) => part.type === type)),
     stopSequence: null,
     usage: isRecord(usage) ? decodeResponsesUsage(usage) : null,
-    serviceTier: textOrNull(body["service_tier"]),
   };
 }
 

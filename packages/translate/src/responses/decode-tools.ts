@@ -1,24 +1,9 @@
 /** Tools of the responses dialect. */
-import {
-  isRecord,
-  listOf,
-  optionalRecord,
-  optionalText,
-  requireList,
-  requireName,
-  requireRecord,
-  type Json,
-} from "../json.ts";
+import { optionalRecord, optionalText, requireList, requireName, requireRecord, type Json } from "../json.ts";
 import type { Losses } from "../losses.ts";
 import type { Tool } from "../neutral/request.ts";
 
-const OWN_KINDS: readonly unknown[] = ["function", "custom", "namespace"];
-
 /** A hosted tool runs at the provider. The target has no such tool, so it is left out and listed. */
-export function hasHostedTool(tools: unknown): boolean {
-  return listOf(tools).some((tool) => isRecord(tool) && !OWN_KINDS.includes(tool["type"]));
-}
-
 export function decodeTools(tools: readonly unknown[], field: string, losses: Losses): Tool[] {
   return tools.flatMap((value, i) => {
     const path = `${field}[${i}]`;

@@ -72,7 +72,7 @@ function encodeToolChoice({ toolChoice }: NeutralRequest, { names }: EncodeEnvir
   if (toolChoice?.mode !== "tool") return toolChoice?.mode;
   return {
     type: toolChoice.isCustom ? "custom" : "function",
-    name: names.name(toolChoice.name, null, false),
+    name: names.name(toolChoice.name, toolChoice.namespace, false),
   };
 }
 
