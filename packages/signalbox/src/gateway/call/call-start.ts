@@ -1,4 +1,5 @@
 /** A call as it is accepted, and the parts of the gateway that run it. */
+import type { Token } from "../../accounts/index.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
 import type { UpstreamClient } from "../../engines/relay/index.ts";
@@ -19,7 +20,10 @@ export interface CallStart {
   readonly steps: readonly Step[];
   /** Whether the response names the step that it came from. */
   readonly showsStep: boolean;
+  /** `root` for the root token; null when the call has no token. */
   readonly tokenId: string | null;
+  /** The token of the call, for its limits and metadata; null for the root token and without a token. */
+  readonly token: Token | null;
   readonly createdAt: number;
   /** `performance.now()` when the headers had arrived. */
   readonly startedAt: number;

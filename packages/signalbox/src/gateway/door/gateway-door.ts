@@ -4,7 +4,7 @@
  * a refused caller costs no body, no upstream request and no log row.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { type Authenticator, bearerText, isAllowed } from "../../accounts/index.ts";
+import { type Authenticator, bearerText, isAllowed, type Token } from "../../accounts/index.ts";
 import {
   type BodyLimits,
   hasBody,
@@ -71,7 +71,7 @@ export class GatewayDoor implements Area {
       const path = parseGatewayPath(context.path);
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-      const tokenId = gateway.settings.authentication ? this.#authorise(gateway, request) : null;
+      const token = gateway.settings.authentication ? this.#authorise(gateway, request) : null;
       const run = ({ options, steps, showsStep }: CallPlan) =>
         this.#parts.runner.run({
           options,
@@ -81,7 +81,8 @@ export class GatewayDoor implements Area {
           request,
           response,
           requestId: context.id,
-          tokenId,
+          tokenId: token === null ? null : token === "root" ? token : token.id,
+          token: token === "root" ? null : token,
           startedAt,
         });
       return path.provider === null
@@ -100,10 +101,10 @@ export class GatewayDoor implements Area {
   }
 
   /**
-   * The id of the token that authorises the call, `root` for the root token. The error is the same whatever is wrong with the token: it
+   * The token that authorises the call, `root` for the root token. The error is the same whatever is wrong with the token: it
    * does not reveal whether the token exists, has expired, or belongs to another gateway.
    */
-  #authorise(gateway: Gateway, { headers, socket }: HttpRequest): string {
+  #authorise(gateway: Gateway, { headers, socket }: HttpRequest): Token | "root" {
     const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
     const text = typeof header === "string" ? bearerText(header) : null;
     const principal = text === null ? null : this.#parts.authenticator.fromText(text, socket);
@@ -111,9 +112,9 @@ export class GatewayDoor implements Area {
       throw new SignalboxError("gateway_unauthorized");
     }
     if (principal.kind === "root") return "root";
-    const { gatewayId, id } = principal.token;
+    const { gatewayId } = principal.token;
     if (gatewayId !== null && gatewayId !== gateway.id) throw new SignalboxError("gateway_unauthorized");
-    return id;
+    return principal.token;
   }
 
   #servePlain(
