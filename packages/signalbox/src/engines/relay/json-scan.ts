@@ -72,6 +72,46 @@ export function readMembers(bytes: Buffer, wanted: ReadonlySet<string>): Map<str
   return found;
 }
 
+/** A string value whose end is not in the bytes. */
+export interface UnfinishedString {
+  readonly member: string;
+  readonly start: number;
+}
+
+/**
+ * Calls `visit` for each string value of at least `minBytes`, at any depth, with the name of its nearest member (elements of an array have
+ * that of the array) and the position of its text. Reads JSON, lines of JSON, and the beginning of either. Returns the string that the end
+ * of the bytes cuts off, or null.
+ */
+export function visitStrings(
+  bytes: Buffer,
+  minBytes: number,
+  visit: (member: string, start: number, end: number) => void,
+): UnfinishedString | null {
+  let member = "";
+  for (let at = bytes.indexOf(QUOTE); at !== -1;) {
+    const end = endOfString(bytes, at);
+    if (end === -1) return { member, start: at + 1 };
+    if (bytes[skipSpace(bytes, end + 1)] === COLON) member = bytes.toString("latin1", at + 1, Math.min(end, at + 65));
+    else if (end - at - 1 >= minBytes) visit(member, at + 1, end);
+    at = bytes.indexOf(QUOTE, end + 1);
+  }
+  return null;
+}
+
+/** True when the outermost object has several members whose names differ at most in case: readers differ in which of them counts. */
+export function hasRepeatedMember(bytes: Buffer, wanted: ReadonlySet<string>): boolean {
+  const seen = new Set<string>();
+  let isRepeated = false;
+  scanMembers(bytes, (key) => {
+    const name = key.toLowerCase();
+    if (!wanted.has(name)) return;
+    isRepeated ||= seen.has(name);
+    seen.add(name);
+  });
+  return isRepeated;
+}
+
 /** What takes the place of a member: another one, with its value as JSON text, or nothing. */
 export type MemberEdit = { readonly name: string; readonly json: string } | null;
 

@@ -1,0 +1,340 @@
+/**
+ * Enforces every limit of a call: those of its account, its gateway and its token, on money, tokens, requests and parallel calls.
+ *
+ * A call reserves before it goes upstream and settles when its usage is known, so that simultaneous calls cannot together exceed a limit.
+ *
+ * Invariants:
+ * 1. Reserving is one synchronous step over all rules that apply: every bucket accepts its amount, or none is changed.
+ * 2. A call reserves, under each rule, the largest amount of those of its steps that the rule applies to. Whatever a step has used is then
+ *    charged to the rules that apply to that step.
+ * 3. If a call sets no limit of its output, its reservation is an assumption. Such a call may run while no other does, even if the
+ *    assumption exceeds what is left, because a small limit would otherwise refuse every call. Only such calls can exceed a limit.
+ * 4. A call whose price is unknown does not run under a limit on money, unless the operator has said what to assume (`unknown_price`).
+ * See docs/decisions/0112.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Token } from "../../accounts/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import type { SpendRule } from "../settings/gateway-settings.ts";
+import type { Books } from "./books.ts";
+import {
+  type LimitKind, type LimitOwner, type LimitRule, type Metadata, MICRO, type Need, partitionOf, type StepDemand, toLimitRules, toTokenRules } from "./limit-rule.ts";
+import { refuse, type Refusal } from "./limit-refusal.ts";
+import { type NamedBucket, RuleBuckets } from "./rule-buckets.ts";
+import type { SlotAmount } from "./spend-journal.ts";
+
+/** What a step has used. */
+export interface Charge {
+  readonly provider: string;
+  readonly model: string;
+  /** Dollars. */
+  readonly cost: number;
+  readonly tokens: number;
+}
+
+/** What is left of the tightest budget of a call. */
+export interface Remaining {
+  /** Dollars. */
+  readonly amount: number;
+  /** Milliseconds since the epoch; null for prepaid credit. */
+  readonly resetAt: number | null;
+}
+
+export interface LimitsParts {
+  readonly books: Books;
+  readonly clock: Clock;
+  /** Monotonic; windows of rates follow it, because they do not outlive the process. */
+  readonly steadyClock: Clock;
+  /** The rules of an account; undefined for an account without rules. */
+  readonly accountRules: (accountId: string) => readonly SpendRule[] | undefined;
+  /** A soft budget was exceeded; called once for each window. */
+  readonly onSoftBudget: (rule: LimitRule, used: number) => void;
+}
+
+interface ActiveRule {
+  readonly rule: LimitRule;
+  readonly buckets: RuleBuckets;
+}
+
+const NO_RULES: readonly ActiveRule[] = [];
+/** Taken by every call, also one that the cache answers. */
+const AT_ARRIVAL: ReadonlySet<LimitKind> = new Set(["requests", "parallel"]);
+const BEFORE_SENDING: ReadonlySet<LimitKind> = new Set(["cost", "tokens"]);
+
+export class Limits {
+  readonly #parts: LimitsParts;
+  /** By owner, then by rule id. */
+  readonly #owners = new Map<string, Map<string, RuleBuckets>>();
+  /** Rules are made when their settings are used for the first time, and collected with them. */
+  readonly #compiled = new WeakMap<object, readonly ActiveRule[]>();
+
+  constructor(parts: LimitsParts) {
+    this.#parts = parts;
+  }
+
+  /** The rules of a call; null when it has none, which is the usual case and costs three comparisons. */
+  rulesOf(gateway: Gateway, token: Token | null): CallRules | null {
+    const own = gateway.settings.spend_limits;
+    const account = this.#parts.accountRules(gateway.accountId);
+    const policy = token?.policy ?? null;
+    if ((own === null || !own.enabled) && account === undefined && policy === null) return null;
+    const rules: ActiveRule[] = [];
+    if (account !== undefined) rules.push(...this.#ofAccount(gateway.accountId, account));
+    if (own?.enabled === true) rules.push(...this.#ofGateway(gateway, own.rules));
+    if (token !== null && policy !== null) rules.push(...this.#ofToken(token, policy));
+    return rules.length === 0 ? null : new CallRules(this.#parts, rules);
+  }
+
+  /** The owner is gone, or a new one of its name begins at nothing. */
+  forget(owner: LimitOwner): void {
+    for (const buckets of this.#owners.get(ownerKey(owner))?.values() ?? []) buckets.forget();
+    this.#owners.delete(ownerKey(owner));
+  }
+
+  #ofAccount(accountId: string, rules: readonly SpendRule[]): readonly ActiveRule[] {
+    return this.#activate(rules, () => toLimitRules(accountOwner(accountId), "account ", rules));
+  }
+
+  #ofGateway(gateway: Gateway, rules: readonly SpendRule[]): readonly ActiveRule[] {
+    return rules.length === 0 ? NO_RULES : this.#activate(rules, () => toLimitRules(gatewayOwner(gateway), "", rules));
+  }
+
+  #ofToken(token: Token, policy: NonNullable<Token["policy"]>): readonly ActiveRule[] {
+    return this.#activate(policy, () => toTokenRules(tokenOwner(token), policy));
+  }
+
+  #activate(settings: object, toRules: () => readonly LimitRule[]): readonly ActiveRule[] {
+    const known = this.#compiled.get(settings);
+    if (known !== undefined) return known;
+    const active = toRules().map((rule) => ({ rule, buckets: this.#bucketsOf(rule) }));
+    this.#compiled.set(settings, active);
+    return active;
+  }
+
+  #bucketsOf(rule: LimitRule): RuleBuckets {
+    const { books } = this.#parts;
+    const key = ownerKey(rule.owner);
+    let ofOwner = this.#owners.get(key);
+    if (ofOwner === undefined) {
+      ofOwner = new Map();
+      this.#owners.set(key, ofOwner);
+    }
+    const id = `${rule.kind} ${rule.id}`;
+    const known = ofOwner.get(id);
+    if (known?.window.key === rule.window.key) return known;
+    const buckets = new RuleBuckets(rule, (bucket) => books.restore(bucket));
+    const now = rule.kind === "cost" ? this.#parts.clock.now() : this.#parts.steadyClock.now();
+    known?.moveTo(buckets, now, (...move) => books.moved(...move));
+    ofOwner.set(id, buckets);
+    return buckets;
+  }
+}
+
+interface Held {
+  readonly active: ActiveRule;
+  readonly bucket: NamedBucket;
+  readonly amount: number;
+}
+
+/** The rules of one call, and what it holds under them. */
+export class CallRules {
+  readonly #parts: LimitsParts;
+  readonly #rules: readonly ActiveRule[];
+  readonly #held: Held[] = [];
+  /** Its number in the books; 0 when it holds no money. */
+  #call = 0;
+  #metadata: Metadata | null = null;
+  #metadataText: string | null = null;
+  readonly hasCost: boolean;
+  readonly needsTokens: boolean;
+
+  constructor(parts: LimitsParts, rules: readonly ActiveRule[]) {
+    this.#parts = parts;
+    this.#rules = rules;
+    this.hasCost = rules.some(({ rule }) => rule.kind === "cost" && !rule.isSoft);
+    this.needsTokens = rules.some(({ rule }) => rule.kind === "cost" || rule.kind === "tokens");
+  }
+
+  /** Serialised flat JSON object. */
+  setMetadata(text: string | null): void {
+    this.#metadataText = text;
+  }
+
+  /** Counts the request; throws `gateway_rate_limited` when a rule has no room. `demand` may be incomplete: no amount of it is used. */
+  arrive(demand: readonly StepDemand[]): void {
+    this.#take(AT_ARRIVAL, demand);
+  }
+
+  /** Reserves cost and tokens; throws `gateway_spend_limit` or `gateway_rate_limited` when a rule has no room. */
+  reserve(demand: readonly StepDemand[]): void {
+    this.#take(BEFORE_SENDING, demand);
+  }
+
+  /** Counts one more request upstream, for a retry or a fallback; false when a rule has no room for it. */
+  takeAttempt(step: Pick<StepDemand, "provider" | "model">): boolean {
+    const now = this.#parts.steadyClock.now();
+    const counted: NamedBucket[] = [];
+    for (const { rule, buckets } of this.#rules) {
+      if (rule.kind !== "requests") continue;
+      const partition = this.#partitionOf(rule, step);
+      if (partition === undefined) continue;
+      const bucket = buckets.find(partition, now);
+      if (bucket.used(now) + 1 > rule.limit) return false;
+      counted.push(bucket);
+    }
+    for (const bucket of counted) bucket.add(bucket.window.slotOf(now), 1);
+    return true;
+  }
+
+  /** True when a rule on money applies to the step. */
+  limitsCostOf(step: Pick<StepDemand, "provider" | "model">): boolean {
+    return this.#rules.some(
+      ({ rule }) => rule.kind === "cost" && !rule.isSoft && this.#partitionOf(rule, step) !== undefined,
+    );
+  }
+
+  /** Releases what the call holds, and adds what it has used. Must be called once, also after a refusal. */
+  settle(charges: readonly Charge[]): void {
+    const wall = this.#parts.clock.now();
+    const steady = this.#parts.steadyClock.now();
+    for (const { bucket, amount } of this.#held) bucket.release(amount);
+    this.#held.length = 0;
+    const settled: SlotAmount[] = [];
+    for (const charge of charges) {
+      for (const active of this.#rules) this.#charge(active, charge, wall, steady, settled);
+    }
+    if (this.#call !== 0 || settled.length > 0) this.#parts.books.settled(this.#call, settled);
+    this.#call = 0;
+  }
+
+  /** What is left of the tightest budget that applies; null when none does. */
+  remaining(step: Pick<StepDemand, "provider" | "model">): Remaining | null {
+    const now = this.#parts.clock.now();
+    let least: Remaining | null = null;
+    for (const { rule, buckets } of this.#rules) {
+      if (rule.kind !== "cost" || rule.isSoft) continue;
+      const partition = this.#partitionOf(rule, step);
+      if (partition === undefined) continue;
+      const bucket = buckets.find(partition, now);
+      const amount = Math.max(0, rule.limit - bucket.used(now) - bucket.reserved) / MICRO;
+      if (least === null || amount < least.amount) least = { amount, resetAt: bucket.resetAt(now) };
+    }
+    return least;
+  }
+
+  #take(kinds: ReadonlySet<LimitKind>, demand: readonly StepDemand[]): void {
+    const wall = this.#parts.clock.now();
+    const steady = this.#parts.steadyClock.now();
+    const taken: Held[] = [];
+    let refusal: Refusal | null = null;
+    for (const active of this.#rules) {
+      const { rule, buckets } = active;
+      if (!kinds.has(rule.kind)) continue;
+      const needed = this.#needOf(rule, demand);
+      if (needed === null) continue;
+      const now = rule.kind === "cost" ? wall : steady;
+      const bucket = buckets.find(needed.partition, now);
+      const refused = refuse(rule, bucket, needed, now);
+      // Of several exhausted rules, `retry-after` follows the one with the longest wait.
+      if (refused !== null && refused.waitMs > (refusal?.waitMs ?? -1)) refusal = refused;
+      taken.push({ active, bucket, amount: needed.amount });
+    }
+    if (refusal !== null) throw refusal.toError(wall - steady);
+    this.#hold(taken, wall, steady);
+  }
+
+  #hold(taken: readonly Held[], wall: number, steady: number): void {
+    const money: SlotAmount[] = [];
+    for (const held of taken) {
+      const { active, bucket, amount } = held;
+      const { kind, isSoft } = active.rule;
+      // A request has happened when it arrives: there is nothing to settle.
+      if (kind === "requests") bucket.add(bucket.window.slotOf(steady), 1);
+      else if (!isSoft) {
+        bucket.reserve(amount);
+        this.#held.push(held);
+        if (kind === "cost") {
+          const slot = bucket.window.slotOf(wall);
+          money.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
+        }
+      }
+    }
+    if (money.length > 0) this.#call = this.#parts.books.reserved(money);
+  }
+
+  /** The largest amount among the steps that the rule applies to; null when it applies to none. */
+  #needOf(rule: LimitRule, demand: readonly StepDemand[]): Need | null {
+    let need: Need | null = null;
+    for (const step of demand) {
+      const partition = this.#partitionOf(rule, step);
+      if (partition === undefined) continue;
+      const amount = amountOf(rule.kind, step);
+      const isBounded = rule.kind === "requests" || rule.kind === "parallel" || step.isBounded;
+      need =
+        need === null
+          ? { partition, amount, isBounded, step }
+          : {
+              partition,
+              amount: Math.max(amount, need.amount),
+              isBounded: isBounded && need.isBounded,
+              step: amount > need.amount ? step : need.step,
+            };
+    }
+    return need;
+  }
+
+  #charge({ rule, buckets }: ActiveRule, charge: Charge, wall: number, steady: number, settled: SlotAmount[]): void {
+    if (rule.kind !== "cost" && rule.kind !== "tokens") return;
+    const amount = amountOf(rule.kind, charge);
+    const partition = amount === 0 ? undefined : this.#partitionOf(rule, charge);
+    if (partition === undefined) return;
+    const now = rule.kind === "cost" ? wall : steady;
+    const bucket = buckets.find(partition, now);
+    const slot = bucket.window.slotOf(now);
+    if (rule.isSoft) {
+      const before = bucket.used(now);
+      if (before < rule.limit && before + amount >= rule.limit) this.#parts.onSoftBudget(rule, before + amount);
+    }
+    bucket.add(slot, amount);
+    if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
+  }
+
+  #partitionOf(rule: LimitRule, { provider, model }: Pick<StepDemand, "provider" | "model">): string | null | undefined {
+    return rule.conditions === null ? null : partitionOf(rule, provider, model, () => this.#readMetadata());
+  }
+
+  #readMetadata(): Metadata {
+    this.#metadata ??= this.#metadataText === null ? {} : (JSON.parse(this.#metadataText) as Metadata);
+    return this.#metadata;
+  }
+}
+
+/** The unit of money is small; an amount is rounded up, so that no number of small calls is free. */
+function amountOf(kind: LimitKind, { cost, tokens }: Pick<StepDemand, "cost" | "tokens">): number {
+  if (kind === "cost") return Math.ceil(cost * MICRO);
+  return kind === "tokens" ? tokens : 1;
+}
+
+export function accountOwner(accountId: string): LimitOwner {
+  return { accountId, key: "account" };
+}
+
+export function gatewayOwner({ accountId, id, createdAt }: Pick<Gateway, "accountId" | "id" | "createdAt">): LimitOwner {
+  return { accountId, key: `gateway ${id} ${createdAt}` };
+}
+
+export function tokenOwner({ accountId, id }: Pick<Token, "accountId" | "id">): LimitOwner {
+  return { accountId, key: `token ${id}` };
+}
+
+function ownerKey({ accountId, key }: LimitOwner): string {
+  return `${accountId}\n${key}`;
+}
+
+export function unknownPrice({ provider, model }: Pick<StepDemand, "provider" | "model">): SignalboxError {
+  const what = model === "" ? `a call of ${provider} without a known model` : `${provider}/${model}`;
+  return new SignalboxError("gateway_unknown_price", {
+    message: `Price of ${what} unknown: a limit on money applies to this call. Set a price, or unknown_price in spend_limits`,
+  });
+}
