@@ -1,4 +1,5 @@
 export { Accounts } from "./account.ts";
+export { AllowRules } from "./allow-rules.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";
 export { boundGateway, isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
@@ -13,6 +14,7 @@ export { newTokenFields, showToken, toNewToken, tokenRoutes } from "./token-rout
 export type { Token } from "./token.ts";
 export {
   budgetId,
+  type MetadataValue,
   RESERVED_METADATA_PREFIX,
   type RouteKind,
   stampOf,

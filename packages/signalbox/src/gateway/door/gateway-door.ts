@@ -4,7 +4,7 @@
  * a refused caller costs no body, no upstream request and no log row.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { type Authenticator, bearerText, isAllowed, type Token } from "../../accounts/index.ts";
+import type { Authenticator } from "../../accounts/index.ts";
 import {
   type BodyLimits,
   hasBody,
@@ -16,6 +16,8 @@ import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
+import { type Caller, identifyCaller } from "../keys/caller-token.ts";
+import { applyPolicy } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import {
   checkProviderPath,
@@ -71,23 +73,21 @@ export class GatewayDoor implements Area {
       const path = parseGatewayPath(context.path);
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-      const token = gateway.settings.authentication ? this.#authorise(gateway, request) : null;
-      const run = ({ options, steps, showsStep }: CallPlan) =>
+      const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
+      const run = (plan: CallPlan) =>
         this.#parts.runner.run({
-          options,
-          steps,
-          showsStep,
+          ...(caller.token?.policy == null ? plan : applyPolicy(caller.token.policy, plan)),
           gateway,
           request,
           response,
           requestId: context.id,
-          tokenId: token === null ? null : token === "root" ? token : token.id,
-          token: token === "root" ? null : token,
+          tokenId: caller.tokenId,
+          token: caller.token,
           startedAt,
         });
       return path.provider === null
         ? this.#serveUniversal(gateway, incoming, run)
-        : this.#servePlain(gateway, path.provider, path.path, incoming, run);
+        : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -100,25 +100,9 @@ export class GatewayDoor implements Area {
     return error;
   }
 
-  /**
-   * The token that authorises the call, `root` for the root token. The error is the same whatever is wrong with the token: it
-   * does not reveal whether the token exists, has expired, or belongs to another gateway.
-   */
-  #authorise(gateway: Gateway, { headers, socket }: HttpRequest): Token | "root" {
-    const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
-    const text = typeof header === "string" ? bearerText(header) : null;
-    const principal = text === null ? null : this.#parts.authenticator.fromText(text, socket);
-    if (principal === null || !isAllowed(principal, gateway.accountId, "gateway.run")) {
-      throw new SignalboxError("gateway_unauthorized");
-    }
-    if (principal.kind === "root") return "root";
-    const { gatewayId } = principal.token;
-    if (gatewayId !== null && gatewayId !== gateway.id) throw new SignalboxError("gateway_unauthorized");
-    return principal.token;
-  }
-
   #servePlain(
     gateway: Gateway,
+    caller: Caller,
     slug: string,
     path: string,
     incoming: Incoming,
@@ -128,12 +112,13 @@ export class GatewayDoor implements Area {
     const { providers, authenticator, bodyLimits, runner } = this.#parts;
     const provider = providers.find(gateway.accountId, slug);
     if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
-    refuseOwnTokenInTarget(authenticator, path, context.query);
+    refuseOwnTokenInTarget(authenticator, path, caller.query);
     const forwarded = readForwardedHeaders(
       request.rawHeaders,
       request.headers.connection,
       provider.credentialHeaders,
       authenticator,
+      caller.text,
     );
     const { options } = forwarded;
     const start = (body: RequestBody) => {
@@ -142,7 +127,7 @@ export class GatewayDoor implements Area {
         provider,
         method: request.method ?? "GET",
         path,
-        query: context.query,
+        query: caller.query,
         forwarded,
         traceparent: traceparentOf(request, context),
         contentType: request.headers["content-type"],
