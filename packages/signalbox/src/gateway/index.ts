@@ -30,6 +30,9 @@ import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
+import { Circuits } from "./reliability/circuits.ts";
+import { circuitRoutes } from "./reliability/routes.ts";
+import { TargetLatencies } from "./reliability/target-latencies.ts";
 import { PriceTable } from "./limits/price-table.ts";
 
 export interface GatewayParts {
@@ -62,7 +65,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { clock, callLog, logger } = parts;
   const settings = createSettings(parts);
   const { gateways, customProviders, providers, providerKeys, deletions } = settings;
-  const { door, runner, client, spendLimits } = createDataPlane(parts, settings);
+  const { door, runner, client, spendLimits, circuits } = createDataPlane(parts, settings);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -79,6 +82,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       usageRoute({ callLog, clock, tags: parts.tags }),
       ...providerKeyRoutes(gateways, providerKeys, providers),
       ...customProviderRoutes(customProviders),
+      ...circuitRoutes(gateways, circuits),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -169,6 +173,8 @@ function createDataPlane(
   const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
   metrics.readBufferedBytes = () => budget.used;
   const rateLimits = new RateLimits(steadyClock);
+  const circuits = new Circuits(clock);
+  metrics.showCircuits(registry, circuits);
   const spendLimits = new SpendLimits({
     database,
     clock,
@@ -179,6 +185,7 @@ function createDataPlane(
     onDeleted(gateway) {
       rateLimits.forget(gateway);
       spendLimits.forget(gateway);
+      circuits.forget(gateway.accountId, gateway.id);
       providerKeys.forget(gateway);
     },
   });
@@ -194,6 +201,8 @@ function createDataPlane(
     cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
     rateLimits,
     spendLimits,
+    circuits,
+    latencies: new TargetLatencies(),
   });
   const door = new GatewayDoor({
     gateways,
@@ -209,7 +218,7 @@ function createDataPlane(
     },
     runner,
   });
-  return { door, runner, client, spendLimits };
+  return { door, runner, client, spendLimits, circuits };
 }
 
 function toRef(gateway: Gateway): GatewayRef {

@@ -5,7 +5,6 @@
  * The rate limit counts every accepted call, including those that the cache answers. A cached response costs nothing.
  */
 import type { SignalboxError } from "@signalbox/protocol";
-import type { Clock } from "../../core/clock.ts";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
@@ -15,15 +14,14 @@ import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/resp
 import type { RateLimits } from "../limits/rate-limits.ts";
 import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { Call, type CallOutcome } from "./call.ts";
+import { Call } from "./call.ts";
 import { recordCall } from "./call-record.ts";
-import type { CallParts, CallStart, LogDetail } from "./call-start.ts";
+import type { CallOutcome, CallParts, CallStart, LogDetail } from "./call-start.ts";
 import { toClientHeaders } from "./response-headers.ts";
 
 export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus" | "logDetail">;
 
 export interface CallRunnerParts extends CallParts {
-  readonly clock: Clock;
   readonly cache: ResponseCache;
   readonly rateLimits: RateLimits;
   readonly spendLimits: SpendLimits;
