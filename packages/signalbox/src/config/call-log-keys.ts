@@ -28,7 +28,7 @@ export const callLogKeys = z
 
 const usdPerMillion = z.number().min(0);
 
-export const priceOverride = z.strictObject({
+const priceOverride = z.strictObject({
   in: usdPerMillion,
   out: usdPerMillion,
   /** Input read from the provider's prompt cache. Default: the value of `in`. */
@@ -50,5 +50,7 @@ export const priceOverride = z.strictObject({
   tiers: z.partialRecord(z.enum(["flex", "batch", "priority"]), z.number().min(0)).optional(),
 });
 
+export const priceTable = z.record(z.string(), z.record(z.string(), priceOverride));
+
 /** By provider slug, then by model (`*`: all other models of the provider), in US dollars per million tokens. Default: list prices. */
-export const priceKeys = z.record(z.string(), z.record(z.string(), priceOverride)).default({});
+export const priceKeys = priceTable.default({});

@@ -52,6 +52,11 @@ export const gatewayKeys = {
   providerKeys: z
     .record(z.string().regex(/^[A-Z][A-Z0-9_]*$/, "expected the name of an environment variable"), keyGrant)
     .default({}),
+  /**
+   * Asks OpenAI-shaped providers for the usage of chat streams whose callers do not, and removes the extra event from the stream. Default
+   * true; without it the usage of such a stream is estimated.
+   */
+  injectStreamUsage: z.boolean().default(true),
   /** Allows plain HTTP, private and loopback addresses for custom providers. Default false. */
   allowPrivateCustomProviders: z.boolean().default(false),
 };

@@ -17,7 +17,9 @@ import { GatewayDoor } from "./door/gateway-door.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { usageRoute } from "./log-api/usage-route.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
-import { SpendLimits } from "./limits/spend-limits.ts";
+import { createGatewayLimits } from "./limits/create-limits.ts";
+import { gatewayOwner } from "./limits/limits.ts";
+import { limitRoutes } from "./limits/routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
@@ -33,7 +35,6 @@ import { UpstreamClient } from "../engines/relay/index.ts";
 import { Circuits } from "./reliability/circuits.ts";
 import { circuitRoutes } from "./reliability/routes.ts";
 import { TargetLatencies } from "./reliability/target-latencies.ts";
-import { PriceTable } from "./limits/price-table.ts";
 
 export interface GatewayParts {
   readonly config: Config;
@@ -65,7 +66,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { clock, callLog, logger } = parts;
   const settings = createSettings(parts);
   const { gateways, customProviders, providers, providerKeys, deletions } = settings;
-  const { door, runner, client, spendLimits, circuits } = createDataPlane(parts, settings);
+  const { door, runner, client, gatewayLimits, circuits } = createDataPlane(parts, settings);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -82,6 +83,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       usageRoute({ callLog, clock, tags: parts.tags }),
       ...providerKeyRoutes(gateways, providerKeys, providers),
       ...customProviderRoutes(customProviders),
+      ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
       ...circuitRoutes(gateways, circuits),
     ],
     async start() {
@@ -94,12 +96,14 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       );
       await customProviders.load();
       await providerKeys.load();
-      await spendLimits.start(gateways);
+      await gatewayLimits.start(({ accountId, key }) =>
+        gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
+      );
     },
     async stop() {
       runner.close();
       client.close();
-      await spendLimits.stop();
+      await gatewayLimits.stop();
     },
     card: "gateway",
     firstCommands: (url) => [
@@ -159,9 +163,10 @@ function createSettings({
 
 /** What serves calls: the door, the runner with its limits, and the upstream client. */
 function createDataPlane(
-  { config, clock, steadyClock, database, logger, registry, callLog, authenticator }: GatewayParts,
+  parts: GatewayParts,
   { gateways, providers, providerKeys }: ReturnType<typeof createSettings>,
 ) {
+  const { config, clock, steadyClock, registry, callLog, authenticator } = parts;
   const keys = config.file.gateway;
   const metrics = new GatewayMetrics(registry, () => callLog.size);
   const client = new UpstreamClient({
@@ -175,16 +180,12 @@ function createDataPlane(
   const rateLimits = new RateLimits(steadyClock);
   const circuits = new Circuits(clock);
   metrics.showCircuits(registry, circuits);
-  const spendLimits = new SpendLimits({
-    database,
-    clock,
-    onError: (error) => logger.error({ err: error }, "cannot write spend; retrying in a second"),
-  });
+  const gatewayLimits = createGatewayLimits(parts);
   gateways.listen({
     onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
     onDeleted(gateway) {
       rateLimits.forget(gateway);
-      spendLimits.forget(gateway);
+      gatewayLimits.forgetGateway(gateway);
       circuits.forget(gateway.accountId, gateway.id);
       providerKeys.forget(gateway);
     },
@@ -194,13 +195,14 @@ function createDataPlane(
     callLog,
     gateways,
     metrics,
-    prices: new PriceTable(keys.prices, clock),
+    prices: gatewayLimits.prices,
+    accountPrices: gatewayLimits.accountPrices,
     budget,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
     cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
     rateLimits,
-    spendLimits,
+    limits: gatewayLimits.limits,
     circuits,
     latencies: new TargetLatencies(),
   });
@@ -208,6 +210,7 @@ function createDataPlane(
     gateways,
     providers,
     keys: providerKeys,
+    injectsStreamUsage: keys.injectStreamUsage,
     authenticator,
     metrics,
     bodyLimits: {
@@ -218,7 +221,7 @@ function createDataPlane(
     },
     runner,
   });
-  return { door, runner, client, spendLimits, circuits };
+  return { door, runner, client, gatewayLimits, circuits };
 }
 
 function toRef(gateway: Gateway): GatewayRef {

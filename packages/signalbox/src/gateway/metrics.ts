@@ -1,6 +1,7 @@
 /** The gateway's Prometheus metrics. Labels are provider slugs and outcomes; accounts, gateways and models have no bound. */
 import type { Registry } from "prom-client";
-import type { CallLogSize, CallUsage } from "../engines/call-log/index.ts";
+import type { CallLogSize } from "../engines/call-log/index.ts";
+import type { CallFigures } from "./limits/call-figures.ts";
 import {
   LabelledCounter,
   LabelledHistogram,
@@ -29,6 +30,7 @@ export class GatewayMetrics {
   readonly #calls: LabelledCounter;
   readonly #tokens: LabelledCounter;
   readonly #cost: LabelledCounter;
+  readonly #usageUnknown: LabelledCounter;
   readonly #cacheHits: LabelledCounter;
   readonly #retries: LabelledCounter;
   readonly #refusals: LabelledCounter;
@@ -39,8 +41,13 @@ export class GatewayMetrics {
     const counter = (name: string, help: string, labels: readonly string[]) =>
       new LabelledCounter(registry, { name: `${PREFIX}_${name}`, help, labels });
     this.#calls = counter("calls_total", "Ended calls by provider and status.", ["provider", "status"]);
-    this.#tokens = counter("tokens_total", "Tokens as reported by the providers.", ["provider", "direction"]);
+    this.#tokens = counter("tokens_total", "Tokens of calls, as reported by the providers or estimated.", ["provider", "direction"]);
     this.#cost = counter("cost_dollars_total", "Cost of calls whose price is known.", ["provider"]);
+    this.#usageUnknown = counter(
+      "usage_unknown_total",
+      "Calls whose provider did not report usage: tokens and cost are estimated, or unknown.",
+      ["provider", "usage"],
+    );
     this.#cacheHits = counter("cache_hits_total", "Calls answered from the cache.", ["provider"]);
     this.#retries = counter("retries_total", "Attempts after the first, and steps after the first.", [
       "provider",
@@ -78,24 +85,20 @@ export class GatewayMetrics {
     this.#refusals.add(1, reason);
   }
 
-  ended(
-    slug: string,
-    status: number,
-    firstByteMs: number | null,
-    usage: CallUsage,
-    cost: number | null,
-    isCached: boolean,
-  ): void {
+  /** `figures` is null for a call that the cache answered. */
+  ended(slug: string, status: number, firstByteMs: number | null, figures: CallFigures | null): void {
     const provider = label(slug);
     this.#calls.add(1, provider, status);
     if (firstByteMs !== null) this.#firstByte.observe(firstByteMs / 1000, provider);
-    if (isCached) {
+    if (figures === null) {
       this.#cacheHits.add(1, provider);
       return;
     }
+    const { usage, cost, state } = figures;
     this.#tokens.add(usage.tokensIn, provider, "in");
     this.#tokens.add(usage.tokensOut, provider, "out");
     this.#cost.add(cost ?? 0, provider);
+    if (state === "estimated" || state === "unknown") this.#usageUnknown.add(1, provider, state);
   }
 
   showCircuits(registry: Registry, circuits: CircuitCounts): void {

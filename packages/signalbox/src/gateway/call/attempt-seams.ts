@@ -13,6 +13,8 @@ import type { AttemptFailure } from "../reliability/attempt-failure.ts";
 export interface StepAdmission {
   /** An error sends the loop to the next step; the error of the last step goes to the client. */
   admit(step: Step, stepIndex: number): SignalboxError | null;
+  /** Called for each attempt after the first one of the call; an error has the same effect. */
+  admitAttempt?(step: Step): SignalboxError | null;
 }
 
 /** Steps that are determined only when they are needed: the fallback of a dynamic route. */

@@ -209,7 +209,7 @@ export class Attempt implements UpstreamHandler {
   }
 }
 
-function readUsage(head: ResponseHead | null, chunks: readonly Buffer[]): Usage {
+function readUsage(head: ResponseHead | null, chunks: readonly Buffer[]): Usage | null {
   const tap = createUsageTap(head?.contentType ?? "");
   for (const chunk of chunks) tap.push(chunk);
   return tap.end().usage;

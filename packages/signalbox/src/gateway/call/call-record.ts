@@ -1,20 +1,19 @@
 /** Writes the log row of a finished call. */
 import type { CallRecord } from "../../engines/call-log/index.ts";
-import type { ResponseHead, Usage } from "../../engines/relay/index.ts";
+import type { ResponseHead } from "../../engines/relay/index.ts";
+import type { CallFigures } from "../limits/call-figures.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
 
 export interface CallResult {
   readonly step: Step;
   readonly stepIndex: number;
-  readonly model: string;
   readonly status: number;
   readonly isComplete: boolean;
   readonly isCached: boolean;
   readonly head: ResponseHead | null;
   readonly firstByteMs: number | null;
-  readonly usage: Usage;
-  readonly cost: number | null;
+  readonly figures: CallFigures;
   readonly responseBytes: number;
   /** The response body, or its beginning. */
   readonly body: Buffer;
@@ -28,7 +27,8 @@ export function recordCall(parts: CallParts, start: CallStart, result: CallResul
 }
 
 function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number): CallRecord {
-  const { step } = result;
+  const { step, figures } = result;
+  const { usage } = figures;
   const isKept = start.logDetail === "bodies";
   const request = step.upstream.body;
   const sent = request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
@@ -40,7 +40,7 @@ function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number
     gatewayId: start.gateway.id,
     createdAt: start.createdAt,
     provider: step.provider.slug,
-    model: result.model,
+    model: figures.model,
     path: step.path,
     method: step.upstream.method,
     requestType: step.requestType,
@@ -52,13 +52,15 @@ function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number
     firstByteMs: result.firstByteMs,
     cached: result.isCached,
     step: result.stepIndex,
-    tokensIn: result.usage.tokensIn,
-    tokensOut: result.usage.tokensOut,
-    tokensInCached: result.usage.tokensInCached,
-    tokensInCacheWrite: result.usage.tokensInCacheWrite,
-    tokensOutReasoning: result.usage.tokensOutReasoning,
-    cost: result.cost,
-    isCustomCost: !result.isCached && start.options.customCost !== undefined,
+    tokensIn: usage.tokensIn,
+    tokensOut: usage.tokensOut,
+    tokensInCached: usage.tokensInCached,
+    tokensInCacheWrite: usage.tokensInCacheWrite,
+    tokensOutReasoning: usage.tokensOutReasoning,
+    usageState: figures.state,
+    cost: figures.cost,
+    isCostEstimated: figures.isCostEstimated,
+    isCustomCost: figures.isCustomCost,
     metadata: start.options.metadata ?? null,
     eventId: start.options.eventId ?? null,
     userAgent: start.request.headers["user-agent"] ?? "",

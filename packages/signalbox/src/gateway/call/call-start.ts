@@ -4,7 +4,9 @@ import type { Clock } from "../../core/clock.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
 import type { ResponseHead, UpstreamClient, Usage } from "../../engines/relay/index.ts";
-import type { PriceTable } from "../limits/price-table.ts";
+import type { AccountSettings } from "../limits/account-settings.ts";
+import type { CallAccount } from "../limits/call-account.ts";
+import type { PriceOverrides, PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
@@ -36,6 +38,8 @@ export interface CallStart {
   /** Steps behind those in `steps`. */
   readonly moreSteps?: StepSource;
   readonly admission?: StepAdmission;
+  /** Settles the call under its limits; null for a call without limits. */
+  readonly account: CallAccount | null;
   /** Headers about the route, for every response: name, value, … */
   readonly routeHeaders?: readonly string[];
 }
@@ -50,6 +54,7 @@ export interface CallParts {
   readonly gateways: Pick<Gateways, "find">;
   readonly metrics: GatewayMetrics;
   readonly prices: PriceTable;
+  readonly accountPrices: AccountSettings<PriceOverrides>;
   /** Memory for bodies. */
   readonly budget: MemoryBudget;
   /** How many bytes of each body the log stores. */
@@ -65,7 +70,6 @@ export interface CallOutcome {
   readonly isAbandoned: boolean;
   readonly head: ResponseHead | null;
   readonly usage: Usage;
-  readonly cost: number | null;
   /** The response body; null when it was not kept whole. */
   readonly body: Buffer | null;
   /** The step that answered, or the last one that was tried. */

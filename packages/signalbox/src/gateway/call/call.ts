@@ -19,16 +19,16 @@
  * 4. `ended` is reached once; afterwards the call has no timer and no attempt.
  * 5. A step is admitted once, before its first attempt; one whose circuit is open is skipped while another step exists.
  */
-import type { HttpResponse } from "../../engines/http-server/index.ts";
+import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import {
   createUsageTap,
   KeptBody,
-  NO_USAGE,
   type ResponseHead,
   type UsageTap,
 } from "../../engines/relay/index.ts";
+import { type CallFigures, figuresOf } from "../limits/call-figures.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { PickedKey } from "../plan/key-pool.ts";
 import type { ResponseTranslator } from "../plan/response-translator.ts";
@@ -47,10 +47,14 @@ import type { AttemptReport } from "./attempt-seams.ts";
 import { sendCallError } from "./call-error.ts";
 import { recordCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
-import { toClientHeaders } from "./response-headers.ts";
+import { figureHeaders, toClientHeaders, TRAILER_NAMES } from "./response-headers.ts";
 
 /** Not a registered status: nginx logs it when the client disconnects before the response. */
 const CLIENT_CLOSED = 499;
+/** Of a response under limits: enough to estimate its output, if its usage is not reported. */
+const ESTIMATED_BYTES = 64 * 1024;
+/** A JSON response up to this size is passed on when it is complete, because its head then states what it cost. */
+const MAX_HELD_JSON_BYTES = 64 * 1024;
 
 export class Call implements AttemptOwner, Placed {
   place = -1;
@@ -75,6 +79,10 @@ export class Call implements AttemptOwner, Placed {
   #responseBytes = 0;
   #lastChunk: Buffer | null = null;
   #waitsForDrain = false;
+  #overheadMs = 0;
+  #figures: CallFigures | null = null;
+  /** The head of a JSON response that is not written yet, with the beginning of its body. */
+  #heldJson: Buffer[] | null = null;
 
   /** Keeps at least `cacheBytes` of the response for the cache; `onEnded` is called once. */
   constructor(parts: CallParts, start: CallStart, cacheBytes: number, onEnded: (o: CallOutcome) => void) {
@@ -82,7 +90,11 @@ export class Call implements AttemptOwner, Placed {
     this.#start = start;
     this.#steps = start.steps;
     this.#onEnded = onEnded;
-    const keptBytes = Math.max(cacheBytes, start.logDetail === "bodies" ? parts.payloadBytes : 0);
+    const keptBytes = Math.max(
+      cacheBytes,
+      start.logDetail === "bodies" ? parts.payloadBytes : 0,
+      start.account === null ? 0 : ESTIMATED_BYTES,
+    );
     this.#kept = new KeptBody(keptBytes, parts.budget);
     start.response.once("close", () => this.#onClientClose());
   }
@@ -96,6 +108,7 @@ export class Call implements AttemptOwner, Placed {
       this.#onClientClose();
       return;
     }
+    this.#overheadMs = performance.now() - this.#start.startedAt;
     this.#try();
   }
 
@@ -151,6 +164,10 @@ export class Call implements AttemptOwner, Placed {
     if (this.#attempts === 0) {
       if (this.#isOpen(step, key) && this.#hasOtherStep && this.#takeNextStep()) return this.#prepare();
       const refusal = this.#start.admission?.admit(step, this.#stepIndex) ?? null;
+      if (refusal !== null) return refusal;
+    }
+    if (this.#current !== null) {
+      const refusal = this.#start.admission?.admitAttempt?.(step) ?? null;
       if (refusal !== null) return refusal;
     }
     this.#attempts += 1;
@@ -229,6 +246,7 @@ export class Call implements AttemptOwner, Placed {
       return true;
     }
     if (failure.kind === "status" || failure.kind === "in_band") return false;
+    this.#addReport(attempt, "failed", failure);
     this.refuse(toCallError(failure));
     return true;
   }
@@ -261,11 +279,20 @@ export class Call implements AttemptOwner, Placed {
       if (!this.#parts.circuits.isEmpty)
         this.#parts.circuits.succeeded(targetOf(this.#start.gateway, step, key));
       if (this.#steps.length > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
-      if (step.requestType !== "models") this.#tap = createUsageTap(head.contentType, step.model === "");
     }
+    if (step.requestType !== "models") this.#tap = this.#createTap(head, step);
     this.#translator = step.translate?.() ?? null;
     this.#head = this.#translator?.head(head) ?? head;
+    if (isWholeJson(this.#head, step)) {
+      this.#heldJson = [];
+      return true;
+    }
     return this.#writeHead(this.#head);
+  }
+
+  #createTap(head: ResponseHead, step: Step): UsageTap {
+    const { account } = this.#start;
+    return createUsageTap(head.contentType, step.model === "" || account?.wantsModel(step) === true);
   }
 
   #dropLoser(winner: Attempt): void {
@@ -278,7 +305,8 @@ export class Call implements AttemptOwner, Placed {
   }
 
   #writeHead(head: ResponseHead): boolean {
-    const { id, logDetail, response, routeHeaders, cacheStatus, showsStep } = this.#start;
+    const { id, logDetail, response, request, routeHeaders, cacheStatus, showsStep, account } = this.#start;
+    const step = this.#step;
     const headers = toClientHeaders(head, {
       cacheStatus,
       logId: logDetail === "none" ? null : id,
@@ -286,6 +314,16 @@ export class Call implements AttemptOwner, Placed {
       errorOrigin: head.status >= 400 ? "provider" : null,
     });
     if (routeHeaders !== undefined) headers.push(...routeHeaders);
+    headers.push(
+      ...figureHeaders({
+        provider: step.provider.slug,
+        model: this.#figures?.model ?? step.model,
+        overheadMs: this.#overheadMs,
+        figures: this.#figures,
+        remaining: account?.remaining(step) ?? null,
+      }),
+    );
+    if (this.#figures === null && acceptsTrailers(request, head)) headers.push("trailer", TRAILER_NAMES);
     try {
       response.writeHead(head.status, headers);
       return true;
@@ -312,8 +350,11 @@ export class Call implements AttemptOwner, Placed {
       this.#lastChunk = chunk;
       this.#kept.add(chunk, isLast);
     }
+    if (this.#heldJson !== null && !this.#passHeld(this.#heldJson, chunk, isLast)) return;
     if (isLast) {
+      const isHeld = this.#figures !== null;
       this.#end(this.#head?.status ?? 0, true);
+      if (!isHeld) this.#addTrailers();
       if (chunk.length > 0) response.end(chunk);
       else response.end();
     } else if (chunk.length > 0 && !response.write(chunk) && !this.#waitsForDrain) {
@@ -326,14 +367,40 @@ export class Call implements AttemptOwner, Placed {
     }
   }
 
+  /** Writes the head of a held response, and what is held of its body; false when nothing can be written yet, or the call has ended. */
+  #passHeld(held: Buffer[], chunk: Buffer, isLast: boolean): boolean {
+    if (!isLast && this.#responseBytes <= MAX_HELD_JSON_BYTES) {
+      if (chunk.length > 0) held.push(chunk);
+      return false;
+    }
+    this.#heldJson = null;
+    if (isLast) this.#settle(true, false);
+    if (this.#head === null || !this.#writeHead(this.#head)) return false;
+    for (const part of held) this.#start.response.write(part);
+    return true;
+  }
+
+  /** What the response cost, for clients that read trailers. */
+  #addTrailers(): void {
+    const { response, request, account } = this.#start;
+    if (this.#figures === null || this.#head === null || !acceptsTrailers(request, this.#head)) return;
+    const remaining = account?.remaining(this.#step) ?? null;
+    const headers = figureHeaders({ provider: null, model: null, overheadMs: null, figures: this.#figures, remaining });
+    const trailers: [string, string][] = [];
+    for (let i = 0; i + 1 < headers.length; i += 2) trailers.push([headers[i] ?? "", headers[i + 1] ?? ""]);
+    response.addTrailers(trailers);
+  }
+
   onHeadAlone(): void {
     // A client that waits for a stream to open must not wait for its first event.
-    if (this.#state === "relaying") this.#start.response.flushHeaders();
+    if (this.#state === "relaying" && this.#heldJson === null) this.#start.response.flushHeaders();
   }
 
   onCut(attempt: Attempt, failure: AttemptFailure): void {
     if (this.#state !== "relaying") return;
     this.#reportFailure(attempt, failure);
+    this.#settle(false, false);
+    if (this.#heldJson !== null && !this.#passHeld(this.#heldJson, NO_BYTES, true)) return;
     this.#end(this.#head?.status ?? 0, false);
     sendCut(this.#start.response, {
       head: this.#head,
@@ -346,9 +413,35 @@ export class Call implements AttemptOwner, Placed {
 
   #onClientClose(): void {
     if (this.#state === "ended") return;
+    const isLeft = this.#state === "attempting" && this.#current !== null;
     this.#abortAttempts();
     const status = this.#state === "relaying" ? (this.#head?.status ?? CLIENT_CLOSED) : CLIENT_CLOSED;
+    this.#settle(false, isLeft);
     this.#end(status, false, true);
+  }
+
+  /** Determines what the call used and cost, once, and charges its limits. */
+  #settle(isComplete: boolean, isLeft: boolean): CallFigures {
+    if (this.#figures !== null) return this.#figures;
+    const { options, gateway, account } = this.#start;
+    const { prices, accountPrices } = this.#parts;
+    const tapped = this.#tap?.end();
+    const step = this.#step;
+    this.#figures = figuresOf(
+      { prices, own: accountPrices.of(gateway.accountId), custom: options.customCost },
+      {
+        step,
+        head: this.#head,
+        usage: tapped?.usage ?? null,
+        model: tapped?.model ?? null,
+        isComplete,
+        isLeft,
+        kept: this.#kept.bytes,
+        responseBytes: this.#responseBytes,
+      },
+    );
+    account?.settle(step, this.#figures, this.#otherAttempts);
+    return this.#figures;
   }
 
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
@@ -357,27 +450,18 @@ export class Call implements AttemptOwner, Placed {
     const start = this.#start;
     const parts = this.#parts;
     const step = this.#step;
-    const tapped = this.#tap?.end();
-    const usage = tapped?.usage ?? NO_USAGE;
-    const model = step.model === "" ? (tapped?.model ?? "") : step.model;
-    // A provider bills neither calls that it did not answer nor its own refusals.
-    const isBilled = this.#head !== null && this.#head.status < 400;
-    const cost = isBilled
-      ? parts.prices.costOf(step.provider.slug, model, usage, start.options.customCost)
-      : 0;
+    const figures = this.#settle(isComplete, false);
     const body = this.#kept.take();
-    parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, usage, cost, false);
+    parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
     recordCall(parts, start, {
       step,
       stepIndex: this.#stepIndex,
-      model,
       status,
       isComplete,
       isCached: false,
       head: this.#head,
       firstByteMs: this.#firstByteMs,
-      usage,
-      cost,
+      figures,
       responseBytes: this.#responseBytes,
       body,
     });
@@ -386,11 +470,25 @@ export class Call implements AttemptOwner, Placed {
       isComplete,
       isAbandoned,
       head: this.#head,
-      usage,
-      cost,
+      usage: figures.usage,
       body: this.#kept.isWhole && isComplete ? body : null,
       step,
       otherAttempts: this.#otherAttempts,
     });
   }
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** JSON that a client can only use whole. Gemini streams an array as JSON. */
+function isWholeJson({ contentType, status }: ResponseHead, { requestType, upstream }: Step): boolean {
+  if (status === 204 || status === 304 || upstream.method === "HEAD") return false;
+  return requestType !== "" && requestType !== "generate_content" && contentType.startsWith("application/json");
+}
+
+/** A response with a length has no trailers, and a client must have asked for them (RFC 9110, section 6.5.1). */
+function acceptsTrailers(request: HttpRequest, head: ResponseHead): boolean {
+  const { te } = request.headers;
+  if (typeof te !== "string" || request.httpVersionMinor === 0 || !/(?:^|,)\s*trailers\s*(?:,|;|$)/i.test(te)) return false;
+  return !head.rawHeaders.some((name, i) => i % 2 === 0 && name.toLowerCase() === "content-length");
 }

@@ -6,6 +6,8 @@
  */
 import { affectsOrigin } from "../../http/foreign-answer.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
+import type { CallFigures } from "../limits/call-figures.ts";
+import type { Remaining } from "../limits/limit-rule.ts";
 import { gatewayHeaderName } from "../plan/call-options.ts";
 
 export interface ResponseMarks {
@@ -89,6 +91,50 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
   if (marks.step !== null) headers.push("gw-aig-step", String(marks.step));
   if (marks.errorOrigin !== null) headers.push("gw-aig-error-origin", marks.errorOrigin);
   return headers;
+}
+
+export interface FigureMarks {
+  /** Null in trailers, which repeat nothing of the head. */
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly overheadMs: number | null;
+  /** Null while they are not known. */
+  readonly figures: CallFigures | null;
+  /** Of the tightest budget; null when the call has none. */
+  readonly remaining: Remaining | null;
+}
+
+export const TRAILER_NAMES =
+  "gw-aig-cost, gw-aig-tokens-in, gw-aig-tokens-out, gw-aig-budget-remaining, gw-aig-budget-reset";
+/** Callers choose the name of the model; one that is no header value is left out. */
+const HEADER_TEXT = /^[\x21-\x7e]{1,256}$/;
+
+/** Who answered, what it used and cost, and what is left: name, value, name, value, … */
+export function figureHeaders({ provider, model, overheadMs, figures, remaining }: FigureMarks): string[] {
+  const headers: string[] = [];
+  if (provider !== null) headers.push("gw-aig-provider", provider);
+  if (model !== null && HEADER_TEXT.test(model)) headers.push("gw-aig-model", model);
+  if (overheadMs !== null) headers.push("gw-aig-overhead-ms", String(Math.round(overheadMs * 100) / 100));
+  if (figures !== null) {
+    const { state, usage, cost } = figures;
+    if (cost !== null) headers.push("gw-aig-cost", toDollars(cost));
+    if (state === "reported" || state === "estimated") {
+      headers.push("gw-aig-tokens-in", String(usage.tokensIn), "gw-aig-tokens-out", String(usage.tokensOut));
+    }
+  }
+  if (remaining !== null) {
+    headers.push("gw-aig-budget-remaining", toDollars(remaining.amount));
+    if (remaining.resetAt !== null) {
+      headers.push("gw-aig-budget-reset", new Date(remaining.resetAt).toISOString());
+    }
+  }
+  return headers;
+}
+
+/** Without an exponent, which not every client parses. */
+function toDollars(amount: number): string {
+  const text = amount.toFixed(9);
+  return text.endsWith("0") ? text.replace(/\.?0+$/, "") : text;
 }
 
 function judge(raw: string): Verdict {

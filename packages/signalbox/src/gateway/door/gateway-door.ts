@@ -131,7 +131,7 @@ export class GatewayDoor implements Area {
         forwarded,
         traceparent: traceparentOf(request, context),
         contentType: request.headers["content-type"],
-        isEncoded: request.headers["content-encoding"] !== undefined,
+        isEncoded: (request.headers["content-encoding"] ?? "identity").toLowerCase() !== "identity",
         body,
         options,
       });

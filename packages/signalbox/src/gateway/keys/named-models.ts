@@ -92,7 +92,10 @@ function inQuery(query: string): string[] {
 }
 
 function isEncoded(headers: readonly string[]): boolean {
-  return headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === "content-encoding");
+  return headers.some(
+    (name, i) =>
+      i % 2 === 0 && name.toLowerCase() === "content-encoding" && headers[i + 1]?.trim().toLowerCase() !== "identity",
+  );
 }
 
 function decoded(text: string): string {

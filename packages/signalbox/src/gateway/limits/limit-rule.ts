@@ -69,6 +69,14 @@ export interface Need {
   readonly step: Pick<StepDemand, "provider" | "model">;
 }
 
+/** What is left of the tightest budget of a call. */
+export interface Remaining {
+  /** Dollars. */
+  readonly amount: number;
+  /** Milliseconds since the epoch; null for prepaid credit. */
+  readonly resetAt: number | null;
+}
+
 /** The rules of an account or of a gateway. */
 export function toLimitRules(owner: LimitOwner, label: string, rules: readonly SpendRule[]): LimitRule[] {
   return rules

@@ -13,13 +13,14 @@
  * See docs/decisions/0112.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { Token } from "../../accounts/index.ts";
+import type { Token, TokenPolicy } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendRule } from "../settings/gateway-settings.ts";
 import type { Books } from "./books.ts";
+import { type BudgetState, toBudgetState } from "./budget-state.ts";
 import {
-  type LimitKind, type LimitOwner, type LimitRule, type Metadata, MICRO, type Need, partitionOf, type StepDemand, toLimitRules, toTokenRules } from "./limit-rule.ts";
+  type LimitKind, type LimitOwner, type LimitRule, type Metadata, MICRO, type Need, partitionOf, type Remaining, type StepDemand, toLimitRules, toTokenRules } from "./limit-rule.ts";
 import { refuse, type Refusal } from "./limit-refusal.ts";
 import { type NamedBucket, RuleBuckets } from "./rule-buckets.ts";
 import type { SlotAmount } from "./spend-journal.ts";
@@ -27,18 +28,11 @@ import type { SlotAmount } from "./spend-journal.ts";
 /** What a step has used. */
 export interface Charge {
   readonly provider: string;
-  readonly model: string;
+  /** One, or several if the request may mean several: the rules of all of them apply. */
+  readonly models: readonly string[];
   /** Dollars. */
   readonly cost: number;
   readonly tokens: number;
-}
-
-/** What is left of the tightest budget of a call. */
-export interface Remaining {
-  /** Dollars. */
-  readonly amount: number;
-  /** Milliseconds since the epoch; null for prepaid credit. */
-  readonly resetAt: number | null;
 }
 
 export interface LimitsParts {
@@ -58,9 +52,12 @@ interface ActiveRule {
 }
 
 const NO_RULES: readonly ActiveRule[] = [];
+/** Partitions of one rule in a listing. */
+const MAX_SHOWN_BUCKETS = 100;
 /** Taken by every call, also one that the cache answers. */
 const AT_ARRIVAL: ReadonlySet<LimitKind> = new Set(["requests", "parallel"]);
 const BEFORE_SENDING: ReadonlySet<LimitKind> = new Set(["cost", "tokens"]);
+const FOR_AN_ATTEMPT: ReadonlySet<LimitKind> = new Set(["requests"]);
 
 export class Limits {
   readonly #parts: LimitsParts;
@@ -84,6 +81,27 @@ export class Limits {
     if (own?.enabled === true) rules.push(...this.#ofGateway(gateway, own.rules));
     if (token !== null && policy !== null) rules.push(...this.#ofToken(token, policy));
     return rules.length === 0 ? null : new CallRules(this.#parts, rules);
+  }
+
+  /** What of each rule of an account or gateway is used. */
+  stateOfRules(owner: LimitOwner, rules: readonly SpendRule[]): BudgetState[] {
+    return this.#stateOf(toLimitRules(owner, "", rules));
+  }
+
+  stateOfToken(owner: LimitOwner, policy: TokenPolicy): BudgetState[] {
+    return this.#stateOf(toTokenRules(owner, policy));
+  }
+
+  #stateOf(rules: readonly LimitRule[]): BudgetState[] {
+    const wall = this.#parts.clock.now();
+    const steady = this.#parts.steadyClock.now();
+    return rules.flatMap((rule) => {
+      const now = rule.kind === "cost" ? wall : steady;
+      const buckets = this.#bucketsOf(rule);
+      const isPartitioned = rule.conditions?.metadata.some(({ values }) => values === null) === true;
+      const shown = isPartitioned ? buckets.first(MAX_SHOWN_BUCKETS) : [buckets.find(null, now)];
+      return shown.map((bucket) => toBudgetState(rule, bucket, now, wall - now));
+    });
   }
 
   /** The owner is gone, or a new one of its name begins at nothing. */
@@ -146,13 +164,15 @@ export class CallRules {
   #call = 0;
   #metadata: Metadata | null = null;
   #metadataText: string | null = null;
-  readonly hasCost: boolean;
+  /** Whether a rule limits cost or tokens. */
   readonly needsTokens: boolean;
+  /** Whether a rule applies to some calls only. */
+  readonly hasConditions: boolean;
 
   constructor(parts: LimitsParts, rules: readonly ActiveRule[]) {
     this.#parts = parts;
     this.#rules = rules;
-    this.hasCost = rules.some(({ rule }) => rule.kind === "cost" && !rule.isSoft);
+    this.hasConditions = rules.some(({ rule }) => rule.conditions !== null);
     this.needsTokens = rules.some(({ rule }) => rule.kind === "cost" || rule.kind === "tokens");
   }
 
@@ -161,30 +181,31 @@ export class CallRules {
     this.#metadataText = text;
   }
 
-  /** Counts the request; throws `gateway_rate_limited` when a rule has no room. `demand` may be incomplete: no amount of it is used. */
-  arrive(demand: readonly StepDemand[]): void {
-    this.#take(AT_ARRIVAL, demand);
+  /** Counts the request and the running call; `gateway_rate_limited` when a rule has no room. Of `demand` no amount is used. */
+  arrive(demand: readonly StepDemand[]): SignalboxError | null {
+    return this.#take(AT_ARRIVAL, demand);
   }
 
-  /** Reserves cost and tokens; throws `gateway_spend_limit` or `gateway_rate_limited` when a rule has no room. */
-  reserve(demand: readonly StepDemand[]): void {
-    this.#take(BEFORE_SENDING, demand);
+  /** Reserves cost and tokens; `gateway_spend_limit` or `gateway_rate_limited` when a rule has no room. */
+  reserve(demand: readonly StepDemand[]): SignalboxError | null {
+    return this.#take(BEFORE_SENDING, demand);
   }
 
-  /** Counts one more request upstream, for a retry or a fallback; false when a rule has no room for it. */
-  takeAttempt(step: Pick<StepDemand, "provider" | "model">): boolean {
-    const now = this.#parts.steadyClock.now();
-    const counted: NamedBucket[] = [];
-    for (const { rule, buckets } of this.#rules) {
-      if (rule.kind !== "requests") continue;
-      const partition = this.#partitionOf(rule, step);
-      if (partition === undefined) continue;
-      const bucket = buckets.find(partition, now);
-      if (bucket.used(now) + 1 > rule.limit) return false;
-      counted.push(bucket);
+  /** Counts one more request upstream, for a retry or a fallback. */
+  takeAttempt(provider: string, model: string): SignalboxError | null {
+    return this.#take(FOR_AN_ATTEMPT, [{ provider, model, cost: 0, tokens: 0, isBounded: true }]);
+  }
+
+  /** Gives back what `reserve` took: another step follows. */
+  release(): void {
+    for (let i = this.#held.length - 1; i >= 0; i--) {
+      const held = this.#held[i];
+      if (held === undefined || held.active.rule.kind === "parallel") continue;
+      held.bucket.release(held.amount);
+      this.#held.splice(i, 1);
     }
-    for (const bucket of counted) bucket.add(bucket.window.slotOf(now), 1);
-    return true;
+    if (this.#call !== 0) this.#parts.books.settled(this.#call, []);
+    this.#call = 0;
   }
 
   /** True when a rule on money applies to the step. */
@@ -223,7 +244,7 @@ export class CallRules {
     return least;
   }
 
-  #take(kinds: ReadonlySet<LimitKind>, demand: readonly StepDemand[]): void {
+  #take(kinds: ReadonlySet<LimitKind>, demand: readonly StepDemand[]): SignalboxError | null {
     const wall = this.#parts.clock.now();
     const steady = this.#parts.steadyClock.now();
     const taken: Held[] = [];
@@ -240,8 +261,9 @@ export class CallRules {
       if (refused !== null && refused.waitMs > (refusal?.waitMs ?? -1)) refusal = refused;
       taken.push({ active, bucket, amount: needed.amount });
     }
-    if (refusal !== null) throw refusal.toError(wall - steady);
+    if (refusal !== null) return refusal.toError(wall - steady);
     this.#hold(taken, wall, steady);
+    return null;
   }
 
   #hold(taken: readonly Held[], wall: number, steady: number): void {
@@ -287,7 +309,7 @@ export class CallRules {
   #charge({ rule, buckets }: ActiveRule, charge: Charge, wall: number, steady: number, settled: SlotAmount[]): void {
     if (rule.kind !== "cost" && rule.kind !== "tokens") return;
     const amount = amountOf(rule.kind, charge);
-    const partition = amount === 0 ? undefined : this.#partitionOf(rule, charge);
+    const partition = amount === 0 ? undefined : this.#partitionOfCharge(rule, charge);
     if (partition === undefined) return;
     const now = rule.kind === "cost" ? wall : steady;
     const bucket = buckets.find(partition, now);
@@ -298,6 +320,15 @@ export class CallRules {
     }
     bucket.add(slot, amount);
     if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
+  }
+
+  #partitionOfCharge(rule: LimitRule, { provider, models }: Charge): string | null | undefined {
+    if (rule.conditions === null) return null;
+    for (const model of models) {
+      const partition = this.#partitionOf(rule, { provider, model });
+      if (partition !== undefined) return partition;
+    }
+    return undefined;
   }
 
   #partitionOf(rule: LimitRule, { provider, model }: Pick<StepDemand, "provider" | "model">): string | null | undefined {

@@ -68,6 +68,10 @@ export class RuleBuckets {
     return this.#buckets.size;
   }
 
+  first(count: number): NamedBucket[] {
+    return [...this.#buckets.values()].slice(0, count);
+  }
+
   find(partition: string | null, now: number): NamedBucket {
     const name = partition === null ? this.#id : `${this.#id} ${shorten(partition)}`;
     const known = this.#buckets.get(name);

@@ -28,6 +28,8 @@ const ROW: CallRow = {
   tokensOutReasoning: 1,
   cost: 0.5,
   isCustomCost: true,
+  usageState: "reported",
+  isCostEstimated: false,
   metadata: "{}",
   eventId: null,
   userAgent: "test/1",
