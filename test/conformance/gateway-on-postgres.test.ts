@@ -9,6 +9,7 @@ it("gateways, providers, keys and spending are stored in PostgreSQL and survive 
   await setGateway(s, {
     authentication: false,
     spend_limits: { rules: [{ id: "r", limitType: "cost", limit: 1, window: 3600 }] },
+    trust_custom_cost: true,
   });
   expect((await s.api("POST", "/accounts/default/ai-gateway/gateways", { id: "g2" })).status).toBe(200);
   expect(

@@ -41,7 +41,10 @@ export class GatewayMetrics {
     const counter = (name: string, help: string, labels: readonly string[]) =>
       new LabelledCounter(registry, { name: `${PREFIX}_${name}`, help, labels });
     this.#calls = counter("calls_total", "Ended calls by provider and status.", ["provider", "status"]);
-    this.#tokens = counter("tokens_total", "Tokens of calls, as reported by the providers or estimated.", ["provider", "direction"]);
+    this.#tokens = counter("tokens_total", "Tokens of calls, as reported by the providers or estimated.", [
+      "provider",
+      "direction",
+    ]);
     this.#cost = counter("cost_dollars_total", "Cost of calls whose price is known.", ["provider"]);
     this.#usageUnknown = counter(
       "usage_unknown_total",

@@ -260,7 +260,8 @@ function reportedCostOf(usage: Fields): number | null {
   if (isPrice(ticks)) return ticks * DOLLARS_PER_TICK;
   if (isFields(cost)) return isPrice(cost["total_cost"]) ? cost["total_cost"] : null;
   if (!isPrice(cost)) return null;
-  const upstream = usage["is_byok"] === true ? fieldsOf(usage, "cost_details")?.["upstream_inference_cost"] : 0;
+  const upstream =
+    usage["is_byok"] === true ? fieldsOf(usage, "cost_details")?.["upstream_inference_cost"] : 0;
   return cost + (isPrice(upstream) ? upstream : 0);
 }
 

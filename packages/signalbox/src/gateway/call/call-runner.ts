@@ -61,7 +61,8 @@ export class CallRunner {
       // A full log delays calls; rows are not dropped.
       if (!callLog.hasRoom) await callLog.whenRoom();
       const start = this.#startOf(planned, account, use === null ? null : "MISS");
-      const turn: CacheTurn = use === null || step === undefined ? { kind: "alone" } : await this.#takeTurn(use.key);
+      const turn: CacheTurn =
+        use === null || step === undefined ? { kind: "alone" } : await this.#takeTurn(use.key);
       if (turn.kind !== "cached") {
         isSent = true;
         this.#send(start, use, turn.kind === "lead" ? turn.report : null);
@@ -150,7 +151,12 @@ export class CallRunner {
     const { metrics, cache } = this.#parts;
     const [step] = start.steps;
     // A call with one step is refused here, without a row in the log; one with several may have a step that fits.
-    if (start.account !== null && step !== undefined && start.steps.length === 1 && start.moreSteps === undefined) {
+    if (
+      start.account !== null &&
+      step !== undefined &&
+      start.steps.length === 1 &&
+      start.moreSteps === undefined
+    ) {
       const refusal = start.account.admitFirst(step);
       if (refusal !== null) {
         start.account.settle(step, null, null);

@@ -22,12 +22,7 @@
 import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
-import {
-  createUsageTap,
-  KeptBody,
-  type ResponseHead,
-  type UsageTap,
-} from "../../engines/relay/index.ts";
+import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
 import { type CallFigures, figuresOf } from "../limits/call-figures.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { PickedKey } from "../plan/key-pool.ts";
@@ -385,7 +380,13 @@ export class Call implements AttemptOwner, Placed {
     const { response, request, account } = this.#start;
     if (this.#figures === null || this.#head === null || !acceptsTrailers(request, this.#head)) return;
     const remaining = account?.remaining(this.#step) ?? null;
-    const headers = figureHeaders({ provider: null, model: null, overheadMs: null, figures: this.#figures, remaining });
+    const headers = figureHeaders({
+      provider: null,
+      model: null,
+      overheadMs: null,
+      figures: this.#figures,
+      remaining,
+    });
     const trailers: [string, string][] = [];
     for (let i = 0; i + 1 < headers.length; i += 2) trailers.push([headers[i] ?? "", headers[i + 1] ?? ""]);
     response.addTrailers(trailers);
@@ -483,12 +484,15 @@ const NO_BYTES = Buffer.alloc(0);
 /** JSON that a client can only use whole. Gemini streams an array as JSON. */
 function isWholeJson({ contentType, status }: ResponseHead, { requestType, upstream }: Step): boolean {
   if (status === 204 || status === 304 || upstream.method === "HEAD") return false;
-  return requestType !== "" && requestType !== "generate_content" && contentType.startsWith("application/json");
+  return (
+    requestType !== "" && requestType !== "generate_content" && contentType.startsWith("application/json")
+  );
 }
 
 /** A response with a length has no trailers, and a client must have asked for them (RFC 9110, section 6.5.1). */
 function acceptsTrailers(request: HttpRequest, head: ResponseHead): boolean {
   const { te } = request.headers;
-  if (typeof te !== "string" || request.httpVersionMinor === 0 || !/(?:^|,)\s*trailers\s*(?:,|;|$)/i.test(te)) return false;
+  if (typeof te !== "string" || request.httpVersionMinor === 0 || !/(?:^|,)\s*trailers\s*(?:,|;|$)/i.test(te))
+    return false;
   return !head.rawHeaders.some((name, i) => i % 2 === 0 && name.toLowerCase() === "content-length");
 }

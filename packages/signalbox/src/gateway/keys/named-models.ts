@@ -94,7 +94,9 @@ function inQuery(query: string): string[] {
 function isEncoded(headers: readonly string[]): boolean {
   return headers.some(
     (name, i) =>
-      i % 2 === 0 && name.toLowerCase() === "content-encoding" && headers[i + 1]?.trim().toLowerCase() !== "identity",
+      i % 2 === 0 &&
+      name.toLowerCase() === "content-encoding" &&
+      headers[i + 1]?.trim().toLowerCase() !== "identity",
   );
 }
 

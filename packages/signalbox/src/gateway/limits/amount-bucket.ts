@@ -77,7 +77,8 @@ export class AmountBucket {
   /** When the next amount comes back: the end of the oldest slot, or of the current one; null when nothing ever does. */
   resetAt(now: number): number | null {
     let oldest = this.window.slotOf(now);
-    for (const [slot, amount] of this.#slots) if (amount > 0 && slot < oldest && now < this.window.endOf(slot)) oldest = slot;
+    for (const [slot, amount] of this.#slots)
+      if (amount > 0 && slot < oldest && now < this.window.endOf(slot)) oldest = slot;
     const end = this.window.endOf(oldest);
     return end === Number.MAX_SAFE_INTEGER ? null : end;
   }

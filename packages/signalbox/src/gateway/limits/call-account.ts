@@ -65,7 +65,9 @@ export class CallAccount implements StepAdmission {
   }
 
   admitAttempt(step: Step): SignalboxError | null {
-    return this.#parts.takeRequest() ?? this.#parts.rules?.takeAttempt(step.provider.slug, step.model) ?? null;
+    return (
+      this.#parts.takeRequest() ?? this.#parts.rules?.takeAttempt(step.provider.slug, step.model) ?? null
+    );
   }
 
   /** Whether the model that the response names is needed for the price. */
@@ -110,14 +112,20 @@ export class CallAccount implements StepAdmission {
       const cost = costOfStep(this.#parts.pricing, step, price.models, null, usage) ?? price.cost ?? 0;
       return this.#chargeOf(step, cost, tokensOf(usage));
     }
-    const isCutByCaller = outcome === "cancelled" || (failure?.kind === "timeout" && this.#parts.hasOwnTimeout);
+    const isCutByCaller =
+      outcome === "cancelled" || (failure?.kind === "timeout" && this.#parts.hasOwnTimeout);
     return isCutByCaller ? this.#chargeOf(step, price.cost ?? 0, tokensOf(price.usage)) : null;
   }
 
   /** A request that may mean several models is charged to the rules of all of them. */
   #chargeOf(step: Step, cost: number, tokens: number): Charge {
     const { models } = this.#priceOf(step);
-    return { provider: step.provider.slug, models: models.length === 0 ? [step.model] : models, cost, tokens };
+    return {
+      provider: step.provider.slug,
+      models: models.length === 0 ? [step.model] : models,
+      cost,
+      tokens,
+    };
   }
 
   #demandOf(step: Step): StepDemand[] {

@@ -50,7 +50,14 @@ export interface FigureParts {
 }
 
 /** Types whose answers are text. */
-const TEXT_TYPES: ReadonlySet<string> = new Set(["chat", "completions", "responses", "messages", "embeddings", "generate_content"]);
+const TEXT_TYPES: ReadonlySet<string> = new Set([
+  "chat",
+  "completions",
+  "responses",
+  "messages",
+  "embeddings",
+  "generate_content",
+]);
 /** Types that cost something although the gateway cannot measure it. */
 const OTHER_BILLED_TYPES: ReadonlySet<string> = new Set(["images", "audio"]);
 
@@ -88,7 +95,8 @@ function costOf(
 
 function usageOf(call: AnsweredCall): [UsageState, Usage] {
   const { step, head, usage, isComplete } = call;
-  if (head === null) return call.isLeft && isBilled(step) ? ["estimated", expected(step)] : ["none", NO_USAGE];
+  if (head === null)
+    return call.isLeft && isBilled(step) ? ["estimated", expected(step)] : ["none", NO_USAGE];
   const isReported = usage !== null && (usage.tokensIn + usage.tokensOut > 0 || usage.reportedCost !== null);
   // A provider does not bill its own refusals, unless it says so.
   if (head.status >= 400) return isReported ? ["reported", usage] : ["none", NO_USAGE];
@@ -101,7 +109,8 @@ function usageOf(call: AnsweredCall): [UsageState, Usage] {
 /** A stream that broke off may have reported its input, and part of its output. */
 function estimated({ step, kept, responseBytes }: AnsweredCall, reported: Usage): [UsageState, Usage] {
   const written = step.requestType === "embeddings" ? 0 : estimateOutput(kept, responseBytes);
-  if (reported.tokensIn > 0 && reported.tokensOut >= written && reported.tokensOut > 1) return ["reported", reported];
+  if (reported.tokensIn > 0 && reported.tokensOut >= written && reported.tokensOut > 1)
+    return ["reported", reported];
   const tokensIn = reported.tokensIn || estimateInput(step.upstream.body);
   return ["estimated", { ...reported, tokensIn, tokensOut: Math.max(reported.tokensOut, written) }];
 }

@@ -43,7 +43,10 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
     folder: join(config.dataDir, "limits"),
     newId: ulid(),
     onError: (error) =>
-      logger.error({ err: error }, "cannot write the journal of spent amounts; kill -9 could lose the last second"),
+      logger.error(
+        { err: error },
+        "cannot write the journal of spent amounts; kill -9 could lose the last second",
+      ),
   });
   const books = new LocalBooks({
     database,
@@ -54,7 +57,9 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
   const accountRules = new AccountSettings<readonly SpendRule[]>(database, clock, "limits", (stored) =>
     spendRules.parse(stored),
   );
-  const accountPrices = new AccountSettings<PriceOverrides>(database, clock, "prices", (stored) => priceTable.parse(stored));
+  const accountPrices = new AccountSettings<PriceOverrides>(database, clock, "prices", (stored) =>
+    priceTable.parse(stored),
+  );
   const limits = new Limits({
     books,
     clock,

@@ -21,7 +21,15 @@ const MEDIA_BYTES_PER_TOKEN = 1000;
 const MIN_FILE_BYTES = 2048;
 
 /** Members that carry files: chat (`url`, `file_data`, `data` of audio), messages (`data`), Responses (`image_url`), Gemini (`data`). */
-const FILE_MEMBERS: ReadonlySet<string> = new Set(["data", "url", "image_url", "file_data", "file_url", "bytes", "b64_json"]);
+const FILE_MEMBERS: ReadonlySet<string> = new Set([
+  "data",
+  "url",
+  "image_url",
+  "file_data",
+  "file_url",
+  "bytes",
+  "b64_json",
+]);
 
 /** What a request is expected to make the model read. */
 export function estimateInput(body: RequestBody): number {
@@ -51,7 +59,8 @@ function fileTokensOf(bytes: Buffer, start: number, end: number): number {
   const begin = bytes.toString("latin1", start, start + 64);
   const type = /^data:([^;,]*)/.exec(begin)?.[1] ?? sniff(begin);
   if (type.startsWith("application/pdf")) return PAGE_TOKENS * Math.ceil((end - start) / PAGE_BYTES);
-  if (type.startsWith("audio/") || type.startsWith("video/")) return Math.ceil((end - start) / MEDIA_BYTES_PER_TOKEN);
+  if (type.startsWith("audio/") || type.startsWith("video/"))
+    return Math.ceil((end - start) / MEDIA_BYTES_PER_TOKEN);
   if (type.startsWith("image/")) return IMAGE_TOKENS;
   // Some other file: a text in base64 has three bytes in four characters.
   return Math.ceil(((end - start) * 3) / 4 / BYTES_PER_TOKEN);
@@ -73,7 +82,10 @@ const BEGINNINGS: readonly (readonly [string, string])[] = [
 
 function sniff(begin: string): string {
   // WebP is RIFF as well as WAV; the name of the format follows the length.
-  if (begin.startsWith("UklGR") && Buffer.from(begin.slice(0, 16), "base64").toString("latin1", 8, 12) === "WEBP") {
+  if (
+    begin.startsWith("UklGR") &&
+    Buffer.from(begin.slice(0, 16), "base64").toString("latin1", 8, 12) === "WEBP"
+  ) {
     return "image/webp";
   }
   return BEGINNINGS.find(([start]) => begin.startsWith(start))?.[1] ?? "";

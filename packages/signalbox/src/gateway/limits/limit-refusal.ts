@@ -81,7 +81,12 @@ function rateError({ rule, bucket, used, waitMs, now }: RefusedState, wallOffset
 }
 
 /** The names that OpenAI uses; a reset is the time until a call may pass. */
-export function rateHeaders(kind: string, limit: number, left: number, resetMs: number): Record<string, string> {
+export function rateHeaders(
+  kind: string,
+  limit: number,
+  left: number,
+  resetMs: number,
+): Record<string, string> {
   return {
     [`x-ratelimit-limit-${kind}`]: String(limit),
     [`x-ratelimit-remaining-${kind}`]: String(left),

@@ -95,7 +95,11 @@ export function toLimitRules(owner: LimitOwner, label: string, rules: readonly S
 
 /** The rules of a token's policy. */
 export function toTokenRules(owner: LimitOwner, policy: TokenPolicy): LimitRule[] {
-  const rule = (id: string, fields: Pick<LimitRule, "kind" | "limit" | "window">, isSoft = false): LimitRule => ({
+  const rule = (
+    id: string,
+    fields: Pick<LimitRule, "kind" | "limit" | "window">,
+    isSoft = false,
+  ): LimitRule => ({
     owner,
     id,
     name: `token ${id}`,

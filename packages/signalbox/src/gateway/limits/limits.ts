@@ -20,7 +20,18 @@ import type { SpendRule } from "../settings/gateway-settings.ts";
 import type { Books } from "./books.ts";
 import { type BudgetState, toBudgetState } from "./budget-state.ts";
 import {
-  type LimitKind, type LimitOwner, type LimitRule, type Metadata, MICRO, type Need, partitionOf, type Remaining, type StepDemand, toLimitRules, toTokenRules } from "./limit-rule.ts";
+  type LimitKind,
+  type LimitOwner,
+  type LimitRule,
+  type Metadata,
+  MICRO,
+  type Need,
+  partitionOf,
+  type Remaining,
+  type StepDemand,
+  toLimitRules,
+  toTokenRules,
+} from "./limit-rule.ts";
 import { refuse, type Refusal } from "./limit-refusal.ts";
 import { type NamedBucket, RuleBuckets } from "./rule-buckets.ts";
 import type { SlotAmount } from "./spend-journal.ts";
@@ -115,7 +126,9 @@ export class Limits {
   }
 
   #ofGateway(gateway: Gateway, rules: readonly SpendRule[]): readonly ActiveRule[] {
-    return rules.length === 0 ? NO_RULES : this.#activate(rules, () => toLimitRules(gatewayOwner(gateway), "", rules));
+    return rules.length === 0
+      ? NO_RULES
+      : this.#activate(rules, () => toLimitRules(gatewayOwner(gateway), "", rules));
   }
 
   #ofToken(token: Token, policy: NonNullable<Token["policy"]>): readonly ActiveRule[] {
@@ -306,7 +319,13 @@ export class CallRules {
     return need;
   }
 
-  #charge({ rule, buckets }: ActiveRule, charge: Charge, wall: number, steady: number, settled: SlotAmount[]): void {
+  #charge(
+    { rule, buckets }: ActiveRule,
+    charge: Charge,
+    wall: number,
+    steady: number,
+    settled: SlotAmount[],
+  ): void {
     if (rule.kind !== "cost" && rule.kind !== "tokens") return;
     const amount = amountOf(rule.kind, charge);
     const partition = amount === 0 ? undefined : this.#partitionOfCharge(rule, charge);
@@ -316,7 +335,8 @@ export class CallRules {
     const slot = bucket.window.slotOf(now);
     if (rule.isSoft) {
       const before = bucket.used(now);
-      if (before < rule.limit && before + amount >= rule.limit) this.#parts.onSoftBudget(rule, before + amount);
+      if (before < rule.limit && before + amount >= rule.limit)
+        this.#parts.onSoftBudget(rule, before + amount);
     }
     bucket.add(slot, amount);
     if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
@@ -331,7 +351,10 @@ export class CallRules {
     return undefined;
   }
 
-  #partitionOf(rule: LimitRule, { provider, model }: Pick<StepDemand, "provider" | "model">): string | null | undefined {
+  #partitionOf(
+    rule: LimitRule,
+    { provider, model }: Pick<StepDemand, "provider" | "model">,
+  ): string | null | undefined {
     return rule.conditions === null ? null : partitionOf(rule, provider, model, () => this.#readMetadata());
   }
 
@@ -351,7 +374,11 @@ export function accountOwner(accountId: string): LimitOwner {
   return { accountId, key: "account" };
 }
 
-export function gatewayOwner({ accountId, id, createdAt }: Pick<Gateway, "accountId" | "id" | "createdAt">): LimitOwner {
+export function gatewayOwner({
+  accountId,
+  id,
+  createdAt,
+}: Pick<Gateway, "accountId" | "id" | "createdAt">): LimitOwner {
   return { accountId, key: `gateway ${id} ${createdAt}` };
 }
 

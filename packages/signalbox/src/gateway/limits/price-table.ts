@@ -101,14 +101,18 @@ export class PriceTable {
   /** Null when the price of the model is unknown. `own` are the prices of the account. */
   costOf(provider: string, model: string, usage: Usage, own?: PriceOverrides): number | null {
     const override = this.overrideOf(provider, model, own);
-    if (override !== undefined) return costByOverride(override, usage, tierFactor(provider, usage, override.tiers));
+    if (override !== undefined)
+      return costByOverride(override, usage, tierFactor(provider, usage, override.tiers));
     if (usage.reportedCost !== null) return usage.reportedCost;
     const found = this.#find(provider, model);
     return found === null ? null : costByRates(found.rates, usage, tierFactor(provider, usage));
   }
 
   overrideOf(provider: string, model: string, own?: PriceOverrides): PriceOverride | undefined {
-    return (own === undefined ? undefined : findOverride(own, provider, model)) ?? findOverride(this.#overrides, provider, model);
+    return (
+      (own === undefined ? undefined : findOverride(own, provider, model)) ??
+      findOverride(this.#overrides, provider, model)
+    );
   }
 
   /** The most tokens that the model reads in one call; null when that is not known. */
@@ -202,7 +206,11 @@ const TIER_FACTORS: Readonly<Record<string, Readonly<Record<string, number>>>> =
 
 function tierFactor(provider: string, { tier }: Usage, own?: Readonly<Record<string, number>>): number {
   if (tier === "") return 1;
-  return (own === undefined ? undefined : ownValue(own, tier)) ?? ownValue(ownValue(TIER_FACTORS, provider) ?? {}, tier) ?? 1;
+  return (
+    (own === undefined ? undefined : ownValue(own, tier)) ??
+    ownValue(ownValue(TIER_FACTORS, provider) ?? {}, tier) ??
+    1
+  );
 }
 
 interface Rates {

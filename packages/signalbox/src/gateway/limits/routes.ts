@@ -22,7 +22,12 @@ const GATEWAY = "/accounts/{account_id}/ai-gateway/gateways/{gateway_id}";
 const TOKEN = "/accounts/{account_id}/tokens/{token_id}";
 
 export function limitRoutes(parts: LimitRoutesParts): Route[] {
-  return [...priceRoutes(parts), ...accountLimitRoutes(parts), ...budgetRoutes(parts), ...creditRoutes(parts)];
+  return [
+    ...priceRoutes(parts),
+    ...accountLimitRoutes(parts),
+    ...budgetRoutes(parts),
+    ...creditRoutes(parts),
+  ];
 }
 
 const pricesBody = z.strictObject({ prices: priceTable });
@@ -67,7 +72,8 @@ function priceRoutes({ gatewayLimits }: LimitRoutesParts): Route[] {
         const accountId = params.account_id;
         const own = { prices: accountPrices.of(accountId) ?? {} };
         if (provider === undefined && model === undefined) return { result: own };
-        if (provider === undefined || model === undefined) throw invalid("provider and model belong together");
+        if (provider === undefined || model === undefined)
+          throw invalid("provider and model belong together");
         return { result: { ...own, found: find(accountId, provider, model) } };
       },
     }),
@@ -75,7 +81,8 @@ function priceRoutes({ gatewayLimits }: LimitRoutesParts): Route[] {
       method: "PUT",
       path: PRICES,
       access: "gateway.edit",
-      summary: "Replaces the account's own prices, in US dollars per million tokens, by provider and model (`*`: all other models).",
+      summary:
+        "Replaces the account's own prices, in US dollars per million tokens, by provider and model (`*`: all other models).",
       body: pricesBody,
       result: pricesResult,
       handler: async ({ params, body }) => {
@@ -137,7 +144,11 @@ function accountLimitRoutes({ gatewayLimits: { accountRules } }: LimitRoutesPart
 
 const budgets = z.object({ budgets: z.array(budgetState) });
 
-function budgetRoutes({ gatewayLimits: { limits, accountRules }, gateways, tokens }: LimitRoutesParts): Route[] {
+function budgetRoutes({
+  gatewayLimits: { limits, accountRules },
+  gateways,
+  tokens,
+}: LimitRoutesParts): Route[] {
   return [
     defineRoute({
       method: "GET",
@@ -159,7 +170,11 @@ function budgetRoutes({ gatewayLimits: { limits, accountRules }, gateways, token
         const gateway = gateways.find(params.account_id, params.gateway_id);
         if (gateway === undefined) throw gatewayMissing();
         const { spend_limits: own } = gateway.settings;
-        return { result: { budgets: limits.stateOfRules(gatewayOwner(gateway), own?.enabled === true ? own.rules : []) } };
+        return {
+          result: {
+            budgets: limits.stateOfRules(gatewayOwner(gateway), own?.enabled === true ? own.rules : []),
+          },
+        };
       },
     }),
     defineRoute({
@@ -171,7 +186,11 @@ function budgetRoutes({ gatewayLimits: { limits, accountRules }, gateways, token
       handler: ({ params }) => {
         const token = tokens.find(params.account_id, params.token_id);
         if (token === undefined) throw tokenMissing();
-        return { result: { budgets: token.policy === null ? [] : limits.stateOfToken(tokenOwner(token), token.policy) } };
+        return {
+          result: {
+            budgets: token.policy === null ? [] : limits.stateOfToken(tokenOwner(token), token.policy),
+          },
+        };
       },
     }),
   ];
@@ -201,11 +220,15 @@ function creditRoutes({ gatewayLimits: { accountRules }, gateways, tokens }: Lim
       body: creditBody,
       result,
       handler: async ({ params, body }) => {
-        const changed = await gateways.change(params.account_id, params.gateway_id, ({ spend_limits: limits }) => {
-          if (limits === null) throw noCredit();
-          const { rules } = withCredit(limits.rules, body.rule, body.amount);
-          return { spend_limits: { ...limits, rules: [...rules] } };
-        });
+        const changed = await gateways.change(
+          params.account_id,
+          params.gateway_id,
+          ({ spend_limits: limits }) => {
+            if (limits === null) throw noCredit();
+            const { rules } = withCredit(limits.rules, body.rule, body.amount);
+            return { spend_limits: { ...limits, rules: [...rules] } };
+          },
+        );
         const rule = findCredit(changed.settings.spend_limits?.rules ?? [], body.rule);
         return { result: { rule: rule.id, limit: rule.limit } };
       },

@@ -232,7 +232,8 @@ function readBucket(line: string, buckets: Map<string, readonly [string, string,
   try {
     const json = Buffer.from(line.slice(number.length + 3), "latin1").toString("utf8");
     const names = JSON.parse(json) as unknown;
-    if (Array.isArray(names) && names.length === 3) buckets.set(number, names as unknown as [string, string, string]);
+    if (Array.isArray(names) && names.length === 3)
+      buckets.set(number, names as unknown as [string, string, string]);
   } catch {
     // A damaged line: its amounts belong to nobody.
   }
@@ -248,6 +249,8 @@ function toAmounts(line: string, buckets: BucketNames): FoundAmount[] {
       const values = [slot, end, amount].map(Number);
       if (names === undefined || !values.every(Number.isSafeInteger)) return [];
       const [accountId, owner, bucket] = names;
-      return [{ accountId, owner, bucket, slot: values[0] ?? 0, end: values[1] ?? 0, amount: values[2] ?? 0 }];
+      return [
+        { accountId, owner, bucket, slot: values[0] ?? 0, end: values[1] ?? 0, amount: values[2] ?? 0 },
+      ];
     });
 }

@@ -8,7 +8,7 @@ import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } fro
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { readNamedModels } from "../keys/named-models.ts";
 import type { CustomCost } from "../plan/call-options.ts";
-import type { Step } from "../plan/plan-step.ts";
+import { inspectBody, type Step } from "../plan/plan-step.ts";
 import type { SpendLimitSettings } from "../settings/gateway-settings.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput } from "./estimate-usage.ts";
 import { costByCaller, costByOverride, type PriceOverrides, type PriceTable } from "./price-table.ts";
@@ -35,13 +35,16 @@ export interface StepPrice {
 /** These methods start no model in any known API. */
 const READING: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS"]);
 /** Paths that cost nothing: uploads, counting tokens, cancelling. */
-const FREE_PATH = /(?:^|\/)(?:files|uploads)(?:\/|$)|(?:^|\/)messages\/count_tokens$|:countTokens$|\/(?:cancel|input_tokens)$/i;
+const FREE_PATH =
+  /(?:^|\/)(?:files|uploads)(?:\/|$)|(?:^|\/)messages\/count_tokens$|:countTokens$|\/(?:cancel|input_tokens)$/i;
 /** Their answers have no tokens. */
 const WITHOUT_OUTPUT: ReadonlySet<string> = new Set(["embeddings", "moderations"]);
 const MAX_DECODED_BYTES = 16 * 1024 * 1024;
 
 export function isFree({ upstream, requestType, path }: Step): boolean {
-  return READING.has(upstream.method) || requestType === "models" || (requestType === "" && FREE_PATH.test(path));
+  return (
+    READING.has(upstream.method) || requestType === "models" || (requestType === "" && FREE_PATH.test(path))
+  );
 }
 
 const FREE: StepPrice = { usage: NO_USAGE, cost: 0, isBounded: true, models: [] };
@@ -52,7 +55,7 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const models = modelsOf(readable);
   const usage = expectedUsage(parts, readable, models);
   const { custom } = parts;
-  const isBounded = isOutputBounded(step) || (custom !== undefined && "total" in custom);
+  const isBounded = isOutputBounded(readable) || (custom !== undefined && "total" in custom);
   const cost = custom === undefined ? dearest(parts, step, models, usage) : costByCaller(custom, usage);
   return { usage, cost, isBounded, models };
 }
@@ -67,7 +70,8 @@ export function costOfStep(
 ): number | null {
   if (parts.custom !== undefined) return costByCaller(parts.custom, usage);
   const isCertain = models.length === 1 && models[0] === step.model;
-  const told = isCertain || named === null ? null : parts.prices.costOf(step.provider.slug, named, usage, parts.own);
+  const told =
+    isCertain || named === null ? null : parts.prices.costOf(step.provider.slug, named, usage, parts.own);
   return told ?? dearest(parts, step, models, usage);
 }
 
@@ -91,7 +95,11 @@ function expectedUsage({ prices, own }: PricingParts, step: Step, models: readon
   let tokensIn = estimateInput(upstream.body);
   // No model reads more than its context window; prices of the operator have none.
   const [model] = models;
-  if (model !== undefined && models.length === 1 && prices.overrideOf(provider.slug, model, own) === undefined) {
+  if (
+    model !== undefined &&
+    models.length === 1 &&
+    prices.overrideOf(provider.slug, model, own) === undefined
+  ) {
     tokensIn = Math.min(tokensIn, prices.contextWindowOf(provider.slug, model) ?? tokensIn);
   }
   const perChoice = maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS;
@@ -114,7 +122,8 @@ function modelsOf(step: Step): string[] {
   if (!isCertain && isMultipart(step)) {
     const { body } = step.upstream;
     const bytes = body.kind === "whole" ? body.bytes : body.kind === "streamed" ? body.start : null;
-    for (const [, name = ""] of bytes?.toString("latin1").matchAll(MULTIPART_MODEL) ?? []) all.add(name.trim());
+    for (const [, name = ""] of bytes?.toString("latin1").matchAll(MULTIPART_MODEL) ?? [])
+      all.add(name.trim());
   }
   return [...all];
 }
@@ -136,9 +145,19 @@ function readableStep(step: Step): Step {
   if (decode === undefined || upstream.body.kind !== "whole") return step;
   try {
     const bytes = decode(upstream.body.bytes, { maxOutputLength: MAX_DECODED_BYTES });
-    const headers = upstream.headers.filter((_, i) => upstream.headers[i - (i % 2)]?.toLowerCase() !== "content-encoding");
-    const model = readModel(bytes);
-    return { ...step, model: model ?? step.model, upstream: { ...upstream, headers, body: { kind: "whole", bytes } } };
+    const headers = upstream.headers.filter(
+      (_, i) => upstream.headers[i - (i % 2)]?.toLowerCase() !== "content-encoding",
+    );
+    const { model, maxOutputTokens, choices, tier } = inspectBody(bytes, false);
+    const body = { kind: "whole", bytes } as const;
+    return {
+      ...step,
+      model: model ?? step.model,
+      maxOutputTokens,
+      choices,
+      tier,
+      upstream: { ...upstream, headers, body },
+    };
   } catch {
     return step;
   }
@@ -153,12 +172,3 @@ const DECODERS: Readonly<Record<string, Decoder | undefined>> = {
   br: brotliDecompressSync,
   zstd: zstdDecompressSync,
 };
-
-function readModel(bytes: Buffer): string | null {
-  try {
-    const { model } = JSON.parse(bytes.toString("utf8")) as { model?: unknown };
-    return typeof model === "string" ? model : null;
-  } catch {
-    return null;
-  }
-}

@@ -158,7 +158,8 @@ function startOfDay(year: number, month: number, day: number, timeZone: string):
   const wanted = Date.UTC(year, month, day);
   let time = wanted;
   // The offset at the guess may differ from the one at midnight; a second step settles it.
-  for (let i = 0; i < 2; i++) time = wanted - (localDate(time, timeZone).asUtc - Math.floor(time / 1000) * 1000);
+  for (let i = 0; i < 2; i++)
+    time = wanted - (localDate(time, timeZone).asUtc - Math.floor(time / 1000) * 1000);
   // Some zones skip midnight when clocks are set forward: the day then begins at the first hour that exists.
   return localDate(time, timeZone).asUtc >= wanted ? time : nextTransition(time, wanted, timeZone);
 }

@@ -69,6 +69,8 @@ it("shows a call under its public names, and valid for its schema", () => {
     tokens_out_reasoning: 1,
     cost: 0.5,
     custom_cost: true,
+    usage: "reported",
+    cost_estimated: false,
     metadata: "{}",
     step: 1,
     event_id: null,
@@ -116,6 +118,7 @@ it("offers the filters and orders of the interface", () => {
       "tokens: number",
       "tokens_in: number",
       "tokens_out: number",
+      "usage: text",
       "user_agent: text",
     ].toSorted(),
   );

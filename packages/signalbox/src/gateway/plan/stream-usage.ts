@@ -19,7 +19,11 @@ const MEMBER = Buffer.from(`"stream_options":${JSON.stringify(INCLUDE_USAGE)},`)
 const OPEN_BRACE = 0x7b;
 
 /** Null when the provider does not take the option, or the body cannot be changed. */
-export function requestStreamUsage(provider: Provider, model: string, body: RequestBody): StreamUsageRequest | null {
+export function requestStreamUsage(
+  provider: Provider,
+  model: string,
+  body: RequestBody,
+): StreamUsageRequest | null {
   if (body.kind !== "whole" || !takesStreamUsage(provider, model)) return null;
   return { body: { kind: "whole", bytes: addOption(body.bytes) }, translate: () => new UsageEventRemover() };
 }
