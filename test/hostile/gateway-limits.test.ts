@@ -143,7 +143,7 @@ describe("a limit on cost holds", () => {
       billed += 1;
       sendJson(response, 200, { usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 6 } });
     };
-    await setLimit(40);
+    await setLimit(39);
     const text = JSON.stringify({ model: "cheap", contents: [], generationConfig: { maxOutputTokens: 6 } });
     await exhausts(() => call(text, {}, "google-ai-studio/v1beta/models/dear:generateContent"));
     await exhausts(() => call(text, {}, "google-ai-studio/v1beta/models/d%65ar:generateContent"));
