@@ -13,11 +13,14 @@
 import type { Clock } from "../../core/clock.ts";
 import { sql } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
+import type { LimitOwner } from "./limit-rule.ts";
 import type { NamedBucket } from "./rule-buckets.ts";
 import type { FoundAmount, JournalPosition, SlotAmount, SpendJournal } from "./spend-journal.ts";
 
 /** What running calls and rules need of the books. */
 export interface Books {
+  /** Names of stored buckets of a rule that were not restored yet. */
+  storedNames(owner: LimitOwner, ruleId: string): string[];
   /** Adds the stored amounts to a bucket that is used for the first time. */
   restore(bucket: NamedBucket): void;
   /** Remembers what a call may spend; returns the number of the call. */
@@ -53,8 +56,8 @@ interface StoredAmount {
 
 export class LocalBooks implements Books {
   readonly #parts: LocalBooksParts;
-  /** Rows that no bucket has asked for yet, by owner and bucket. */
-  readonly #stored = new Map<string, StoredAmount[]>();
+  /** Rows that no bucket has asked for yet, by owner, then by bucket. */
+  readonly #stored = new Map<string, Map<string, StoredAmount[]>>();
   /** Reservations of running calls, by call. */
   readonly #open = new Map<number, readonly SlotAmount[]>();
   #unwritten = new Map<string, StoredAmount>();
@@ -106,11 +109,18 @@ export class LocalBooks implements Books {
     }
   }
 
+  storedNames({ accountId, key }: LimitOwner, ruleId: string): string[] {
+    const names = this.#stored.get(ownerKey(accountId, key))?.keys() ?? [];
+    return [...names].filter((name) => name === ruleId || name.startsWith(`${ruleId} `));
+  }
+
   restore(bucket: NamedBucket): void {
-    const key = keyOf(bucket.owner.accountId, bucket.owner.key, bucket.name);
-    const rows = this.#stored.get(key);
-    if (rows === undefined) return;
-    this.#stored.delete(key);
+    const key = ownerKey(bucket.owner.accountId, bucket.owner.key);
+    const ofOwner = this.#stored.get(key);
+    const rows = ofOwner?.get(bucket.name);
+    if (ofOwner === undefined || rows === undefined) return;
+    ofOwner.delete(bucket.name);
+    if (ofOwner.size === 0) this.#stored.delete(key);
     const now = this.#parts.clock.now();
     const current = bucket.window.slotOf(now);
     for (const { slot, end, amount } of rows) {
@@ -145,8 +155,7 @@ export class LocalBooks implements Books {
 
   /** The owner was deleted: removes its rows, and unwritten amounts. Its buckets must be marked as forgotten before. */
   forget(accountId: string, owner: string): void {
-    const prefix = keyOf(accountId, owner, "");
-    for (const key of this.#stored.keys()) if (key.startsWith(prefix)) this.#stored.delete(key);
+    this.#stored.delete(ownerKey(accountId, owner));
     for (const [key, entry] of this.#unwritten) {
       if (entry.accountId === accountId && entry.owner === owner) this.#unwritten.delete(key);
     }
@@ -158,11 +167,10 @@ export class LocalBooks implements Books {
 
   /** Owners that have stored amounts and were not used since the start. */
   get idleOwners(): readonly { readonly accountId: string; readonly owner: string }[] {
-    const owners = new Map<string, { accountId: string; owner: string }>();
-    for (const rows of this.#stored.values()) {
-      for (const { accountId, owner } of rows) owners.set(`${accountId}\n${owner}`, { accountId, owner });
-    }
-    return [...owners.values()];
+    return [...this.#stored.keys()].map((key) => {
+      const [accountId = "", owner = ""] = key.split("\n");
+      return { accountId, owner };
+    });
   }
 
   /** Writes the amounts settled since the last flush. One flush runs at a time; calls during a flush share it. */
@@ -232,9 +240,14 @@ export class LocalBooks implements Books {
   }
 
   #keepStored(row: StoredAmount): void {
-    const key = keyOf(row.accountId, row.owner, row.bucket);
-    const rows = this.#stored.get(key);
-    if (rows === undefined) this.#stored.set(key, [row]);
+    const key = ownerKey(row.accountId, row.owner);
+    let ofOwner = this.#stored.get(key);
+    if (ofOwner === undefined) {
+      ofOwner = new Map();
+      this.#stored.set(key, ofOwner);
+    }
+    const rows = ofOwner.get(row.bucket);
+    if (rows === undefined) ofOwner.set(row.bucket, [row]);
     else rows.push(row);
   }
 
@@ -244,7 +257,7 @@ export class LocalBooks implements Books {
   }
 
   #keep(entry: StoredAmount): void {
-    const key = `${keyOf(entry.accountId, entry.owner, entry.bucket)}\n${entry.slot}`;
+    const key = `${ownerKey(entry.accountId, entry.owner)}\n${entry.bucket}\n${entry.slot}`;
     const waiting = this.#unwritten.get(key);
     if (waiting === undefined) this.#unwritten.set(key, entry);
     else waiting.amount += entry.amount;
@@ -260,6 +273,6 @@ interface AmountRow {
   readonly amount: number;
 }
 
-function keyOf(accountId: string, owner: string, bucket: string): string {
-  return `${accountId}\n${owner}\n${bucket}`;
+function ownerKey(accountId: string, owner: string): string {
+  return `${accountId}\n${owner}`;
 }

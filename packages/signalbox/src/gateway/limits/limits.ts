@@ -154,7 +154,8 @@ export class Limits {
     const id = `${rule.kind} ${rule.id}`;
     const known = ofOwner.get(id);
     if (known?.window.key === rule.window.key) return known;
-    const buckets = new RuleBuckets(rule, (bucket) => books.restore(bucket));
+    const stored = rule.kind === "cost" ? books.storedNames(rule.owner, rule.id) : [];
+    const buckets = new RuleBuckets(rule, stored, (bucket) => books.restore(bucket));
     const now = rule.kind === "cost" ? this.#parts.clock.now() : this.#parts.steadyClock.now();
     known?.moveTo(buckets, now, (...move) => books.moved(...move));
     ofOwner.set(id, buckets);

@@ -55,13 +55,19 @@ export class RuleBuckets {
   readonly window: Window;
   #sweptAt = Number.NEGATIVE_INFINITY;
 
-  /** `restore` adds what the database has of a new bucket. */
-  constructor({ owner, id, kind, window }: LimitRule, restore: (bucket: NamedBucket) => void) {
+  /** `restore` adds what the database has of a new bucket; `stored` are the names of buckets that it has. */
+  constructor(
+    { owner, id, kind, window }: LimitRule,
+    stored: readonly string[],
+    restore: (bucket: NamedBucket) => void,
+  ) {
     this.#owner = owner;
     this.#id = id;
     this.#isDurable = kind === "cost";
     this.window = window;
     this.#restore = restore;
+    // All at once: a new value must not find room that stored ones take.
+    for (const name of stored) this.#create(name);
   }
 
   get size(): number {
