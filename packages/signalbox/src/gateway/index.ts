@@ -173,7 +173,7 @@ function createDataPlane(
   const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
   metrics.readBufferedBytes = () => budget.used;
   const rateLimits = new RateLimits(steadyClock);
-  const circuits = new Circuits(clock);
+  const circuits = new Circuits(steadyClock);
   metrics.showCircuits(registry, circuits);
   const spendLimits = new SpendLimits({
     database,
@@ -189,12 +189,14 @@ function createDataPlane(
       providerKeys.forget(gateway);
     },
   });
+  const prices = new PriceTable(keys.prices, clock);
+  const latencies = new TargetLatencies();
   const runner = new CallRunner({
     client,
     callLog,
     gateways,
     metrics,
-    prices: new PriceTable(keys.prices, clock),
+    prices,
     budget,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
@@ -202,7 +204,7 @@ function createDataPlane(
     rateLimits,
     spendLimits,
     circuits,
-    latencies: new TargetLatencies(),
+    latencies,
   });
   const door = new GatewayDoor({
     gateways,
@@ -210,6 +212,7 @@ function createDataPlane(
     keys: providerKeys,
     authenticator,
     metrics,
+    stepOrder: { prices, latencies },
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),

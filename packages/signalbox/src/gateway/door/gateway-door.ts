@@ -26,6 +26,7 @@ import {
 } from "../plan/forwarded-request.ts";
 import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
+import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";
@@ -36,6 +37,7 @@ export interface GatewayDoorParts extends StepParts {
   readonly metrics: GatewayMetrics;
   readonly bodyLimits: Required<BodyLimits>;
   readonly runner: CallRunner;
+  readonly stepOrder: StepOrderParts;
 }
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
@@ -190,7 +192,11 @@ export class GatewayDoor implements Area {
       const body = await readWholeBody(request, context, this.#parts.bodyLimits);
       const traceparent = traceparentOf(request, context);
       const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
-      await run({ options, steps, showsStep: true });
+      await run({
+        options,
+        steps: orderSteps(steps, gateway, options, this.#parts.stepOrder),
+        showsStep: true,
+      });
     } catch (error) {
       throw this.#refused(incoming, error);
     }
