@@ -30,6 +30,10 @@ import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
+import { DynamicRoutes } from "./routes/dynamic-routes.ts";
+import { RouteResolver } from "./routes/resolve-route.ts";
+import { MemoryRouteCounters } from "./routes/route-counters.ts";
+import { dynamicRouteRoutes } from "./routes/routes.ts";
 import { Circuits } from "./reliability/circuits.ts";
 import { circuitRoutes } from "./reliability/routes.ts";
 import { TargetLatencies } from "./reliability/target-latencies.ts";
@@ -64,7 +68,7 @@ export interface GatewayArea extends AreaModule {
 export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { clock, callLog, logger } = parts;
   const settings = createSettings(parts);
-  const { gateways, customProviders, providers, providerKeys, deletions } = settings;
+  const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
   const { door, runner, client, spendLimits, circuits } = createDataPlane(parts, settings);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
@@ -83,6 +87,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...providerKeyRoutes(gateways, providerKeys, providers),
       ...customProviderRoutes(customProviders),
       ...circuitRoutes(gateways, circuits),
+      ...dynamicRouteRoutes(gateways, dynamicRoutes),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -94,6 +99,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       );
       await customProviders.load();
       await providerKeys.load();
+      await dynamicRoutes.load();
       await spendLimits.start(gateways);
     },
     async stop() {
@@ -139,13 +145,15 @@ function createSettings({
         `cannot decrypt the stored headers of ${CUSTOM_PREFIX}${slug}: start with the SIGNALBOX_ENCRYPTION_KEY (or the encryption-key file in the data folder) that they were stored with, or set the headers again`,
       ),
   });
+  const providers = new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
+    customProviders.findProvider(accountId, slug),
+  );
   return {
     deletions,
     customProviders,
     gateways: new Gateways(database, clock, deletions),
-    providers: new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
-      customProviders.findProvider(accountId, slug),
-    ),
+    providers,
+    dynamicRoutes: new DynamicRoutes({ database, clock, providers }),
     providerKeys: new ProviderKeys({
       database,
       clock,
@@ -160,7 +168,7 @@ function createSettings({
 /** What serves calls: the door, the runner with its limits, and the upstream client. */
 function createDataPlane(
   { config, clock, steadyClock, database, logger, registry, callLog, authenticator }: GatewayParts,
-  { gateways, providers, providerKeys }: ReturnType<typeof createSettings>,
+  { gateways, providers, providerKeys, dynamicRoutes }: ReturnType<typeof createSettings>,
 ) {
   const keys = config.file.gateway;
   const metrics = new GatewayMetrics(registry, () => callLog.size);
@@ -186,6 +194,7 @@ function createDataPlane(
       rateLimits.forget(gateway);
       spendLimits.forget(gateway);
       circuits.forget(gateway.accountId, gateway.id);
+      dynamicRoutes.forget(gateway);
       providerKeys.forget(gateway);
     },
   });
@@ -213,6 +222,11 @@ function createDataPlane(
     authenticator,
     metrics,
     stepOrder: { prices, latencies },
+    routes: new RouteResolver({
+      routes: dynamicRoutes,
+      counters: new MemoryRouteCounters(steadyClock),
+      providers,
+    }),
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),

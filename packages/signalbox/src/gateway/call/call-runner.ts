@@ -13,6 +13,7 @@ import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
 import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";
+import { StepBudget } from "../limits/step-budget.ts";
 import type { Step } from "../plan/plan-step.ts";
 import { Call } from "./call.ts";
 import { recordCall } from "./call-record.ts";
@@ -101,18 +102,26 @@ export class CallRunner {
 
   #send(start: CallStart, use: CacheUse | null, report: ((outcome: LeaderOutcome) => void) | null): void {
     const { metrics, cache } = this.#parts;
+    // The steps of a route are reserved one by one: one that its budget does not cover goes to its fallback.
+    const budget =
+      start.moreSteps === undefined
+        ? null
+        : new StepBudget((step) => this.#reserve({ ...start, steps: [step] }));
     let reservation: SpendReservation | null;
     try {
-      reservation = this.#reserve(start);
+      reservation = budget === null ? this.#reserve(start) : null;
     } catch (error) {
       report?.("abandoned");
       throw error;
     }
     metrics.inFlight += 1;
-    const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
+    const sent = budget === null ? start : { ...start, admission: budget };
+    const call = new Call(this.#parts, sent, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
       reservation?.settle(outcome.cost);
+      budget?.settle(outcome.step, outcome.cost);
+      start.onCost?.(outcome.cost);
       if (use !== null) {
         const isStored = this.#store(use, outcome);
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");

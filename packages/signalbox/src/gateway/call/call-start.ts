@@ -34,6 +34,8 @@ export interface CallStart {
   readonly admission?: StepAdmission;
   /** Headers about the route, for every response: name, value, … */
   readonly routeHeaders?: readonly string[];
+  /** Called once with what the call cost; null when that is unknown. */
+  readonly onCost?: (dollars: number | null) => void;
 }
 
 /** What the call log stores of a call: no row, a row, or a row and the bodies. */

@@ -26,6 +26,8 @@ import {
 } from "../plan/forwarded-request.ts";
 import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
+import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";
+import { planUniversalRoute } from "../routes/universal-route.ts";
 import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
@@ -38,6 +40,7 @@ export interface GatewayDoorParts extends StepParts {
   readonly bodyLimits: Required<BodyLimits>;
   readonly runner: CallRunner;
   readonly stepOrder: StepOrderParts;
+  readonly routes: RouteResolver;
 }
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
@@ -50,7 +53,7 @@ interface Incoming {
   readonly context: RequestContext;
 }
 
-type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep">;
+type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep"> & Partial<RoutedCall>;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
@@ -74,11 +77,9 @@ export class GatewayDoor implements Area {
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
       const tokenId = gateway.settings.authentication ? this.#authorise(gateway, request) : null;
-      const run = ({ options, steps, showsStep }: CallPlan) =>
+      const run = (plan: CallPlan) =>
         this.#parts.runner.run({
-          options,
-          steps,
-          showsStep,
+          ...plan,
           gateway,
           request,
           response,
@@ -87,7 +88,7 @@ export class GatewayDoor implements Area {
           startedAt,
         });
       return path.provider === null
-        ? this.#serveUniversal(gateway, incoming, run)
+        ? this.#serveUniversal(gateway, tokenId, incoming, run)
         : this.#servePlain(gateway, path.provider, path.path, incoming, run);
     } catch (error) {
       throw this.#refused(incoming, error);
@@ -180,6 +181,7 @@ export class GatewayDoor implements Area {
 
   async #serveUniversal(
     gateway: Gateway,
+    tokenId: string | null,
     incoming: Incoming,
     run: (plan: CallPlan) => void | Promise<void>,
   ): Promise<void> {
@@ -191,6 +193,18 @@ export class GatewayDoor implements Area {
       const options = readCallOptions(request.rawHeaders);
       const body = await readWholeBody(request, context, this.#parts.bodyLimits);
       const traceparent = traceparentOf(request, context);
+      const routed = planUniversalRoute(this.#parts.routes, this.#parts, {
+        bytes: body,
+        gateway,
+        request,
+        options,
+        tokenId,
+        traceparent,
+      });
+      if (routed !== null) {
+        await run({ options, showsStep: true, ...routed });
+        return;
+      }
       const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
       await run({
         options,
