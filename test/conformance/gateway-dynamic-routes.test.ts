@@ -167,6 +167,18 @@ describe("management with the cloudflare SDK", () => {
     ).rejects.toThrow(/already exists/);
   });
 
+  it("routes are read again after a restart", async () => {
+    const before = await startTestServer();
+    const body = { name: "r", elements: [start("a"), model("a", "echo"), end] };
+    await before.api("POST", "/accounts/default/ai-gateway/gateways/default/routes", body);
+    await before.service.stop();
+    const after = await startTestServer({ dataDir: before.dataDir });
+    const { body: listed } = await after.api("GET", "/accounts/default/ai-gateway/gateways/default/routes");
+    expect(listed).toMatchObject({ result: [body] });
+    await after.stop();
+    await before.stop();
+  });
+
   it("routes go with their gateway", async () => {
     await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "short" });
     const route = await cloudflare.aiGateway.dynamicRouting.create("short", {
