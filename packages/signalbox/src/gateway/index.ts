@@ -32,6 +32,10 @@ import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
+import { DynamicRoutes } from "./routes/dynamic-routes.ts";
+import { RouteResolver } from "./routes/resolve-route.ts";
+import { MemoryRouteCounters } from "./routes/route-counters.ts";
+import { dynamicRouteRoutes } from "./routes/routes.ts";
 import { Circuits } from "./reliability/circuits.ts";
 import { circuitRoutes } from "./reliability/routes.ts";
 import { TargetLatencies } from "./reliability/target-latencies.ts";
@@ -65,7 +69,7 @@ export interface GatewayArea extends AreaModule {
 export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { clock, callLog, logger } = parts;
   const settings = createSettings(parts);
-  const { gateways, customProviders, providers, providerKeys, deletions } = settings;
+  const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
   const { door, runner, client, gatewayLimits, circuits } = createDataPlane(parts, settings);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
@@ -85,6 +89,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...customProviderRoutes(customProviders),
       ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
       ...circuitRoutes(gateways, circuits),
+      ...dynamicRouteRoutes(gateways, dynamicRoutes),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -96,6 +101,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       );
       await customProviders.load();
       await providerKeys.load();
+      await dynamicRoutes.load();
       await gatewayLimits.start(({ accountId, key }) =>
         gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
       );
@@ -143,13 +149,15 @@ function createSettings({
         `cannot decrypt the stored headers of ${CUSTOM_PREFIX}${slug}: start with the SIGNALBOX_ENCRYPTION_KEY (or the encryption-key file in the data folder) that they were stored with, or set the headers again`,
       ),
   });
+  const providers = new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
+    customProviders.findProvider(accountId, slug),
+  );
   return {
     deletions,
     customProviders,
     gateways: new Gateways(database, clock, deletions),
-    providers: new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
-      customProviders.findProvider(accountId, slug),
-    ),
+    providers,
+    dynamicRoutes: new DynamicRoutes({ database, clock, providers }),
     providerKeys: new ProviderKeys({
       database,
       clock,
@@ -164,7 +172,7 @@ function createSettings({
 /** What serves calls: the door, the runner with its limits, and the upstream client. */
 function createDataPlane(
   parts: GatewayParts,
-  { gateways, providers, providerKeys }: ReturnType<typeof createSettings>,
+  { gateways, providers, providerKeys, dynamicRoutes }: ReturnType<typeof createSettings>,
 ) {
   const { config, clock, steadyClock, registry, callLog, authenticator } = parts;
   const keys = config.file.gateway;
@@ -178,7 +186,7 @@ function createDataPlane(
   const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
   metrics.readBufferedBytes = () => budget.used;
   const rateLimits = new RateLimits(steadyClock);
-  const circuits = new Circuits(clock);
+  const circuits = new Circuits(steadyClock);
   metrics.showCircuits(registry, circuits);
   const gatewayLimits = createGatewayLimits(parts);
   gateways.listen({
@@ -187,15 +195,18 @@ function createDataPlane(
       rateLimits.forget(gateway);
       gatewayLimits.forgetGateway(gateway);
       circuits.forget(gateway.accountId, gateway.id);
+      dynamicRoutes.forget(gateway);
       providerKeys.forget(gateway);
     },
   });
+  const { prices } = gatewayLimits;
+  const latencies = new TargetLatencies();
   const runner = new CallRunner({
     client,
     callLog,
     gateways,
     metrics,
-    prices: gatewayLimits.prices,
+    prices,
     accountPrices: gatewayLimits.accountPrices,
     budget,
     payloadBytes: keys.logs.maxBodyBytes,
@@ -204,7 +215,7 @@ function createDataPlane(
     rateLimits,
     limits: gatewayLimits.limits,
     circuits,
-    latencies: new TargetLatencies(),
+    latencies,
   });
   const door = new GatewayDoor({
     gateways,
@@ -213,6 +224,12 @@ function createDataPlane(
     injectsStreamUsage: keys.injectStreamUsage,
     authenticator,
     metrics,
+    stepOrder: { prices, latencies },
+    routes: new RouteResolver({
+      routes: dynamicRoutes,
+      counters: new MemoryRouteCounters(steadyClock),
+      providers,
+    }),
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),

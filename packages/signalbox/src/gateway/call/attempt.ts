@@ -69,7 +69,9 @@ export class Attempt implements UpstreamHandler {
     if (requestTimeoutMs !== null || firstTokenTimeoutMs !== null) {
       this.#arm(Math.min(requestTimeoutMs ?? Infinity, firstTokenTimeoutMs ?? Infinity));
     }
-    const request = this.key?.upstream ?? upstream;
+    const planned = this.key?.upstream ?? upstream;
+    const request =
+      policy.stallTimeoutMs === null ? planned : { ...planned, stallTimeoutMs: policy.stallTimeoutMs };
     this.#exchange =
       provider.answer === undefined ? client.send(request, this) : provider.answer(request, this);
   }

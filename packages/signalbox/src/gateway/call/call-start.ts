@@ -42,6 +42,8 @@ export interface CallStart {
   readonly account: CallAccount | null;
   /** Headers about the route, for every response: name, value, … */
   readonly routeHeaders?: readonly string[];
+  /** Called once with what the call cost; null when that is unknown. */
+  readonly onCost?: (dollars: number | null) => void;
 }
 
 /** What the call log stores of a call: no row, a row, or a row and the bodies. */
@@ -70,6 +72,7 @@ export interface CallOutcome {
   readonly isAbandoned: boolean;
   readonly head: ResponseHead | null;
   readonly usage: Usage;
+  readonly cost: number | null;
   /** The response body; null when it was not kept whole. */
   readonly body: Buffer | null;
   /** The step that answered, or the last one that was tried. */

@@ -114,7 +114,7 @@ export class Call implements AttemptOwner, Placed {
     this.#abortAttempts();
     this.#end(isRelaying ? (this.#head?.status ?? error.status) : error.status, false);
     if (isRelaying) this.#start.response.destroy();
-    else sendCallError(this.#start, this.#stepIndex, error);
+    else sendCallError(this.#start, this.#step.place ?? this.#stepIndex, error);
   }
 
   /** Ends the call because the service stops: closes the client's connection. */
@@ -214,7 +214,7 @@ export class Call implements AttemptOwner, Placed {
   }
 
   onFailed(attempt: Attempt, failure: AttemptFailure): boolean {
-    this.#reportFailure(attempt, failure);
+    const isCircuitOpen = this.#reportFailure(attempt, failure);
     if (this.#hedge !== null) {
       // The other attempt is still running, and may answer.
       this.#addReport(attempt, "failed", failure);
@@ -230,6 +230,7 @@ export class Call implements AttemptOwner, Placed {
       canResend: this.#canResend,
       hasOtherKey: attempt.step.keys?.hasOther(failure.status) ?? false,
       hasOtherStep: this.#hasOtherStep,
+      isCircuitOpen,
       random: Math.random(),
     });
     if (move.kind !== "end" && (move.kind === "retry" || this.#takeNextStep())) {
@@ -246,9 +247,10 @@ export class Call implements AttemptOwner, Placed {
     return true;
   }
 
-  #reportFailure({ step, key }: Attempt, failure: AttemptFailure): void {
+  /** Returns whether the circuit of the target is open now. */
+  #reportFailure({ step, key }: Attempt, failure: AttemptFailure): boolean {
     if (key !== null) step.keys?.report(key, failure);
-    this.#parts.circuits.report(targetOf(this.#start.gateway, step, key), failure);
+    return this.#parts.circuits.report(targetOf(this.#start.gateway, step, key), failure);
   }
 
   #addReport(attempt: Attempt, outcome: AttemptReport["outcome"], failure: AttemptFailure | null): void {
@@ -305,7 +307,7 @@ export class Call implements AttemptOwner, Placed {
     const headers = toClientHeaders(head, {
       cacheStatus,
       logId: logDetail === "none" ? null : id,
-      step: showsStep ? this.#stepIndex : null,
+      step: showsStep ? (this.#step.place ?? this.#stepIndex) : null,
       errorOrigin: head.status >= 400 ? "provider" : null,
     });
     if (routeHeaders !== undefined) headers.push(...routeHeaders);
@@ -456,7 +458,7 @@ export class Call implements AttemptOwner, Placed {
     parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
     recordCall(parts, start, {
       step,
-      stepIndex: this.#stepIndex,
+      stepIndex: step.place ?? this.#stepIndex,
       status,
       isComplete,
       isCached: false,
@@ -472,6 +474,7 @@ export class Call implements AttemptOwner, Placed {
       isAbandoned,
       head: this.#head,
       usage: figures.usage,
+      cost: figures.cost,
       body: this.#kept.isWhole && isComplete ? body : null,
       step,
       otherAttempts: this.#otherAttempts,

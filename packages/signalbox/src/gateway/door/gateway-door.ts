@@ -28,6 +28,9 @@ import {
 } from "../plan/forwarded-request.ts";
 import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
+import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";
+import { planUniversalRoute } from "../routes/universal-route.ts";
+import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";
@@ -38,6 +41,8 @@ export interface GatewayDoorParts extends StepParts {
   readonly metrics: GatewayMetrics;
   readonly bodyLimits: Required<BodyLimits>;
   readonly runner: CallRunner;
+  readonly stepOrder: StepOrderParts;
+  readonly routes: RouteResolver;
 }
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
@@ -50,7 +55,7 @@ interface Incoming {
   readonly context: RequestContext;
 }
 
-type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep">;
+type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep"> & Partial<RoutedCall>;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
@@ -86,7 +91,7 @@ export class GatewayDoor implements Area {
           startedAt,
         });
       return path.provider === null
-        ? this.#serveUniversal(gateway, incoming, run)
+        ? this.#serveUniversal(gateway, caller.tokenId, incoming, run)
         : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
     } catch (error) {
       throw this.#refused(incoming, error);
@@ -164,6 +169,7 @@ export class GatewayDoor implements Area {
 
   async #serveUniversal(
     gateway: Gateway,
+    tokenId: string | null,
     incoming: Incoming,
     run: (plan: CallPlan) => void | Promise<void>,
   ): Promise<void> {
@@ -175,8 +181,24 @@ export class GatewayDoor implements Area {
       const options = readCallOptions(request.rawHeaders);
       const body = await readWholeBody(request, context, this.#parts.bodyLimits);
       const traceparent = traceparentOf(request, context);
+      const routed = planUniversalRoute(this.#parts.routes, this.#parts, {
+        bytes: body,
+        gateway,
+        request,
+        options,
+        tokenId,
+        traceparent,
+      });
+      if (routed !== null) {
+        await run({ options, showsStep: true, ...routed });
+        return;
+      }
       const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
-      await run({ options, steps, showsStep: true });
+      await run({
+        options,
+        steps: orderSteps(steps, gateway, options, this.#parts.stepOrder),
+        showsStep: true,
+      });
     } catch (error) {
       throw this.#refused(incoming, error);
     }

@@ -31,6 +31,8 @@ export interface Step {
   readonly tier: string;
   readonly upstream: UpstreamRequest;
   readonly policy: AttemptPolicy;
+  /** The position in the caller's list, when a strategy has changed the order. */
+  readonly place?: number;
   /** Stored keys of which each attempt picks one; absent when the credential is already in `upstream`. */
   readonly keys?: KeyPool;
   /** Makes the translator of one response, when the client speaks another dialect than the provider. */

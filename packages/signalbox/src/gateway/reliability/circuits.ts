@@ -71,9 +71,12 @@ export class Circuits {
     this.#clock = clock;
   }
 
-  /** Counts a failure that the target is to blame for. */
-  report(target: CircuitTarget, failure: AttemptFailure): void {
+  /** Counts a failure that the target is to blame for; returns whether the circuit is open now. */
+  report(target: CircuitTarget, failure: AttemptFailure): boolean {
     if (isTargetsFault(failure, target.keyId !== null)) this.failed(target);
+    // A target that refuses a request works: the probe of a half-open circuit may be such a request.
+    else if (failure.kind === "status" && failure.status !== 429) this.succeeded(target);
+    return this.#entries.get(keyOf(target))?.isOpen === true;
   }
 
   /** False when the target should be skipped. A call that is let through a half-open circuit is its probe. */

@@ -6,7 +6,8 @@
  * 2. Another key of the same target, when the key was at fault. The number of keys bounds it, not the number of attempts.
  * 3. The same target again, after a transient failure, while attempts remain, unless a rule forbids it:
  *    a. a target that stayed silent, or reported an error inside a success, is not tried again while another step exists;
- *    b. a provider that asks for a longer wait than the caller allows is not tried again.
+ *    b. a target whose circuit is open is not tried again while another step exists;
+ *    c. a provider that asks for a longer wait than the caller allows is not tried again.
  * 4. The next step, if the step's `fallbackOn` includes the failure.
  * 5. The end: the client gets the response of this attempt, or an error if there was none.
  */
@@ -27,6 +28,7 @@ export interface FailedAttempt {
   readonly canResend: boolean;
   readonly hasOtherKey: boolean;
   readonly hasOtherStep: boolean;
+  readonly isCircuitOpen: boolean;
   /** In [0, 1). */
   readonly random: number;
 }
@@ -47,7 +49,7 @@ export function nextMove(failed: FailedAttempt): NextMove {
   return failed.hasOtherStep && allowsFallback(failure, policy.fallbackOn) ? NEXT_STEP : END;
 }
 
-function mustMoveOn({ failure, policy, hasOtherStep }: FailedAttempt): boolean {
+function mustMoveOn({ failure, policy, hasOtherStep, isCircuitOpen }: FailedAttempt): boolean {
   if (failure.retryAfterMs !== null && failure.retryAfterMs > policy.maxRetryWaitMs) return true;
-  return hasOtherStep && (failure.kind === "timeout" || failure.kind === "in_band");
+  return hasOtherStep && (isCircuitOpen || failure.kind === "timeout" || failure.kind === "in_band");
 }
