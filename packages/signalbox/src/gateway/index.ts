@@ -207,7 +207,6 @@ function createDataPlane(
     gateways,
     metrics,
     prices,
-    accountPrices: gatewayLimits.accountPrices,
     budget,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,

@@ -1,7 +1,13 @@
-/** Writes the log row of a finished call. */
+/**
+ * What a call used and cost, and its row in the call log. Usage is as the provider reported it, or estimated by what went through: a call
+ * without reported usage is never a call without usage.
+ */
 import type { CallRecord } from "../../engines/call-log/index.ts";
-import type { ResponseHead } from "../../engines/relay/index.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import { NO_USAGE, type ResponseHead, type Usage } from "../../engines/relay/index.ts";
+import type { CallFigures, UsageState } from "../limits/call-figures.ts";
+import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
+import { costByCaller } from "../limits/price-table.ts";
+import type { AttemptReport } from "./attempt-seams.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
 
@@ -76,4 +82,109 @@ function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number
 
 function cut(bytes: Buffer, length: number): Buffer {
   return bytes.length <= length ? bytes : bytes.subarray(0, length);
+}
+
+export interface AnsweredCall {
+  readonly step: Step;
+  /** Null when no response arrived. */
+  readonly head: ResponseHead | null;
+  /** What the response states. */
+  readonly usage: Usage | null;
+  readonly model: string | null;
+  readonly isComplete: boolean;
+  /** The client left while the provider was working on the call. */
+  readonly isLeft: boolean;
+  /** The beginning of the response, and the length of all of it. */
+  readonly kept: Buffer;
+  readonly responseBytes: number;
+}
+
+/** Types whose answers are text. */
+const TEXT_TYPES: ReadonlySet<string> = new Set([
+  "chat",
+  "completions",
+  "responses",
+  "messages",
+  "embeddings",
+  "generate_content",
+]);
+/** Types that cost something although the gateway cannot measure it. */
+const OTHER_BILLED_TYPES: ReadonlySet<string> = new Set(["images", "audio"]);
+
+/** Determines the figures of a call, and charges its limits with them. */
+export function settleCall(
+  parts: CallParts,
+  start: CallStart,
+  call: AnsweredCall,
+  others: readonly AttemptReport[] | null,
+): CallFigures {
+  const figures = figuresOf(parts, start, call);
+  start.account?.settle(call.step, figures, others);
+  return figures;
+}
+
+function figuresOf(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
+  const { step, head } = call;
+  const named = call.model;
+  const model = step.model === "" ? (named ?? "") : step.model;
+  const [state, usage] = usageOf(call);
+  const isServed = head !== null && head.status < 400;
+  const isCustomCost = start.options.customCost !== undefined && isServed;
+  return {
+    state,
+    usage,
+    model,
+    named,
+    cost: costOf(parts, start, call, { state, usage, model, isCustomCost }),
+    isCostEstimated: state === "estimated" && !isCustomCost,
+    isCustomCost,
+  };
+}
+
+function costOf(
+  { prices }: CallParts,
+  { options: { customCost: custom }, gateway }: CallStart,
+  { step, model: named }: AnsweredCall,
+  { state, usage, model, isCustomCost }: Pick<CallFigures, "state" | "usage" | "model" | "isCustomCost">,
+): number | null {
+  if (custom !== undefined && isCustomCost) return costByCaller(custom, usage);
+  if (state === "none") return 0;
+  if (state === "unknown") return null;
+  const { slug } = step.provider;
+  const own = prices.ofAccount(gateway.accountId);
+  const cost = prices.costOf(slug, model, usage, own);
+  // The name of an Azure deployment has no price; the response names the model.
+  return cost === null && named !== null && named !== model ? prices.costOf(slug, named, usage, own) : cost;
+}
+
+function usageOf(call: AnsweredCall): [UsageState, Usage] {
+  const { step, head, usage, isComplete } = call;
+  if (head === null)
+    return call.isLeft && isBilled(step) ? ["estimated", expected(step)] : ["none", NO_USAGE];
+  const isReported = usage !== null && (usage.tokensIn + usage.tokensOut > 0 || usage.reportedCost !== null);
+  // A provider does not bill its own refusals, unless it says so.
+  if (head.status >= 400) return isReported ? ["reported", usage] : ["none", NO_USAGE];
+  if (isReported && isComplete) return ["reported", usage];
+  if (TEXT_TYPES.has(step.requestType)) return estimated(call, isReported ? usage : NO_USAGE);
+  if (isReported) return ["estimated", usage];
+  return OTHER_BILLED_TYPES.has(step.requestType) ? ["unknown", NO_USAGE] : ["none", NO_USAGE];
+}
+
+/** A stream that broke off may have reported its input, and part of its output. */
+function estimated({ step, kept, responseBytes }: AnsweredCall, reported: Usage): [UsageState, Usage] {
+  const written = step.requestType === "embeddings" ? 0 : estimateOutput(kept, responseBytes);
+  if (reported.tokensIn > 0 && reported.tokensOut >= written && reported.tokensOut > 1)
+    return ["reported", reported];
+  const tokensIn = reported.tokensIn || estimateInput(step.upstream.body);
+  return ["estimated", { ...reported, tokensIn, tokensOut: Math.max(reported.tokensOut, written) }];
+}
+
+function isBilled({ requestType }: Step): boolean {
+  return TEXT_TYPES.has(requestType) || OTHER_BILLED_TYPES.has(requestType);
+}
+
+/** The provider goes on when a client leaves before the answer, and bills it. */
+function expected({ upstream, maxOutputTokens, choices, requestType }: Step): Usage {
+  const tokensOut = requestType === "embeddings" ? 0 : (maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS) * choices;
+  return { ...NO_USAGE, tokensIn: estimateInput(upstream.body), tokensOut };
 }

@@ -104,8 +104,11 @@ export class CallRunner {
   #arrive(planned: PlannedCall): CallAccount | null {
     const { rateLimits, limits } = this.#parts;
     const { gateway, token, steps } = planned;
-    const rules = limits.rulesOf(gateway, token);
-    const isRated = rateLimits.limits(gateway);
+    // The usual call has no limits, and pays three comparisons for that.
+    const mayHaveRules =
+      gateway.settings.spend_limits !== null || token?.policy != null || limits.accountRules.size > 0;
+    const rules = mayHaveRules ? limits.rulesOf(gateway, token) : null;
+    const isRated = (gateway.settings.rate_limiting_limit ?? 0) > 0;
     if (rules === null && !isRated) return null;
     rules?.setMetadata(planned.options.metadata ?? null);
     const account = new CallAccount({
@@ -122,12 +125,12 @@ export class CallRunner {
   }
 
   #pricingOf({ gateway, options, token, tokenId }: PlannedCall): PricingParts {
-    const { prices, accountPrices } = this.#parts;
+    const { prices } = this.#parts;
     const { trust_custom_cost: isTrusted, spend_limits: settings } = gateway.settings;
     const mayPrice = isTrusted || tokenId === "root" || token?.permissions.has("gateway.price") === true;
     return {
       prices,
-      own: accountPrices.of(gateway.accountId),
+      own: prices.ofAccount(gateway.accountId),
       custom: mayPrice ? options.customCost : undefined,
       unknownPrice: settings?.unknown_price ?? "block",
     };
@@ -168,7 +171,7 @@ export class CallRunner {
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
-      start.onCost?.(outcome.cost);
+      start.onCost?.(outcome.figures.cost);
       if (use !== null) {
         const isStored = this.#store(use, outcome);
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");
@@ -180,7 +183,7 @@ export class CallRunner {
   }
 
   /** False when the response may not be cached. */
-  #store(use: CacheUse, { status, head, body, usage }: CallOutcome): boolean {
+  #store(use: CacheUse, { status, head, body, figures: { usage } }: CallOutcome): boolean {
     const { cache } = this.#parts;
     if (status !== 200 || head === null || body === null) return false;
     if (body.length > cache.maxEntryBytes || variesBeyondKey(head)) return false;

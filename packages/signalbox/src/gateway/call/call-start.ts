@@ -3,10 +3,10 @@ import type { Token } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
-import type { ResponseHead, UpstreamClient, Usage } from "../../engines/relay/index.ts";
-import type { AccountSettings } from "../limits/account-settings.ts";
+import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
 import type { CallAccount } from "../limits/call-account.ts";
-import type { PriceOverrides, PriceTable } from "../limits/price-table.ts";
+import type { CallFigures } from "../limits/call-figures.ts";
+import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
@@ -56,7 +56,6 @@ export interface CallParts {
   readonly gateways: Pick<Gateways, "find">;
   readonly metrics: GatewayMetrics;
   readonly prices: PriceTable;
-  readonly accountPrices: AccountSettings<PriceOverrides>;
   /** Memory for bodies. */
   readonly budget: MemoryBudget;
   /** How many bytes of each body the log stores. */
@@ -71,8 +70,7 @@ export interface CallOutcome {
   /** The client disconnected before the end. */
   readonly isAbandoned: boolean;
   readonly head: ResponseHead | null;
-  readonly usage: Usage;
-  readonly cost: number | null;
+  readonly figures: CallFigures;
   /** The response body; null when it was not kept whole. */
   readonly body: Buffer | null;
   /** The step that answered, or the last one that was tried. */

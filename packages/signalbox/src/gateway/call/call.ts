@@ -19,11 +19,11 @@
  * 4. `ended` is reached once; afterwards the call has no timer and no attempt.
  * 5. A step is admitted once, before its first attempt; one whose circuit is open is skipped while another step exists.
  */
-import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
+import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
-import { type CallFigures, figuresOf } from "../limits/call-figures.ts";
+import type { CallFigures } from "../limits/call-figures.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { PickedKey } from "../plan/key-pool.ts";
 import type { ResponseTranslator } from "../plan/response-translator.ts";
@@ -40,16 +40,14 @@ import { sendCut } from "../reliability/stream-error.ts";
 import { Attempt, type AttemptOwner } from "./attempt.ts";
 import type { AttemptReport } from "./attempt-seams.ts";
 import { sendCallError } from "./call-error.ts";
-import { recordCall } from "./call-record.ts";
+import { recordCall, settleCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
-import { figureHeaders, toClientHeaders, TRAILER_NAMES } from "./response-headers.ts";
+import { ClientResponse } from "./response-headers.ts";
 
 /** Not a registered status: nginx logs it when the client disconnects before the response. */
 const CLIENT_CLOSED = 499;
 /** Of a response under limits: enough to estimate its output, if its usage is not reported. */
 const ESTIMATED_BYTES = 64 * 1024;
-/** A JSON response up to this size is passed on when it is complete, because its head then states what it cost. */
-const MAX_HELD_JSON_BYTES = 64 * 1024;
 
 export class Call implements AttemptOwner, Placed {
   place = -1;
@@ -76,8 +74,7 @@ export class Call implements AttemptOwner, Placed {
   #waitsForDrain = false;
   #overheadMs = 0;
   #figures: CallFigures | null = null;
-  /** The head of a JSON response that is not written yet, with the beginning of its body. */
-  #heldJson: Buffer[] | null = null;
+  #answer: ClientResponse | null = null;
 
   /** Keeps at least `cacheBytes` of the response for the cache; `onEnded` is called once. */
   constructor(parts: CallParts, start: CallStart, cacheBytes: number, onEnded: (o: CallOutcome) => void) {
@@ -280,11 +277,10 @@ export class Call implements AttemptOwner, Placed {
     if (step.requestType !== "models") this.#tap = this.#createTap(head, step);
     this.#translator = step.translate?.() ?? null;
     this.#head = this.#translator?.head(head) ?? head;
-    if (isWholeJson(this.#head, step)) {
-      this.#heldJson = [];
-      return true;
-    }
-    return this.#writeHead(this.#head);
+    const place = step.place ?? this.#stepIndex;
+    const client = new ClientResponse(this.#start, this.#head, step, place, this.#overheadMs);
+    this.#answer = client;
+    return !this.#isRefused(client.open());
   }
 
   #createTap(head: ResponseHead, step: Step): UsageTap {
@@ -301,40 +297,12 @@ export class Call implements AttemptOwner, Placed {
     loser.abort();
   }
 
-  #writeHead(head: ResponseHead): boolean {
-    const { id, logDetail, response, request, routeHeaders, cacheStatus, showsStep, account } = this.#start;
-    const step = this.#step;
-    const headers = toClientHeaders(head, {
-      cacheStatus,
-      logId: logDetail === "none" ? null : id,
-      step: showsStep ? (this.#step.place ?? this.#stepIndex) : null,
-      errorOrigin: head.status >= 400 ? "provider" : null,
-    });
-    if (routeHeaders !== undefined) headers.push(...routeHeaders);
-    headers.push(
-      ...figureHeaders({
-        provider: step.provider.slug,
-        model: this.#figures?.model ?? step.model,
-        overheadMs: this.#overheadMs,
-        figures: this.#figures,
-        remaining: account?.remaining(step) ?? null,
-      }),
-    );
-    if (this.#figures === null && acceptsTrailers(request, head)) headers.push("trailer", TRAILER_NAMES);
-    try {
-      response.writeHead(head.status, headers);
-      return true;
-    } catch (cause) {
-      // Node refuses header names and values that HTTP does not allow; they could change the structure of the response.
-      this.#state = "attempting";
-      this.refuse(
-        new SignalboxError("gateway_provider_unreachable", {
-          message: "Provider sent invalid headers",
-          cause,
-        }),
-      );
-      return false;
-    }
+  /** Ends the call if its head cannot be written. */
+  #isRefused(error: SignalboxError | null): boolean {
+    if (error === null) return false;
+    this.#state = "attempting";
+    this.refuse(error);
+    return true;
   }
 
   onBody(received: Buffer, isLast: boolean): void {
@@ -347,11 +315,12 @@ export class Call implements AttemptOwner, Placed {
       this.#lastChunk = chunk;
       this.#kept.add(chunk, isLast);
     }
-    if (this.#heldJson !== null && !this.#passHeld(this.#heldJson, chunk, isLast)) return;
+    const client = this.#answer;
+    if (client === null || client.holds(chunk, isLast)) return;
+    if (client.isHeld && this.#isRefused(client.release(isLast ? this.#settle(true, false) : null))) return;
     if (isLast) {
-      const isHeld = this.#figures !== null;
       this.#end(this.#head?.status ?? 0, true);
-      if (!isHeld) this.#addTrailers();
+      if (this.#figures !== null) client.addTrailers(this.#figures);
       if (chunk.length > 0) response.end(chunk);
       else response.end();
     } else if (chunk.length > 0 && !response.write(chunk) && !this.#waitsForDrain) {
@@ -364,46 +333,17 @@ export class Call implements AttemptOwner, Placed {
     }
   }
 
-  /** Writes the head of a held response, and what is held of its body; false when nothing can be written yet, or the call has ended. */
-  #passHeld(held: Buffer[], chunk: Buffer, isLast: boolean): boolean {
-    if (!isLast && this.#responseBytes <= MAX_HELD_JSON_BYTES) {
-      if (chunk.length > 0) held.push(chunk);
-      return false;
-    }
-    this.#heldJson = null;
-    if (isLast) this.#settle(true, false);
-    if (this.#head === null || !this.#writeHead(this.#head)) return false;
-    for (const part of held) this.#start.response.write(part);
-    return true;
-  }
-
-  /** What the response cost, for clients that read trailers. */
-  #addTrailers(): void {
-    const { response, request, account } = this.#start;
-    if (this.#figures === null || this.#head === null || !acceptsTrailers(request, this.#head)) return;
-    const remaining = account?.remaining(this.#step) ?? null;
-    const headers = figureHeaders({
-      provider: null,
-      model: null,
-      overheadMs: null,
-      figures: this.#figures,
-      remaining,
-    });
-    const trailers: [string, string][] = [];
-    for (let i = 0; i + 1 < headers.length; i += 2) trailers.push([headers[i] ?? "", headers[i + 1] ?? ""]);
-    response.addTrailers(trailers);
-  }
-
   onHeadAlone(): void {
     // A client that waits for a stream to open must not wait for its first event.
-    if (this.#state === "relaying" && this.#heldJson === null) this.#start.response.flushHeaders();
+    if (this.#state === "relaying" && this.#answer?.isHeld === false) this.#start.response.flushHeaders();
   }
 
   onCut(attempt: Attempt, failure: AttemptFailure): void {
     if (this.#state !== "relaying") return;
     this.#reportFailure(attempt, failure);
     this.#settle(false, false);
-    if (this.#heldJson !== null && !this.#passHeld(this.#heldJson, NO_BYTES, true)) return;
+    const client = this.#answer;
+    if (client?.isHeld === true && this.#isRefused(client.release(this.#figures))) return;
     this.#end(this.#head?.status ?? 0, false);
     sendCut(this.#start.response, {
       head: this.#head,
@@ -425,15 +365,12 @@ export class Call implements AttemptOwner, Placed {
 
   /** Determines what the call used and cost, once, and charges its limits. */
   #settle(isComplete: boolean, isLeft: boolean): CallFigures {
-    if (this.#figures !== null) return this.#figures;
-    const { options, gateway, account } = this.#start;
-    const { prices, accountPrices } = this.#parts;
-    const tapped = this.#tap?.end();
-    const step = this.#step;
-    this.#figures = figuresOf(
-      { prices, own: accountPrices.of(gateway.accountId), custom: options.customCost },
+    const tapped = this.#figures === null ? this.#tap?.end() : undefined;
+    this.#figures ??= settleCall(
+      this.#parts,
+      this.#start,
       {
-        step,
+        step: this.#step,
         head: this.#head,
         usage: tapped?.usage ?? null,
         model: tapped?.model ?? null,
@@ -442,60 +379,32 @@ export class Call implements AttemptOwner, Placed {
         kept: this.#kept.bytes,
         responseBytes: this.#responseBytes,
       },
+      this.#otherAttempts,
     );
-    account?.settle(step, this.#figures, this.#otherAttempts);
     return this.#figures;
   }
 
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
     clearTimeout(this.#timer);
-    const start = this.#start;
-    const parts = this.#parts;
     const step = this.#step;
     const figures = this.#settle(isComplete, false);
     const body = this.#kept.take();
-    parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
-    recordCall(parts, start, {
-      step,
+    const ended = { step, status, isComplete, head: this.#head, figures };
+    this.#parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
+    recordCall(this.#parts, this.#start, {
+      ...ended,
       stepIndex: step.place ?? this.#stepIndex,
-      status,
-      isComplete,
       isCached: false,
-      head: this.#head,
       firstByteMs: this.#firstByteMs,
-      figures,
       responseBytes: this.#responseBytes,
       body,
     });
     this.#onEnded({
-      status,
-      isComplete,
+      ...ended,
       isAbandoned,
-      head: this.#head,
-      usage: figures.usage,
-      cost: figures.cost,
       body: this.#kept.isWhole && isComplete ? body : null,
-      step,
       otherAttempts: this.#otherAttempts,
     });
   }
-}
-
-const NO_BYTES = Buffer.alloc(0);
-
-/** JSON that a client can only use whole. Gemini streams an array as JSON. */
-function isWholeJson({ contentType, status }: ResponseHead, { requestType, upstream }: Step): boolean {
-  if (status === 204 || status === 304 || upstream.method === "HEAD") return false;
-  return (
-    requestType !== "" && requestType !== "generate_content" && contentType.startsWith("application/json")
-  );
-}
-
-/** A response with a length has no trailers, and a client must have asked for them (RFC 9110, section 6.5.1). */
-function acceptsTrailers(request: HttpRequest, head: ResponseHead): boolean {
-  const { te } = request.headers;
-  if (typeof te !== "string" || request.httpVersionMinor === 0 || !/(?:^|,)\s*trailers\s*(?:,|;|$)/i.test(te))
-    return false;
-  return !head.rawHeaders.some((name, i) => i % 2 === 0 && name.toLowerCase() === "content-length");
 }

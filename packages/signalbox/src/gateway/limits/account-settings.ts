@@ -1,6 +1,6 @@
 /**
- * Settings of the gateway that belong to an account: its own prices and its limits. The database is the source of truth and is written
- * first; calls read the copy in memory.
+ * Stores a setting of the gateway that belongs to an account: its own prices, its limits. The database is the source of truth and is
+ * written first; calls read `values`, the copy in memory.
  */
 import type { Clock } from "../../core/clock.ts";
 import { sql } from "../../core/sql.ts";
@@ -11,10 +11,17 @@ export class AccountSettings<Value> {
   readonly #clock: Clock;
   readonly #name: string;
   readonly #parse: (stored: unknown) => Value;
-  readonly #values = new Map<string, Value>();
+  readonly values: Map<string, Value>;
 
   /** `parse` gives stored values of an older version the defaults of newer members. */
-  constructor(database: Database, clock: Clock, name: string, parse: (stored: unknown) => Value) {
+  constructor(
+    database: Database,
+    clock: Clock,
+    name: string,
+    values: Map<string, Value>,
+    parse: (stored: unknown) => Value,
+  ) {
+    this.values = values;
     this.#database = database;
     this.#clock = clock;
     this.#name = name;
@@ -25,13 +32,12 @@ export class AccountSettings<Value> {
     const rows = await this.#database.all<{ readonly account_id: string; readonly value: string }>(
       sql`SELECT account_id, value FROM gateway_account_setting WHERE name = ${this.#name}`,
     );
-    this.#values.clear();
-    for (const row of rows) this.#values.set(row.account_id, this.#parse(JSON.parse(row.value)));
+    this.values.clear();
+    for (const row of rows) this.values.set(row.account_id, this.#parse(JSON.parse(row.value)));
   }
 
-  /** Runs for every call, and does no I/O. */
   of(accountId: string): Value | undefined {
-    return this.#values.size === 0 ? undefined : this.#values.get(accountId);
+    return this.values.get(accountId);
   }
 
   async set(accountId: string, value: Value): Promise<void> {
@@ -40,13 +46,13 @@ export class AccountSettings<Value> {
           VALUES (${accountId}, ${this.#name}, ${JSON.stringify(value)}, ${this.#clock.now()})
           ON CONFLICT (account_id, name) DO UPDATE SET value = excluded.value, modified_at = excluded.modified_at`,
     );
-    this.#values.set(accountId, value);
+    this.values.set(accountId, value);
   }
 
   async delete(accountId: string): Promise<void> {
     await this.#database.run(
       sql`DELETE FROM gateway_account_setting WHERE account_id = ${accountId} AND name = ${this.#name}`,
     );
-    this.#values.delete(accountId);
+    this.values.delete(accountId);
   }
 }

@@ -54,23 +54,31 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
     clock,
     onError: (error) => logger.error({ err: error }, "cannot write spend; retrying in a second"),
   });
-  const accountRules = new AccountSettings<readonly SpendRule[]>(database, clock, "limits", (stored) =>
-    spendRules.parse(stored),
-  );
-  const accountPrices = new AccountSettings<PriceOverrides>(database, clock, "prices", (stored) =>
-    priceTable.parse(stored),
-  );
+  const prices = new PriceTable(config.file.gateway.prices, clock);
   const limits = new Limits({
     books,
     clock,
     steadyClock,
-    accountRules: (accountId) => accountRules.of(accountId),
     onSoftBudget: ({ owner, name, limit }, used) =>
       logger.warn(
         { account: owner.accountId, owner: owner.key, spent: used / MICRO, limit: limit / MICRO },
         `a ${name} is exceeded`,
       ),
   });
+  const accountRules = new AccountSettings<readonly SpendRule[]>(
+    database,
+    clock,
+    "limits",
+    limits.accountRules,
+    (stored) => spendRules.parse(stored),
+  );
+  const accountPrices = new AccountSettings<PriceOverrides>(
+    database,
+    clock,
+    "prices",
+    prices.accountPrices,
+    (stored) => priceTable.parse(stored),
+  );
   const forget = (owner: LimitOwner) => {
     limits.forget(owner);
     books.forget(owner.accountId, owner.key);
@@ -80,7 +88,7 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
   });
   return {
     limits,
-    prices: new PriceTable(config.file.gateway.prices, clock),
+    prices,
     accountPrices,
     accountRules,
     async start(gatewayExists) {

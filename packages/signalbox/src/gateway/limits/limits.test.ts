@@ -63,7 +63,6 @@ function create(): void {
     books,
     clock,
     steadyClock: clock,
-    accountRules: () => undefined,
     onSoftBudget: () => undefined,
   });
 }

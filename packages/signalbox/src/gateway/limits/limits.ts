@@ -51,8 +51,6 @@ export interface LimitsParts {
   readonly clock: Clock;
   /** Monotonic; windows of rates follow it, because they do not outlive the process. */
   readonly steadyClock: Clock;
-  /** The rules of an account; undefined for an account without rules. */
-  readonly accountRules: (accountId: string) => readonly SpendRule[] | undefined;
   /** A soft budget was exceeded; called once for each window. */
   readonly onSoftBudget: (rule: LimitRule, used: number) => void;
 }
@@ -71,6 +69,8 @@ const BEFORE_SENDING: ReadonlySet<LimitKind> = new Set(["cost", "tokens"]);
 const FOR_AN_ATTEMPT: ReadonlySet<LimitKind> = new Set(["requests"]);
 
 export class Limits {
+  /** By account; kept up to date by the management of limits. */
+  readonly accountRules = new Map<string, readonly SpendRule[]>();
   readonly #parts: LimitsParts;
   /** By owner, then by rule id. */
   readonly #owners = new Map<string, Map<string, RuleBuckets>>();
@@ -81,10 +81,10 @@ export class Limits {
     this.#parts = parts;
   }
 
-  /** The rules of a call; null when it has none, which is the usual case and costs three comparisons. */
+  /** The rules of a call; null when it has none. */
   rulesOf(gateway: Gateway, token: Token | null): CallRules | null {
     const own = gateway.settings.spend_limits;
-    const account = this.#parts.accountRules(gateway.accountId);
+    const account = this.accountRules.get(gateway.accountId);
     const policy = token?.policy ?? null;
     if ((own === null || !own.enabled) && account === undefined && policy === null) return null;
     const rules: ActiveRule[] = [];

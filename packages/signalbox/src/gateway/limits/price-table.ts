@@ -89,6 +89,8 @@ interface Prices {
 }
 
 export class PriceTable {
+  /** By account; kept up to date by the management of prices. */
+  readonly accountPrices = new Map<string, PriceOverrides>();
   readonly #overrides: PriceOverrides;
   readonly #clock: Clock;
   readonly #cached = new LRUCache<string, Prices>({ max: MAX_CACHED_MODELS });
@@ -106,6 +108,11 @@ export class PriceTable {
     if (usage.reportedCost !== null) return usage.reportedCost;
     const found = this.#find(provider, model);
     return found === null ? null : costByRates(found.rates, usage, tierFactor(provider, usage));
+  }
+
+  /** The prices of an account; undefined when it has none. */
+  ofAccount(accountId: string): PriceOverrides | undefined {
+    return this.accountPrices.size === 0 ? undefined : this.accountPrices.get(accountId);
   }
 
   overrideOf(provider: string, model: string, own?: PriceOverrides): PriceOverride | undefined {

@@ -24,22 +24,16 @@ export class RateLimits {
     this.#steadyClock = steadyClock;
   }
 
-  /** True when the gateway has a rate limit. */
-  limits({ settings }: Gateway): boolean {
-    const { rate_limiting_limit: limit, rate_limiting_interval: interval } = settings;
-    return limit !== null && limit !== 0 && interval !== null && interval !== 0;
-  }
-
   /** `gateway_rate_limited` when a call may not pass; counts nothing. */
   check(gateway: Gateway): SignalboxError | null {
-    if (!this.limits(gateway)) return null;
+    if (!isLimited(gateway)) return null;
     const waitMs = this.#limiterOf(gateway).waitMs(this.#steadyClock.now());
     return waitMs === 0 ? null : toError(gateway.settings, waitMs);
   }
 
   /** Counts a call, or another attempt of one; `gateway_rate_limited` when it may not pass. */
   take(gateway: Gateway): SignalboxError | null {
-    if (!this.limits(gateway)) return null;
+    if (!isLimited(gateway)) return null;
     const waitMs = this.#limiterOf(gateway).take(this.#steadyClock.now());
     return waitMs === null ? null : toError(gateway.settings, waitMs);
   }
@@ -61,6 +55,11 @@ export class RateLimits {
     }
     return entry.limiter;
   }
+}
+
+function isLimited({ settings }: Gateway): boolean {
+  const { rate_limiting_limit: limit, rate_limiting_interval: interval } = settings;
+  return limit !== null && limit !== 0 && interval !== null && interval !== 0;
 }
 
 function keyOf(gateway: Gateway): string {
