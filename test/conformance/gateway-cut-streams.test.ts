@@ -68,7 +68,9 @@ it.each([
 
 it("inside an event nothing is added: it would become a part of the event", async () => {
   first = 'data: {"choices":[{"ind';
-  const { text, isCut } = await readCut("openai/chat/completions", { model: "m", stream: true, messages });
+  // The caller asks for usage itself, so that every byte is passed on as it arrives.
+  const asks = { model: "m", stream: true, stream_options: { include_usage: true }, messages };
+  const { text, isCut } = await readCut("openai/chat/completions", asks);
   expect({ text, isCut }).toEqual({ text: first, isCut: true });
 });
 

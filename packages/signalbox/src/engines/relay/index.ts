@@ -17,4 +17,4 @@ export {
   type UpstreamRequest,
 } from "./upstream.ts";
 export { UpstreamClient } from "./upstream-client.ts";
-export { createUsageTap, type UsageTap } from "./usage-tap.ts";
+export { createUsageTap, type TappedResponse, type UsageTap } from "./usage-tap.ts";

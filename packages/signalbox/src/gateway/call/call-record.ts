@@ -3,7 +3,7 @@
  * without reported usage is never a call without usage.
  */
 import type { CallRecord } from "../../engines/call-log/index.ts";
-import { NO_USAGE, type ResponseHead, type Usage } from "../../engines/relay/index.ts";
+import { NO_USAGE, type ResponseHead, type TappedResponse, type Usage } from "../../engines/relay/index.ts";
 import type { CallFigures, UsageState } from "../limits/call-figures.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
 import { costByCaller } from "../limits/price-table.ts";
@@ -88,15 +88,16 @@ export interface AnsweredCall {
   readonly step: Step;
   /** Null when no response arrived. */
   readonly head: ResponseHead | null;
-  /** What the response states. */
-  readonly usage: Usage | null;
-  readonly model: string | null;
+  /** What the response states; null when it was not read. */
+  readonly tapped: TappedResponse | null;
   readonly isComplete: boolean;
   /** The client left while the provider was working on the call. */
   readonly isLeft: boolean;
   /** The beginning of the response, and the length of all of it. */
   readonly kept: Buffer;
   readonly responseBytes: number;
+  /** Attempts before and beside the one that answered. */
+  readonly otherAttempts: readonly AttemptReport[] | null;
 }
 
 /** Types whose answers are text. */
@@ -112,20 +113,15 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
 const OTHER_BILLED_TYPES: ReadonlySet<string> = new Set(["images", "audio"]);
 
 /** Determines the figures of a call, and charges its limits with them. */
-export function settleCall(
-  parts: CallParts,
-  start: CallStart,
-  call: AnsweredCall,
-  others: readonly AttemptReport[] | null,
-): CallFigures {
+export function settleCall(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
   const figures = figuresOf(parts, start, call);
-  start.account?.settle(call.step, figures, others);
+  start.account?.settle(call.step, figures, call.otherAttempts);
   return figures;
 }
 
 function figuresOf(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
   const { step, head } = call;
-  const named = call.model;
+  const named = call.tapped?.model ?? null;
   const model = step.model === "" ? (named ?? "") : step.model;
   const [state, usage] = usageOf(call);
   const isServed = head !== null && head.status < 400;
@@ -144,13 +140,14 @@ function figuresOf(parts: CallParts, start: CallStart, call: AnsweredCall): Call
 function costOf(
   { prices }: CallParts,
   { options: { customCost: custom }, gateway }: CallStart,
-  { step, model: named }: AnsweredCall,
+  { step, tapped }: AnsweredCall,
   { state, usage, model, isCustomCost }: Pick<CallFigures, "state" | "usage" | "model" | "isCustomCost">,
 ): number | null {
   if (custom !== undefined && isCustomCost) return costByCaller(custom, usage);
   if (state === "none") return 0;
   if (state === "unknown") return null;
   const { slug } = step.provider;
+  const named = tapped?.model ?? null;
   const own = prices.ofAccount(gateway.accountId);
   const cost = prices.costOf(slug, model, usage, own);
   // The name of an Azure deployment has no price; the response names the model.
@@ -158,7 +155,8 @@ function costOf(
 }
 
 function usageOf(call: AnsweredCall): [UsageState, Usage] {
-  const { step, head, usage, isComplete } = call;
+  const { step, head, isComplete } = call;
+  const usage = call.tapped?.usage ?? null;
   if (head === null)
     return call.isLeft && isBilled(step) ? ["estimated", expected(step)] : ["none", NO_USAGE];
   const isReported = usage !== null && (usage.tokensIn + usage.tokensOut > 0 || usage.reportedCost !== null);

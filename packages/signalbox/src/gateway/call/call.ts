@@ -82,11 +82,8 @@ export class Call implements AttemptOwner, Placed {
     this.#start = start;
     this.#steps = start.steps;
     this.#onEnded = onEnded;
-    const keptBytes = Math.max(
-      cacheBytes,
-      start.logDetail === "bodies" ? parts.payloadBytes : 0,
-      start.account === null ? 0 : ESTIMATED_BYTES,
-    );
+    const logBytes = start.logDetail === "bodies" ? parts.payloadBytes : 0;
+    const keptBytes = Math.max(cacheBytes, logBytes, start.account === null ? 0 : ESTIMATED_BYTES);
     this.#kept = new KeptBody(keptBytes, parts.budget);
     start.response.once("close", () => this.#onClientClose());
   }
@@ -155,13 +152,12 @@ export class Call implements AttemptOwner, Placed {
     if (key !== null && key instanceof SignalboxError) return key;
     if (this.#attempts === 0) {
       if (this.#isOpen(step, key) && this.#hasOtherStep && this.#takeNextStep()) return this.#prepare();
-      const refusal = this.#start.admission?.admit(step, this.#stepIndex) ?? null;
-      if (refusal !== null) return refusal;
     }
-    if (this.#current !== null) {
-      const refusal = this.#start.admission?.admitAttempt?.(step) ?? null;
-      if (refusal !== null) return refusal;
-    }
+    const { admission } = this.#start;
+    const refusal =
+      (this.#attempts === 0 ? admission?.admit(step, this.#stepIndex) : null) ??
+      (this.#current === null ? null : admission?.admitAttempt?.(step));
+    if (refusal != null) return refusal;
     this.#attempts += 1;
     return new Attempt(this, step, this.#stepIndex, key);
   }
@@ -274,18 +270,16 @@ export class Call implements AttemptOwner, Placed {
         this.#parts.circuits.succeeded(targetOf(this.#start.gateway, step, key));
       if (this.#steps.length > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
     }
-    if (step.requestType !== "models") this.#tap = this.#createTap(head, step);
+    if (step.requestType !== "models") {
+      const wantsModel = step.model === "" || this.#start.account?.wantsModel(step) === true;
+      this.#tap = createUsageTap(head.contentType, wantsModel);
+    }
     this.#translator = step.translate?.() ?? null;
     this.#head = this.#translator?.head(head) ?? head;
     const place = step.place ?? this.#stepIndex;
     const client = new ClientResponse(this.#start, this.#head, step, place, this.#overheadMs);
     this.#answer = client;
     return !this.#isRefused(client.open());
-  }
-
-  #createTap(head: ResponseHead, step: Step): UsageTap {
-    const { account } = this.#start;
-    return createUsageTap(head.contentType, step.model === "" || account?.wantsModel(step) === true);
   }
 
   #dropLoser(winner: Attempt): void {
@@ -365,22 +359,16 @@ export class Call implements AttemptOwner, Placed {
 
   /** Determines what the call used and cost, once, and charges its limits. */
   #settle(isComplete: boolean, isLeft: boolean): CallFigures {
-    const tapped = this.#figures === null ? this.#tap?.end() : undefined;
-    this.#figures ??= settleCall(
-      this.#parts,
-      this.#start,
-      {
-        step: this.#step,
-        head: this.#head,
-        usage: tapped?.usage ?? null,
-        model: tapped?.model ?? null,
-        isComplete,
-        isLeft,
-        kept: this.#kept.bytes,
-        responseBytes: this.#responseBytes,
-      },
-      this.#otherAttempts,
-    );
+    this.#figures ??= settleCall(this.#parts, this.#start, {
+      step: this.#step,
+      head: this.#head,
+      tapped: this.#tap?.end() ?? null,
+      isComplete,
+      isLeft,
+      kept: this.#kept.bytes,
+      responseBytes: this.#responseBytes,
+      otherAttempts: this.#otherAttempts,
+    });
     return this.#figures;
   }
 
