@@ -11,6 +11,7 @@ import { type Command, type CommandContext, type Output, UsageError } from "./co
 import { connect, type Connection } from "./connect.ts";
 import { dev } from "./dev.ts";
 import { gatewayCommands } from "./gateway.ts";
+import { priceCommands } from "./prices.ts";
 import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
@@ -29,6 +30,7 @@ const COMMANDS: readonly Command[] = [
   ...logsCommands,
   ...agentCommands,
   ...gatewayCommands,
+  ...priceCommands,
   ...routeCommands,
   ...tagCommands,
   ...webhookCommands,
