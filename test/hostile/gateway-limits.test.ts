@@ -134,7 +134,7 @@ describe("a limit on cost holds", () => {
     ["an alias without a price", body({ model: "dear-2030-01-01" }), {}],
     ["a body of unknown encoding", gzipSync(body()), { "content-encoding": "x-unknown" }],
   ])("with %s", async (_, text, headers) => {
-    await exhausts(() => call(text as string, headers as Record<string, string>));
+    await exhausts(() => call(text, headers));
     expect(billed).toBeLessThanOrEqual(1);
   });
 

@@ -157,7 +157,9 @@ export class LocalBooks implements Books {
   forget(accountId: string, owner: string): void {
     this.#stored.delete(ownerKey(accountId, owner));
     for (const [key, entry] of this.#unwritten) {
-      if (entry.accountId === accountId && entry.owner === owner) this.#unwritten.delete(key);
+      if (entry.accountId !== accountId || entry.owner !== owner) continue;
+      if (entry.from !== null) entry.from.unwritten = null;
+      this.#unwritten.delete(key);
     }
     this.#parts.database
       .run(sql`DELETE FROM limit_amount WHERE account_id = ${accountId} AND owner = ${owner}`)
@@ -188,6 +190,7 @@ export class LocalBooks implements Books {
       else journal.flush();
       const taken = this.#unwritten;
       this.#unwritten = new Map();
+      for (const { from } of taken.values()) if (from !== null) from.unwritten = null;
       // Nothing was settled: the position may stay behind, because it only skips settled amounts.
       if (taken.size > 0 || isNewFile) await this.#write([...taken.values()], journal.position);
       if (isNewFile) journal.removeEarlier();
@@ -252,15 +255,23 @@ export class LocalBooks implements Books {
   }
 
   #change(bucket: NamedBucket, slot: number, end: number, amount: number): void {
+    if (bucket.unwritten?.slot === slot) {
+      bucket.unwritten.amount += amount;
+      return;
+    }
     const { accountId, key: owner } = bucket.owner;
-    this.#keep({ accountId, owner, bucket: bucket.name, slot, end, amount, from: bucket });
+    const entry: StoredAmount = { accountId, owner, bucket: bucket.name, slot, end, amount, from: bucket };
+    // The entry is reused while it waits, so that a call builds no key.
+    if (this.#keep(entry)) bucket.unwritten = entry;
   }
 
-  #keep(entry: StoredAmount): void {
+  /** True when the entry waits itself, false when it was added to another one. */
+  #keep(entry: StoredAmount): boolean {
     const key = `${ownerKey(entry.accountId, entry.owner)}\n${entry.bucket}\n${entry.slot}`;
     const waiting = this.#unwritten.get(key);
     if (waiting === undefined) this.#unwritten.set(key, entry);
     else waiting.amount += entry.amount;
+    return waiting === undefined;
   }
 }
 

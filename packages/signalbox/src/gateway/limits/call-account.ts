@@ -6,7 +6,7 @@ import type { SignalboxError } from "@signalbox/protocol";
 import type { AttemptReport, StepAdmission } from "../call/attempt-seams.ts";
 import type { Usage } from "../../engines/relay/index.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { type CallRules, type Charge, unknownPrice } from "./limits.ts";
+import { type CallRules, type Charge, unknownPrice } from "./call-rules.ts";
 import type { CallFigures } from "./call-figures.ts";
 import type { Remaining, StepDemand } from "./limit-rule.ts";
 import { costOfStep, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";

@@ -5,7 +5,7 @@
  * picture of 1.5 MB is some hundred tokens. Only members that carry files are taken for files; a long text stays a text, whatever it
  * looks like.
  */
-import { NO_USAGE, type RequestBody, type Usage, visitStrings } from "../../engines/relay/index.ts";
+import { type RequestBody, visitStrings } from "../../engines/relay/index.ts";
 
 /** Bytes of JSON per input token, low enough that the estimate is rarely too small. */
 const BYTES_PER_TOKEN = 3;
@@ -126,9 +126,4 @@ export function estimateOutput(kept: Buffer, length: number): number {
   });
   const tokens = Math.max(texts, Math.ceil(textBytes / TEXT_BYTES_PER_TOKEN));
   return Math.ceil((tokens * length) / kept.length);
-}
-
-/** The usage of a call whose provider reported none. */
-export function estimateUsage(body: RequestBody, output: number): Usage {
-  return { ...NO_USAGE, tokensIn: estimateInput(body), tokensOut: output };
 }

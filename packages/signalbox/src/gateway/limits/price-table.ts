@@ -95,6 +95,8 @@ export class PriceTable {
   readonly #clock: Clock;
   readonly #cached = new LRUCache<string, Prices>({ max: MAX_CACHED_MODELS });
 
+  #last: (Prices & { readonly packageId: string; readonly model: string }) | null = null;
+
   constructor(overrides: PriceOverrides = {}, clock: Clock = systemClock) {
     this.#overrides = overrides;
     this.#clock = clock;
@@ -138,10 +140,16 @@ export class PriceTable {
   }
 
   #ratesOf(packageId: string, model: string): KnownPrices | null {
-    const key = `${packageId}\n${model}`;
     const now = this.#clock.now();
+    // A call asks several times for one model, and most calls have the model of the call before.
+    const last = this.#last;
+    if (last?.packageId === packageId && last.model === model && now < last.staleAt) return last.found;
+    const key = `${packageId}\n${model}`;
     const known = this.#cached.get(key);
-    if (known !== undefined && now < known.staleAt) return known.found;
+    if (known !== undefined && now < known.staleAt) {
+      this.#last = { ...known, packageId, model };
+      return known.found;
+    }
     const found = loadPackage().calcPrice({}, model, { providerId: packageId, timestamp: new Date(now) });
     const isConditional = Array.isArray(found?.model.prices);
     const prices =

@@ -27,6 +27,8 @@ export class NamedBucket extends AmountBucket {
   readonly isDurable: boolean;
   /** The owner was deleted: amounts settled from now on are not written. */
   isForgotten = false;
+  /** The books' entry of amounts that are not written yet; null when there is none. */
+  unwritten: { readonly slot: number; amount: number } | null = null;
   /** Its number in the current journal file; 0 when the file does not have it. */
   journalNumber = 0;
 

@@ -114,7 +114,25 @@ function expectedUsage({ prices, own }: PricingParts, step: Step, models: readon
 
 const MULTIPART_MODEL = /name="?model"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/gi;
 
+/** Larger bodies are searched member by member. */
+const MAX_PLAIN_BYTES = 16 * 1024;
+
+/**
+ * True when the body plainly names one model: the word stands once, nothing is written with escapes, and there is no list of alternatives.
+ * Most calls are of this kind, and are spared a search of all members.
+ */
+function isPlain({ upstream: { body }, requestType, provider, path, model }: Step): boolean {
+  if (body.kind !== "whole" || body.bytes.length > MAX_PLAIN_BYTES || model === "") return false;
+  if (requestType !== "chat" && requestType !== "messages" && requestType !== "responses") return false;
+  if (path.includes("%") || path.includes("models/") || provider.modelInPath(path) !== null) return false;
+  const text = body.bytes.toString("latin1").toLowerCase();
+  const at = text.indexOf('"model');
+  if (at === -1 || text.indexOf('"model', at + 1) !== -1) return false;
+  return !text.includes("\\u") && !text.includes('"fallback') && !text.includes('"tools"');
+}
+
 function modelsOf(step: Step): string[] {
+  if (isPlain(step)) return [step.model];
   const { names, isCertain } = readNamedModels(step);
   const all = new Set(names);
   // The beginning of a streamed body may name the model.

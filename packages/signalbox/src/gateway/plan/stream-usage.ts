@@ -63,7 +63,7 @@ const LINE_FEED = 0x0a;
 const RETURN = 0x0d;
 /** Longer lines are not the event with the usage. */
 const MAX_LINE_BYTES = 8 * 1024;
-const NO_BYTES = Buffer.alloc(0);
+const NO_BYTES = Buffer.from("");
 
 /**
  * Removes the event that has usage and no choices. The end of a read that is not a whole line is kept until the rest of the line arrives:
