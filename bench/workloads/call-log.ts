@@ -46,6 +46,8 @@ function makeCall(scenario: string): CallRecord {
     tokensOutReasoning: 64,
     cost: 0.0011,
     isCustomCost: false,
+    usageState: "reported",
+    isCostEstimated: false,
     metadata: '{"user":"ada"}',
     eventId: null,
     userAgent: "OpenAI/JS 6.49.0",

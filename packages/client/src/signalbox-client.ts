@@ -4,7 +4,9 @@ import { AgentConnection, type AgentConnectionOptions } from "./agent/agent-conn
 import { AccountsApi } from "./management/accounts.ts";
 import { AgentsApi } from "./management/agents.ts";
 import { errorName } from "./management/error-name.ts";
+import { BudgetsApi } from "./management/budgets.ts";
 import { GatewaysApi } from "./management/gateways.ts";
+import { RoutesApi } from "./management/routes.ts";
 import { LogsApi } from "./management/logs.ts";
 import { pathOf } from "./management/path.ts";
 import { TagsApi } from "./management/tags.ts";
@@ -101,6 +103,8 @@ export class AccountClient {
   readonly id: string;
   readonly tokens: TokensApi;
   readonly gateways: GatewaysApi;
+  /** Prices, limits and credit of the account, and what is left of budgets. */
+  readonly budgets: BudgetsApi;
   readonly agents: AgentsApi;
   readonly webhooks: WebhooksApi;
   readonly tags: TagsApi;
@@ -113,6 +117,7 @@ export class AccountClient {
     this.#path = pathOf`/accounts/${id}`;
     this.tokens = new TokensApi(transport, this.#path);
     this.gateways = new GatewaysApi(transport, this.#path);
+    this.budgets = new BudgetsApi(transport, this.#path);
     this.agents = new AgentsApi(transport, this.#path);
     this.webhooks = new WebhooksApi(transport, this.#path);
     this.tags = new TagsApi(transport, this.#path);
@@ -121,6 +126,11 @@ export class AccountClient {
   /** The stored calls of one gateway. */
   logs(gatewayId: string): LogsApi {
     return new LogsApi(this.#transport, this.#path, gatewayId);
+  }
+
+  /** The dynamic routes and circuits of one gateway. */
+  routes(gatewayId: string): RoutesApi {
+    return new RoutesApi(this.#transport, this.#path + pathOf`/ai-gateway/gateways/${gatewayId}`);
   }
 
   /** Reads calls, tokens, cost and durations. */

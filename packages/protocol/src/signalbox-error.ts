@@ -7,6 +7,8 @@ export interface ErrorDetails {
   readonly cause?: unknown;
   /** Extra response headers, lower-case names (`retry-after`, `allow`, …). */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Extra members of a gateway error's body, for programs. */
+  readonly fields?: Readonly<Record<string, unknown>>;
   /** Overrides the status of the table, for a configured status (`tags.missing`). */
   readonly status?: number;
 }
@@ -26,6 +28,7 @@ export class SignalboxError extends Error {
   readonly status: number;
   readonly retryable: boolean;
   readonly headers: Readonly<Record<string, string>>;
+  readonly fields: Readonly<Record<string, unknown>>;
 
   constructor(id: ErrorName, details: ErrorDetails = {}) {
     const entry: ErrorEntry = ERROR_TABLE[id];
@@ -39,5 +42,6 @@ export class SignalboxError extends Error {
     this.status = details.status ?? entry.status;
     this.retryable = entry.retryable;
     this.headers = details.headers ?? {};
+    this.fields = details.fields ?? {};
   }
 }

@@ -4,7 +4,13 @@
  * Start: storage → accounts and tokens → areas → listeners.
  * Stop:  listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
-import { accountRoutes, FailureThrottle, openSealing, type RootToken } from "./accounts/index.ts";
+import {
+  accountRoutes,
+  tokenRoutes,
+  FailureThrottle,
+  openSealing,
+  type RootToken,
+} from "./accounts/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import { checkWorkerAccess, type Config } from "./config/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
@@ -242,7 +248,8 @@ class Start {
     const config = this.#config;
     const { listener } = config.file;
     const routes = [
-      ...accountRoutes(accounts, tokens),
+      ...accountRoutes(accounts),
+      ...tokenRoutes(tokens),
       ...[...all, dashboard].flatMap((area) => area.routes),
     ];
     const health = new StorageHealth(this.#registry, {

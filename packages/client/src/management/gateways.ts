@@ -6,12 +6,14 @@ import type { RequestOptions, Transport } from "./transport.ts";
 export interface SpendRule {
   readonly id?: string;
   readonly enabled?: boolean;
-  readonly limitType: "cost";
-  /** US dollars. */
+  readonly limitType: "cost" | "requests" | "tokens" | "parallel";
+  /** US dollars, requests, tokens, or calls at the same time. */
   readonly limit: number;
-  /** Seconds. */
-  readonly window: number;
+  /** Seconds, a calendar period, or null for prepaid credit. */
+  readonly window?: number | "day" | "week" | "month" | null;
   readonly technique?: "fixed" | "sliding";
+  /** Of calendar periods; default UTC. */
+  readonly timezone?: string;
   readonly model?: SpendFilter;
   readonly provider?: SpendFilter;
   readonly metadata?: Readonly<Record<string, { readonly mode: "partition" } | SpendFilter>>;
@@ -39,7 +41,16 @@ export interface GatewaySettings {
   /** Milliseconds. */
   readonly retry_delay: number | null;
   readonly retry_backoff: "constant" | "linear" | "exponential" | null;
-  readonly spend_limits: { readonly enabled?: boolean; readonly rules?: readonly SpendRule[] } | null;
+  readonly spend_limits: SpendLimits | null;
+  /** The price that a caller states for its call counts in limits. */
+  readonly trust_custom_cost: boolean;
+}
+
+export interface SpendLimits {
+  readonly enabled?: boolean;
+  readonly rules?: readonly SpendRule[];
+  /** For calls without a known price: refuse, do not count, or US dollars per million tokens. Default `block`. */
+  readonly unknown_price?: "block" | "allow" | { readonly in: number; readonly out: number };
 }
 
 export interface Gateway extends GatewaySettings {

@@ -17,7 +17,9 @@ import { GatewayDoor } from "./door/gateway-door.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { usageRoute } from "./log-api/usage-route.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
-import { SpendLimits } from "./limits/spend-limits.ts";
+import { createGatewayLimits } from "./limits/create-limits.ts";
+import { gatewayOwner } from "./limits/limits.ts";
+import { limitRoutes } from "./limits/routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
@@ -30,7 +32,13 @@ import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
-import { PriceTable } from "./limits/price-table.ts";
+import { DynamicRoutes } from "./routes/dynamic-routes.ts";
+import { RouteResolver } from "./routes/resolve-route.ts";
+import { MemoryRouteCounters } from "./routes/route-counters.ts";
+import { dynamicRouteRoutes } from "./routes/routes.ts";
+import { Circuits } from "./reliability/circuits.ts";
+import { circuitRoutes } from "./reliability/routes.ts";
+import { TargetLatencies } from "./reliability/target-latencies.ts";
 
 export interface GatewayParts {
   readonly config: Config;
@@ -61,8 +69,8 @@ export interface GatewayArea extends AreaModule {
 export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { clock, callLog, logger } = parts;
   const settings = createSettings(parts);
-  const { gateways, customProviders, providers, providerKeys, deletions } = settings;
-  const { door, runner, client, spendLimits } = createDataPlane(parts, settings);
+  const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
+  const { door, runner, client, gatewayLimits, circuits } = createDataPlane(parts, settings);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -79,6 +87,9 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       usageRoute({ callLog, clock, tags: parts.tags }),
       ...providerKeyRoutes(gateways, providerKeys, providers),
       ...customProviderRoutes(customProviders),
+      ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
+      ...circuitRoutes(gateways, circuits),
+      ...dynamicRouteRoutes(gateways, dynamicRoutes),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -90,12 +101,15 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       );
       await customProviders.load();
       await providerKeys.load();
-      await spendLimits.start(gateways);
+      await dynamicRoutes.load();
+      await gatewayLimits.start(({ accountId, key }) =>
+        gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
+      );
     },
     async stop() {
       runner.close();
       client.close();
-      await spendLimits.stop();
+      await gatewayLimits.stop();
     },
     card: "gateway",
     firstCommands: (url) => [
@@ -135,13 +149,15 @@ function createSettings({
         `cannot decrypt the stored headers of ${CUSTOM_PREFIX}${slug}: start with the SIGNALBOX_ENCRYPTION_KEY (or the encryption-key file in the data folder) that they were stored with, or set the headers again`,
       ),
   });
+  const providers = new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
+    customProviders.findProvider(accountId, slug),
+  );
   return {
     deletions,
     customProviders,
     gateways: new Gateways(database, clock, deletions),
-    providers: new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
-      customProviders.findProvider(accountId, slug),
-    ),
+    providers,
+    dynamicRoutes: new DynamicRoutes({ database, clock, providers }),
     providerKeys: new ProviderKeys({
       database,
       clock,
@@ -155,9 +171,10 @@ function createSettings({
 
 /** What serves calls: the door, the runner with its limits, and the upstream client. */
 function createDataPlane(
-  { config, clock, steadyClock, database, logger, registry, callLog, authenticator }: GatewayParts,
-  { gateways, providers, providerKeys }: ReturnType<typeof createSettings>,
+  parts: GatewayParts,
+  { gateways, providers, providerKeys, dynamicRoutes }: ReturnType<typeof createSettings>,
 ) {
+  const { config, clock, steadyClock, registry, callLog, authenticator } = parts;
   const keys = config.file.gateway;
   const metrics = new GatewayMetrics(registry, () => callLog.size);
   const client = new UpstreamClient({
@@ -169,38 +186,49 @@ function createDataPlane(
   const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
   metrics.readBufferedBytes = () => budget.used;
   const rateLimits = new RateLimits(steadyClock);
-  const spendLimits = new SpendLimits({
-    database,
-    clock,
-    onError: (error) => logger.error({ err: error }, "cannot write spend; retrying in a second"),
-  });
+  const circuits = new Circuits(steadyClock);
+  metrics.showCircuits(registry, circuits);
+  const gatewayLimits = createGatewayLimits(parts);
   gateways.listen({
     onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
     onDeleted(gateway) {
       rateLimits.forget(gateway);
-      spendLimits.forget(gateway);
+      gatewayLimits.forgetGateway(gateway);
+      circuits.forget(gateway.accountId, gateway.id);
+      dynamicRoutes.forget(gateway);
       providerKeys.forget(gateway);
     },
   });
+  const { prices } = gatewayLimits;
+  const latencies = new TargetLatencies();
   const runner = new CallRunner({
     client,
     callLog,
     gateways,
     metrics,
-    prices: new PriceTable(keys.prices, clock),
+    prices,
     budget,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
     cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
     rateLimits,
-    spendLimits,
+    limits: gatewayLimits.limits,
+    circuits,
+    latencies,
   });
   const door = new GatewayDoor({
     gateways,
     providers,
     keys: providerKeys,
+    injectsStreamUsage: keys.injectStreamUsage,
     authenticator,
     metrics,
+    stepOrder: { prices, latencies },
+    routes: new RouteResolver({
+      routes: dynamicRoutes,
+      counters: new MemoryRouteCounters(steadyClock),
+      providers,
+    }),
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
@@ -209,7 +237,7 @@ function createDataPlane(
     },
     runner,
   });
-  return { door, runner, client, spendLimits };
+  return { door, runner, client, gatewayLimits, circuits };
 }
 
 function toRef(gateway: Gateway): GatewayRef {

@@ -88,5 +88,6 @@ function gatewayBody(error: SignalboxError): object {
     httpCode: error.status,
     internalCode: error.code,
     message: error.message,
+    ...error.fields,
   };
 }

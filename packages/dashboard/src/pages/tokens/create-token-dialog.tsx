@@ -15,6 +15,7 @@ const DESCRIPTIONS: Readonly<Record<Permission, string>> = {
   "gateway.run": "send calls through gateways",
   "gateway.read": "view gateways, logs and usage",
   "gateway.edit": "create, change and delete gateways",
+  "gateway.price": "state prices of calls that count in limits",
   "tags.read": "view tags",
   "tags.edit": "change tags",
   "agents.read": "view agents and their state",

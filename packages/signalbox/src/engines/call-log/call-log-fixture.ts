@@ -54,6 +54,8 @@ export function callRecord(fields: Partial<CallRecord> = {}): CallRecord {
     tokensOut: 5,
     cost: 0.001,
     isCustomCost: false,
+    usageState: "reported",
+    isCostEstimated: false,
     metadata: null,
     eventId: null,
     userAgent: "test/1",

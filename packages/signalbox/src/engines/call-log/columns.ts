@@ -64,6 +64,10 @@ export const CALL_COLUMNS = {
   /** US dollars; null if the model's price is unknown. */
   cost: { kind: "real", nullable: true, filterable: true, sortable: true },
   isCustomCost: { kind: "flag" },
+  /** Where the token counts come from: `reported`, `estimated`, `unknown` or `none`. Rows of earlier versions have reported ones. */
+  usageState: { kind: "text", filterable: true, since: 2, default: "reported" },
+  /** The cost comes from estimated token counts. */
+  isCostEstimated: { kind: "flag", since: 2, default: 0 },
   /** A flat JSON object, serialised. Text that is not JSON is stored as null: a single such row would make every filter on metadata fail. */
   metadata: { kind: "json", nullable: true },
   eventId: { kind: "text", nullable: true, maxLength: 256, filterable: true },

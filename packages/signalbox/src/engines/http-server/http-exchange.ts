@@ -42,6 +42,8 @@ export interface HttpResponse extends Writable {
   getHeaderNames(): string[];
   removeHeader(name: string): void;
   flushHeaders(): void;
+  /** Fields after the body; only in a response without a length. */
+  addTrailers(trailers: readonly [string, string][]): void;
 }
 
 /** For libraries with Node's class in their types that use only properties of `HttpRequest`, such as the handshake of `ws`. */

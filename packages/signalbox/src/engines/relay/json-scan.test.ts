@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { endOfLevel, endOfString, readMembers, skipSpace } from "./json-scan.ts";
+import { editMembers, endOfLevel, endOfString, readMembers, skipSpace } from "./json-scan.ts";
 
 const NAMES = ["model", "max_tokens", "x", 'quo"te', "back\\slash", "__proto__"];
 const WANTED = new Set(NAMES);
@@ -78,4 +78,46 @@ it("never throws and never leaves the bytes, whatever they are", () => {
     ),
     { numRuns: 1000 },
   );
+});
+
+it("replaces a member and keeps every other byte", () => {
+  fc.assert(
+    fc.property(object, space, fc.string({ unit: "grapheme" }), (value, indent, model) => {
+      const fields = { ...value, model: "before" };
+      const bytes = Buffer.from(JSON.stringify(fields, null, indent));
+      const replaced = editMembers(
+        bytes,
+        new Map([["model", { name: "model", json: JSON.stringify(model) }]]),
+      );
+      expect(replaced.toString()).toBe(JSON.stringify({ ...fields, model }, null, indent));
+    }),
+  );
+});
+
+it("removes and renames members as building the object again would", () => {
+  fc.assert(
+    fc.property(object, fc.subarray(NAMES), (value, removed) => {
+      const bytes = Buffer.from(JSON.stringify({ ...value, old: 1 }));
+      const edits = new Map<string, { name: string; json: string } | null>(
+        removed.map((name) => [name, null]),
+      );
+      edits.set("old", { name: "new name", json: "[2]" });
+      const kept = Object.entries({ ...value, old: 1 }).filter(([name]) => !removed.includes(name));
+      const expected = kept.map(([name, item]) => (name === "old" ? ["new name", [2]] : [name, item]));
+      expect(JSON.parse(editMembers(bytes, edits).toString())).toEqual(Object.fromEntries(expected));
+    }),
+  );
+});
+
+it("edits every member of the name, and none inside other values", () => {
+  const text = '{ "model":1,"a":{"model":"inner"},"\\u006dodel" : {"x":[1]} ,"b":"\\"model\\":1"}';
+  const edited = (edit: { name: string; json: string } | null, bytes = text) =>
+    editMembers(Buffer.from(bytes), new Map([["model", edit]])).toString();
+  expect(edited({ name: "model", json: '"m"' })).toBe(
+    '{ "model":"m","a":{"model":"inner"},"\\u006dodel" : "m" ,"b":"\\"model\\":1"}',
+  );
+  expect(edited(null)).toBe('{ "a":{"model":"inner"},"b":"\\"model\\":1"}');
+  expect(edited(null, '{"a":1, "model":2, "model":3}')).toBe('{"a":1}');
+  expect(edited(null, '{"model":3 }')).toBe("{ }");
+  expect(edited(null, '{"a":{"model":1}}')).toBe('{"a":{"model":1}}');
 });

@@ -4,7 +4,7 @@
  * a refused caller costs no body, no upstream request and no log row.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { type Authenticator, bearerText, isAllowed } from "../../accounts/index.ts";
+import type { Authenticator } from "../../accounts/index.ts";
 import {
   type BodyLimits,
   hasBody,
@@ -16,6 +16,8 @@ import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
+import { type Caller, identifyCaller } from "../keys/caller-token.ts";
+import { applyPolicy } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import {
   checkProviderPath,
@@ -26,6 +28,9 @@ import {
 } from "../plan/forwarded-request.ts";
 import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
+import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";
+import { planUniversalRoute } from "../routes/universal-route.ts";
+import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";
@@ -36,6 +41,8 @@ export interface GatewayDoorParts extends StepParts {
   readonly metrics: GatewayMetrics;
   readonly bodyLimits: Required<BodyLimits>;
   readonly runner: CallRunner;
+  readonly stepOrder: StepOrderParts;
+  readonly routes: RouteResolver;
 }
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
@@ -48,7 +55,7 @@ interface Incoming {
   readonly context: RequestContext;
 }
 
-type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep">;
+type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep"> & Partial<RoutedCall>;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
@@ -71,22 +78,21 @@ export class GatewayDoor implements Area {
       const path = parseGatewayPath(context.path);
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-      const tokenId = gateway.settings.authentication ? this.#authorise(gateway, request) : null;
-      const run = ({ options, steps, showsStep }: CallPlan) =>
+      const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
+      const run = (plan: CallPlan) =>
         this.#parts.runner.run({
-          options,
-          steps,
-          showsStep,
+          ...(caller.token?.policy == null ? plan : applyPolicy(caller.token.policy, plan)),
           gateway,
           request,
           response,
           requestId: context.id,
-          tokenId,
+          tokenId: caller.tokenId,
+          token: caller.token,
           startedAt,
         });
       return path.provider === null
-        ? this.#serveUniversal(gateway, incoming, run)
-        : this.#servePlain(gateway, path.provider, path.path, incoming, run);
+        ? this.#serveUniversal(gateway, caller.tokenId, incoming, run)
+        : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -99,25 +105,9 @@ export class GatewayDoor implements Area {
     return error;
   }
 
-  /**
-   * The id of the token that authorises the call, `root` for the root token. The error is the same whatever is wrong with the token: it
-   * does not reveal whether the token exists, has expired, or belongs to another gateway.
-   */
-  #authorise(gateway: Gateway, { headers, socket }: HttpRequest): string {
-    const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
-    const text = typeof header === "string" ? bearerText(header) : null;
-    const principal = text === null ? null : this.#parts.authenticator.fromText(text, socket);
-    if (principal === null || !isAllowed(principal, gateway.accountId, "gateway.run")) {
-      throw new SignalboxError("gateway_unauthorized");
-    }
-    if (principal.kind === "root") return "root";
-    const { gatewayId, id } = principal.token;
-    if (gatewayId !== null && gatewayId !== gateway.id) throw new SignalboxError("gateway_unauthorized");
-    return id;
-  }
-
   #servePlain(
     gateway: Gateway,
+    caller: Caller,
     slug: string,
     path: string,
     incoming: Incoming,
@@ -127,12 +117,13 @@ export class GatewayDoor implements Area {
     const { providers, authenticator, bodyLimits, runner } = this.#parts;
     const provider = providers.find(gateway.accountId, slug);
     if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
-    refuseOwnTokenInTarget(authenticator, path, context.query);
+    refuseOwnTokenInTarget(authenticator, path, caller.query);
     const forwarded = readForwardedHeaders(
       request.rawHeaders,
       request.headers.connection,
       provider.credentialHeaders,
       authenticator,
+      caller.text,
     );
     const { options } = forwarded;
     const start = (body: RequestBody) => {
@@ -141,11 +132,11 @@ export class GatewayDoor implements Area {
         provider,
         method: request.method ?? "GET",
         path,
-        query: context.query,
+        query: caller.query,
         forwarded,
         traceparent: traceparentOf(request, context),
         contentType: request.headers["content-type"],
-        isEncoded: request.headers["content-encoding"] !== undefined,
+        isEncoded: (request.headers["content-encoding"] ?? "identity").toLowerCase() !== "identity",
         body,
         options,
       });
@@ -178,6 +169,7 @@ export class GatewayDoor implements Area {
 
   async #serveUniversal(
     gateway: Gateway,
+    tokenId: string | null,
     incoming: Incoming,
     run: (plan: CallPlan) => void | Promise<void>,
   ): Promise<void> {
@@ -189,8 +181,24 @@ export class GatewayDoor implements Area {
       const options = readCallOptions(request.rawHeaders);
       const body = await readWholeBody(request, context, this.#parts.bodyLimits);
       const traceparent = traceparentOf(request, context);
+      const routed = planUniversalRoute(this.#parts.routes, this.#parts, {
+        bytes: body,
+        gateway,
+        request,
+        options,
+        tokenId,
+        traceparent,
+      });
+      if (routed !== null) {
+        await run({ options, showsStep: true, ...routed });
+        return;
+      }
       const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
-      await run({ options, steps, showsStep: true });
+      await run({
+        options,
+        steps: orderSteps(steps, gateway, options, this.#parts.stepOrder),
+        showsStep: true,
+      });
     } catch (error) {
       throw this.#refused(incoming, error);
     }

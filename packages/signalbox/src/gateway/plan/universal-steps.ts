@@ -66,14 +66,14 @@ function toStep(
   const [path, search] = splitEndpoint(endpoint);
   checkProviderPath(path);
   refuseOwnTokenInTarget(parts.authenticator, path, search);
-  const rawHeaders = toRawHeaders(given["headers"]);
+  const rawHeaders = universalHeaders(given["headers"]);
   const forwarded = readForwardedHeaders(
     rawHeaders,
     undefined,
     provider.credentialHeaders,
     parts.authenticator,
   );
-  const body = toJson(query ?? {});
+  const body = universalJson(query ?? {});
   return planStep(parts, {
     gateway,
     provider,
@@ -90,7 +90,7 @@ function toStep(
 }
 
 /** V8 parses JSON in a loop but writes it recursively, so a deeply nested value that was parsed may not be writable. */
-function toJson(value: unknown): Buffer {
+export function universalJson(value: unknown): Buffer {
   try {
     return Buffer.from(JSON.stringify(value));
   } catch (error) {
@@ -109,7 +109,7 @@ function splitEndpoint(endpoint: string): [string, string] {
 }
 
 /** The headers of a step as a request would carry them: name, value, name, value, …; names in lower case, `content-type` first. */
-function toRawHeaders(given: unknown): string[] {
+export function universalHeaders(given: unknown): string[] {
   if (given !== undefined && given !== null && (typeof given !== "object" || Array.isArray(given))) {
     throw malformed("headers must be an object");
   }

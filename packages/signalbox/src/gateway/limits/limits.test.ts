@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { SignalboxError } from "@signalbox/protocol";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { migrate } from "../../database/migrate.ts";
 import type { Database } from "../../database/database.ts";
@@ -8,7 +9,9 @@ import { sql } from "../../core/sql.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { DEFAULT_SETTINGS, gatewayUpdate, pickSettings } from "../settings/gateway-settings.ts";
-import { SpendLimits } from "./spend-limits.ts";
+import { LocalBooks } from "./books.ts";
+import { gatewayOwner, Limits } from "./limits.ts";
+import { SpendJournal } from "./spend-journal.ts";
 
 const HOUR = 3_600_000;
 let now = Date.UTC(2030, 0, 1, 12);
@@ -16,7 +19,8 @@ let folder: string;
 let stored: Database;
 let isFailing: boolean;
 let errors: unknown[];
-let limits: SpendLimits;
+let books: LocalBooks;
+let limits: Limits;
 
 /** The real database, whose writes can be made to fail. */
 function database(): Database {
@@ -40,21 +44,28 @@ beforeEach(async () => {
   await stored.run(sql`INSERT INTO account (id, name, created_at) VALUES ('default', 'default', 0)`);
   isFailing = false;
   errors = [];
-  limits = create();
+  create();
+  await books.start();
 });
 afterEach(async () => {
   isFailing = false;
-  await limits.stop();
+  await books.stop();
   await stored.close();
   await rm(folder, { recursive: true, force: true });
 });
 
-const create = () =>
-  new SpendLimits({
-    database: database(),
-    clock: { now: () => now },
-    onError: (error) => errors.push(error),
+function create(): void {
+  const clock = { now: () => now };
+  const onError = (error: unknown) => errors.push(error);
+  const journal = new SpendJournal({ folder: join(folder, "limits"), newId: "j", onError });
+  books = new LocalBooks({ database: database(), journal, clock, onError });
+  limits = new Limits({
+    books,
+    clock,
+    steadyClock: clock,
+    onSoftBudget: () => undefined,
   });
+}
 
 async function addGateway(rule: object, createdAt = 1): Promise<Gateway> {
   const spend_limits = {
@@ -77,51 +88,71 @@ async function addGateway(rule: object, createdAt = 1): Promise<Gateway> {
   };
 }
 
-const request = (gateway: Gateway, estimate: number | null = 1, user?: string) => ({
-  gateway,
-  provider: "openai",
-  model: "m",
-  metadata: user === undefined ? null : JSON.stringify({ user }),
-  estimate,
-  isBounded: true,
-});
-const spend = (gateway: Gateway, dollars: number, user?: string, by = limits) =>
-  by.reserve(request(gateway, dollars, user))?.settle(dollars);
-const rows = () =>
-  stored.all<{ bucket: string; slot_start: number; micro_dollars: number }>(
-    sql`SELECT bucket, slot_start, micro_dollars FROM gateway_spend ORDER BY bucket, slot_start`,
-  );
-async function restart(gateway: Gateway): Promise<void> {
-  await limits.stop();
-  limits = create();
-  await limits.start({ find: () => gateway });
+/** The gateway with another rule. */
+function changed(gateway: Gateway, rule: object): Gateway {
+  const rules = [{ id: "r", limitType: "cost", limit: 10, window: 3600, ...rule }];
+  const settings = { ...gateway.settings, ...pickSettings(gatewayUpdate.parse({ spend_limits: { rules } })) };
+  return { ...gateway, settings };
 }
-const refusal = (gateway: Gateway, estimate = 1, user?: string) => {
-  try {
-    limits.reserve(request(gateway, estimate, user))?.settle(0);
-    return null;
-  } catch (error) {
-    return error as Error & { headers?: Record<string, string> };
-  }
-};
+
+/** Reserves; returns the refusal, or what settles the call. */
+function reserve(
+  gateway: Gateway,
+  dollars: number,
+  user?: string,
+): SignalboxError | ((cost: number) => void) {
+  const rules = limits.rulesOf(gateway, null);
+  if (rules === null) throw new Error("the gateway has no rules");
+  rules.setMetadata(user === undefined ? null : JSON.stringify({ user }));
+  const step = { provider: "openai", model: "m", cost: dollars, tokens: 0, isBounded: true };
+  return (
+    rules.reserve([step]) ??
+    ((cost) => rules.settle([{ provider: "openai", models: ["m"], cost, tokens: 0 }]))
+  );
+}
+function spend(gateway: Gateway, dollars: number, user?: string): void {
+  const settle = reserve(gateway, dollars, user);
+  if (typeof settle !== "function") throw settle;
+  settle(dollars);
+}
+function refusal(gateway: Gateway, dollars = 1, user?: string): SignalboxError | null {
+  const settle = reserve(gateway, dollars, user);
+  if (typeof settle !== "function") return settle;
+  settle(0);
+  return null;
+}
+const rows = () =>
+  stored.all<{ bucket: string; slot_start: number; amount: number }>(
+    sql`SELECT bucket, slot_start, amount FROM limit_amount ORDER BY bucket, slot_start`,
+  );
+async function restart(): Promise<void> {
+  await books.stop();
+  create();
+  await books.start();
+}
+function forget(gateway: Gateway): void {
+  const owner = gatewayOwner(gateway);
+  limits.forget(owner);
+  books.forget(owner.accountId, owner.key);
+}
 
 it("keeps amounts that it could not write, and writes them later with those settled since", async () => {
   const gateway = await addGateway({});
   spend(gateway, 2);
   isFailing = true;
-  await expect(limits.flush()).rejects.toThrow("disk is full");
+  await expect(books.flush()).rejects.toThrow("disk is full");
   spend(gateway, 3);
-  await expect(limits.flush()).rejects.toThrow("disk is full");
+  await expect(books.flush()).rejects.toThrow("disk is full");
   expect(errors).toHaveLength(2);
   isFailing = false;
-  await limits.flush();
-  expect(await rows()).toMatchObject([{ bucket: "r", micro_dollars: 5_000_000 }]);
+  await books.flush();
+  expect(await rows()).toMatchObject([{ bucket: "r", amount: 5_000_000 }]);
 });
 
 it("reports a failed periodic write, without an unhandled rejection", async () => {
   const gateway = await addGateway({});
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-  await limits.start({ find: () => gateway });
+  await restart();
   spend(gateway, 2);
   isFailing = true;
   vi.advanceTimersByTime(1000);
@@ -129,7 +160,7 @@ it("reports a failed periodic write, without an unhandled rejection", async () =
   // An unhandled rejection would fail the run.
   await expect.poll(() => errors.length).toBe(1);
   isFailing = false;
-  await limits.flush();
+  await books.flush();
   expect(await rows()).toHaveLength(1);
 });
 
@@ -139,16 +170,16 @@ it("bounds the number of buckets; further values share one limit", async () => {
   expect(refusal(gateway, 1, "user-0")).not.toBeNull();
   spend(gateway, 1, "one-too-many");
   expect(refusal(gateway, 1, "another")).not.toBeNull();
-  await limits.flush();
+  await books.flush();
   expect(await rows()).toHaveLength(10_001);
-  await restart(gateway);
+  await restart();
   expect(refusal(gateway, 1, "user-9999")).not.toBeNull();
   expect(refusal(gateway, 1, "another")).not.toBeNull();
   // The window is over: there is room for other values, and their rows go.
   now += HOUR;
   spend(gateway, 1, "another");
   spend(gateway, 1, "a-third");
-  await limits.flush();
+  await books.flush();
   expect((await rows()).map(({ bucket }) => bucket)).toEqual([
     'r [["user","a-third"]]',
     'r [["user","another"]]',
@@ -160,7 +191,7 @@ it("distinguishes long values without storing them", async () => {
   spend(gateway, 1, `${"x".repeat(9000)}a`);
   expect(refusal(gateway, 1, `${"x".repeat(9000)}a`)).not.toBeNull();
   expect(refusal(gateway, 1, `${"x".repeat(9000)}b`)).toBeNull();
-  await restart(gateway);
+  await restart();
   expect((await rows())[0]?.bucket.length).toBeLessThan(100);
   expect(refusal(gateway, 1, `${"x".repeat(9000)}a`)).not.toBeNull();
 });
@@ -170,10 +201,10 @@ it("loads windows that have not expired and deletes the others", async () => {
   spend(gateway, 2);
   now += HOUR / 2;
   spend(gateway, 3);
-  await restart(gateway);
+  await restart();
   expect(refusal(gateway, 6)).not.toBeNull();
   now += (HOUR * 3) / 4;
-  await restart(gateway);
+  await restart();
   expect(await rows()).toHaveLength(1);
   expect(refusal(gateway, 7)).toBeNull();
 });
@@ -181,15 +212,15 @@ it("loads windows that have not expired and deletes the others", async () => {
 it("drops the amounts of a deleted gateway, also of calls that end after a gateway of the same name was created", async () => {
   const old = await addGateway({}, 1);
   spend(old, 5);
-  const running = limits.reserve(request(old, 5));
+  const settle = reserve(old, 5);
   await stored.run(sql`DELETE FROM gateway`);
-  limits.forget(old);
+  forget(old);
   const fresh = await addGateway({}, 2);
-  running?.settle(5);
+  if (typeof settle === "function") settle(5);
   expect(refusal(fresh, 10)).toBeNull();
-  await limits.flush();
+  await books.flush();
   expect(await rows()).toEqual([]);
-  await restart(fresh);
+  await restart();
   expect(refusal(fresh, 10)).toBeNull();
 });
 
@@ -204,7 +235,7 @@ it.each([
   spend(gateway, 4);
   now += HOUR / 4;
   spend(gateway, 4);
-  const retryAfter = Number(refusal(gateway, estimate)?.headers?.["retry-after"]);
+  const retryAfter = Number(refusal(gateway, estimate)?.headers["retry-after"]);
   now += (retryAfter - 1) * 1000;
   expect(refusal(gateway, estimate)).not.toBeNull();
   now += 1000;
@@ -215,20 +246,65 @@ it("reports no time for a call that costs more than the limit", async () => {
   const gateway = await addGateway({});
   const error = refusal(gateway, 11);
   expect(error?.message).toContain("this call alone");
-  expect(error?.headers?.["retry-after"]).toBeUndefined();
+  expect(error?.headers["retry-after"]).toBeUndefined();
 });
 
 it("counts amounts from a clock that was ahead as spent now, once, across restarts", async () => {
   const gateway = await addGateway({});
   now += 24 * HOUR;
   spend(gateway, 8);
-  await limits.flush();
+  await books.flush();
   now -= 24 * HOUR;
-  await restart(gateway);
+  await restart();
   expect(refusal(gateway, 3)).not.toBeNull();
-  await restart(gateway);
+  await restart();
   expect(refusal(gateway, 3)).not.toBeNull();
   now += HOUR;
-  await restart(gateway);
+  await restart();
   expect(refusal(gateway, 10)).toBeNull();
+});
+
+it("keeps what was spent when the window of a rule changes", async () => {
+  const gateway = await addGateway({});
+  spend(gateway, 8);
+  const day = changed(gateway, { window: "day" });
+  expect(refusal(day, 3)).not.toBeNull();
+  now += HOUR;
+  await restart();
+  expect(refusal(day, 3)).not.toBeNull();
+});
+
+it("gives credit without a window back never, and more of it at once when the limit is raised", async () => {
+  const gateway = await addGateway({ window: null });
+  spend(gateway, 9);
+  now += 1000 * HOUR;
+  await restart();
+  const error = refusal(gateway, 2);
+  expect(error?.fields).toMatchObject({ rule: "r", spent: 9, limit: 10, reset_at: null });
+  expect(error?.headers["retry-after"]).toBeUndefined();
+  expect(refusal(changed(gateway, { window: null, limit: 11 }), 2)).toBeNull();
+});
+
+it("counts calls that were running when the process was killed with what they had reserved", async () => {
+  const gateway = await addGateway({});
+  spend(gateway, 2);
+  reserve(gateway, 3);
+  // The records leave the process at the end of the turn.
+  await new Promise(setImmediate);
+  create();
+  await books.start();
+  expect(refusal(gateway, 6)).not.toBeNull();
+  expect(refusal(gateway, 5)).toBeNull();
+  expect(await rows()).toMatchObject([{ amount: 5_000_000 }]);
+});
+
+it("counts an amount once if the process is killed after the database has it", async () => {
+  const gateway = await addGateway({});
+  spend(gateway, 2);
+  await books.flush();
+  spend(gateway, 3);
+  await new Promise(setImmediate);
+  create();
+  await books.start();
+  expect(await rows()).toMatchObject([{ amount: 5_000_000 }]);
 });

@@ -1,0 +1,158 @@
+/**
+ * The account of one call: admits its steps and attempts under the call's limits, and settles what they used. Exists only for calls that
+ * have limits.
+ */
+import type { SignalboxError } from "@signalbox/protocol";
+import type { AttemptReport, StepAdmission } from "../call/attempt-seams.ts";
+import type { Usage } from "../../engines/relay/index.ts";
+import type { Step } from "../plan/plan-step.ts";
+import { type CallRules, type Charge, unknownPrice } from "./call-rules.ts";
+import type { CallFigures } from "./call-figures.ts";
+import type { Remaining, StepDemand } from "./limit-rule.ts";
+import { costOfStep, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
+
+export interface CallAccountParts {
+  readonly rules: CallRules | null;
+  readonly pricing: PricingParts;
+  /** Counts a further request against the gateway's rate limit; an error when it has no room. */
+  readonly takeRequest: () => SignalboxError | null;
+  /** What a route adds to the admission of steps. */
+  readonly inner: StepAdmission | undefined;
+  /** The caller limits the time of its attempts: one that ends by that limit has run at the provider. */
+  readonly hasOwnTimeout: boolean;
+}
+
+export class CallAccount implements StepAdmission {
+  readonly #parts: CallAccountParts;
+  readonly #prices = new Map<Step, StepPrice>();
+  #isSettled = false;
+  /** The first step was admitted before the call began. */
+  #isFirstAdmitted = false;
+
+  constructor(parts: CallAccountParts) {
+    this.#parts = parts;
+  }
+
+  /** Counts the call; an error when a rule has no room for it. */
+  arrive(steps: readonly Step[]): SignalboxError | null {
+    const { rules } = this.#parts;
+    if (rules === null) return null;
+    return rules.arrive(rules.hasConditions ? steps.flatMap((step) => this.#demandOf(step)) : ANY_STEP);
+  }
+
+  /** Admits the only step of a call, before the call begins. */
+  admitFirst(step: Step): SignalboxError | null {
+    const refusal = this.admit(step, 0);
+    this.#isFirstAdmitted = refusal === null;
+    return refusal;
+  }
+
+  admit(step: Step, stepIndex: number): SignalboxError | null {
+    if (stepIndex === 0 && this.#isFirstAdmitted) return null;
+    return this.#parts.inner?.admit(step, stepIndex) ?? this.#reserve(step);
+  }
+
+  /** Reserves what the step may use, in place of what an earlier step reserved. */
+  #reserve(step: Step): SignalboxError | null {
+    const { rules } = this.#parts;
+    if (rules === null || !rules.needsTokens) return null;
+    const demand = this.#demandOf(step);
+    if (this.#priceOf(step).cost === null && demand.some((one) => rules.limitsCostOf(one))) {
+      return unknownPrice({ provider: step.provider.slug, model: step.model });
+    }
+    rules.release();
+    return rules.reserve(demand);
+  }
+
+  admitAttempt(step: Step): SignalboxError | null {
+    return (
+      this.#parts.takeRequest() ?? this.#parts.rules?.takeAttempt(step.provider.slug, step.model) ?? null
+    );
+  }
+
+  /** Whether the model that the response names is needed for the price. */
+  wantsModel(step: Step): boolean {
+    if (this.#parts.rules === null) return false;
+    const { models } = this.#priceOf(step);
+    return models.length !== 1 || models[0] !== step.model;
+  }
+
+  /** Charges what the call and its other attempts used. Only the first call counts. */
+  settle(step: Step, figures: CallFigures | null, others: readonly AttemptReport[] | null): void {
+    const { rules } = this.#parts;
+    if (this.#isSettled || rules === null) return;
+    this.#isSettled = true;
+    const charges: Charge[] = [];
+    for (const report of others ?? []) {
+      const charge = this.#chargeOfReport(report);
+      if (charge !== null) charges.push(charge);
+    }
+    if (figures !== null) charges.push(this.#chargeOfAnswer(step, figures));
+    rules.settle(charges);
+  }
+
+  remaining(step: Step): Remaining | null {
+    return this.#parts.rules?.remaining({ provider: step.provider.slug, model: step.model }) ?? null;
+  }
+
+  #chargeOfAnswer(step: Step, figures: CallFigures): Charge {
+    if (figures.state === "none" && !figures.isCustomCost) return this.#chargeOf(step, 0, 0);
+    const price = this.#priceOf(step);
+    // A call of which nothing is known counts with what it could use.
+    if (figures.state === "unknown") return this.#chargeOf(step, price.cost ?? 0, tokensOf(price.usage));
+    const { usage } = figures;
+    const cost = costOfStep(this.#parts.pricing, step, price.models, figures.named, usage) ?? price.cost ?? 0;
+    return this.#chargeOf(step, cost, tokensOf(usage));
+  }
+
+  /** Failed attempts count when the provider reported usage, or when the caller cut them off. */
+  #chargeOfReport({ step, usage, outcome, failure }: AttemptReport): Charge | null {
+    const price = this.#priceOf(step);
+    if (usage !== null && tokensOf(usage) > 0) {
+      const cost = costOfStep(this.#parts.pricing, step, price.models, null, usage) ?? price.cost ?? 0;
+      return this.#chargeOf(step, cost, tokensOf(usage));
+    }
+    const isCutByCaller =
+      outcome === "cancelled" || (failure?.kind === "timeout" && this.#parts.hasOwnTimeout);
+    return isCutByCaller ? this.#chargeOf(step, price.cost ?? 0, tokensOf(price.usage)) : null;
+  }
+
+  /** A request that may mean several models is charged to the rules of all of them. */
+  #chargeOf(step: Step, cost: number, tokens: number): Charge {
+    const { models } = this.#priceOf(step);
+    return {
+      provider: step.provider.slug,
+      models: models.length === 0 ? [step.model] : models,
+      cost,
+      tokens,
+    };
+  }
+
+  #demandOf(step: Step): StepDemand[] {
+    const price = this.#priceOf(step);
+    const models = price.models.length === 0 ? [step.model] : price.models;
+    return models.map((model) => ({
+      provider: step.provider.slug,
+      model,
+      cost: price.cost ?? 0,
+      tokens: tokensOf(price.usage),
+      isBounded: price.isBounded,
+    }));
+  }
+
+  #priceOf(step: Step): StepPrice {
+    let price = this.#prices.get(step);
+    if (price === undefined) {
+      price = priceStep(this.#parts.pricing, step);
+      this.#prices.set(step, price);
+    }
+    return price;
+  }
+}
+
+/** For rules that apply to every call. */
+const ANY_STEP: readonly StepDemand[] = [{ provider: "", model: "", cost: 0, tokens: 0, isBounded: true }];
+
+function tokensOf({ tokensIn, tokensOut }: Usage): number {
+  return tokensIn + tokensOut;
+}

@@ -1,0 +1,276 @@
+/**
+ * The rules of one call, and what the call holds under them: reserves before the call goes upstream, and settles when its usage is known.
+ * The invariants are those of limits.ts.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Token } from "../../accounts/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import type { Books } from "./books.ts";
+import {
+  type LimitKind,
+  type LimitRule,
+  type Metadata,
+  MICRO,
+  type Need,
+  partitionOf,
+  type Remaining,
+  type StepDemand,
+} from "./limit-rule.ts";
+import { refuse, type Refusal } from "./limit-refusal.ts";
+import type { NamedBucket, RuleBuckets } from "./rule-buckets.ts";
+import type { SlotAmount } from "./spend-journal.ts";
+
+/** What a step has used. */
+export interface Charge {
+  readonly provider: string;
+  /** One, or several if the request may mean several: the rules of all of them apply. */
+  readonly models: readonly string[];
+  /** Dollars. */
+  readonly cost: number;
+  readonly tokens: number;
+}
+
+export interface LimitsParts {
+  readonly books: Books;
+  readonly clock: Clock;
+  /** Monotonic; windows of rates follow it, because they do not outlive the process. */
+  readonly steadyClock: Clock;
+  /** A soft budget was exceeded; called once for each window. */
+  readonly onSoftBudget: (rule: LimitRule, used: number) => void;
+}
+
+export interface ActiveRule {
+  readonly rule: LimitRule;
+  readonly buckets: RuleBuckets;
+}
+
+/** All rules of calls with one gateway and one token. */
+export interface RuleSet {
+  readonly account: object;
+  readonly gateway: Gateway;
+  readonly token: Token | null;
+  readonly rules: readonly ActiveRule[];
+  /** Whether a rule limits cost or tokens. */
+  readonly needsTokens: boolean;
+  /** Whether a rule applies to some calls only. */
+  readonly hasConditions: boolean;
+}
+
+/** Taken by every call, also one that the cache answers. */
+const AT_ARRIVAL: ReadonlySet<LimitKind> = new Set(["requests", "parallel"]);
+const BEFORE_SENDING: ReadonlySet<LimitKind> = new Set(["cost", "tokens"]);
+const FOR_AN_ATTEMPT: ReadonlySet<LimitKind> = new Set(["requests"]);
+
+interface Held {
+  readonly active: ActiveRule;
+  readonly bucket: NamedBucket;
+  readonly amount: number;
+}
+
+/** The rules of one call, and what it holds under them. */
+export class CallRules {
+  readonly #parts: LimitsParts;
+  readonly #rules: readonly ActiveRule[];
+  readonly #held: Held[] = [];
+  /** Its number in the books; 0 when it holds no money. */
+  #call = 0;
+  #metadata: Metadata | null = null;
+  #metadataText: string | null = null;
+  readonly needsTokens: boolean;
+  readonly hasConditions: boolean;
+
+  constructor(parts: LimitsParts, { rules, needsTokens, hasConditions }: RuleSet) {
+    this.#parts = parts;
+    this.#rules = rules;
+    this.needsTokens = needsTokens;
+    this.hasConditions = hasConditions;
+  }
+
+  /** Serialised flat JSON object. */
+  setMetadata(text: string | null): void {
+    this.#metadataText = text;
+  }
+
+  /** Counts the request and the running call; `gateway_rate_limited` when a rule has no room. Of `demand` no amount is used. */
+  arrive(demand: readonly StepDemand[]): SignalboxError | null {
+    return this.#take(AT_ARRIVAL, demand);
+  }
+
+  /** Reserves cost and tokens; `gateway_spend_limit` or `gateway_rate_limited` when a rule has no room. */
+  reserve(demand: readonly StepDemand[]): SignalboxError | null {
+    return this.#take(BEFORE_SENDING, demand);
+  }
+
+  /** Counts one more request upstream, for a retry or a fallback. */
+  takeAttempt(provider: string, model: string): SignalboxError | null {
+    return this.#take(FOR_AN_ATTEMPT, [{ provider, model, cost: 0, tokens: 0, isBounded: true }]);
+  }
+
+  /** Gives back what `reserve` took: another step follows. */
+  release(): void {
+    for (let i = this.#held.length - 1; i >= 0; i--) {
+      const held = this.#held[i];
+      if (held === undefined || held.active.rule.kind === "parallel") continue;
+      held.bucket.release(held.amount);
+      this.#held.splice(i, 1);
+    }
+    if (this.#call !== 0) this.#parts.books.settled(this.#call, []);
+    this.#call = 0;
+  }
+
+  /** True when a rule on money applies to the step. */
+  limitsCostOf(step: Pick<StepDemand, "provider" | "model">): boolean {
+    return this.#rules.some(
+      ({ rule }) => rule.kind === "cost" && !rule.isSoft && this.#partitionOf(rule, step) !== undefined,
+    );
+  }
+
+  /** Releases what the call holds, and adds what it has used. Must be called once, also after a refusal. */
+  settle(charges: readonly Charge[]): void {
+    const wall = this.#parts.clock.now();
+    const steady = this.#parts.steadyClock.now();
+    for (const { bucket, amount } of this.#held) bucket.release(amount);
+    this.#held.length = 0;
+    const settled: SlotAmount[] = [];
+    for (const charge of charges) {
+      for (const active of this.#rules) this.#charge(active, charge, wall, steady, settled);
+    }
+    if (this.#call !== 0 || settled.length > 0) this.#parts.books.settled(this.#call, settled);
+    this.#call = 0;
+  }
+
+  /** What is left of the tightest budget that applies; null when none does. */
+  remaining(step: Pick<StepDemand, "provider" | "model">): Remaining | null {
+    const now = this.#parts.clock.now();
+    let least: Remaining | null = null;
+    for (const { rule, buckets } of this.#rules) {
+      if (rule.kind !== "cost" || rule.isSoft) continue;
+      const partition = this.#partitionOf(rule, step);
+      if (partition === undefined) continue;
+      const bucket = buckets.find(partition, now);
+      const amount = Math.max(0, rule.limit - bucket.used(now) - bucket.reserved) / MICRO;
+      if (least === null || amount < least.amount) least = { amount, resetAt: bucket.resetAt(now) };
+    }
+    return least;
+  }
+
+  #take(kinds: ReadonlySet<LimitKind>, demand: readonly StepDemand[]): SignalboxError | null {
+    const wall = this.#parts.clock.now();
+    const steady = this.#parts.steadyClock.now();
+    const taken: Held[] = [];
+    let refusal: Refusal | null = null;
+    for (const active of this.#rules) {
+      const { rule, buckets } = active;
+      if (!kinds.has(rule.kind)) continue;
+      const needed = this.#needOf(rule, demand);
+      if (needed === null) continue;
+      const now = rule.kind === "cost" ? wall : steady;
+      const bucket = buckets.find(needed.partition, now);
+      const refused = refuse(rule, bucket, needed, now);
+      // Of several exhausted rules, `retry-after` follows the one with the longest wait.
+      if (refused !== null && refused.waitMs > (refusal?.waitMs ?? -1)) refusal = refused;
+      taken.push({ active, bucket, amount: needed.amount });
+    }
+    if (refusal !== null) return refusal.toError(wall - steady);
+    this.#hold(taken, wall, steady);
+    return null;
+  }
+
+  #hold(taken: readonly Held[], wall: number, steady: number): void {
+    const money: SlotAmount[] = [];
+    for (const held of taken) {
+      const { active, bucket, amount } = held;
+      const { kind, isSoft } = active.rule;
+      // A request has happened when it arrives: there is nothing to settle.
+      if (kind === "requests") bucket.add(bucket.window.slotOf(steady), 1);
+      else if (!isSoft) {
+        bucket.reserve(amount);
+        this.#held.push(held);
+        if (kind === "cost") {
+          const slot = bucket.window.slotOf(wall);
+          money.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
+        }
+      }
+    }
+    if (money.length > 0) this.#call = this.#parts.books.reserved(money);
+  }
+
+  /** The largest amount among the steps that the rule applies to; null when it applies to none. */
+  #needOf(rule: LimitRule, demand: readonly StepDemand[]): Need | null {
+    let need: Need | null = null;
+    for (const step of demand) {
+      const partition = this.#partitionOf(rule, step);
+      if (partition === undefined) continue;
+      const amount = amountOf(rule.kind, step);
+      const isBounded = rule.kind === "requests" || rule.kind === "parallel" || step.isBounded;
+      need =
+        need === null
+          ? { partition, amount, isBounded, step }
+          : {
+              partition,
+              amount: Math.max(amount, need.amount),
+              isBounded: isBounded && need.isBounded,
+              step: amount > need.amount ? step : need.step,
+            };
+    }
+    return need;
+  }
+
+  #charge(
+    { rule, buckets }: ActiveRule,
+    charge: Charge,
+    wall: number,
+    steady: number,
+    settled: SlotAmount[],
+  ): void {
+    if (rule.kind !== "cost" && rule.kind !== "tokens") return;
+    const amount = amountOf(rule.kind, charge);
+    const partition = amount === 0 ? undefined : this.#partitionOfCharge(rule, charge);
+    if (partition === undefined) return;
+    const now = rule.kind === "cost" ? wall : steady;
+    const bucket = buckets.find(partition, now);
+    const slot = bucket.window.slotOf(now);
+    if (rule.isSoft) {
+      const before = bucket.used(now);
+      if (before < rule.limit && before + amount >= rule.limit)
+        this.#parts.onSoftBudget(rule, before + amount);
+    }
+    bucket.add(slot, amount);
+    if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
+  }
+
+  #partitionOfCharge(rule: LimitRule, { provider, models }: Charge): string | null | undefined {
+    if (rule.conditions === null) return null;
+    for (const model of models) {
+      const partition = this.#partitionOf(rule, { provider, model });
+      if (partition !== undefined) return partition;
+    }
+    return undefined;
+  }
+
+  #partitionOf(
+    rule: LimitRule,
+    { provider, model }: Pick<StepDemand, "provider" | "model">,
+  ): string | null | undefined {
+    return rule.conditions === null ? null : partitionOf(rule, provider, model, () => this.#readMetadata());
+  }
+
+  #readMetadata(): Metadata {
+    this.#metadata ??= this.#metadataText === null ? {} : (JSON.parse(this.#metadataText) as Metadata);
+    return this.#metadata;
+  }
+}
+
+/** The unit of money is small; an amount is rounded up, so that no number of small calls is free. */
+function amountOf(kind: LimitKind, { cost, tokens }: Pick<StepDemand, "cost" | "tokens">): number {
+  if (kind === "cost") return Math.ceil(cost * MICRO);
+  return kind === "tokens" ? tokens : 1;
+}
+
+export function unknownPrice({ provider, model }: Pick<StepDemand, "provider" | "model">): SignalboxError {
+  const what = model === "" ? `a call of ${provider} without a known model` : `${provider}/${model}`;
+  return new SignalboxError("gateway_unknown_price", {
+    message: `Price of ${what} unknown: a limit on money applies to this call. Set a price, or unknown_price in spend_limits`,
+  });
+}

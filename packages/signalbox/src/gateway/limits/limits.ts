@@ -1,0 +1,164 @@
+/**
+ * Enforces every limit of a call: those of its account, its gateway and its token, on money, tokens, requests and parallel calls.
+ *
+ * A call reserves before it goes upstream and settles when its usage is known, so that simultaneous calls cannot together exceed a limit.
+ *
+ * Invariants:
+ * 1. Reserving is one synchronous step over all rules that apply: every bucket accepts its amount, or none is changed.
+ * 2. A call reserves, under each rule, the largest amount of those of its steps that the rule applies to. Whatever a step has used is then
+ *    charged to the rules that apply to that step.
+ * 3. If a call sets no limit of its output, its reservation is an assumption. Such a call may run while no other does, even if the
+ *    assumption exceeds what is left, because a small limit would otherwise refuse every call. Only such calls can exceed a limit.
+ * 4. A call whose price is unknown does not run under a limit on money, unless the operator has said what to assume (`unknown_price`).
+ * See docs/decisions/0112.
+ */
+import type { Token, TokenPolicy } from "../../accounts/index.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import type { SpendRule } from "../settings/gateway-settings.ts";
+import { type BudgetState, toBudgetState } from "./budget-state.ts";
+import { type LimitOwner, type LimitRule, toLimitRules, toTokenRules } from "./limit-rule.ts";
+import { type ActiveRule, CallRules, type LimitsParts, type RuleSet } from "./call-rules.ts";
+import { RuleBuckets } from "./rule-buckets.ts";
+
+const NO_RULES: readonly ActiveRule[] = [];
+/** In the place of settings that are absent. */
+const NO_SETTINGS: readonly SpendRule[] = [];
+/** Partitions of one rule in a listing. */
+const MAX_SHOWN_BUCKETS = 100;
+export class Limits {
+  /** By account; kept up to date by the management of limits. */
+  readonly accountRules = new Map<string, readonly SpendRule[]>();
+  readonly #parts: LimitsParts;
+  /** By owner, then by rule id. */
+  readonly #owners = new Map<string, Map<string, RuleBuckets>>();
+  /** Rules are made when their settings are used for the first time, and collected with them. */
+  readonly #compiled = new WeakMap<object, readonly ActiveRule[]>();
+  /** By the rules of the gateway, then by the policy of the token. */
+  readonly #sets = new WeakMap<object, WeakMap<object, RuleSet>>();
+
+  constructor(parts: LimitsParts) {
+    this.#parts = parts;
+  }
+
+  /** The rules of a call; null when it has none. */
+  rulesOf(gateway: Gateway, token: Token | null): CallRules | null {
+    const own = gateway.settings.spend_limits;
+    const account = this.accountRules.get(gateway.accountId) ?? NO_SETTINGS;
+    const ofGateway = own?.enabled === true ? own.rules : NO_SETTINGS;
+    const policy = token?.policy ?? NO_SETTINGS;
+    let byPolicy = this.#sets.get(ofGateway);
+    if (byPolicy === undefined) this.#sets.set(ofGateway, (byPolicy = new WeakMap()));
+    let set = byPolicy.get(policy);
+    // Rules of tokens and accounts without rules of a gateway share an entry of the map.
+    if (set === undefined || set.account !== account || set.gateway !== gateway || set.token !== token) {
+      set = this.#createSet(gateway, token, account);
+      byPolicy.set(policy, set);
+    }
+    return set.rules.length === 0 ? null : new CallRules(this.#parts, set);
+  }
+
+  #createSet(gateway: Gateway, token: Token | null, account: object): RuleSet {
+    const own = gateway.settings.spend_limits;
+    const rules: ActiveRule[] = [];
+    const ofAccount = this.accountRules.get(gateway.accountId);
+    if (ofAccount !== undefined) rules.push(...this.#ofAccount(gateway.accountId, ofAccount));
+    if (own?.enabled === true) rules.push(...this.#ofGateway(gateway, own.rules));
+    if (token !== null && token.policy !== null) rules.push(...this.#ofToken(token, token.policy));
+    return {
+      account,
+      gateway,
+      token,
+      rules,
+      needsTokens: rules.some(({ rule }) => rule.kind === "cost" || rule.kind === "tokens"),
+      hasConditions: rules.some(({ rule }) => rule.conditions !== null),
+    };
+  }
+
+  /** What of each rule of an account or gateway is used. */
+  stateOfRules(owner: LimitOwner, rules: readonly SpendRule[]): BudgetState[] {
+    return this.#stateOf(toLimitRules(owner, "", rules));
+  }
+
+  stateOfToken(owner: LimitOwner, policy: TokenPolicy): BudgetState[] {
+    return this.#stateOf(toTokenRules(owner, policy));
+  }
+
+  #stateOf(rules: readonly LimitRule[]): BudgetState[] {
+    const wall = this.#parts.clock.now();
+    const steady = this.#parts.steadyClock.now();
+    return rules.flatMap((rule) => {
+      const now = rule.kind === "cost" ? wall : steady;
+      const buckets = this.#bucketsOf(rule);
+      const isPartitioned = rule.conditions?.metadata.some(({ values }) => values === null) === true;
+      const shown = isPartitioned ? buckets.first(MAX_SHOWN_BUCKETS) : [buckets.find(null, now)];
+      return shown.map((bucket) => toBudgetState(rule, bucket, now, wall - now));
+    });
+  }
+
+  /** The owner is gone, or a new one of its name begins at nothing. */
+  forget(owner: LimitOwner): void {
+    for (const buckets of this.#owners.get(ownerKey(owner))?.values() ?? []) buckets.forget();
+    this.#owners.delete(ownerKey(owner));
+  }
+
+  #ofAccount(accountId: string, rules: readonly SpendRule[]): readonly ActiveRule[] {
+    return this.#activate(rules, () => toLimitRules(accountOwner(accountId), "account ", rules));
+  }
+
+  #ofGateway(gateway: Gateway, rules: readonly SpendRule[]): readonly ActiveRule[] {
+    return rules.length === 0
+      ? NO_RULES
+      : this.#activate(rules, () => toLimitRules(gatewayOwner(gateway), "", rules));
+  }
+
+  #ofToken(token: Token, policy: NonNullable<Token["policy"]>): readonly ActiveRule[] {
+    return this.#activate(policy, () => toTokenRules(tokenOwner(token), policy));
+  }
+
+  #activate(settings: object, toRules: () => readonly LimitRule[]): readonly ActiveRule[] {
+    const known = this.#compiled.get(settings);
+    if (known !== undefined) return known;
+    const active = toRules().map((rule) => ({ rule, buckets: this.#bucketsOf(rule) }));
+    this.#compiled.set(settings, active);
+    return active;
+  }
+
+  #bucketsOf(rule: LimitRule): RuleBuckets {
+    const { books } = this.#parts;
+    const key = ownerKey(rule.owner);
+    let ofOwner = this.#owners.get(key);
+    if (ofOwner === undefined) {
+      ofOwner = new Map();
+      this.#owners.set(key, ofOwner);
+    }
+    const id = `${rule.kind} ${rule.id}`;
+    const known = ofOwner.get(id);
+    if (known?.window.key === rule.window.key) return known;
+    const stored = rule.kind === "cost" ? books.storedNames(rule.owner, rule.id) : [];
+    const buckets = new RuleBuckets(rule, stored, (bucket) => books.restore(bucket));
+    const now = rule.kind === "cost" ? this.#parts.clock.now() : this.#parts.steadyClock.now();
+    known?.moveTo(buckets, now, (...move) => books.moved(...move));
+    ofOwner.set(id, buckets);
+    return buckets;
+  }
+}
+
+export function accountOwner(accountId: string): LimitOwner {
+  return { accountId, key: "account" };
+}
+
+export function gatewayOwner({
+  accountId,
+  id,
+  createdAt,
+}: Pick<Gateway, "accountId" | "id" | "createdAt">): LimitOwner {
+  return { accountId, key: `gateway ${id} ${createdAt}` };
+}
+
+export function tokenOwner({ accountId, id }: Pick<Token, "accountId" | "id">): LimitOwner {
+  return { accountId, key: `token ${id}` };
+}
+
+function ownerKey({ accountId, key }: LimitOwner): string {
+  return `${accountId}\n${key}`;
+}

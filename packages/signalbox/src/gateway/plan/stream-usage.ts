@@ -1,0 +1,151 @@
+/**
+ * Asks for the usage of a chat stream whose caller did not, and removes what that adds to the stream.
+ *
+ * OpenAI-shaped APIs report the usage of a stream only with `stream_options.include_usage`, in one more event without choices before the
+ * end. Most clients do not ask; without the event a call's cost could only be estimated. Every other byte of the stream is passed on.
+ * See docs/decisions/0113.
+ */
+import { editMembers, type RequestBody, type ResponseHead } from "../../engines/relay/index.ts";
+import type { Provider } from "../providers/provider.ts";
+import type { ResponseTranslator } from "./response-translator.ts";
+
+export interface StreamUsageRequest {
+  readonly body: RequestBody;
+  readonly translate: () => ResponseTranslator;
+}
+
+const INCLUDE_USAGE = { include_usage: true };
+const MEMBER = Buffer.from(`"stream_options":${JSON.stringify(INCLUDE_USAGE)},`);
+const OPEN_BRACE = 0x7b;
+
+/** Null when the provider does not take the option, or the body cannot be changed. */
+export function requestStreamUsage(
+  provider: Provider,
+  model: string,
+  body: RequestBody,
+): StreamUsageRequest | null {
+  if (body.kind !== "whole" || !takesStreamUsage(provider, model)) return null;
+  return { body: { kind: "whole", bytes: addOption(body.bytes) }, translate: () => new UsageEventRemover() };
+}
+
+function takesStreamUsage(provider: Provider, model: string): boolean {
+  if (provider.answer !== undefined) return false;
+  try {
+    const api = provider.apisFor(model).calls.find(({ dialect }) => dialect === "chat");
+    return api !== undefined && api.traits?.streamUsage !== false;
+  } catch {
+    // A cloud without a configured place: the caller named the place in the path, and nothing is known about its API.
+    return false;
+  }
+}
+
+function addOption(bytes: Buffer): Buffer {
+  const given = readOptions(bytes);
+  if (given !== undefined) {
+    const json = JSON.stringify(isObject(given) ? { ...given, ...INCLUDE_USAGE } : INCLUDE_USAGE);
+    return editMembers(bytes, new Map([["stream_options", { name: "stream_options", json }]]));
+  }
+  const open = bytes.indexOf(OPEN_BRACE);
+  return Buffer.concat([bytes.subarray(0, open + 1), MEMBER, bytes.subarray(open + 1)]);
+}
+
+/** The value of `stream_options`; undefined when the body has none. Bodies that name it are rare, and are parsed a second time. */
+function readOptions(bytes: Buffer): unknown {
+  if (!bytes.includes("stream_options", 0, "latin1")) return undefined;
+  return (JSON.parse(bytes.toString("utf8")) as Record<string, unknown>)["stream_options"];
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const LINE_FEED = 0x0a;
+const RETURN = 0x0d;
+/** Longer lines are not the event with the usage. */
+const MAX_LINE_BYTES = 8 * 1024;
+const NO_BYTES = Buffer.from("");
+
+/**
+ * Removes the event that has usage and no choices. The end of a read that is not a whole line is kept until the rest of the line arrives:
+ * a client could not use the part. The blank line after a removed event is removed as well.
+ */
+class UsageEventRemover implements ResponseTranslator {
+  #isStream = false;
+  #unfinished: Buffer = NO_BYTES;
+  /** The line that is being passed on is too long to be kept. */
+  #isInLongLine = false;
+  /** The last line was removed: a blank line that follows belongs to it. */
+  #isAfterRemoved = false;
+
+  head(head: ResponseHead): ResponseHead {
+    this.#isStream = /^\s*text\/event-stream/i.test(head.contentType);
+    return head;
+  }
+
+  push(chunk: Buffer, isLast: boolean): Buffer {
+    if (!this.#isStream) return chunk;
+    const bytes = this.#unfinished.length === 0 ? chunk : Buffer.concat([this.#unfinished, chunk]);
+    const end = isLast ? bytes.length : bytes.lastIndexOf(LINE_FEED) + 1;
+    const lines = bytes.subarray(0, end);
+    const rest = bytes.subarray(end);
+    this.#unfinished = NO_BYTES;
+    if (rest.length === 0) return this.#filter(lines);
+    if (this.#isInLongLine && end === 0) return bytes;
+    const passed = this.#filter(lines);
+    if (rest.length <= MAX_LINE_BYTES) {
+      // A copy, because the bytes share their memory with those of other calls.
+      this.#unfinished = Buffer.from(rest);
+      return passed;
+    }
+    this.#isInLongLine = true;
+    return passed.length === lines.length ? bytes : Buffer.concat([passed, rest]);
+  }
+
+  cut(message: string, isTimeout: boolean): Buffer {
+    const error = { message, type: "gateway_error", param: null, code: isTimeout ? "2004" : "2005" };
+    return Buffer.from(`data: ${JSON.stringify({ error })}\n\n`);
+  }
+
+  /** Whole lines, except at the end of the stream. */
+  #filter(bytes: Buffer): Buffer {
+    if (bytes.length === 0) return bytes;
+    const mayHaveUsage = bytes.includes('"prompt_tokens"', 0, "latin1");
+    if (!mayHaveUsage && !this.#isAfterRemoved) {
+      this.#isInLongLine = false;
+      return bytes;
+    }
+    const kept: Buffer[] = [];
+    for (let at = 0; at < bytes.length;) {
+      const newline = bytes.indexOf(LINE_FEED, at);
+      const end = newline === -1 ? bytes.length : newline + 1;
+      const line = bytes.subarray(at, end);
+      if (!this.#isRemoved(line)) kept.push(line);
+      at = end;
+    }
+    return kept.length === 1 ? (kept[0] ?? NO_BYTES) : Buffer.concat(kept);
+  }
+
+  #isRemoved(line: Buffer): boolean {
+    const isEndOfLong = this.#isInLongLine;
+    this.#isInLongLine = false;
+    const isBlank = line[0] === LINE_FEED || (line[0] === RETURN && line[1] === LINE_FEED);
+    if (isBlank && this.#isAfterRemoved) {
+      this.#isAfterRemoved = false;
+      return true;
+    }
+    this.#isAfterRemoved = !isEndOfLong && isUsageEvent(line);
+    return this.#isAfterRemoved;
+  }
+}
+
+function isUsageEvent(line: Buffer): boolean {
+  if (!line.includes('"usage"', 0, "latin1") || line.length > MAX_LINE_BYTES) return false;
+  const text = line.toString("utf8");
+  if (!text.startsWith("data:")) return false;
+  try {
+    const { choices, usage } = JSON.parse(text.slice(5)) as Record<string, unknown>;
+    return Array.isArray(choices) && choices.length === 0 && isObject(usage);
+  } catch {
+    return false;
+  }
+}
