@@ -36,14 +36,14 @@ export interface CallStart {
   readonly cacheStatus: "MISS" | null;
   readonly logDetail: LogDetail;
   /** Steps behind those in `steps`. */
-  readonly moreSteps?: StepSource;
-  readonly admission?: StepAdmission;
+  readonly moreSteps?: StepSource | undefined;
+  readonly admission?: StepAdmission | undefined;
   /** Settles the call under its limits; null for a call without limits. */
   readonly account: CallAccount | null;
   /** Headers about the route, for every response: name, value, … */
-  readonly routeHeaders?: readonly string[];
+  readonly routeHeaders?: readonly string[] | undefined;
   /** Called once with what the call cost; null when that is unknown. */
-  readonly onCost?: (dollars: number | null) => void;
+  readonly onCost?: ((dollars: number | null) => void) | undefined;
 }
 
 /** What the call log stores of a call: no row, a row, or a row and the bodies. */

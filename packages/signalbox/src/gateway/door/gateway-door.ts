@@ -28,7 +28,7 @@ import {
 } from "../plan/forwarded-request.ts";
 import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
-import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";
+import type { RouteResolver } from "../routes/resolve-route.ts";
 import { planUniversalRoute } from "../routes/universal-route.ts";
 import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
@@ -55,7 +55,10 @@ interface Incoming {
   readonly context: RequestContext;
 }
 
-type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep"> & Partial<RoutedCall>;
+type CallPlan = Pick<
+  PlannedCall,
+  "options" | "steps" | "showsStep" | "moreSteps" | "routeHeaders" | "onCost"
+>;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
@@ -79,9 +82,17 @@ export class GatewayDoor implements Area {
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
       const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
-      const run = (plan: CallPlan) =>
-        this.#parts.runner.run({
-          ...(caller.token?.policy == null ? plan : applyPolicy(caller.token.policy, plan)),
+      const policy = caller.token?.policy ?? null;
+      const run = (plan: CallPlan) => {
+        const { options, steps, showsStep, moreSteps, routeHeaders, onCost } =
+          policy === null ? plan : applyPolicy(policy, plan);
+        return this.#parts.runner.run({
+          options,
+          steps,
+          showsStep,
+          moreSteps,
+          routeHeaders,
+          onCost,
           gateway,
           request,
           response,
@@ -90,6 +101,7 @@ export class GatewayDoor implements Area {
           token: caller.token,
           startedAt,
         });
+      };
       return path.provider === null
         ? this.#serveUniversal(gateway, caller.tokenId, incoming, run)
         : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
