@@ -30,6 +30,7 @@ import {
   type UsageTap,
 } from "../../engines/relay/index.ts";
 import type { AttemptPolicy, Step } from "../plan/plan-step.ts";
+import { AttemptKey } from "../keys/attempt-key.ts";
 import { recordCall } from "./call-record.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
 import { toClientHeaders } from "./response-headers.ts";
@@ -59,6 +60,8 @@ export class Call implements UpstreamHandler, Placed {
   #stepIndex = 0;
   #attempt = 1;
   #exchange: UpstreamExchange | null = null;
+  /** The stored key of the present step; null when the step uses none. */
+  #key: AttemptKey | null = null;
   #timer: NodeJS.Timeout | undefined;
   #head: ResponseHead | null = null;
   #tap: UsageTap | null = null;
@@ -122,8 +125,14 @@ export class Call implements UpstreamHandler, Placed {
   }
 
   #try(): void {
-    const { provider, upstream, policy } = this.#step;
+    const { provider, keys, policy } = this.#step;
     this.#state = "attempting";
+    if (keys !== null) this.#key ??= new AttemptKey(keys, this.#step);
+    const upstream = this.#key === null ? this.#step.upstream : this.#key.next();
+    if (upstream instanceof SignalboxError) {
+      if (!this.#tryAgain(false)) this.refuse(upstream);
+      return;
+    }
     if (policy.requestTimeoutMs !== null) {
       this.#timer = setTimeout(() => this.#onTimeout(), policy.requestTimeoutMs);
     }
@@ -135,6 +144,11 @@ export class Call implements UpstreamHandler, Placed {
 
   onHead(head: ResponseHead): void {
     clearTimeout(this.#timer);
+    if (this.#key?.isReplaceable(head) === true) {
+      this.#exchange?.abort();
+      this.#schedule(0);
+      return;
+    }
     if (head.status >= 400 && this.#tryAgain(isRetryableStatus(head.status))) return;
     this.#state = "relaying";
     this.#head = head;
@@ -223,18 +237,23 @@ export class Call implements UpstreamHandler, Placed {
     const canResend = upstream.body.kind !== "streamed";
     if (isRetryable && canResend && this.#attempt < policy.maxAttempts) {
       this.#attempt += 1;
+      this.#key?.startAttempt();
     } else if (canResend && this.#stepIndex + 1 < this.#start.steps.length) {
       this.#stepIndex += 1;
       this.#attempt = 1;
+      this.#key = null;
     } else {
       return false;
     }
     this.#exchange?.abort();
     this.#parts.metrics.retried(provider.slug);
-    this.#state = "waiting";
-    const delayMs = this.#attempt === 1 ? 0 : delayBefore(this.#attempt, policy);
-    this.#timer = setTimeout(() => this.#try(), delayMs);
+    this.#schedule(this.#attempt === 1 ? 0 : delayBefore(this.#attempt, policy));
     return true;
+  }
+
+  #schedule(delayMs: number): void {
+    this.#state = "waiting";
+    this.#timer = setTimeout(() => this.#try(), delayMs);
   }
 
   #onClientClose(): void {

@@ -86,7 +86,7 @@ export class GatewayDoor implements Area {
           startedAt,
         });
       return path.provider === null
-        ? this.#serveUniversal(gateway, incoming, run)
+        ? this.#serveUniversal(gateway, caller, incoming, run)
         : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
     } catch (error) {
       throw this.#refused(incoming, error);
@@ -134,6 +134,7 @@ export class GatewayDoor implements Area {
         isEncoded: request.headers["content-encoding"] !== undefined,
         body,
         options,
+        isAuthenticated: caller.isAuthenticated,
       });
       return run({ options, steps: [step], showsStep: false });
     };
@@ -164,6 +165,7 @@ export class GatewayDoor implements Area {
 
   async #serveUniversal(
     gateway: Gateway,
+    caller: Caller,
     incoming: Incoming,
     run: (plan: CallPlan) => void | Promise<void>,
   ): Promise<void> {
@@ -175,7 +177,14 @@ export class GatewayDoor implements Area {
       const options = readCallOptions(request.rawHeaders);
       const body = await readWholeBody(request, context, this.#parts.bodyLimits);
       const traceparent = traceparentOf(request, context);
-      const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
+      const steps = parseUniversalSteps(
+        body,
+        gateway,
+        this.#parts,
+        options,
+        traceparent,
+        caller.isAuthenticated,
+      );
       await run({ options, steps, showsStep: true });
     } catch (error) {
       throw this.#refused(incoming, error);

@@ -26,6 +26,7 @@ export interface CallOptions {
   readonly retryDelayMs?: number;
   readonly backoff?: Backoff;
   readonly keyAlias?: string;
+  readonly sessionId?: string;
 }
 
 export type CustomCost =
@@ -60,6 +61,7 @@ const READERS: ReadonlyMap<string, OptionReader> = new Map(
       (options.retryDelayMs = toInteger(value, name, 0, MAX_RETRY_DELAY_MS)),
     backoff: (options, value, name) => (options.backoff = toBackoff(value, name)),
     "byok-alias": (options, value, name) => (options.keyAlias = toText(value, name)),
+    "session-id": (options, value, name) => (options.sessionId = toText(value, name)),
   }),
 );
 

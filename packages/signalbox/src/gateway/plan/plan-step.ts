@@ -9,6 +9,7 @@ import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../provide
 import type { Gateway } from "../settings/gateway.ts";
 import type { Backoff, GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
+import type { KeyPool } from "../keys/key-pool.ts";
 import type { CallOptions } from "./call-options.ts";
 import type { ForwardedHeaders } from "./forwarded-request.ts";
 
@@ -21,7 +22,12 @@ export interface Step {
   readonly model: string;
   /** The output limit that the request sets; null when it sets none. */
   readonly maxOutputTokens: number | null;
+  /** Without a credential if `keys` is set. */
   readonly upstream: UpstreamRequest;
+  /** The stored keys that the step uses; null when the caller's own credential is sent, or none. */
+  readonly keys: KeyPool | null;
+  /** Calls with one session use the same stored key while it is healthy. */
+  readonly session: string | undefined;
   readonly policy: AttemptPolicy;
 }
 
@@ -65,6 +71,8 @@ export interface StepRequest {
   readonly isEncoded: boolean;
   readonly body: RequestBody;
   readonly options: CallOptions;
+  /** The caller has sent a valid token. */
+  readonly isAuthenticated: boolean;
 }
 
 const TYPE_BY_PATH: readonly { readonly path: RegExp; readonly type: RequestType }[] = [
@@ -99,6 +107,7 @@ export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
   const requestType = requestTypeOf(method, path);
   const facts = factsOf(wanted, requestType);
   const { origin, path: upstreamPath } = provider.locate(path, wanted.gateway.accountId);
+  const pool = storedKeys(keys, wanted);
   return {
     provider,
     path,
@@ -109,9 +118,11 @@ export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
       origin,
       method,
       target: query === "" ? upstreamPath : `${upstreamPath}?${query}`,
-      headers: upstreamHeaders(keys, wanted),
+      headers: upstreamHeaders(wanted, pool),
       body: wanted.body,
     },
+    keys: pool,
+    session: wanted.options.sessionId,
     policy: toPolicy(wanted.options, wanted.gateway.settings),
   };
 }
@@ -121,32 +132,44 @@ function requestTypeOf(method: string, path: string): RequestType {
   return TYPE_BY_PATH.find((known) => known.path.test(path))?.type ?? "";
 }
 
-function upstreamHeaders(keys: ProviderKeys, wanted: StepRequest): string[] {
+function upstreamHeaders(wanted: StepRequest, pool: KeyPool | null): string[] {
   const { forwarded, provider, traceparent } = wanted;
   return [
-    ...forwarded.headers,
+    ...(pool === null ? forwarded.headers : withoutAccountHeaders(forwarded.headers)),
     // Usage is read from the response as it passes, so the response must not be compressed.
     "accept-encoding",
     "identity",
     ...(traceparent === null ? NO_HEADERS : ["traceparent", traceparent]),
-    ...credentialOf(keys, wanted),
+    ...(pool === null ? forwarded.credential : NO_HEADERS),
     ...provider.extraHeaders,
   ];
 }
 
-/** The caller's own credential, or a stored key when the caller sent none or names a stored key. */
-function credentialOf(
+/** The stored keys that replace the caller's credential: when the caller sent none, or names a stored key. */
+function storedKeys(
   keys: ProviderKeys,
-  { gateway, provider, options, forwarded, query }: StepRequest,
-): readonly string[] {
-  const { credential } = forwarded;
+  { gateway, provider, options, forwarded, query, isAuthenticated }: StepRequest,
+): KeyPool | null {
   if (options.keyAlias === undefined) {
-    if (credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query))) return credential;
+    const hasOwn =
+      forwarded.credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query));
+    if (hasOwn) return null;
   }
-  const key = keys.find(gateway, provider.slug, options.keyAlias);
-  return key === null
-    ? credential
-    : [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(key)];
+  const pool = keys.poolFor(gateway, provider, options.keyAlias);
+  // A stored key is the operator's money; without a token, every client that reaches the listener could spend it.
+  if (pool !== null && !isAuthenticated && !gateway.settings.allow_anonymous_keys) {
+    throw new SignalboxError("gateway_unauthorized", {
+      message: `Stored keys of ${provider.slug} are used only for calls with a token; send one, or set allow_anonymous_keys on the gateway`,
+    });
+  }
+  return pool;
+}
+
+/** Headers that select an account or project belong to the credential: with a stored key the provider would refuse those of the caller. */
+const ACCOUNT_HEADERS: ReadonlySet<string> = new Set(["openai-organization", "openai-project"]);
+
+function withoutAccountHeaders(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => !ACCOUNT_HEADERS.has((headers[i - (i % 2)] ?? "").toLowerCase()));
 }
 
 function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
