@@ -11,6 +11,7 @@ export { accountRoutes } from "./routes.ts";
 export { ownOrigin, SESSION_COOKIE_PREFIX } from "./session-cookie.ts";
 export { BrowserSessions } from "./browser-sessions.ts";
 export { Sessions } from "./sessions.ts";
+export { maySee } from "./token-bounds.ts";
 export { newTokenFields, showToken, toNewToken, tokenRoutes } from "./token-routes.ts";
 export type { Token } from "./token.ts";
 export {

@@ -16,7 +16,7 @@ import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
 import { KeySources } from "./keys/key-source.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
-import { usageRoute } from "./log-api/usage-route.ts";
+import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
 import { SpendLimits } from "./limits/spend-limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
@@ -80,6 +80,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
       ...callLogRoutes({ callLog, gatewayExists: exists }),
       usageRoute({ callLog, clock, tags: parts.tags }),
+      tokenUsageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
     ],
