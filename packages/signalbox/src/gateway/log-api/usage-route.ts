@@ -1,7 +1,7 @@
 /** The usage of an account over time, read from the hourly sums without counting rows. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
-import { boundGateway, isAllowed, maySee, type Principal, type Tokens } from "../../accounts/index.ts";
+import { boundGateway, maySee, type Tokens } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import {
@@ -71,19 +71,21 @@ interface Groups {
   readonly tagKey: string | null;
 }
 
-/** The usage of one token. Every token may read its own, whatever its permissions. */
+/** The usage of one token. */
 export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Tokens }): Route {
   return defineRoute({
     method: "GET",
     path: "/accounts/{account_id}/tokens/{token_id}/usage",
-    access: "authenticated",
+    access: "tokens.edit",
     summary: "Calls, errors, tokens, cost and durations of one token, from the rows of the call log.",
     query: usageQuery.omit({ tag: true }),
     narrowsToGateway: true,
     result: z.array(usageResult),
     handler: async ({ params, query, rawQuery, principal }) => {
       const { account_id: accountId, token_id: tokenId } = params;
-      requireTokenUsage(parts.tokens, principal, accountId, tokenId);
+      const token = parts.tokens.find(accountId, tokenId);
+      if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
+      if (!maySee(principal, token)) throw new SignalboxError("forbidden");
       const { groups, tagKey } = parseGroups(rawQuery.getAll("group_by"));
       if (tagKey !== null) throw invalid("group_by: usage of a token cannot be grouped by a tag");
       const { from, to } = periodOf(query, parts.clock);
@@ -102,14 +104,6 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
       };
     },
   });
-}
-
-function requireTokenUsage(tokens: Tokens, principal: Principal, accountId: string, tokenId: string): void {
-  if (principal.kind === "token" && principal.token.id === tokenId) return;
-  if (!isAllowed(principal, accountId, "tokens.edit")) throw new SignalboxError("forbidden");
-  const token = tokens.find(accountId, tokenId);
-  if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
-  if (!maySee(principal, token)) throw new SignalboxError("forbidden");
 }
 
 export function usageRoute(parts: UsageRouteParts): Route {
