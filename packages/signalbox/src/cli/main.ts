@@ -14,6 +14,7 @@ import { gatewayCommands } from "./gateway.ts";
 import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
+import { providerKeyCommands } from "./provider-keys.ts";
 import { serve } from "./serve.ts";
 import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
@@ -25,6 +26,7 @@ const COMMANDS: readonly Command[] = [
   loginLink,
   ...accountCommands,
   ...tokenCommands,
+  ...providerKeyCommands,
   ...logsCommands,
   ...agentCommands,
   ...gatewayCommands,
