@@ -19,6 +19,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+const words = (text: string) => text.split(" ");
+
 async function run(...args: string[]): Promise<Record<string, unknown>> {
   const { code, out, err } = await runCommand(server, [...args, "--json"]);
   expect({ args, code, err }).toEqual({ args, code: 0, err: "" });
@@ -27,11 +29,10 @@ async function run(...args: string[]): Promise<Record<string, unknown>> {
 
 it("a virtual key is created, changed, rotated, disabled, measured and revoked", async () => {
   const made = await run(
-    ...["tokens", "create", "ci", "--permission", "gateway.run", "--owner", "alice"],
-    ...["--budget", "10/month@Europe/Berlin", "--budget", "1/3600s~", "--budget", "100/total"],
-    ...["--soft-budget", "8/month", "--rate", "requests=60/60s", "--rate", "parallel=4"],
-    ...["--model", "echo/*", "--model", "!*pro", "--provider", "echo", "--route", "chat"],
-    ...["--metadata", "team=search", "--metadata", "level=2", "--tag", "cost=r"],
+    ...words("tokens create ci --permission gateway.run --owner alice --budget 10/month@Europe/Berlin"),
+    ...words("--budget 1/3600s~ --budget 100/total --soft-budget 8/month --rate requests=60/60s"),
+    ...words("--rate parallel=4 --model echo/* --model !*pro --provider echo --route chat"),
+    ...words("--metadata team=search --metadata level=2 --tag cost=r"),
   );
   expect(made).toMatchObject({
     owner: "alice",
@@ -100,8 +101,9 @@ it("provider keys are stored from a file, listed, changed and deleted, and the m
   const file = join(folder, "key.txt");
   await writeFile(file, "sk-from-a-file-1234\n");
   const made = await run(
-    ...["provider-keys", "create", "openai", "--secret-file", file, "--gateway", "default"],
-    ...["--weight", "3", "--model", "gpt-*", "--rate", "60/30"],
+    ...words("provider-keys create openai --gateway default --weight 3 --model gpt-* --rate 60/30"),
+    "--secret-file",
+    file,
   );
   expect(made).toMatchObject({
     secret_preview: "…1234",

@@ -47,7 +47,11 @@ async function make(fields: object): Promise<string> {
 const call = (
   path: string,
   body: unknown,
-  { token = limited, method = "POST", headers = {} as Record<string, string> } = {},
+  {
+    token = limited,
+    method = "POST",
+    headers = {},
+  }: { token?: string; method?: string; headers?: Record<string, string> } = {},
 ) =>
   send(server, method, callPath(path), {
     ...(body === undefined

@@ -127,11 +127,15 @@ export class Call implements UpstreamHandler, Placed {
   #try(): void {
     const { provider, keys, policy } = this.#step;
     this.#state = "attempting";
-    if (keys !== null) this.#key ??= new AttemptKey(keys, this.#step);
-    const upstream = this.#key === null ? this.#step.upstream : this.#key.next();
-    if (upstream instanceof SignalboxError) {
-      if (!this.#tryAgain(false)) this.refuse(upstream);
-      return;
+    let { upstream } = this.#step;
+    if (keys !== null) {
+      this.#key ??= new AttemptKey(keys, this.#step);
+      const keyed = this.#key.next();
+      if (keyed instanceof SignalboxError) {
+        if (!this.#tryAgain(false)) this.refuse(keyed);
+        return;
+      }
+      upstream = keyed;
     }
     if (policy.requestTimeoutMs !== null) {
       this.#timer = setTimeout(() => this.#onTimeout(), policy.requestTimeoutMs);

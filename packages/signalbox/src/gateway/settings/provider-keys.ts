@@ -224,6 +224,7 @@ export class ProviderKeys {
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#lastWrite.then(work);
+    // The next write runs whether this one succeeded or failed; the caller gets the failure.
     this.#lastWrite = result.catch(() => undefined);
     return result;
   }
