@@ -30,7 +30,8 @@ import {
   type UsageTap,
 } from "../../engines/relay/index.ts";
 import type { AttemptPolicy, Step } from "../plan/plan-step.ts";
-import { AttemptKey } from "../keys/attempt-key.ts";
+import { retryAfterOf } from "./retry-after.ts";
+import type { PickedKey } from "../plan/key-pool.ts";
 import { recordCall } from "./call-record.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
 import { toClientHeaders } from "./response-headers.ts";
@@ -60,8 +61,8 @@ export class Call implements UpstreamHandler, Placed {
   #stepIndex = 0;
   #attempt = 1;
   #exchange: UpstreamExchange | null = null;
-  /** The stored key of the present step; null when the step uses none. */
-  #key: AttemptKey | null = null;
+  /** The stored key of the present attempt; null when it has none. */
+  #key: PickedKey | null = null;
   #timer: NodeJS.Timeout | undefined;
   #head: ResponseHead | null = null;
   #tap: UsageTap | null = null;
@@ -128,14 +129,14 @@ export class Call implements UpstreamHandler, Placed {
     const { provider, keys, policy } = this.#step;
     this.#state = "attempting";
     let { upstream } = this.#step;
-    if (keys !== null) {
-      this.#key ??= new AttemptKey(keys, this.#step);
-      const keyed = this.#key.next();
-      if (keyed instanceof SignalboxError) {
-        if (!this.#tryAgain(false)) this.refuse(keyed);
+    if (keys !== undefined) {
+      const picked = keys.pick(upstream);
+      if (picked instanceof SignalboxError) {
+        if (!this.#tryAgain(false)) this.refuse(picked);
         return;
       }
-      upstream = keyed;
+      this.#key = picked;
+      upstream = picked.upstream;
     }
     if (policy.requestTimeoutMs !== null) {
       this.#timer = setTimeout(() => this.#onTimeout(), policy.requestTimeoutMs);
@@ -148,7 +149,7 @@ export class Call implements UpstreamHandler, Placed {
 
   onHead(head: ResponseHead): void {
     clearTimeout(this.#timer);
-    if (this.#key?.isReplaceable(head) === true) {
+    if (this.#key !== null && this.#hasOtherKey(this.#key, head)) {
       this.#exchange?.abort();
       this.#schedule(0);
       return;
@@ -241,7 +242,6 @@ export class Call implements UpstreamHandler, Placed {
     const canResend = upstream.body.kind !== "streamed";
     if (isRetryable && canResend && this.#attempt < policy.maxAttempts) {
       this.#attempt += 1;
-      this.#key?.startAttempt();
     } else if (canResend && this.#stepIndex + 1 < this.#start.steps.length) {
       this.#stepIndex += 1;
       this.#attempt = 1;
@@ -253,6 +253,13 @@ export class Call implements UpstreamHandler, Placed {
     this.#parts.metrics.retried(provider.slug);
     this.#schedule(this.#attempt === 1 ? 0 : delayBefore(this.#attempt, policy));
     return true;
+  }
+
+  /** Reports the answer to the stored keys. True when the key was refused and another one is left. */
+  #hasOtherKey(key: PickedKey, head: ResponseHead): boolean {
+    const { keys, upstream } = this.#step;
+    keys?.report(key, { status: head.status, retryAfterMs: retryAfterOf(head) });
+    return upstream.body.kind !== "streamed" && keys?.hasOther(head.status) === true;
   }
 
   #schedule(delayMs: number): void {

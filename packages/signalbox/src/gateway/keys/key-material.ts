@@ -5,7 +5,7 @@
 import { AllowRules } from "../../accounts/index.ts";
 import { grantedReach, type KeyGrants } from "../settings/key-grants.ts";
 import type { KeyHealth } from "./key-health.ts";
-import type { PoolKey } from "./key-pool.ts";
+import type { PoolKey } from "./provider-key-pool.ts";
 import { grantName, type KeySources } from "./key-source.ts";
 import type { KeyVault } from "./key-vault.ts";
 import type { ProviderKey } from "./provider-key.ts";

@@ -9,9 +9,11 @@ import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../provide
 import type { Gateway } from "../settings/gateway.ts";
 import type { Backoff, GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
-import type { KeyPool } from "../keys/key-pool.ts";
+import type { ProviderKeyPool } from "../keys/provider-key-pool.ts";
+import { StepKeys } from "../keys/step-keys.ts";
 import type { CallOptions } from "./call-options.ts";
 import type { ForwardedHeaders } from "./forwarded-request.ts";
+import type { KeyPool } from "./key-pool.ts";
 
 export interface Step {
   readonly provider: Provider;
@@ -22,12 +24,11 @@ export interface Step {
   readonly model: string;
   /** The output limit that the request sets; null when it sets none. */
   readonly maxOutputTokens: number | null;
-  /** Without a credential if `keys` is set. */
   readonly upstream: UpstreamRequest;
-  /** The stored keys that the step uses; null when the caller's own credential is sent, or none. */
-  readonly keys: KeyPool | null;
-  /** Calls with one session use the same stored key while it is healthy. */
-  readonly session: string | undefined;
+  /** Stored keys of which each attempt picks one; absent when the credential is already in `upstream`. */
+  readonly keys?: KeyPool;
+  /** Tells apart, for the cache, steps that use different stored keys; empty without stored keys. */
+  readonly keyScope: string;
   readonly policy: AttemptPolicy;
 }
 
@@ -99,6 +100,7 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
 ]);
 
 const NO_HEADERS: readonly string[] = [];
+const NO_KEYS = { keyScope: "" };
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const DEFAULT_RETRY_DELAY_MS = 100;
 
@@ -108,11 +110,12 @@ export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
   const facts = factsOf(wanted, requestType);
   const { origin, path: upstreamPath } = provider.locate(path, wanted.gateway.accountId);
   const pool = storedKeys(keys, wanted);
+  const model = facts.model ?? provider.modelInPath(path) ?? "";
   return {
     provider,
     path,
     requestType,
-    model: facts.model ?? provider.modelInPath(path) ?? "",
+    model,
     maxOutputTokens: facts.maxOutputTokens,
     upstream: {
       origin,
@@ -121,8 +124,12 @@ export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
       headers: upstreamHeaders(wanted, pool),
       body: wanted.body,
     },
-    keys: pool,
-    session: wanted.options.sessionId,
+    ...(pool === null
+      ? NO_KEYS
+      : {
+          keys: new StepKeys(pool, { providerSlug: provider.slug, model, session: wanted.options.sessionId }),
+          keyScope: pool.scope,
+        }),
     policy: toPolicy(wanted.options, wanted.gateway.settings),
   };
 }
@@ -132,7 +139,7 @@ function requestTypeOf(method: string, path: string): RequestType {
   return TYPE_BY_PATH.find((known) => known.path.test(path))?.type ?? "";
 }
 
-function upstreamHeaders(wanted: StepRequest, pool: KeyPool | null): string[] {
+function upstreamHeaders(wanted: StepRequest, pool: ProviderKeyPool | null): string[] {
   const { forwarded, provider, traceparent } = wanted;
   return [
     ...(pool === null ? forwarded.headers : withoutAccountHeaders(forwarded.headers)),
@@ -149,7 +156,7 @@ function upstreamHeaders(wanted: StepRequest, pool: KeyPool | null): string[] {
 function storedKeys(
   keys: ProviderKeys,
   { gateway, provider, options, forwarded, query, isAuthenticated }: StepRequest,
-): KeyPool | null {
+): ProviderKeyPool | null {
   if (options.keyAlias === undefined) {
     const hasOwn =
       forwarded.credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query));

@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { Clock } from "../../core/clock.ts";
 import { Secret } from "../../core/secret.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { PoolKey } from "../keys/key-pool.ts";
+import type { PoolKey } from "../keys/provider-key-pool.ts";
 import { grantName, SECRET_TEXT } from "../keys/key-source.ts";
 import type { ProviderDirectory } from "../providers/provider.ts";
 import type { Gateways } from "./gateways.ts";

@@ -19,7 +19,7 @@ import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
 import { KeyHealth, type KeyOutcome } from "../keys/key-health.ts";
-import { KeyPool, type PoolKey } from "../keys/key-pool.ts";
+import { ProviderKeyPool, type PoolKey } from "../keys/provider-key-pool.ts";
 import { KeyMaterial, type KeyMaterialParts } from "../keys/key-material.ts";
 import { checkSecretId, envPrefix, grantName } from "../keys/key-source.ts";
 import { KeyVault } from "../keys/key-vault.ts";
@@ -125,7 +125,7 @@ export class ProviderKeys {
    * The keys for a call: that of the alias, else the pool of the provider; null if there is none. Throws `gateway_unknown_key_alias` for an
    * unknown alias.
    */
-  poolFor(gateway: Gateway, provider: Provider, alias: string | undefined): KeyPool | null {
+  poolFor(gateway: Gateway, provider: Provider, alias: string | undefined): ProviderKeyPool | null {
     const { accountId } = gateway;
     const own = this.#byProvider.get(nameOf(accountId, gateway.id, provider.slug));
     const shared = this.#byProvider.get(nameOf(accountId, null, provider.slug));
@@ -307,8 +307,8 @@ export class ProviderKeys {
     return this.#material.toPoolKey(key, health);
   }
 
-  #toPool(provider: Provider, keys: readonly PoolKey[], scope: string): KeyPool {
-    return new KeyPool({
+  #toPool(provider: Provider, keys: readonly PoolKey[], scope: string): ProviderKeyPool {
+    return new ProviderKeyPool({
       keys,
       scope,
       clock: this.#parts.clock,

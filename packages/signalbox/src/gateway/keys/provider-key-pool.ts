@@ -1,32 +1,25 @@
 /**
- * The stored keys that one call may use: all keys of a provider without an alias, or the one that the call names.
- *
- * How the attempt loop uses it. A step with stored keys has `step.keys`, a `KeyPool`; its upstream request then has no credential.
- *
- *   const picked = step.keys.pick(model, session, tried);       // before each request
- *   if (picked.kind === "key") send({ …upstream, headers: [...upstream.headers, ...picked.headers] });
- *   step.keys.report(picked.id, { status, model, retryAfterMs }); // when the head of the response is there
- *
- * After 401, 403 or 429 the loop adds the id to `tried` and picks again; while another key is there, this does not count as an attempt of the
- * step, because the provider has not looked at the request. `cooling` says after which time a key is available again, `unusable` that waiting does not
- * help. Nothing here does I/O or throws.
+ * The keys of one provider that a call may use: all keys without an alias, or the one that the call names. The attempt loop sees it through `StepKeys`.
+ * Nothing here does I/O or throws.
  *
  * Which key: by weight at random among those that are enabled, healthy and allowed for the model. With a session the choice is that of rendezvous
  * hashing: the same session gets the same key while it is healthy, and only the sessions of a key that is not move to others.
+ * See docs/decisions/0119.
  */
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import type { KeyHealth, KeyOutcome } from "./key-health.ts";
 import type { ProviderKey } from "./provider-key.ts";
 
-export type PickedKey =
+/** `cooling`: a key is available again after this time. `unusable`: waiting does not help. */
+export type KeyChoice =
   | { readonly kind: "key"; readonly id: string; readonly headers: readonly string[] }
   | { readonly kind: "cooling"; readonly retryAfterMs: number }
   | { readonly kind: "unusable" };
 
 type Found =
   | { readonly kind: "found"; readonly chosen: PoolKey; readonly text: string }
-  | Exclude<PickedKey, { readonly kind: "key" }>;
+  | Exclude<KeyChoice, { readonly kind: "key" }>;
 
 /** A key as a pool uses it. */
 export interface PoolKey {
@@ -38,7 +31,7 @@ export interface PoolKey {
   readonly serves: (model: string) => boolean;
 }
 
-export interface KeyPoolParts {
+export interface ProviderKeyPoolParts {
   readonly keys: readonly PoolKey[];
   readonly clock: Clock;
   /** Identifies the keys, for the cache: a response is shared only by calls that could have used the same keys. */
@@ -49,10 +42,10 @@ export interface KeyPoolParts {
   readonly onReport: (key: PoolKey, outcome: KeyOutcome) => void;
 }
 
-export class KeyPool {
-  readonly #parts: KeyPoolParts;
+export class ProviderKeyPool {
+  readonly #parts: ProviderKeyPoolParts;
 
-  constructor(parts: KeyPoolParts) {
+  constructor(parts: ProviderKeyPoolParts) {
     this.#parts = parts;
   }
 
@@ -60,7 +53,7 @@ export class KeyPool {
     return this.#parts.scope;
   }
 
-  pick(model: string, session: string | undefined, tried: ReadonlySet<string> | null = null): PickedKey {
+  pick(model: string, session: string | undefined, tried: ReadonlySet<string> | null = null): KeyChoice {
     const found = this.#find(model, session, tried);
     if (found.kind !== "found") return found;
     const { chosen, text } = found;
