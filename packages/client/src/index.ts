@@ -21,6 +21,7 @@ export { InvalidNameError, pathOf, type Query, withQuery } from "./management/pa
 export type * from "./management/logs.ts";
 export type * from "./management/budgets.ts";
 export type * from "./management/routes.ts";
+export type * from "./management/provider-keys.ts";
 export type * from "./management/tags.ts";
 export type * from "./management/tokens.ts";
 export {

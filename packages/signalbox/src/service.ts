@@ -8,6 +8,7 @@ import {
   accountRoutes,
   tokenRoutes,
   FailureThrottle,
+  MasterKeys,
   openSealing,
   type RootToken,
 } from "./accounts/index.ts";
@@ -192,6 +193,15 @@ class Start {
       clock: this.#clock,
       steadyClock: this.#options.steadyClock ?? clock ?? steadyClock,
       sealing: openSealing(this.#config.encryptionKeys, storage.dataFolder.file("encryption-key")),
+      masterKeys: new MasterKeys({
+        fromEnvironment: this.#config.masterKeys,
+        file: this.#config.databaseUrl === undefined ? storage.dataFolder.file("master-key") : null,
+        onFile: (file) =>
+          logger.warn(
+            { file },
+            "the master key of the stored provider keys is in the data folder: a copy of the folder reveals them. Set SIGNALBOX_MASTER_KEY to keep the key elsewhere",
+          ),
+      }),
       resourceEvents,
       registry: this.#registry,
       onFatal,

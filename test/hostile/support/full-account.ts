@@ -92,6 +92,10 @@ export async function createFullAccount(): Promise<FullAccount> {
       { id: "end", type: "end" },
     ],
   });
+  const accountConfig = await create("POST", `${account}/ai-gateway/provider_configs`, {
+    provider_slug: "openai",
+    secret: "sk-for-all-gateways-of-the-account",
+  });
   const call = await fetch(`${server.url}/v1/${OWN}/mine/echo/chat/completions`, {
     method: "POST",
     headers: { "gw-aig-authorization": `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
@@ -132,6 +136,7 @@ export async function createFullAccount(): Promise<FullAccount> {
       config_id: config["id"] ?? "",
       route_id: route["id"] ?? "",
       version_id: (route["version"] as unknown as { version_id?: string } | undefined)?.version_id ?? "",
+      account_config_id: accountConfig["id"] ?? "",
       id: log["id"] ?? "",
       delivery: delivery["id"] ?? "",
       "late-deliveries": late["id"] ?? "",

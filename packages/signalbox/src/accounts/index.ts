@@ -3,6 +3,7 @@ export { AllowRules } from "./allow-rules.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";
 export { boundGateway, isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
+export { MasterKeys } from "./master-keys.ts";
 export { openSealing } from "./encryption-key.ts";
 export { FailureThrottle } from "./failure-throttle.ts";
 export { openSecretFile } from "./secret-file.ts";
@@ -10,6 +11,7 @@ export { accountRoutes } from "./routes.ts";
 export { ownOrigin, SESSION_COOKIE_PREFIX } from "./session-cookie.ts";
 export { BrowserSessions } from "./browser-sessions.ts";
 export { Sessions } from "./sessions.ts";
+export { maySee } from "./token-bounds.ts";
 export { newTokenFields, showToken, toNewToken, tokenRoutes } from "./token-routes.ts";
 export type { Token } from "./token.ts";
 export {

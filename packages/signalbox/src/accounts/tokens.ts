@@ -199,6 +199,7 @@ export class Tokens {
       else this.ends.reschedule(tokenKey(id), token.expiresAt);
       return token;
     });
+    // The next change runs whether this one succeeded or failed; the caller gets the failure.
     this.#lastChange = changed.catch(() => undefined);
     return changed;
   }

@@ -53,13 +53,26 @@ export const gatewayKeys = {
    * account `default`; for a custom provider: none.
    */
   providerKeys: z
-    .record(z.string().regex(/^[A-Z][A-Z0-9_]*$/, "expected the name of an environment variable"), keyGrant)
+    .record(
+      z
+        .string()
+        .regex(
+          /^(?:[A-Z][A-Z0-9_]*|file:\/\S+)$/,
+          "expected the name of an environment variable, or file: and the path of a file",
+        ),
+      keyGrant,
+    )
     .default({}),
   /**
    * Asks OpenAI-shaped providers for the usage of chat streams whose callers do not, and removes the extra event from the stream. Default
    * true; without it the usage of such a stream is estimated.
    */
   injectStreamUsage: z.boolean().default(true),
+  /** Provider keys may name files directly in this folder (`file:/run/secrets/openai_api_key`). Default `/run/secrets`. */
+  secretFolder: z
+    .string()
+    .regex(/^\/.*[^/]$/, "expected an absolute path without a slash at its end")
+    .default("/run/secrets"),
   /** Allows plain HTTP, private and loopback addresses for custom providers. Default false. */
   allowPrivateCustomProviders: z.boolean().default(false),
 };

@@ -108,6 +108,15 @@ export class LocalResponse extends Writable implements HttpResponse {
     return this;
   }
 
+  appendHeader(name: string, value: string): this {
+    const key = name.toLowerCase();
+    this.#set.set(key, [...(this.#set.get(key) ?? []), value]);
+    return this;
+  }
+
+  /** A reader of this process has the head and the body; there is no place for trailers. */
+  addTrailers(): void {}
+
   getHeaderNames(): string[] {
     return [...this.#set.keys()];
   }

@@ -46,6 +46,7 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     origin.key,
     target,
     significant(headers),
+    step.keyScope,
     ...(options.cacheKey === undefined
       ? ["body", body.kind === "whole" ? body.bytes : ""]
       : ["custom", options.cacheKey]),

@@ -103,7 +103,7 @@ export class GatewayDoor implements Area {
         });
       };
       return path.provider === null
-        ? this.#serveUniversal(gateway, caller.tokenId, incoming, run)
+        ? this.#serveUniversal(gateway, caller, incoming, run)
         : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
     } catch (error) {
       throw this.#refused(incoming, error);
@@ -151,6 +151,7 @@ export class GatewayDoor implements Area {
         isEncoded: (request.headers["content-encoding"] ?? "identity").toLowerCase() !== "identity",
         body,
         options,
+        isAuthenticated: caller.isAuthenticated,
       });
       return run({ options, steps: [step], showsStep: false });
     };
@@ -181,7 +182,7 @@ export class GatewayDoor implements Area {
 
   async #serveUniversal(
     gateway: Gateway,
-    tokenId: string | null,
+    caller: Caller,
     incoming: Incoming,
     run: (plan: CallPlan) => void | Promise<void>,
   ): Promise<void> {
@@ -198,14 +199,21 @@ export class GatewayDoor implements Area {
         gateway,
         request,
         options,
-        tokenId,
+        caller,
         traceparent,
       });
       if (routed !== null) {
         await run({ options, showsStep: true, ...routed });
         return;
       }
-      const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
+      const steps = parseUniversalSteps(
+        body,
+        gateway,
+        this.#parts,
+        options,
+        traceparent,
+        caller.isAuthenticated,
+      );
       await run({
         options,
         steps: orderSteps(steps, gateway, options, this.#parts.stepOrder),

@@ -31,6 +31,8 @@ export interface Caller {
   /** `root` for the root token; null for a call without a token. */
   readonly tokenId: string | null;
   readonly token: Token | null;
+  /** A valid token was sent, also the root token. */
+  readonly isAuthenticated: boolean;
   /** The text of the token, if it was in a place of a provider's key: it must not be forwarded from there. */
   readonly text: string | null;
   /** The query without the token. */
@@ -76,12 +78,16 @@ export function identifyCaller(
 }
 
 function anonymous(query: string): Caller {
-  return { tokenId: null, token: null, text: null, query };
+  return { tokenId: null, token: null, isAuthenticated: false, text: null, query };
 }
 
 function toCaller(principal: Principal, gateway: Gateway, text: string | null, query: string): Caller {
-  if (principal.kind === "token") return { tokenId: principal.token.id, token: principal.token, text, query };
-  return { tokenId: gateway.settings.authentication ? "root" : null, token: null, text, query };
+  const isAuthenticated = true;
+  if (principal.kind === "token") {
+    return { tokenId: principal.token.id, token: principal.token, isAuthenticated, text, query };
+  }
+  const tokenId = gateway.settings.authentication ? "root" : null;
+  return { tokenId, token: null, isAuthenticated, text, query };
 }
 
 function mayRun(principal: Principal, gateway: Gateway): boolean {

@@ -33,7 +33,7 @@ const MEMBERS: ReadonlySet<string> = new Set(["model", "models", "fallbacks", "f
 
 export function readNamedModels(step: Step): NamedModels {
   const { upstream, requestType } = step;
-  const [path = "", query = ""] = splitOnce(upstream.target, "?");
+  const [path, query] = splitOnce(upstream.target, "?");
   const names = [...inPath(path), ...inQuery(query)];
   const own = step.provider.modelInPath(decoded(step.path));
   if (own !== null) names.push(own);

@@ -28,6 +28,7 @@ export function parseUniversalSteps(
   parts: UniversalParts,
   callOptions: CallOptions,
   traceparent: string | null,
+  isAuthenticated: boolean,
 ): Step[] {
   let value: unknown;
   try {
@@ -41,7 +42,7 @@ export function parseUniversalSteps(
   }
   return items.map((item, i) => {
     try {
-      return toStep(item, gateway, parts, callOptions, traceparent);
+      return toStep(item, gateway, parts, callOptions, traceparent, isAuthenticated);
     } catch (error) {
       if (!(error instanceof SignalboxError)) throw error;
       throw new SignalboxError(error.id, { message: `step ${i}: ${error.message}` });
@@ -55,6 +56,7 @@ function toStep(
   parts: UniversalParts,
   callOptions: CallOptions,
   traceparent: string | null,
+  isAuthenticated: boolean,
 ): Step {
   if (typeof item !== "object" || item === null) throw malformed("must be an object");
   const given = item as Record<string, unknown>;
@@ -86,6 +88,7 @@ function toStep(
     isEncoded: false,
     body: { kind: "whole", bytes: body },
     options: { ...callOptions, ...stepConfigOptions(given["config"]), ...forwarded.options },
+    isAuthenticated,
   });
 }
 

@@ -1,5 +1,7 @@
 /** A dynamic route called through the universal endpoint: one step with the provider `compat` and the model `dynamic/{name}`. */
 import type { HttpRequest } from "../../engines/http-server/index.ts";
+import type { Caller } from "../keys/caller-token.ts";
+import { requireAllowedStep } from "../keys/policy-use.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import { checkProviderPath, readForwardedHeaders } from "../plan/forwarded-request.ts";
 import { malformed, planStep } from "../plan/plan-step.ts";
@@ -21,7 +23,7 @@ export interface UniversalRequest {
   readonly gateway: Gateway;
   readonly request: HttpRequest;
   readonly options: CallOptions;
-  readonly tokenId: string | null;
+  readonly caller: Caller;
   readonly traceparent: string | null;
 }
 
@@ -29,7 +31,7 @@ export interface UniversalRequest {
 export function planUniversalRoute(
   resolver: RouteResolver,
   parts: UniversalParts,
-  { bytes, gateway, request, options, tokenId, traceparent }: UniversalRequest,
+  { bytes, gateway, request, options, caller, traceparent }: UniversalRequest,
 ): RoutedCall | null {
   // Most bodies do not contain the word, and are parsed elsewhere.
   if (!bytes.includes(ROUTE_PREFIX)) return null;
@@ -55,7 +57,7 @@ export function planUniversalRoute(
         const value = request.headers[name];
         return Array.isArray(value) ? value.join(", ") : value;
       },
-      token: tokenId === null ? null : { id: tokenId },
+      token: caller.tokenId === null ? null : { id: caller.tokenId },
       tokensEstimate: () => Math.ceil(bytes.length / BYTES_PER_TOKEN),
       session: sessionOf(options),
     },
@@ -67,7 +69,7 @@ export function planUniversalRoute(
         [...CREDENTIAL_HEADERS, ...provider.credentialHeaders],
         parts.authenticator,
       );
-      return planStep(parts, {
+      const step = planStep(parts, {
         gateway,
         provider,
         method: "POST",
@@ -77,9 +79,13 @@ export function planUniversalRoute(
         traceparent,
         contentType: rawHeaders[1],
         isEncoded: false,
+        isAuthenticated: caller.isAuthenticated,
         body: { kind: "whole", bytes: universalJson({ ...query, model: target.model }) },
         options: { ...options, ...forwarded.options, ...target.options },
       });
+      const policy = caller.token?.policy ?? null;
+      if (policy !== null) requireAllowedStep(policy, step);
+      return step;
     },
   );
 }
