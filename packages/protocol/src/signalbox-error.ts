@@ -9,6 +9,10 @@ export interface ErrorDetails {
   readonly headers?: Readonly<Record<string, string>>;
   /** Overrides the status of the table, for a configured status (`tags.missing`). */
   readonly status?: number;
+  /** The field of the request that is wrong, for dialects that name it. */
+  readonly param?: string;
+  /** The dialect's own error code where clients look for one; replaces the number in that dialect. */
+  readonly reason?: string;
 }
 
 /** A registered symbol, so that the service recognizes errors from another copy of this package. */
@@ -26,6 +30,8 @@ export class SignalboxError extends Error {
   readonly status: number;
   readonly retryable: boolean;
   readonly headers: Readonly<Record<string, string>>;
+  readonly param: string | null;
+  readonly reason: string | null;
 
   constructor(id: ErrorName, details: ErrorDetails = {}) {
     const entry: ErrorEntry = ERROR_TABLE[id];
@@ -39,5 +45,7 @@ export class SignalboxError extends Error {
     this.status = details.status ?? entry.status;
     this.retryable = entry.retryable;
     this.headers = details.headers ?? {};
+    this.param = details.param ?? null;
+    this.reason = details.reason ?? null;
   }
 }

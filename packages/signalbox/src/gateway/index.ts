@@ -1,5 +1,6 @@
 /** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
+import { SignalboxError } from "@signalbox/protocol";
 import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
@@ -19,6 +20,8 @@ import { usageRoute } from "./log-api/usage-route.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
 import { SpendLimits } from "./limits/spend-limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
+import { ModelList } from "./models/model-list.ts";
+import { ModelNames } from "./models/model-names.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
 import { createSharedProviders } from "./providers/shared-providers.ts";
@@ -195,7 +198,20 @@ function createDataPlane(
     rateLimits,
     spendLimits,
   });
+  const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
+    clock,
+    modelNames,
+    modelList: new ModelList({
+      names: modelNames,
+      providers,
+      keys: providerKeys,
+      prices: keys.prices,
+      clock,
+    }),
+    resolveRoute: ({ route }) => {
+      throw new SignalboxError("gateway_unknown_route", { message: `Unknown route ${route.slice(0, 128)}` });
+    },
     gateways,
     providers,
     keys: providerKeys,

@@ -85,7 +85,10 @@ it("replaces a member and keeps every other byte", () => {
     fc.property(object, space, fc.string({ unit: "grapheme" }), (value, indent, model) => {
       const fields = { ...value, model: "before" };
       const bytes = Buffer.from(JSON.stringify(fields, null, indent));
-      const replaced = editMembers(bytes, new Map([["model", { name: "model", json: JSON.stringify(model) }]]));
+      const replaced = editMembers(
+        bytes,
+        new Map([["model", { name: "model", json: JSON.stringify(model) }]]),
+      );
       expect(replaced.toString()).toBe(JSON.stringify({ ...fields, model }, null, indent));
     }),
   );
@@ -95,7 +98,9 @@ it("removes and renames members as building the object again would", () => {
   fc.assert(
     fc.property(object, fc.subarray(NAMES), (value, removed) => {
       const bytes = Buffer.from(JSON.stringify({ ...value, old: 1 }));
-      const edits = new Map<string, { name: string; json: string } | null>(removed.map((name) => [name, null]));
+      const edits = new Map<string, { name: string; json: string } | null>(
+        removed.map((name) => [name, null]),
+      );
       edits.set("old", { name: "new name", json: "[2]" });
       const kept = Object.entries({ ...value, old: 1 }).filter(([name]) => !removed.includes(name));
       const expected = kept.map(([name, item]) => (name === "old" ? ["new name", [2]] : [name, item]));

@@ -80,8 +80,12 @@ export type MemberEdit = { readonly name: string; readonly json: string } | null
  * edited, because readers differ in which of several counts.
  */
 export function editMembers(bytes: Buffer, edits: ReadonlyMap<string, MemberEdit>): Buffer {
-  const members: { readonly key: string; readonly from: number; readonly start: number; readonly end: number }[] =
-    [];
+  const members: {
+    readonly key: string;
+    readonly from: number;
+    readonly start: number;
+    readonly end: number;
+  }[] = [];
   scanMembers(bytes, (key, start, end, from) => {
     members.push({ key, from, start, end });
   });
@@ -103,7 +107,8 @@ export function editMembers(bytes: Buffer, edits: ReadonlyMap<string, MemberEdit
   // Removed members at the end take the comma before them along.
   const end = members.at(-1)?.end ?? 0;
   const first = members[lastKept + 1];
-  if (first !== undefined) replace(lastKept === -1 ? first.from : (members[lastKept]?.end ?? 0) + 1, end + 1, "");
+  if (first !== undefined)
+    replace(lastKept === -1 ? first.from : (members[lastKept]?.end ?? 0) + 1, end + 1, "");
   return copied === 0 ? bytes : Buffer.concat([...parts, bytes.subarray(copied)]);
 }
 

@@ -157,6 +157,7 @@ export class CallRunner {
       cacheStatus: "HIT",
       step: start.showsStep ? 0 : null,
       errorOrigin: null,
+      door: step.door,
     });
     response.writeHead(head.status, headers);
     response.end(body);

@@ -2,6 +2,7 @@
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
 import type { UpstreamClient } from "../../engines/relay/index.ts";
+import type { ErrorDialect } from "../../http/render-error.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { CallOptions } from "../plan/call-options.ts";
@@ -19,6 +20,8 @@ export interface CallStart {
   readonly steps: readonly Step[];
   /** Whether the response names the step that it came from. */
   readonly showsStep: boolean;
+  /** Format of errors of the gateway. */
+  readonly errorDialect: ErrorDialect;
   readonly tokenId: string | null;
   readonly createdAt: number;
   /** `performance.now()` when the headers had arrived. */

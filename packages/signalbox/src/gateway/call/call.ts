@@ -29,6 +29,7 @@ import {
   type Usage,
   type UsageTap,
 } from "../../engines/relay/index.ts";
+import type { ConvertedExchange } from "../plan/door-step.ts";
 import type { AttemptPolicy, Step } from "../plan/plan-step.ts";
 import { recordCall } from "./call-record.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
@@ -62,6 +63,8 @@ export class Call implements UpstreamHandler, Placed {
   #timer: NodeJS.Timeout | undefined;
   #head: ResponseHead | null = null;
   #tap: UsageTap | null = null;
+  /** Present when the response is translated; its tap reads the provider's bytes. */
+  #converted: ConvertedExchange | null = null;
   #firstByteMs: number | null = null;
   #responseBytes = 0;
   #waitsForDrain = false;
@@ -122,15 +125,14 @@ export class Call implements UpstreamHandler, Placed {
   }
 
   #try(): void {
-    const { provider, upstream, policy } = this.#step;
+    const { provider, upstream, policy, door } = this.#step;
     this.#state = "attempting";
     if (policy.requestTimeoutMs !== null) {
       this.#timer = setTimeout(() => this.#onTimeout(), policy.requestTimeoutMs);
     }
-    this.#exchange =
-      provider.answer === undefined
-        ? this.#parts.client.send(upstream, this)
-        : provider.answer(upstream, this);
+    const answer = provider.answer ?? ((request, handler) => this.#parts.client.send(request, handler));
+    this.#converted = door?.convert?.((handler) => answer(upstream, handler), this) ?? null;
+    this.#exchange = this.#converted ?? answer(upstream, this);
   }
 
   onHead(head: ResponseHead): void {
@@ -139,9 +141,9 @@ export class Call implements UpstreamHandler, Placed {
     this.#state = "relaying";
     this.#head = head;
     this.#firstByteMs = performance.now() - this.#start.startedAt;
-    const { requestType, model } = this.#step;
+    const { requestType, model, door } = this.#step;
     const hasUsage = head.status < 400 && requestType !== "models";
-    this.#tap = hasUsage ? createUsageTap(head.contentType, model === "") : null;
+    this.#tap = hasUsage ? (this.#converted?.tap ?? createUsageTap(head.contentType, model === "")) : null;
     try {
       this.#start.response.writeHead(
         head.status,
@@ -150,6 +152,7 @@ export class Call implements UpstreamHandler, Placed {
           logId: this.#logId,
           step: this.#start.showsStep ? this.#stepIndex : null,
           errorOrigin: head.status >= 400 ? "provider" : null,
+          door,
         }),
       );
     } catch (cause) {
@@ -286,9 +289,9 @@ export class Call implements UpstreamHandler, Placed {
   }
 
   #sendError(error: SignalboxError): void {
-    const { response, requestId, showsStep } = this.#start;
+    const { response, requestId, showsStep, errorDialect } = this.#start;
     if (response.destroyed) return;
-    const rendered = renderError(error, "gateway", requestId);
+    const rendered = renderError(error, errorDialect, requestId);
     sendError(response, {
       ...rendered,
       headers: {

@@ -7,12 +7,15 @@
 import { affectsOrigin } from "../../http/foreign-answer.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import { gatewayHeaderName } from "../plan/call-options.ts";
+import type { DoorStep } from "../plan/door-step.ts";
 
 export interface ResponseMarks {
   readonly logId: string | null;
   readonly cacheStatus: "HIT" | "MISS" | null;
   readonly step: number | null;
   readonly errorOrigin: "gateway" | "provider" | null;
+  /** Null for calls that did not come through a unified door. */
+  readonly door: DoorStep | null;
 }
 
 const DROPPED: ReadonlySet<string> = new Set([
@@ -87,6 +90,7 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
   if (marks.logId !== null) headers.push("gw-aig-log-id", marks.logId);
   if (marks.cacheStatus !== null) headers.push("gw-aig-cache-status", marks.cacheStatus);
   if (marks.step !== null) headers.push("gw-aig-step", String(marks.step));
+  if (marks.door !== null) headers.push(...marks.door.responseHeaders);
   if (marks.errorOrigin !== null) headers.push("gw-aig-error-origin", marks.errorOrigin);
   return headers;
 }

@@ -3,8 +3,9 @@
  * gateway → token → provider → body → limits → cache → upstream. Everything up to the token is decided from the head of the request, so
  * a refused caller costs no body, no upstream request and no log row.
  */
-import { SignalboxError } from "@signalbox/protocol";
+import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
 import { type Authenticator, bearerText, isAllowed } from "../../accounts/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import {
   type BodyLimits,
   hasBody,
@@ -17,6 +18,9 @@ import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
 import type { GatewayMetrics } from "../metrics.ts";
+import type { ModelList } from "../models/model-list.ts";
+import type { ModelNames } from "../models/model-names.ts";
+import type { RouteResolver } from "../models/model-target.ts";
 import {
   checkProviderPath,
   decodePath,
@@ -29,6 +33,15 @@ import { parseUniversalSteps } from "../plan/universal-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";
+import {
+  ACCOUNT_DOORS,
+  COMPAT,
+  type DoorPath,
+  parseAccountDoor,
+  parseBareDoor,
+  parseCompatDoor,
+} from "./door-path.ts";
+import { UnifiedDoor } from "./unified-door.ts";
 
 export interface GatewayDoorParts extends StepParts {
   readonly gateways: Gateways;
@@ -36,6 +49,10 @@ export interface GatewayDoorParts extends StepParts {
   readonly metrics: GatewayMetrics;
   readonly bodyLimits: Required<BodyLimits>;
   readonly runner: CallRunner;
+  readonly clock: Clock;
+  readonly modelNames: ModelNames;
+  readonly modelList: ModelList;
+  readonly resolveRoute: RouteResolver;
 }
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
@@ -55,10 +72,15 @@ export class GatewayDoor implements Area {
   readonly segments = ["v1"];
   readonly dialect = "gateway";
   readonly isForeign = true;
+  readonly guest = { segments: ["accounts", "client"], path: ACCOUNT_DOORS };
   readonly #parts: GatewayDoorParts;
+  readonly #unified: UnifiedDoor;
 
   constructor(parts: GatewayDoorParts) {
     this.#parts = parts;
+    this.#unified = new UnifiedDoor(parts, (gateway, token, connection) =>
+      this.#authorise(gateway, token, connection),
+    );
   }
 
   /** The usual call creates one promise, which waits for its body: `async` functions here cost 3 % of a JSON call on 32 connections, 6 % on one. */
@@ -69,9 +91,12 @@ export class GatewayDoor implements Area {
       // TRACE would send the caller's headers back (RFC 9110, section 9.3.8); no provider uses it.
       if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
       const path = parseGatewayPath(context.path);
+      if ("endpoint" in path) return this.#serveUnified(path, incoming, startedAt);
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-      const tokenId = gateway.settings.authentication ? this.#authorise(gateway, request) : null;
+      const tokenId = gateway.settings.authentication
+        ? this.#authorise(gateway, tokenOf(request), request.socket)
+        : null;
       const run = ({ options, steps, showsStep }: CallPlan) =>
         this.#parts.runner.run({
           options,
@@ -81,12 +106,22 @@ export class GatewayDoor implements Area {
           request,
           response,
           requestId: context.id,
+          errorDialect: "gateway",
           tokenId,
           startedAt,
         });
       return path.provider === null
         ? this.#serveUniversal(gateway, incoming, run)
         : this.#servePlain(gateway, path.provider, path.path, incoming, run);
+    } catch (error) {
+      throw this.#refused(incoming, error);
+    }
+  }
+
+  async #serveUnified(path: DoorPath, incoming: Incoming, startedAt: number): Promise<void> {
+    const traceparent = traceparentOf(incoming.request, incoming.context);
+    try {
+      await this.#unified.handle({ path, ...incoming, startedAt, traceparent });
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -103,10 +138,8 @@ export class GatewayDoor implements Area {
    * The id of the token that authorises the call, `root` for the root token. The error is the same whatever is wrong with the token: it
    * does not reveal whether the token exists, has expired, or belongs to another gateway.
    */
-  #authorise(gateway: Gateway, { headers, socket }: HttpRequest): string {
-    const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
-    const text = typeof header === "string" ? bearerText(header) : null;
-    const principal = text === null ? null : this.#parts.authenticator.fromText(text, socket);
+  #authorise(gateway: Gateway, token: string | null, connection: object): string {
+    const principal = token === null ? null : this.#parts.authenticator.fromText(token, connection);
     if (principal === null || !isAllowed(principal, gateway.accountId, "gateway.run")) {
       throw new SignalboxError("gateway_unauthorized");
     }
@@ -148,6 +181,8 @@ export class GatewayDoor implements Area {
         isEncoded: request.headers["content-encoding"] !== undefined,
         body,
         options,
+        door: null,
+        facts: null,
       });
       return run({ options, steps: [step], showsStep: false });
     };
@@ -206,20 +241,30 @@ interface GatewayPath {
   readonly path: string;
 }
 
+/** Where clients of one provider put the token: their other headers belong to the provider. */
+function tokenOf({ headers }: HttpRequest): string | null {
+  const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
+  return typeof header === "string" ? bearerText(header) : null;
+}
+
 /** Account, gateway and provider are decoded; the rest of the path is forwarded as it was sent. */
-function parseGatewayPath(path: string): GatewayPath {
+function parseGatewayPath(path: string): GatewayPath | DoorPath {
+  if (path.startsWith("/accounts/") || path.startsWith("/client/")) return parseAccountDoor(path);
   // The first segment is `v1`, but may be written with escapes (`v%31`).
   const start = endOfSegment(path, 1) + 1;
   const accountEnd = endOfSegment(path, start);
-  const gatewayEnd = endOfSegment(path, accountEnd + 1);
   const accountId = decodePath(path.slice(start, accountEnd));
+  if (DOOR_WORDS.has(accountId)) return parseBareDoor(path.slice(start));
+  const gatewayEnd = endOfSegment(path, accountEnd + 1);
   const gatewayId = decodePath(path.slice(accountEnd + 1, gatewayEnd));
   if (accountId === "" || gatewayId === "") throw new SignalboxError("gateway_not_found");
   if (gatewayEnd + 1 >= path.length) return { accountId, gatewayId, provider: null, path: "" };
   const providerEnd = endOfSegment(path, gatewayEnd + 1);
   const rest = path.slice(providerEnd + 1);
   checkProviderPath(rest);
-  return { accountId, gatewayId, provider: decodePath(path.slice(gatewayEnd + 1, providerEnd)), path: rest };
+  const provider = decodePath(path.slice(gatewayEnd + 1, providerEnd));
+  if (provider === COMPAT) return parseCompatDoor(accountId, gatewayId, rest);
+  return { accountId, gatewayId, provider, path: rest };
 }
 
 function endOfSegment(path: string, from: number): number {

@@ -48,6 +48,11 @@ const PACKAGE_IDS: Readonly<Record<string, string>> = {
   together: "together",
 };
 
+/** The provider's id in the package; undefined for providers without list prices. */
+export function packageIdOf(provider: string): string | undefined {
+  return ownValue(PACKAGE_IDS, provider);
+}
+
 /** Bounded, because callers choose model names. */
 const MAX_CACHED_MODELS = 2000;
 /** Some providers charge by the time of day, in steps of an hour or half an hour; a delay of a minute is acceptable. */
@@ -93,7 +98,7 @@ export class PriceTable {
     const own = ownValue(this.#overrides, provider);
     const override = own === undefined ? undefined : (ownValue(own, model) ?? ownValue(own, "*"));
     if (override !== undefined) return costByOverride(override, usage);
-    const packageId = ownValue(PACKAGE_IDS, provider);
+    const packageId = packageIdOf(provider);
     if (packageId === undefined || model === "") return null;
     const rates = this.#ratesOf(packageId, model);
     return rates === null ? null : costByRates(rates, usage);

@@ -10,6 +10,7 @@ import type { Gateway } from "../settings/gateway.ts";
 import type { Backoff, GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
 import type { CallOptions } from "./call-options.ts";
+import type { DoorStep } from "./door-step.ts";
 import type { ForwardedHeaders } from "./forwarded-request.ts";
 
 export interface Step {
@@ -23,6 +24,8 @@ export interface Step {
   readonly maxOutputTokens: number | null;
   readonly upstream: UpstreamRequest;
   readonly policy: AttemptPolicy;
+  /** Null for calls that did not come through a unified door. */
+  readonly door: DoorStep | null;
 }
 
 export interface AttemptPolicy {
@@ -65,6 +68,9 @@ export interface StepRequest {
   readonly isEncoded: boolean;
   readonly body: RequestBody;
   readonly options: CallOptions;
+  readonly door: DoorStep | null;
+  /** Already read from the body; null leaves it to `planStep`. */
+  readonly facts: BodyFacts | null;
 }
 
 const TYPE_BY_PATH: readonly { readonly path: RegExp; readonly type: RequestType }[] = [
@@ -97,8 +103,10 @@ const DEFAULT_RETRY_DELAY_MS = 100;
 export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
   const { provider, path, method, query } = wanted;
   const requestType = requestTypeOf(method, path);
-  const facts = factsOf(wanted, requestType);
-  const { origin, path: upstreamPath } = provider.locate(path, wanted.gateway.accountId);
+  const facts = wanted.facts ?? factsOf(wanted, requestType);
+  const { origin, path: upstreamPath } = path.startsWith("/")
+    ? provider.locateAtHost(path)
+    : provider.locate(path, wanted.gateway.accountId);
   return {
     provider,
     path,
@@ -113,6 +121,7 @@ export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
       body: wanted.body,
     },
     policy: toPolicy(wanted.options, wanted.gateway.settings),
+    door: wanted.door,
   };
 }
 
@@ -144,9 +153,14 @@ function credentialOf(
     if (credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query))) return credential;
   }
   const key = keys.find(gateway, provider.slug, options.keyAlias);
-  return key === null
-    ? credential
-    : [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(key)];
+  if (key === null) return credential;
+  // The caller's path names the host: the key would go to whomever the caller chooses.
+  if (provider.isHostOfCaller) {
+    throw malformed(
+      `A stored key of ${provider.slug} is sent only to a configured address: set providers.${provider.slug}.baseUrl`,
+    );
+  }
+  return [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(key)];
 }
 
 function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
@@ -191,7 +205,7 @@ function toPolicy(options: CallOptions, settings: GatewaySettings): AttemptPolic
 }
 
 /** What the gateway reads from a JSON request body. */
-interface BodyFacts {
+export interface BodyFacts {
   readonly model: string | null;
   readonly maxOutputTokens: number | null;
 }
@@ -233,7 +247,7 @@ export function malformed(message: string): SignalboxError {
   return new SignalboxError("gateway_malformed_request", { message });
 }
 
-function toFacts(fields: Readonly<Record<string, unknown>>): BodyFacts {
+export function toFacts(fields: Readonly<Record<string, unknown>>): BodyFacts {
   const { model, max_completion_tokens, max_output_tokens, max_tokens } = fields;
   const limit = max_completion_tokens ?? max_output_tokens ?? max_tokens;
   return {

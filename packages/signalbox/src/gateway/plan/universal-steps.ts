@@ -86,6 +86,8 @@ function toStep(
     isEncoded: false,
     body: { kind: "whole", bytes: body },
     options: { ...callOptions, ...stepConfigOptions(given["config"]), ...forwarded.options },
+    door: null,
+    facts: null,
   });
 }
 

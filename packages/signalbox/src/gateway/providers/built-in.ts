@@ -1,5 +1,12 @@
 /** The built-in providers, with their public base addresses; the configuration may replace each address. */
-import { azurePath, bedrockPath, huggingfacePath, ollamaPath, vertexPath, workersAiPath } from "./path-rules.ts";
+import {
+  azurePath,
+  bedrockPath,
+  huggingfacePath,
+  ollamaPath,
+  vertexPath,
+  workersAiPath,
+} from "./path-rules.ts";
 import { OPENAI_COMPATIBLE_PROVIDERS } from "./openai-compatible.ts";
 import { bare, openAiBelow, openAiPath, type ProviderDefinition, samePath } from "./provider.ts";
 import {

@@ -3,7 +3,13 @@
  * has.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { CHAT_API, geminiApi, type ProviderApi, type ProviderApis, type ProviderPlace } from "./provider-api.ts";
+import {
+  CHAT_API,
+  geminiApi,
+  type ProviderApi,
+  type ProviderApis,
+  type ProviderPlace,
+} from "./provider-api.ts";
 
 /** Also with the prefix of an inference profile: `us.anthropic.claude-…`. */
 const BEDROCK_CLAUDE = /(?:^|[./])anthropic\./;
@@ -18,7 +24,8 @@ export function bedrockApis(model: string, { region }: ProviderPlace): ProviderA
   const api: ProviderApi = BEDROCK_CLAUDE.test(model)
     ? {
         dialect: "messages",
-        path: (name, isStream) => `${base}/model/${name}/${isStream ? "invoke-with-response-stream" : "invoke"}`,
+        path: (name, isStream) =>
+          `${base}/model/${name}/${isStream ? "invoke-with-response-stream" : "invoke"}`,
         inPlaceOfModel: BEDROCK_VERSION,
         without: ["stream"],
       }
@@ -42,7 +49,8 @@ function vertexApi(model: string, location: string): ProviderApi {
       inPlaceOfModel: VERTEX_VERSION,
     };
   }
-  if (model.includes("/")) return { ...CHAT_API, path: () => `${location}/endpoints/openapi/chat/completions` };
+  if (model.includes("/"))
+    return { ...CHAT_API, path: () => `${location}/endpoints/openapi/chat/completions` };
   return geminiApi(`${location}/publishers/google/models`);
 }
 
