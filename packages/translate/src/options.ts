@@ -12,13 +12,17 @@ export type ReasoningControl = "effort" | "budget" | "adaptive" | "none";
 
 /** What the target model and its provider accept. Everything is optional; `defaultTraits` fills the gaps from the model's name. */
 export interface TargetTraits {
-  /** Used where the target requires a limit (messages) and the request has none. Default 8192. */
+  /** Used where the target requires a limit (messages) and the request has none. Default 32,000 for models that reason, else 8192. */
   readonly maxOutputTokens?: number;
   readonly reasoning?: ReasoningControl;
   /** Chat only: the provider accepts `reasoning_content` and `reasoning_details` on assistant messages. Default false. */
   readonly takesReasoningContent?: boolean;
   /** Chat only: the provider accepts `cache_control` on content parts. Default false. */
   readonly takesCacheControl?: boolean;
+  /** Chat and responses: the provider accepts `prompt_cache_breakpoint` on content parts. Default false. */
+  readonly takesCacheBreakpoints?: boolean;
+  /** Messages only: the model accepts `role: "system"` inside the conversation. Default: Claude 5 and later. */
+  readonly takesSystemMessages?: boolean;
   /** Chat only: the provider accepts `stream_options.include_usage`. Default true. */
   readonly streamUsage?: boolean;
   /** Chat only: the field of the output limit. Default `max_completion_tokens` for OpenAI's own models, else `max_tokens`. */
@@ -43,6 +47,8 @@ export interface RequestOptions {
   readonly newId: (prefix: string) => string;
   /** Seconds since 1970, for `created` fields. */
   readonly now: number;
+  /** Gemini clients only, whose requests name the stream in the path: the client called `streamGenerateContent`. */
+  readonly stream?: boolean;
   /** Model name that the client reads in responses. Default: what the upstream reports, else `model`. */
   readonly responseModel?: string;
 }
