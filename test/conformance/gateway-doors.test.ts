@@ -62,7 +62,12 @@ function call(path: string, body: unknown, headers: Record<string, string> = {})
   });
 }
 
-const PATHS = ["/v1", "/v1/default/default/compat", "/v1/default/default/compat/v1", "/accounts/default/ai/v1"];
+const PATHS = [
+  "/v1",
+  "/v1/default/default/compat",
+  "/v1/default/default/compat/v1",
+  "/accounts/default/ai/v1",
+];
 
 describe("paths", () => {
   it.each([...PATHS, "/client/v4/accounts/default/ai/v1"])(
@@ -112,7 +117,9 @@ describe("paths", () => {
     await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "second" });
     for (const name of ["gw-aig-gateway-id", "cf-aig-gateway-id"]) {
       expect((await call("/v1/chat/completions", body, { [name]: "second" })).status).toBe(200);
-      expect((await call("/accounts/default/ai/v1/chat/completions", body, { [name]: "no" })).status).toBe(400);
+      expect((await call("/accounts/default/ai/v1/chat/completions", body, { [name]: "no" })).status).toBe(
+        400,
+      );
     }
     expect(await readLogs(server, "second")).toHaveLength(2);
   });
@@ -200,7 +207,11 @@ describe("names of models", () => {
   it.each(["nonsense", "nowhere/gpt", "openai/", "/gpt", "constructor/x"])("refuses %s", async (model) => {
     const answer = await call("/v1/chat/completions", { model, messages: MESSAGES });
     expect(answer.status).toBe(400);
-    expect(JSON.parse(answer.body).error).toMatchObject({ code: "2008", param: "model", type: "gateway_error" });
+    expect(JSON.parse(answer.body).error).toMatchObject({
+      code: "2008",
+      param: "model",
+      type: "gateway_error",
+    });
   });
 
   it.each(["dynamic/flow", "flow"])("refuses the route %s that does not exist", async (model) => {
@@ -241,7 +252,9 @@ describe("tokens and keys", () => {
       for (const headers of [{}, { authorization: `Bearer ${other}` }, { authorization: "Bearer sk-x" }]) {
         const refused = await call("/v1/chat/completions", body, headers as Record<string, string>);
         expect([refused.status, JSON.parse(refused.body).error.code]).toEqual([401, "2009"]);
-        const listing = await send(server, "GET", "/v1/models", { headers: headers as Record<string, string> });
+        const listing = await send(server, "GET", "/v1/models", {
+          headers: headers as Record<string, string>,
+        });
         expect(listing.status).toBe(401);
       }
     } finally {
@@ -282,7 +295,12 @@ describe("errors", () => {
   it("have the form that the door's SDK reads", async () => {
     const chat = await call("/v1/chat/completions", body);
     expect(JSON.parse(chat.body)).toEqual({
-      error: { message: expect.stringContaining("nowhere/x"), type: "gateway_error", param: "model", code: "2008" },
+      error: {
+        message: expect.stringContaining("nowhere/x"),
+        type: "gateway_error",
+        param: "model",
+        code: "2008",
+      },
     });
     expect(chat.headers["gw-aig-error-origin"]).toBe("gateway");
     const messages = await call("/v1/messages", body);

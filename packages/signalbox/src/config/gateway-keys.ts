@@ -96,6 +96,8 @@ export const providerKeys = z
       region: placeName.optional(),
       /** Project of Google Vertex AI. */
       project: placeName.optional(),
+      /** Where Google Vertex AI's access tokens are requested. Default: Google's address. */
+      tokenUrl: httpUrl.optional(),
     }),
   )
   .default({});

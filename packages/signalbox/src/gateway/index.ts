@@ -24,6 +24,7 @@ import { ModelList } from "./models/model-list.ts";
 import { ModelNames } from "./models/model-names.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
+import { createSigners } from "./providers/signers.ts";
 import { createSharedProviders } from "./providers/shared-providers.ts";
 import { customProviderRoutes } from "./providers/routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
@@ -63,9 +64,10 @@ export interface GatewayArea extends AreaModule {
 
 export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { clock, callLog, logger } = parts;
-  const settings = createSettings(parts);
+  const client = createClient(parts.config);
+  const settings = createSettings(parts, client);
   const { gateways, customProviders, providers, providerKeys, deletions } = settings;
-  const { door, runner, client, spendLimits } = createDataPlane(parts, settings);
+  const { door, runner, spendLimits } = createDataPlane(parts, settings, client);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -111,16 +113,10 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
 }
 
 /** Gateways, providers and keys: what the database stores and calls read from memory. */
-function createSettings({
-  config,
-  database,
-  clock,
-  sealing,
-  logger,
-  tokens,
-  callLog,
-  resourceEvents,
-}: GatewayParts) {
+function createSettings(
+  { config, database, clock, sealing, logger, tokens, callLog, resourceEvents }: GatewayParts,
+  client: UpstreamClient,
+) {
   const keys = config.file.gateway;
   const deletions = new GatewayDeletions(database, [
     ({ accountId, gatewayId }) => tokens.revokeOfGateway(accountId, gatewayId),
@@ -142,8 +138,9 @@ function createSettings({
     deletions,
     customProviders,
     gateways: new Gateways(database, clock, deletions),
-    providers: new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
-      customProviders.findProvider(accountId, slug),
+    providers: new ProviderDirectory(
+      createSharedProviders(config.file.providers, createSigners(client, clock, config.file.providers)),
+      (accountId, slug) => customProviders.findProvider(accountId, slug),
     ),
     providerKeys: new ProviderKeys({
       database,
@@ -160,15 +157,10 @@ function createSettings({
 function createDataPlane(
   { config, clock, steadyClock, database, logger, registry, callLog, authenticator }: GatewayParts,
   { gateways, providers, providerKeys }: ReturnType<typeof createSettings>,
+  client: UpstreamClient,
 ) {
   const keys = config.file.gateway;
   const metrics = new GatewayMetrics(registry, () => callLog.size);
-  const client = new UpstreamClient({
-    connectTimeoutMs: keys.connectTimeoutMs,
-    firstByteTimeoutMs: keys.firstByteTimeoutMs,
-    stallTimeoutMs: keys.stallTimeoutMs,
-    idleTimeoutMs: keys.upstreamIdleTimeoutMs,
-  });
   const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
   metrics.readBufferedBytes = () => budget.used;
   const rateLimits = new RateLimits(steadyClock);
@@ -225,7 +217,17 @@ function createDataPlane(
     },
     runner,
   });
-  return { door, runner, client, spendLimits };
+  return { door, runner, spendLimits };
+}
+
+function createClient({ file }: Config): UpstreamClient {
+  const { connectTimeoutMs, firstByteTimeoutMs, stallTimeoutMs, upstreamIdleTimeoutMs } = file.gateway;
+  return new UpstreamClient({
+    connectTimeoutMs,
+    firstByteTimeoutMs,
+    stallTimeoutMs,
+    idleTimeoutMs: upstreamIdleTimeoutMs,
+  });
 }
 
 function toRef(gateway: Gateway): GatewayRef {

@@ -21,9 +21,11 @@ import { PingedExchange } from "../call/stream-ping.ts";
 import { TranslatedExchange } from "../call/translated-exchange.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { ProviderApi } from "../providers/provider-api.ts";
-import type { DoorStep } from "./door-step.ts";
+import type { DoorStep, ResponseConverter } from "./door-step.ts";
 import { type DoorRequest, headersFor } from "./door-request.ts";
 import { malformed, planStep, type Step, type StepParts, toFacts } from "./plan-step.ts";
+
+type Send = Parameters<ResponseConverter>[0];
 
 /** The part of a step that depends on the API it uses. */
 interface Plan {
@@ -97,7 +99,7 @@ function planSame(request: DoorRequest, target: ModelTarget, api: ProviderApi): 
     door: {
       providerDialect: api.dialect,
       dropped: [],
-      convert: isStream ? (send, handler) => new PingedExchange(send, handler) : null,
+      convert: isStream ? (send, handler) => new PingedExchange(unframed(send, api.unframe), handler) : null,
     },
   };
 }
@@ -106,7 +108,7 @@ function planTranslated(
   request: DoorRequest,
   from: Dialect,
   target: ModelTarget,
-  { dialect, traits, inPlaceOfModel, without = [], path }: ProviderApi,
+  { dialect, traits, inPlaceOfModel, without = [], path, unframe }: ProviderApi,
 ): Plan {
   const { body, stream, dropped, context } = checked(() =>
     translateRequest(from, dialect, request.fields(), {
@@ -135,9 +137,13 @@ function planTranslated(
     door: {
       providerDialect: dialect,
       dropped,
-      convert: (send, handler) => new TranslatedExchange(translation, send, handler),
+      convert: (send, handler) => new TranslatedExchange(translation, unframed(send, unframe), handler),
     },
   };
+}
+
+function unframed(send: Send, unframe: ProviderApi["unframe"]): Send {
+  return unframe === undefined ? send : (handler) => unframe(send, handler);
 }
 
 function planEmbeddings(request: DoorRequest, target: ModelTarget): Plan {

@@ -11,6 +11,7 @@ export interface ConfiguredProvider {
   readonly dialects?: readonly Dialect[] | undefined;
   readonly region?: string | undefined;
   readonly project?: string | undefined;
+  readonly tokenUrl?: string | undefined;
 }
 
 export type ConfiguredProviders = Readonly<Record<string, ConfiguredProvider>>;
