@@ -80,7 +80,8 @@ export const ERROR_TABLE = {
   gateway_body_too_large: gateway(2010, 413, "Request body too large"),
   gateway_unknown_key_alias: gateway(2040, 400, "Unknown stored key alias"),
   gateway_spend_limit: gateway(2041, 429, "Spend limit exceeded", true),
-  gateway_unknown_route: gateway(2044, 400, "Unknown route"),
+  gateway_unknown_route: gateway(2044, 400, "Unknown dynamic route"),
+  gateway_route_without_model: gateway(2045, 400, "The dynamic route reached no model"),
 
   // Webhook intake.
   webhook_invalid_signature: webhooks(4001, 401, "Invalid signature"),

@@ -36,8 +36,11 @@ export const gatewayKeys = {
   connectTimeoutMs: z.int().min(10).default(10_000),
   /** Time limit for the first byte of a provider's response, unless the call sets one. Default 10 min, for reasoning models. */
   firstByteTimeoutMs: z.int().min(10).default(600_000),
-  /** Time limit without progress of a response, because the provider sends or the client reads no data. Default 2 min. */
-  stallTimeoutMs: z.int().min(10).default(120_000),
+  /**
+   * Time limit without progress of a response, because the provider sends or the client reads no data. Default 1 min; a call may set
+   * another limit with `gw-aig-stall-timeout`.
+   */
+  stallTimeoutMs: z.int().min(10).default(60_000),
   /** Time after which an idle connection to a provider is closed. Default 30 s, or less if the provider announces it. */
   upstreamIdleTimeoutMs: z.int().min(1).default(30_000),
   /** Memory limit of cached responses. Default 64 MiB; 0 disables caching for all gateways. */

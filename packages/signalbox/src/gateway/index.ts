@@ -1,6 +1,5 @@
 /** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
-import { SignalboxError } from "@signalbox/protocol";
 import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
@@ -34,6 +33,13 @@ import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
+import { DynamicRoutes } from "./routes/dynamic-routes.ts";
+import { RouteResolver } from "./routes/resolve-route.ts";
+import { MemoryRouteCounters } from "./routes/route-counters.ts";
+import { dynamicRouteRoutes } from "./routes/routes.ts";
+import { Circuits } from "./reliability/circuits.ts";
+import { circuitRoutes } from "./reliability/routes.ts";
+import { TargetLatencies } from "./reliability/target-latencies.ts";
 import { PriceTable } from "./limits/price-table.ts";
 
 export interface GatewayParts {
@@ -66,8 +72,8 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { clock, callLog, logger } = parts;
   const client = createClient(parts.config);
   const settings = createSettings(parts, client);
-  const { gateways, customProviders, providers, providerKeys, deletions } = settings;
-  const { door, runner, spendLimits } = createDataPlane(parts, settings, client);
+  const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
+  const { door, runner, spendLimits, circuits } = createDataPlane(parts, settings, client);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -84,6 +90,8 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       usageRoute({ callLog, clock, tags: parts.tags }),
       ...providerKeyRoutes(gateways, providerKeys, providers),
       ...customProviderRoutes(customProviders),
+      ...circuitRoutes(gateways, circuits),
+      ...dynamicRouteRoutes(gateways, dynamicRoutes),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -95,6 +103,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       );
       await customProviders.load();
       await providerKeys.load();
+      await dynamicRoutes.load();
       await spendLimits.start(gateways);
     },
     async stop() {
@@ -134,14 +143,17 @@ function createSettings(
         `cannot decrypt the stored headers of ${CUSTOM_PREFIX}${slug}: start with the SIGNALBOX_ENCRYPTION_KEY (or the encryption-key file in the data folder) that they were stored with, or set the headers again`,
       ),
   });
+  const signers = createSigners(client, clock, config.file.providers);
+  const providers = new ProviderDirectory(
+    createSharedProviders(config.file.providers, signers),
+    (accountId, slug) => customProviders.findProvider(accountId, slug),
+  );
   return {
     deletions,
     customProviders,
     gateways: new Gateways(database, clock, deletions),
-    providers: new ProviderDirectory(
-      createSharedProviders(config.file.providers, createSigners(client, clock, config.file.providers)),
-      (accountId, slug) => customProviders.findProvider(accountId, slug),
-    ),
+    providers,
+    dynamicRoutes: new DynamicRoutes({ database, clock, providers }),
     providerKeys: new ProviderKeys({
       database,
       clock,
@@ -156,7 +168,7 @@ function createSettings(
 /** What serves calls: the door, the runner with its limits, and the upstream client. */
 function createDataPlane(
   { config, clock, steadyClock, database, logger, registry, callLog, authenticator }: GatewayParts,
-  { gateways, providers, providerKeys }: ReturnType<typeof createSettings>,
+  { gateways, providers, providerKeys, dynamicRoutes }: ReturnType<typeof createSettings>,
   client: UpstreamClient,
 ) {
   const keys = config.file.gateway;
@@ -164,6 +176,8 @@ function createDataPlane(
   const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
   metrics.readBufferedBytes = () => budget.used;
   const rateLimits = new RateLimits(steadyClock);
+  const circuits = new Circuits(steadyClock);
+  metrics.showCircuits(registry, circuits);
   const spendLimits = new SpendLimits({
     database,
     clock,
@@ -174,21 +188,27 @@ function createDataPlane(
     onDeleted(gateway) {
       rateLimits.forget(gateway);
       spendLimits.forget(gateway);
+      circuits.forget(gateway.accountId, gateway.id);
+      dynamicRoutes.forget(gateway);
       providerKeys.forget(gateway);
     },
   });
+  const prices = new PriceTable(keys.prices, clock);
+  const latencies = new TargetLatencies();
   const runner = new CallRunner({
     client,
     callLog,
     gateways,
     metrics,
-    prices: new PriceTable(keys.prices, clock),
+    prices,
     budget,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
     cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
     rateLimits,
     spendLimits,
+    circuits,
+    latencies,
   });
   const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
@@ -201,14 +221,17 @@ function createDataPlane(
       prices: keys.prices,
       clock,
     }),
-    resolveRoute: ({ route }) => {
-      throw new SignalboxError("gateway_unknown_route", { message: `Unknown route ${route.slice(0, 128)}` });
-    },
     gateways,
     providers,
     keys: providerKeys,
     authenticator,
     metrics,
+    stepOrder: { prices, latencies },
+    routes: new RouteResolver({
+      routes: dynamicRoutes,
+      counters: new MemoryRouteCounters(steadyClock),
+      providers,
+    }),
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
@@ -217,7 +240,7 @@ function createDataPlane(
     },
     runner,
   });
-  return { door, runner, spendLimits };
+  return { door, runner, spendLimits, circuits };
 }
 
 function createClient({ file }: Config): UpstreamClient {

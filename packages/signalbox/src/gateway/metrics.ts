@@ -15,6 +15,13 @@ const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005
 
 const PREFIX = "signalbox_gateway";
 
+const CIRCUIT_STATES = ["closed", "open", "half_open"] as const;
+
+interface CircuitCounts {
+  readonly opened: ReadonlyMap<string, number>;
+  count(state: (typeof CIRCUIT_STATES)[number]): number;
+}
+
 export class GatewayMetrics {
   /** Calls that have been accepted and have not ended. */
   inFlight = 0;
@@ -89,6 +96,27 @@ export class GatewayMetrics {
     this.#tokens.add(usage.tokensIn, provider, "in");
     this.#tokens.add(usage.tokensOut, provider, "out");
     this.#cost.add(cost ?? 0, provider);
+  }
+
+  showCircuits(registry: Registry, circuits: CircuitCounts): void {
+    registerMetric(
+      registry,
+      "gauge",
+      { name: `${PREFIX}_circuits`, help: "Targets with recent failures, by the state of their circuit." },
+      () => CIRCUIT_STATES.map((state) => ({ value: circuits.count(state), labels: { state } })),
+    );
+    registerMetric(
+      registry,
+      "counter",
+      { name: `${PREFIX}_circuits_opened_total`, help: "How often circuits have opened, by provider." },
+      () => {
+        const byProvider = new Map<string, number>();
+        for (const [slug, count] of circuits.opened) {
+          byProvider.set(label(slug), (byProvider.get(label(slug)) ?? 0) + count);
+        }
+        return [...byProvider].map(([provider, value]) => ({ value, labels: { provider } }));
+      },
+    );
   }
 
   #registerGauges(registry: Registry, logSize: () => CallLogSize): void {

@@ -16,7 +16,7 @@ const CUSTOM_KEY_TTL_S = 300;
 /** Null when the call does not use the cache: it is off or skipped, the call has several steps, or its body is not in memory. */
 export function planCacheUse(
   cache: ResponseCache,
-  start: Pick<CallStart, "gateway" | "options" | "steps">,
+  start: Pick<CallStart, "gateway" | "options" | "steps" | "moreSteps">,
 ): CacheUse | null {
   const { gateway, options, steps } = start;
   const [step] = steps;
@@ -24,7 +24,7 @@ export function planCacheUse(
   const ttlS =
     options.cacheTtlS ?? (setting > 0 ? setting : options.cacheKey === undefined ? 0 : CUSTOM_KEY_TTL_S);
   if (ttlS === 0 || options.skipCache === true || !cache.isOn) return null;
-  if (step === undefined || steps.length > 1) return null;
+  if (step === undefined || steps.length > 1 || start.moreSteps !== undefined) return null;
   const { method, body } = step.upstream;
   if ((method !== "POST" && method !== "GET") || body.kind === "streamed") return null;
   return { key: keyOf(start, step), ttlMs: ttlS * 1000 };

@@ -5,7 +5,6 @@
  * The rate limit counts every accepted call, including those that the cache answers. A cached response costs nothing.
  */
 import type { SignalboxError } from "@signalbox/protocol";
-import type { Clock } from "../../core/clock.ts";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
@@ -14,16 +13,16 @@ import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
 import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";
+import { StepBudget } from "../limits/step-budget.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { Call, type CallOutcome } from "./call.ts";
+import { Call } from "./call.ts";
 import { recordCall } from "./call-record.ts";
-import type { CallParts, CallStart, LogDetail } from "./call-start.ts";
+import type { CallOutcome, CallParts, CallStart, LogDetail } from "./call-start.ts";
 import { toClientHeaders } from "./response-headers.ts";
 
 export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus" | "logDetail">;
 
 export interface CallRunnerParts extends CallParts {
-  readonly clock: Clock;
   readonly cache: ResponseCache;
   readonly rateLimits: RateLimits;
   readonly spendLimits: SpendLimits;
@@ -103,18 +102,26 @@ export class CallRunner {
 
   #send(start: CallStart, use: CacheUse | null, report: ((outcome: LeaderOutcome) => void) | null): void {
     const { metrics, cache } = this.#parts;
+    // The steps of a route are reserved one by one: one that its budget does not cover goes to its fallback.
+    const budget =
+      start.moreSteps === undefined
+        ? null
+        : new StepBudget((step) => this.#reserve({ ...start, steps: [step] }));
     let reservation: SpendReservation | null;
     try {
-      reservation = this.#reserve(start);
+      reservation = budget === null ? this.#reserve(start) : null;
     } catch (error) {
       report?.("abandoned");
       throw error;
     }
     metrics.inFlight += 1;
-    const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
+    const sent = budget === null ? start : { ...start, admission: budget };
+    const call = new Call(this.#parts, sent, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
       reservation?.settle(outcome.cost);
+      budget?.settle(outcome.step, outcome.cost);
+      start.onCost?.(outcome.cost);
       if (use !== null) {
         const isStored = this.#store(use, outcome);
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");

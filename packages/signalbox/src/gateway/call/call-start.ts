@@ -1,7 +1,8 @@
 /** A call as it is accepted, and the parts of the gateway that run it. */
+import type { Clock } from "../../core/clock.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
-import type { UpstreamClient } from "../../engines/relay/index.ts";
+import type { ResponseHead, UpstreamClient, Usage } from "../../engines/relay/index.ts";
 import type { ErrorDialect } from "../../http/render-error.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
@@ -9,6 +10,9 @@ import type { CallOptions } from "../plan/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
+import type { Circuits } from "../reliability/circuits.ts";
+import type { TargetLatencies } from "../reliability/target-latencies.ts";
+import type { AttemptReport, StepAdmission, StepSource } from "./attempt-seams.ts";
 
 export interface CallStart {
   readonly id: string;
@@ -28,12 +32,20 @@ export interface CallStart {
   readonly startedAt: number;
   readonly cacheStatus: "MISS" | null;
   readonly logDetail: LogDetail;
+  /** Steps behind those in `steps`. */
+  readonly moreSteps?: StepSource;
+  readonly admission?: StepAdmission;
+  /** Headers about the route, for every response: name, value, … */
+  readonly routeHeaders?: readonly string[];
+  /** Called once with what the call cost; null when that is unknown. */
+  readonly onCost?: (dollars: number | null) => void;
 }
 
 /** What the call log stores of a call: no row, a row, or a row and the bodies. */
 export type LogDetail = "none" | "row" | "bodies";
 
 export interface CallParts {
+  readonly clock: Clock;
   readonly client: UpstreamClient;
   readonly callLog: CallSink;
   readonly gateways: Pick<Gateways, "find">;
@@ -43,4 +55,22 @@ export interface CallParts {
   readonly budget: MemoryBudget;
   /** How many bytes of each body the log stores. */
   readonly payloadBytes: number;
+  readonly circuits: Circuits;
+  readonly latencies: TargetLatencies;
+}
+
+export interface CallOutcome {
+  readonly status: number;
+  readonly isComplete: boolean;
+  /** The client disconnected before the end. */
+  readonly isAbandoned: boolean;
+  readonly head: ResponseHead | null;
+  readonly usage: Usage;
+  readonly cost: number | null;
+  /** The response body; null when it was not kept whole. */
+  readonly body: Buffer | null;
+  /** The step that answered, or the last one that was tried. */
+  readonly step: Step;
+  /** Attempts before and beside the one that answered; null when there were none. */
+  readonly otherAttempts: readonly AttemptReport[] | null;
 }

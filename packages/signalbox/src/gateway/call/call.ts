@@ -2,82 +2,83 @@
  * One call from its acceptance to its last byte: tries the steps in order, each as often as its policy allows, relays the response of the
  * one that succeeds, and records one row in the call log.
  *
- * States:  attempting → relaying → ended
- *            │  ▲          │
- *            ▼  │          └─ the upstream fails: the client's connection is closed
- *          waiting (retry delay)
- *   From any state except `ended`, a disconnect of the client ends the call and aborts the upstream exchange.
+ *                  ┌────────────── retry (after its delay), next step ──────────────┐
+ *                  ▼                                                                │
+ * States:  attempting ── attempt failed ──► nextMove (reliability/next-move.ts) ──► waiting
+ *              │                               └─ end: the response as it is, or an error of the gateway ─► ended
+ *              └── attempt answers ──► relaying ──► ended
+ *                                          └─ the response breaks off: an error event, then the client's connection is closed
+ *
+ *   In `attempting` one attempt runs, or two with hedging; the first that answers wins, and the other is cancelled.
+ *   From any state except `ended`, a disconnect of the client ends the call and aborts the attempts.
  *
  * Invariants:
  * 1. No attempt follows once the head of a response went to the client: `relaying` leads to `ended` only.
  * 2. The row is recorded before the last byte of the response is written, so a client that has read the end can read the row.
  * 3. When the client's socket is full, reading upstream pauses: a slow client does not fill the memory.
- * 4. `ended` is reached once; afterwards the call has no timer and no upstream exchange.
+ * 4. `ended` is reached once; afterwards the call has no timer and no attempt.
+ * 5. A step is admitted once, before its first attempt; one whose circuit is open is skipped while another step exists.
  */
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
-import { renderError, sendError } from "../../http/render-error.ts";
 import {
   createUsageTap,
   KeptBody,
   NO_USAGE,
   type ResponseHead,
-  type UpstreamExchange,
-  type UpstreamFailure,
-  type UpstreamHandler,
-  type Usage,
   type UsageTap,
 } from "../../engines/relay/index.ts";
-import type { ConvertedExchange } from "../plan/door-step.ts";
-import type { AttemptPolicy, Step } from "../plan/plan-step.ts";
+import type { Step } from "../plan/plan-step.ts";
+import type { PickedKey } from "../plan/key-pool.ts";
+import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
+import {
+  type AttemptFailure,
+  mayHaveReason,
+  statusFailure,
+  toCallError,
+} from "../reliability/attempt-failure.ts";
+import { targetOf } from "../reliability/circuits.ts";
+import { nextMove } from "../reliability/next-move.ts";
+import { sendCut } from "../reliability/stream-error.ts";
+import { Attempt, type AttemptOwner } from "./attempt.ts";
+import type { AttemptReport } from "./attempt-seams.ts";
+import { sendCallError } from "./call-error.ts";
 import { recordCall } from "./call-record.ts";
-import type { CallParts, CallStart } from "./call-start.ts";
+import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
 import { toClientHeaders } from "./response-headers.ts";
-
-export interface CallOutcome {
-  readonly status: number;
-  readonly isComplete: boolean;
-  /** The client disconnected before the end. */
-  readonly isAbandoned: boolean;
-  readonly head: ResponseHead | null;
-  readonly usage: Usage;
-  readonly cost: number | null;
-  /** The response body; null when it was not kept whole. */
-  readonly body: Buffer | null;
-}
 
 /** Not a registered status: nginx logs it when the client disconnects before the response. */
 const CLIENT_CLOSED = 499;
 
-export class Call implements UpstreamHandler, Placed {
+export class Call implements AttemptOwner, Placed {
   place = -1;
   readonly #parts: CallParts;
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;
   readonly #kept: KeptBody;
   #state: "attempting" | "waiting" | "relaying" | "ended" = "attempting";
+  #steps: readonly Step[];
   #stepIndex = 0;
-  #attempt = 1;
-  #exchange: UpstreamExchange | null = null;
+  /** Of the present step; 0 before it is admitted. */
+  #attempts = 0;
+  #current: Attempt | null = null;
+  /** The second attempt of a hedged call. */
+  #hedge: Attempt | null = null;
   #timer: NodeJS.Timeout | undefined;
+  #otherAttempts: AttemptReport[] | null = null;
   #head: ResponseHead | null = null;
   #tap: UsageTap | null = null;
-  /** Present when the response is translated; its tap reads the provider's bytes. */
-  #converted: ConvertedExchange | null = null;
   #firstByteMs: number | null = null;
   #responseBytes = 0;
+  #lastChunk: Buffer | null = null;
   #waitsForDrain = false;
 
   /** Keeps at least `cacheBytes` of the response for the cache; `onEnded` is called once. */
-  constructor(
-    parts: CallParts,
-    start: CallStart,
-    cacheBytes: number,
-    onEnded: (outcome: CallOutcome) => void,
-  ) {
+  constructor(parts: CallParts, start: CallStart, cacheBytes: number, onEnded: (o: CallOutcome) => void) {
     this.#parts = parts;
     this.#start = start;
+    this.#steps = start.steps;
     this.#onEnded = onEnded;
     const keptBytes = Math.max(cacheBytes, start.logDetail === "bodies" ? parts.payloadBytes : 0);
     this.#kept = new KeptBody(keptBytes, parts.budget);
@@ -100,10 +101,10 @@ export class Call implements UpstreamHandler, Placed {
   refuse(error: SignalboxError): void {
     if (this.#state === "ended") return;
     const isRelaying = this.#state === "relaying";
-    this.#exchange?.abort();
+    this.#abortAttempts();
     this.#end(isRelaying ? (this.#head?.status ?? error.status) : error.status, false);
     if (isRelaying) this.#start.response.destroy();
-    else this.#sendError(error);
+    else sendCallError(this.#start, this.#step.place ?? this.#stepIndex, error);
   }
 
   /** Ends the call because the service stops: closes the client's connection. */
@@ -113,58 +114,193 @@ export class Call implements UpstreamHandler, Placed {
     this.#start.response.destroy();
   }
 
-  /** Sent to the client; null for a call without a row. */
-  get #logId(): string | null {
-    return this.#start.logDetail === "none" ? null : this.#start.id;
-  }
-
   get #step(): Step {
-    const step = this.#start.steps[this.#stepIndex];
+    const step = this.#steps[this.#stepIndex];
     if (step === undefined) throw new Error("a call has at least one step");
     return step;
   }
 
-  #try(): void {
-    const { provider, upstream, policy, door } = this.#step;
-    this.#state = "attempting";
-    if (policy.requestTimeoutMs !== null) {
-      this.#timer = setTimeout(() => this.#onTimeout(), policy.requestTimeoutMs);
-    }
-    const answer = provider.answer ?? ((request, handler) => this.#parts.client.send(request, handler));
-    this.#converted = door?.convert?.((handler) => answer(upstream, handler), this) ?? null;
-    this.#exchange = this.#converted ?? answer(upstream, this);
+  get #hasOtherStep(): boolean {
+    return this.#stepIndex + 1 < this.#steps.length || this.#start.moreSteps?.mayHaveNext === true;
   }
 
-  onHead(head: ResponseHead): void {
+  /** Sends the next attempt of the present step, or of the first step behind it that may be sent. */
+  #try(): void {
+    this.#state = "attempting";
+    for (;;) {
+      const attempt = this.#prepare();
+      if (attempt instanceof Attempt) {
+        this.#current = attempt;
+        attempt.send(this.#parts.client);
+        if (attempt.step.policy.hedgeAfterMs !== null) this.#hedgeLater(attempt.step.policy.hedgeAfterMs);
+        return;
+      }
+      if (this.#takeNextStep()) continue;
+      this.refuse(attempt);
+      return;
+    }
+  }
+
+  /** The attempt to send, or why the step may not be sent. */
+  #prepare(): Attempt | SignalboxError {
+    const step = this.#step;
+    const key = step.keys?.pick(step.upstream) ?? null;
+    if (key !== null && key instanceof SignalboxError) return key;
+    if (this.#attempts === 0) {
+      if (this.#isOpen(step, key) && this.#hasOtherStep && this.#takeNextStep()) return this.#prepare();
+      const refusal = this.#start.admission?.admit(step, this.#stepIndex) ?? null;
+      if (refusal !== null) return refusal;
+    }
+    this.#attempts += 1;
+    return new Attempt(this, step, this.#stepIndex, key);
+  }
+
+  #isOpen(step: Step, key: PickedKey | null): boolean {
+    const { circuits } = this.#parts;
+    return !circuits.isEmpty && !circuits.admits(targetOf(this.#start.gateway, step, key));
+  }
+
+  #takeNextStep(): boolean {
+    if (this.#stepIndex + 1 >= this.#steps.length) {
+      const step = this.#start.moreSteps?.next() ?? null;
+      if (step === null) return false;
+      this.#steps = [...this.#steps, step];
+    }
+    this.#stepIndex += 1;
+    this.#attempts = 0;
+    return true;
+  }
+
+  #hedgeLater(ms: number): void {
+    this.#timer = setTimeout(() => {
+      if (this.#state !== "attempting" || this.#hedge !== null || !this.#canResend) return;
+      if (this.#hasOtherStep) this.#takeNextStep();
+      const attempt = this.#prepare();
+      if (!(attempt instanceof Attempt)) return;
+      this.#parts.metrics.retried(attempt.step.provider.slug);
+      this.#hedge = attempt;
+      attempt.send(this.#parts.client);
+    }, ms);
+  }
+
+  get #canResend(): boolean {
+    return this.#step.upstream.body.kind !== "streamed";
+  }
+
+  onHead({ step }: Attempt, head: ResponseHead): AnswerHold | AttemptFailure | null {
+    const hasOtherStep = this.#hasOtherStep;
+    if (head.status >= 400) {
+      const failure = statusFailure(head, this.#parts.clock.now());
+      return hasOtherStep && this.#canResend && mayHaveReason(head.status) ? new ErrorHold(failure) : failure;
+    }
+    const { maxAttempts, firstTokenTimeoutMs, holdsResponse } = step.policy;
+    const isFinal = !hasOtherStep && this.#attempts >= maxAttempts && this.#hedge === null;
+    if ((isFinal || !this.#canResend) && firstTokenTimeoutMs === null && !holdsResponse) return null;
+    return holdFor(head, step.policy);
+  }
+
+  onFailed(attempt: Attempt, failure: AttemptFailure): boolean {
+    const isCircuitOpen = this.#reportFailure(attempt, failure);
+    if (this.#hedge !== null) {
+      // The other attempt is still running, and may answer.
+      this.#addReport(attempt, "failed", failure);
+      attempt.abort();
+      this.#current = attempt === this.#current ? this.#hedge : this.#current;
+      this.#hedge = null;
+      return true;
+    }
+    const move = nextMove({
+      failure,
+      policy: attempt.step.policy,
+      attempt: this.#attempts,
+      canResend: this.#canResend,
+      hasOtherKey: attempt.step.keys?.hasOther(failure.status) ?? false,
+      hasOtherStep: this.#hasOtherStep,
+      isCircuitOpen,
+      random: Math.random(),
+    });
+    if (move.kind !== "end" && (move.kind === "retry" || this.#takeNextStep())) {
+      this.#addReport(attempt, "failed", failure);
+      this.#abortAttempts();
+      this.#parts.metrics.retried(attempt.step.provider.slug);
+      this.#state = "waiting";
+      this.#timer = setTimeout(() => this.#try(), move.kind === "retry" ? move.delayMs : 0);
+      return true;
+    }
+    if (failure.kind === "status" || failure.kind === "in_band") return false;
+    this.refuse(toCallError(failure));
+    return true;
+  }
+
+  /** Returns whether the circuit of the target is open now. */
+  #reportFailure({ step, key }: Attempt, failure: AttemptFailure): boolean {
+    if (key !== null) step.keys?.report(key, failure);
+    return this.#parts.circuits.report(targetOf(this.#start.gateway, step, key), failure);
+  }
+
+  #addReport(attempt: Attempt, outcome: AttemptReport["outcome"], failure: AttemptFailure | null): void {
+    (this.#otherAttempts ??= []).push(attempt.toReport(outcome, failure));
+  }
+
+  #abortAttempts(): void {
     clearTimeout(this.#timer);
-    if (head.status >= 400 && this.#tryAgain(isRetryableStatus(head.status))) return;
+    this.#current?.abort();
+    this.#hedge?.abort();
+    this.#hedge = null;
+  }
+
+  onAnswer(attempt: Attempt, head: ResponseHead): boolean {
+    clearTimeout(this.#timer);
+    if (this.#hedge !== null) this.#dropLoser(attempt);
     this.#state = "relaying";
-    this.#head = head;
+    this.#stepIndex = attempt.stepIndex;
     this.#firstByteMs = performance.now() - this.#start.startedAt;
-    const { requestType, model, door } = this.#step;
-    const hasUsage = head.status < 400 && requestType !== "models";
-    this.#tap = hasUsage ? (this.#converted?.tap ?? createUsageTap(head.contentType, model === "")) : null;
+    const { step, key } = attempt;
+    if (head.status < 400) {
+      if (key !== null) step.keys?.report(key, { status: head.status, retryAfterMs: null });
+      if (!this.#parts.circuits.isEmpty)
+        this.#parts.circuits.succeeded(targetOf(this.#start.gateway, step, key));
+      if (this.#steps.length > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
+      if (step.requestType !== "models") {
+        this.#tap = attempt.converted?.tap ?? createUsageTap(head.contentType, step.model === "");
+      }
+    }
+    this.#head = head;
+    return this.#writeHead(head);
+  }
+
+  #dropLoser(winner: Attempt): void {
+    const loser = winner === this.#current ? this.#hedge : this.#current;
+    this.#current = winner;
+    this.#hedge = null;
+    if (loser === null) return;
+    this.#addReport(loser, "cancelled", null);
+    loser.abort();
+  }
+
+  #writeHead(head: ResponseHead): boolean {
+    const { id, logDetail, response, routeHeaders, cacheStatus, showsStep } = this.#start;
+    const headers = toClientHeaders(head, {
+      cacheStatus,
+      logId: logDetail === "none" ? null : id,
+      step: showsStep ? (this.#step.place ?? this.#stepIndex) : null,
+      errorOrigin: head.status >= 400 ? "provider" : null,
+      door: this.#step.door,
+    });
+    if (routeHeaders !== undefined) headers.push(...routeHeaders);
     try {
-      this.#start.response.writeHead(
-        head.status,
-        toClientHeaders(head, {
-          cacheStatus: this.#start.cacheStatus,
-          logId: this.#logId,
-          step: this.#start.showsStep ? this.#stepIndex : null,
-          errorOrigin: head.status >= 400 ? "provider" : null,
-          door,
-        }),
-      );
+      response.writeHead(head.status, headers);
+      return true;
     } catch (cause) {
       // Node refuses header names and values that HTTP does not allow; they could change the structure of the response.
       this.#state = "attempting";
-      this.#exchange?.abort();
       this.refuse(
         new SignalboxError("gateway_provider_unreachable", {
           message: "Provider sent invalid headers",
           cause,
         }),
       );
+      return false;
     }
   }
 
@@ -172,8 +308,9 @@ export class Call implements UpstreamHandler, Placed {
     if (this.#state !== "relaying") return;
     const { response } = this.#start;
     if (chunk.length > 0) {
-      this.#responseBytes += chunk.length;
       this.#tap?.push(chunk);
+      this.#responseBytes += chunk.length;
+      this.#lastChunk = chunk;
       this.#kept.add(chunk, isLast);
     }
     if (isLast) {
@@ -182,67 +319,35 @@ export class Call implements UpstreamHandler, Placed {
       else response.end();
     } else if (!response.write(chunk) && !this.#waitsForDrain) {
       this.#waitsForDrain = true;
-      this.#exchange?.pause();
+      this.#current?.pause();
       response.once("drain", () => {
         this.#waitsForDrain = false;
-        this.#exchange?.resume();
+        this.#current?.resume();
       });
     }
   }
 
-  onReadEnd(): void {
-    // Only the head arrived: a client that waits for a stream to open must not wait for its first event.
-    if (this.#state === "relaying" && this.#responseBytes === 0) this.#start.response.flushHeaders();
+  onHeadAlone(): void {
+    // A client that waits for a stream to open must not wait for its first event.
+    if (this.#state === "relaying") this.#start.response.flushHeaders();
   }
 
-  onFailure(failure: UpstreamFailure): void {
-    clearTimeout(this.#timer);
-    if (this.#state === "relaying") {
-      this.#end(this.#head?.status ?? 0, false);
-      this.#start.response.destroy();
-      return;
-    }
-    if (this.#tryAgain(true)) return;
-    this.refuse(
-      failure.kind === "timeout"
-        ? new SignalboxError("gateway_provider_timeout", { cause: failure })
-        : new SignalboxError("gateway_provider_unreachable", {
-            message:
-              failure.kind === "broken" ? "Provider broke off before answering" : "Provider unreachable",
-            cause: failure,
-          }),
-    );
-  }
-
-  #onTimeout(): void {
-    if (this.#state !== "attempting") return;
-    this.#exchange?.abort();
-    if (!this.#tryAgain(true)) this.refuse(new SignalboxError("gateway_provider_timeout"));
-  }
-
-  /** Aborts the exchange and schedules the next attempt or step; false when there is none. */
-  #tryAgain(isRetryable: boolean): boolean {
-    const { policy, provider, upstream } = this.#step;
-    const canResend = upstream.body.kind !== "streamed";
-    if (isRetryable && canResend && this.#attempt < policy.maxAttempts) {
-      this.#attempt += 1;
-    } else if (canResend && this.#stepIndex + 1 < this.#start.steps.length) {
-      this.#stepIndex += 1;
-      this.#attempt = 1;
-    } else {
-      return false;
-    }
-    this.#exchange?.abort();
-    this.#parts.metrics.retried(provider.slug);
-    this.#state = "waiting";
-    const delayMs = this.#attempt === 1 ? 0 : delayBefore(this.#attempt, policy);
-    this.#timer = setTimeout(() => this.#try(), delayMs);
-    return true;
+  onCut(attempt: Attempt, failure: AttemptFailure): void {
+    if (this.#state !== "relaying") return;
+    this.#reportFailure(attempt, failure);
+    this.#end(this.#head?.status ?? 0, false);
+    sendCut(this.#start.response, {
+      head: this.#head,
+      dialect: attempt.step.door?.clientDialect ?? attempt.step.requestType,
+      lastChunk: this.#lastChunk,
+      converted: attempt.converted,
+      isTimeout: failure.kind === "timeout",
+    });
   }
 
   #onClientClose(): void {
     if (this.#state === "ended") return;
-    this.#exchange?.abort();
+    this.#abortAttempts();
     const status = this.#state === "relaying" ? (this.#head?.status ?? CLIENT_CLOSED) : CLIENT_CLOSED;
     this.#end(status, false, true);
   }
@@ -265,7 +370,7 @@ export class Call implements UpstreamHandler, Placed {
     parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, usage, cost, false);
     recordCall(parts, start, {
       step,
-      stepIndex: this.#stepIndex,
+      stepIndex: step.place ?? this.#stepIndex,
       model,
       status,
       isComplete,
@@ -285,38 +390,8 @@ export class Call implements UpstreamHandler, Placed {
       usage,
       cost,
       body: this.#kept.isWhole && isComplete ? body : null,
+      step,
+      otherAttempts: this.#otherAttempts,
     });
   }
-
-  #sendError(error: SignalboxError): void {
-    const { response, requestId, showsStep, errorDialect } = this.#start;
-    if (response.destroyed) return;
-    const rendered = renderError(error, errorDialect, requestId);
-    sendError(response, {
-      ...rendered,
-      headers: {
-        ...rendered.headers,
-        ...(this.#logId === null ? {} : { "gw-aig-log-id": this.#logId }),
-        ...(showsStep ? { "gw-aig-step": String(this.#stepIndex) } : {}),
-      },
-    });
-  }
-}
-
-/** The delay before attempt `next`; 2 is the first retry. */
-function delayBefore(next: number, policy: AttemptPolicy): number {
-  const retries = next - 1;
-  switch (policy.backoff) {
-    case "constant":
-      return policy.retryDelayMs;
-    case "linear":
-      return policy.retryDelayMs * retries;
-    case "exponential":
-      return policy.retryDelayMs * 2 ** (retries - 1);
-  }
-}
-
-/** True for statuses that another attempt may change: the provider was busy, timed out or failed. */
-function isRetryableStatus(status: number): boolean {
-  return status === 408 || status === 429 || status >= 500;
 }

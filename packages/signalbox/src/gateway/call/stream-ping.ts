@@ -48,6 +48,10 @@ export class PingedExchange implements ConvertedExchange, UpstreamHandler {
     this.#exchange.abort();
   }
 
+  cut(): null {
+    return null;
+  }
+
   onHead(head: ResponseHead): void {
     if (head.status < 400 && head.contentType.toLowerCase().startsWith("text/event-stream")) {
       this.#pings = setInterval(() => this.#ping(), PING_MS);

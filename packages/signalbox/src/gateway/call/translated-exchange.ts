@@ -6,7 +6,8 @@
  * 1. A successful response that is not a stream is passed on when it is complete and translated. Its head does not go to the client
  *    before, so a response that cannot be translated is an ordinary failure, after which another attempt may follow.
  * 2. A stream is translated event by event as its bytes arrive. Every write to the client ends at the end of an event.
- * 3. A stream that breaks off ends with an error event of the client's dialect and a failure, which closes the client's connection.
+ * 3. A stream that breaks off, or that the provider ends with an error, is a failure. `cut` has the error event of the client's dialect,
+ *    for a call that cannot try another model because its response has begun.
  * 4. While a stream is silent, the client gets a comment every 15 s, unless it has stopped reading.
  * 5. Usage is read from the provider's bytes.
  */
@@ -82,6 +83,9 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
   readonly #exchange: UpstreamExchange;
   #mode: Mode = { kind: "head" };
   #tap: UsageTap | null = null;
+  #translator: StreamTranslator | null = null;
+  /** The end of a stream that the provider ended with an error. */
+  #errorText: string | null = null;
   #chunks: Buffer[] = [];
   #size = 0;
   #pings: NodeJS.Timeout | undefined;
@@ -125,7 +129,8 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
     if (isEncoded(head) || status === 204 || (type === EVENT_STREAM) !== this.#translation.isStream) {
       this.#fail(new UpstreamFailure("broken", `the provider answered ${status} with ${type || "no type"}`));
     } else if (this.#translation.isStream) {
-      this.#mode = { kind: "stream", translator: this.#translation.createStream() };
+      this.#translator = this.#translation.createStream();
+      this.#mode = { kind: "stream", translator: this.#translator };
       this.#pings = setInterval(() => this.#ping(), PING_MS);
       this.#handler.onHead(withBody(head, `${EVENT_STREAM}; charset=utf-8`));
     } else {
@@ -148,19 +153,20 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
   onFailure(failure: UpstreamFailure): void {
     const mode = this.#mode;
     if (mode.kind === "ended") return;
-    if (mode.kind === "stream") {
-      this.#write(mode.translator.fail(failure.kind === "timeout" ? STALLED : BROKEN));
-    }
     this.#end();
     this.#handler.onFailure(failure);
+  }
+
+  cut(isTimeout: boolean): Buffer | null {
+    const text = this.#errorText ?? this.#translator?.fail(isTimeout ? STALLED : BROKEN) ?? "";
+    return text === "" ? null : Buffer.from(text);
   }
 
   #passEvents(translator: StreamTranslator, chunk: Buffer, isLast: boolean): void {
     let text = translator.write(chunk);
     if (isLast) text += translator.end();
     if (translator.error !== null) {
-      // The error event is in the text.
-      this.#write(text);
+      this.#errorText = text;
       if (!isLast) this.#exchange.abort();
       this.#end();
       this.#handler.onFailure(new UpstreamFailure("broken", translator.error.message));

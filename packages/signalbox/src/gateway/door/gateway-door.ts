@@ -20,7 +20,6 @@ import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { ModelList } from "../models/model-list.ts";
 import type { ModelNames } from "../models/model-names.ts";
-import type { RouteResolver } from "../models/model-target.ts";
 import {
   checkProviderPath,
   decodePath,
@@ -30,6 +29,9 @@ import {
 } from "../plan/forwarded-request.ts";
 import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
+import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";
+import { planUniversalRoute } from "../routes/universal-route.ts";
+import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";
@@ -52,7 +54,8 @@ export interface GatewayDoorParts extends StepParts {
   readonly clock: Clock;
   readonly modelNames: ModelNames;
   readonly modelList: ModelList;
-  readonly resolveRoute: RouteResolver;
+  readonly stepOrder: StepOrderParts;
+  readonly routes: RouteResolver;
 }
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
@@ -65,7 +68,7 @@ interface Incoming {
   readonly context: RequestContext;
 }
 
-type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep">;
+type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep"> & Partial<RoutedCall>;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
@@ -97,11 +100,9 @@ export class GatewayDoor implements Area {
       const tokenId = gateway.settings.authentication
         ? this.#authorise(gateway, tokenOf(request), request.socket)
         : null;
-      const run = ({ options, steps, showsStep }: CallPlan) =>
+      const run = (plan: CallPlan) =>
         this.#parts.runner.run({
-          options,
-          steps,
-          showsStep,
+          ...plan,
           gateway,
           request,
           response,
@@ -111,7 +112,7 @@ export class GatewayDoor implements Area {
           startedAt,
         });
       return path.provider === null
-        ? this.#serveUniversal(gateway, incoming, run)
+        ? this.#serveUniversal(gateway, tokenId, incoming, run)
         : this.#servePlain(gateway, path.provider, path.path, incoming, run);
     } catch (error) {
       throw this.#refused(incoming, error);
@@ -213,6 +214,7 @@ export class GatewayDoor implements Area {
 
   async #serveUniversal(
     gateway: Gateway,
+    tokenId: string | null,
     incoming: Incoming,
     run: (plan: CallPlan) => void | Promise<void>,
   ): Promise<void> {
@@ -224,8 +226,24 @@ export class GatewayDoor implements Area {
       const options = readCallOptions(request.rawHeaders);
       const body = await readWholeBody(request, context, this.#parts.bodyLimits);
       const traceparent = traceparentOf(request, context);
+      const routed = planUniversalRoute(this.#parts.routes, this.#parts, {
+        bytes: body,
+        gateway,
+        request,
+        options,
+        tokenId,
+        traceparent,
+      });
+      if (routed !== null) {
+        await run({ options, showsStep: true, ...routed });
+        return;
+      }
       const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
-      await run({ options, steps, showsStep: true });
+      await run({
+        options,
+        steps: orderSteps(steps, gateway, options, this.#parts.stepOrder),
+        showsStep: true,
+      });
     } catch (error) {
       throw this.#refused(incoming, error);
     }

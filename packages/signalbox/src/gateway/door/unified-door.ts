@@ -17,12 +17,14 @@ import type { RequestContext } from "../../http/request-context.ts";
 import type { CallRunner } from "../call/call-runner.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import type { ModelList } from "../models/model-list.ts";
-import type { ModelTarget, RouteResolver } from "../models/model-target.ts";
+import type { ModelTarget } from "../models/model-target.ts";
 import { type DoorRequest, parseFields } from "../plan/door-request.ts";
 import { readForwardedHeaders, refuseOwnTokenInTarget } from "../plan/forwarded-request.ts";
 import { planDoorStep } from "../plan/plan-door-step.ts";
 import { malformed, type Step, type StepParts } from "../plan/plan-step.ts";
 import { planRunStep } from "../plan/plan-run-step.ts";
+import { sessionOf } from "../reliability/order-steps.ts";
+import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";
@@ -37,7 +39,7 @@ export interface UnifiedDoorParts extends StepParts {
   readonly clock: Clock;
   readonly modelNames: ModelNames;
   readonly modelList: ModelList;
-  readonly resolveRoute: RouteResolver;
+  readonly routes: RouteResolver;
 }
 
 /** Returns the id of the token that authorises a call; throws `gateway_unauthorized`. */
@@ -64,6 +66,10 @@ interface Admitted extends DoorCall {
 const WANTED: ReadonlySet<string> = new Set(["model", "stream"]);
 const DEFAULT_GATEWAY = "default";
 const MAX_MODEL_LENGTH = 512;
+const BYTES_PER_TOKEN = 4;
+
+/** Plans the step for one model. */
+type PlanModel = (request: DoorRequest, target: ModelTarget) => Step;
 
 export class UnifiedDoor {
   readonly #parts: UnifiedDoorParts;
@@ -129,40 +135,13 @@ export class UnifiedDoor {
   async #serveCall(call: Admitted, endpoint: DoorRequest["endpoint"], body: RequestBody): Promise<void> {
     const { model, isStream } = readHead(body);
     const request = this.#toDoorRequest(call, endpoint, body, isStream);
-    const targets = this.#targetsOf(call, model, request);
-    await this.#run(
-      call,
-      request,
-      targets.map((target) => planDoorStep(this.#parts, request, target)),
-    );
+    await this.#run(call, request, model, (own, target) => planDoorStep(this.#parts, own, target));
   }
 
   async #serveRun(call: Admitted, body: RequestBody): Promise<void> {
     const request = this.#toDoorRequest(call, "chat", body, false);
     const { model, input } = readRun(call.path.model, request.fields());
-    const targets = this.#targetsOf(call, model, request);
-    await this.#run(
-      call,
-      request,
-      targets.map((target) => planRunStep(this.#parts, request, target, input)),
-    );
-  }
-
-  #targetsOf(
-    { gateway, request, tokenId }: Admitted,
-    model: string,
-    call: DoorRequest,
-  ): readonly ModelTarget[] {
-    const named = this.#parts.modelNames.resolve(gateway.accountId, model);
-    if (named.kind === "model") return [named];
-    return this.#parts.resolveRoute({
-      gateway,
-      route: named.name,
-      options: call.options,
-      body: call.fields,
-      header: (name) => request.headers[name] as string | undefined,
-      tokenId,
-    });
+    await this.#run(call, request, model, (own, target) => planRunStep(this.#parts, own, target, input));
   }
 
   #toDoorRequest(
@@ -206,13 +185,18 @@ export class UnifiedDoor {
     };
   }
 
-  async #run(call: Admitted, { options }: DoorRequest, steps: readonly Step[]): Promise<void> {
+  /** Runs the call with the model that the name means, or with the models of a route. */
+  async #run(call: Admitted, doorRequest: DoorRequest, model: string, plan: PlanModel): Promise<void> {
     const { request, response, context, gateway, tokenId, startedAt } = call;
-    if (steps.length === 0) throw malformed("model means a route without models");
+    const { options } = doorRequest;
+    const named = this.#parts.modelNames.resolve(gateway.accountId, model);
+    const planned =
+      named.kind === "model"
+        ? { steps: [plan(doorRequest, named)], showsStep: false }
+        : { ...this.#planRoute(call, doorRequest, named.name, plan), showsStep: true };
     await this.#parts.runner.run({
+      ...planned,
       options,
-      steps,
-      showsStep: steps.length > 1,
       gateway,
       request,
       response,
@@ -223,17 +207,48 @@ export class UnifiedDoor {
     });
   }
 
+  #planRoute(
+    { request, gateway, tokenId }: Admitted,
+    call: DoorRequest,
+    name: string,
+    plan: PlanModel,
+  ): RoutedCall {
+    const { body, options, fields } = call;
+    const bytes = body.kind === "whole" ? body.bytes.length : 0;
+    // A route decides which provider gets the call, so the caller's key, which is for one of them, goes to none.
+    const own = { ...call, credential: null };
+    return this.#parts.routes.resolveRoute(
+      gateway,
+      name,
+      {
+        metadata:
+          options.metadata === undefined ? null : (JSON.parse(options.metadata) as Record<string, unknown>),
+        body: fields,
+        header: (header) => {
+          const value = request.headers[header];
+          return Array.isArray(value) ? value.join(", ") : value;
+        },
+        token: tokenId === null ? null : { id: tokenId },
+        tokensEstimate: () => Math.ceil(bytes / BYTES_PER_TOKEN),
+        session: sessionOf(options),
+      },
+      (target) => plan(own, { ...target, isExplicit: false }),
+    );
+  }
+
   /** Anthropic counts; for all other models the gateway estimates. An estimate is no call: it has no row and no cost. */
   async #countTokens(call: Admitted, body: RequestBody): Promise<void> {
     const { model } = readHead(body);
     const request = this.#toDoorRequest(call, "messages", body, false);
-    const [target] = this.#targetsOf(call, model, request);
-    const path = target?.provider.apisFor(target.model).countTokens ?? null;
-    if (target !== undefined && path !== null) {
-      await this.#run(call, request, [planDoorStep(this.#parts, { ...request, path }, target)]);
+    const named = this.#parts.modelNames.resolve(call.gateway.accountId, model);
+    const path = named.kind === "route" ? null : named.provider.apisFor(named.model).countTokens;
+    if (path === null) {
+      sendJson(call.response, { input_tokens: estimateInputTokens("messages", request.fields()) });
       return;
     }
-    sendJson(call.response, { input_tokens: estimateInputTokens("messages", request.fields()) });
+    await this.#run(call, { ...request, path }, model, (own, target) =>
+      planDoorStep(this.#parts, own, target),
+    );
   }
 
   #readBody({ request, response, context }: Admitted): Promise<RequestBody> {

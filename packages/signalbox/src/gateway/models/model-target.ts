@@ -1,7 +1,6 @@
-/** The models that a call tries, in order: one, or those of a route. */
+/** A model that a call tries: the one that its name means, or one of a route. */
 import type { CallOptions } from "../plan/call-options.ts";
 import type { Provider } from "../providers/provider.ts";
-import type { Gateway } from "../settings/gateway.ts";
 
 export interface ModelTarget {
   readonly provider: Provider;
@@ -12,17 +11,3 @@ export interface ModelTarget {
   /** Options of this attempt only; they precede those of the call. */
   readonly options?: CallOptions;
 }
-
-/** What a route may decide by. */
-export interface RouteCall {
-  readonly gateway: Gateway;
-  readonly route: string;
-  readonly options: CallOptions;
-  /** Parses the body when it is needed. */
-  readonly body: () => unknown;
-  readonly header: (name: string) => string | undefined;
-  readonly tokenId: string | null;
-}
-
-/** Turns a call of `dynamic/{route}` into the models to try. Throws `gateway_unknown_route` for a route that does not exist. */
-export type RouteResolver = (call: RouteCall) => readonly ModelTarget[];

@@ -7,11 +7,13 @@ import { SignalboxError } from "@signalbox/protocol";
 import { readMembers, type RequestBody, type UpstreamRequest } from "../../engines/relay/index.ts";
 import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
-import type { Backoff, GatewaySettings } from "../settings/gateway-settings.ts";
+import type { GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
+import type { AttemptPolicy } from "./attempt-policy.ts";
 import type { CallOptions } from "./call-options.ts";
 import type { DoorStep } from "./door-step.ts";
 import type { ForwardedHeaders } from "./forwarded-request.ts";
+import type { KeyPool } from "./key-pool.ts";
 
 export interface Step {
   readonly provider: Provider;
@@ -26,14 +28,10 @@ export interface Step {
   readonly policy: AttemptPolicy;
   /** Null for calls that did not come through a unified door. */
   readonly door: DoorStep | null;
-}
-
-export interface AttemptPolicy {
-  /** Until the first byte of the response; null leaves it to the service's own limit. */
-  readonly requestTimeoutMs: number | null;
-  readonly maxAttempts: number;
-  readonly retryDelayMs: number;
-  readonly backoff: Backoff;
+  /** The position in the caller's list, when a strategy has changed the order. */
+  readonly place?: number;
+  /** Stored keys of which each attempt picks one; absent when the credential is already in `upstream`. */
+  readonly keys?: KeyPool;
 }
 
 /** The type of a call, for the log and for the checks of its body; empty when the path is not known. */
@@ -99,6 +97,8 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
 const NO_HEADERS: readonly string[] = [];
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const DEFAULT_RETRY_DELAY_MS = 100;
+/** A caller that waits longer for one provider would rather hear of the limit. */
+const DEFAULT_MAX_RETRY_WAIT_MS = 10_000;
 
 export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
   const { provider, path, method, query } = wanted;
@@ -201,6 +201,13 @@ function toPolicy(options: CallOptions, settings: GatewaySettings): AttemptPolic
     maxAttempts: options.maxAttempts ?? settings.retry_max_attempts ?? 1,
     retryDelayMs: options.retryDelayMs ?? settings.retry_delay ?? DEFAULT_RETRY_DELAY_MS,
     backoff: options.backoff ?? settings.retry_backoff ?? "constant",
+    maxRetryWaitMs: options.maxRetryWaitMs ?? DEFAULT_MAX_RETRY_WAIT_MS,
+    firstTokenTimeoutMs: options.firstTokenTimeoutMs ?? null,
+    stallTimeoutMs: options.stallTimeoutMs ?? null,
+    holdsResponse: options.holdsResponse ?? false,
+    fallbackOn: options.fallbackOn ?? null,
+    hedgeAfterMs: options.hedgeAfterMs ?? null,
+    weight: options.weight ?? 1,
   };
 }
 
