@@ -13,14 +13,8 @@ export type {
 export type { StreamTranslator } from "./stream-translator.ts";
 export { createStreamTranslator } from "./stream-translator.ts";
 export { defaultTraits } from "./traits.ts";
-export {
-  encodeError,
-  errorKindOf,
-  estimateInputTokens,
-  readUsage,
-  translateError,
-  translateRequest,
-  translateResponse,
-} from "./translate.ts";
+export { errorKindOf } from "./error-kind.ts";
+export { estimateInputTokens } from "./estimate-tokens.ts";
+export { encodeError, readUsage, translateError, translateRequest, translateResponse } from "./translate.ts";
 export type { EmbeddingsContext, TranslatedEmbeddings } from "./embeddings.ts";
 export { embeddingsFromGemini, embeddingsToGemini } from "./embeddings.ts";

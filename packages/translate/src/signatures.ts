@@ -7,7 +7,7 @@
  * begun without this package continue with it.
  */
 import type { Dialect } from "./dialect.ts";
-import type { ReasoningPart } from "./neutral/part.ts";
+import type { Part, ReasoningPart } from "./neutral/part.ts";
 
 const PREFIX = /^(chat|messages|responses|gemini)(-redacted)?:([^:]{0,200}):/;
 
@@ -34,4 +34,22 @@ export function unpackSignature(text: string | null, home: Dialect): Signature {
     id: match[3] === "" || match[3] === undefined ? null : match[3],
     isRedacted: match[2] !== undefined,
   };
+}
+
+/**
+ * Parts with Gemini's signatures of calls and texts as reasoning of their own, for dialects that have no other place
+ * for them: before the call, and after the text, as a stream has them.
+ */
+export function separateSignatures(parts: readonly Part[]): readonly Part[] {
+  if (!parts.some((part) => "signature" in part && part.type !== "reasoning")) return parts;
+  return parts.flatMap((part): readonly Part[] => {
+    if (part.type === "tool_call" && part.signature !== undefined)
+      return [geminiReasoning(part.signature), part];
+    if (part.type === "text" && part.signature !== undefined) return [part, geminiReasoning(part.signature)];
+    return [part];
+  });
+}
+
+export function geminiReasoning(signature: string): ReasoningPart {
+  return { type: "reasoning", text: "", signature, origin: "gemini", id: null, isRedacted: false };
 }

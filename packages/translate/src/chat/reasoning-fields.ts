@@ -7,7 +7,8 @@ import type { Dialect } from "../dialect.ts";
 import type { Part, ReasoningPart } from "../neutral/part.ts";
 import { NO_SIGNATURE, type Signature } from "../signatures.ts";
 
-const FORMATS: Readonly<Record<Dialect, string>> = {
+/** Who made the signature of an entry. */
+export const REASONING_FORMATS: Readonly<Record<Dialect, string>> = {
   chat: "unknown",
   messages: "anthropic-claude-v1",
   responses: "openai-responses-v1",
@@ -15,9 +16,9 @@ const FORMATS: Readonly<Record<Dialect, string>> = {
 };
 
 function originOf(format: unknown): Dialect {
-  if (format === FORMATS.messages) return "messages";
-  if (format === FORMATS.gemini) return "gemini";
-  return format === FORMATS.responses ? "responses" : "chat";
+  if (format === REASONING_FORMATS.messages) return "messages";
+  if (format === REASONING_FORMATS.gemini) return "gemini";
+  return format === REASONING_FORMATS.responses ? "responses" : "chat";
 }
 
 /** The reasoning on a message or in a delta. Details win over the plain text, which repeats them. */
@@ -58,7 +59,7 @@ export function decodeReasoningDetail(entry: Json): ReasoningPart[] {
 
 /** One entry of `reasoning_details`. `index` counts the entries of the message. */
 export function encodeReasoningDetail(part: ReasoningPart, index: number): Record<string, unknown> {
-  const format = FORMATS[part.origin ?? "chat"];
+  const format = REASONING_FORMATS[part.origin ?? "chat"];
   const id = part.id === null ? {} : { id: part.id };
   if (part.signature !== null && part.text === "") {
     return { type: "reasoning.encrypted", data: part.signature, ...id, format, index };

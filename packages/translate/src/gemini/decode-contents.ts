@@ -16,6 +16,7 @@ import {
 import type { Losses } from "../losses.ts";
 import type { MediaSource, Part, TextPart } from "../neutral/part.ts";
 import type { Turn } from "../neutral/request.ts";
+import { unpackSignature } from "../signatures.ts";
 import { pick } from "./spelling.ts";
 
 interface OpenCall {
@@ -60,16 +61,7 @@ function decodePart(part: Json, path: string, freeId: string, calls: OpenCall[],
   const signed = signature === null ? {} : { signature };
   if (typeof part["text"] === "string") {
     if (part["thought"] !== true) return [{ type: "text", text: part["text"], ...signed }];
-    return [
-      {
-        type: "reasoning",
-        text: part["text"],
-        signature,
-        origin: signature === null ? null : "gemini",
-        id: null,
-        isRedacted: false,
-      },
-    ];
+    return [{ type: "reasoning", text: part["text"], ...unpackSignature(signature, "gemini") }];
   }
   const call = pick(part, "functionCall");
   if (call !== undefined) {

@@ -175,6 +175,7 @@ function encodeMedia(
   { losses }: EncodeEnvironment,
 ): GeminiPart[] {
   const source = part.source as MediaSource;
+  if (part.type === "file" && part.name !== null) losses.note("filename");
   if (source.kind === "file") {
     losses.refuse(path);
     return [];

@@ -7,22 +7,25 @@ const MAX_DEPTH = 64;
 
 export function toJsonSchema(schema: Json, path: string, depth = 0): Record<string, unknown> {
   if (depth > MAX_DEPTH) throw new InvalidRequestError(path, `${path} is nested too deeply`);
-  const result: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(schema)) {
-    if (key === "type" && typeof value === "string") result["type"] = value.toLowerCase();
-    else if (key === "nullable" || key === "propertyOrdering") continue;
-    else if (key === "properties" && isRecord(value)) {
-      result[key] = Object.fromEntries(
-        Object.entries(value).map(([name, inner]) => [name, convert(inner, path, depth)]),
-      );
-    } else if ((key === "anyOf" || key === "oneOf") && Array.isArray(value)) {
-      result[key] = value.map((inner: unknown) => convert(inner, path, depth));
-    } else if (key === "items") result[key] = convert(value, path, depth);
-    else result[key] = value;
-  }
-  if (schema["nullable"] === true && typeof result["type"] === "string")
-    result["type"] = [result["type"], "null"];
-  return result;
+  const isNullable = schema["nullable"] === true;
+  // `fromEntries` defines properties, so that a key named __proto__ stays a plain key.
+  return Object.fromEntries(
+    Object.entries(schema).flatMap(([key, value]): [string, unknown][] => {
+      if (key === "nullable" || key === "propertyOrdering") return [];
+      if (key === "type" && typeof value === "string") {
+        const type = value.toLowerCase();
+        return [[key, isNullable ? [type, "null"] : type]];
+      }
+      if (key === "properties" && isRecord(value)) {
+        const properties = Object.entries(value).map(([name, inner]) => [name, convert(inner, path, depth)]);
+        return [[key, Object.fromEntries(properties)]];
+      }
+      if ((key === "anyOf" || key === "oneOf") && Array.isArray(value)) {
+        return [[key, value.map((inner: unknown) => convert(inner, path, depth))]];
+      }
+      return [[key, key === "items" ? convert(value, path, depth) : value]];
+    }),
+  );
 }
 
 function convert(value: unknown, path: string, depth: number): unknown {

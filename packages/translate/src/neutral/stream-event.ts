@@ -38,6 +38,8 @@ export type StreamEvent =
       readonly id: string;
       readonly name: string;
       readonly isCustom: boolean;
+      readonly namespace: string | null;
+      /** Gemini's signature of the reasoning that led to the call. */
       readonly signature: string | null;
     }
   | { readonly type: "tool_delta"; readonly key: number; readonly text: string }
@@ -62,5 +64,7 @@ export interface StreamDecoder {
 
 /** Turns neutral events into the text of the client's stream. */
 export interface StreamEncoder {
+  /** What the client may have before the upstream's first byte. */
+  begin(): string;
   encode(event: StreamEvent): string;
 }
