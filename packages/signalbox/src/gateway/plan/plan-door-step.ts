@@ -126,7 +126,7 @@ function planTranslated(
   for (const name of without) delete body[name];
   const translation = {
     isStream: stream,
-    translate: (value: unknown) => translateResponse(context, value),
+    translate: (value: unknown) => translateResponse(context, requireAnswer(dialect, value)),
     translateError: (status: number, value: unknown) => translateError(context, status, value).body,
     createStream: () => createStreamTranslator(context),
   };
@@ -140,6 +140,20 @@ function planTranslated(
       convert: (send, handler) => new TranslatedExchange(translation, unframed(send, unframe), handler),
     },
   };
+}
+
+/** The member that every answer of a dialect has; a body without it is an error, or not of this dialect. */
+const ANSWERS: Readonly<Record<Dialect, readonly string[]>> = {
+  chat: ["choices"],
+  messages: ["content"],
+  responses: ["output"],
+  gemini: ["candidates", "promptFeedback"],
+};
+
+function requireAnswer(dialect: Dialect, value: unknown): unknown {
+  if (typeof value === "object" && value !== null && ANSWERS[dialect].some((name) => name in value))
+    return value;
+  throw new Error(`the body is no answer of the dialect ${dialect}`);
 }
 
 function unframed(send: Send, unframe: ProviderApi["unframe"]): Send {
