@@ -15,6 +15,13 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "envelope, accounts, tokens, permissions": ["accounts-and-tokens"],
   "exposure: loopback or other addresses, a separate administration address": ["exposure"],
   "gateway: path, providers and forwarding": ["gateway-forwarding", "gateway-providers", "gateway-clients"],
+  "gateway: unified doors, names of models, translation": [
+    "gateway-doors",
+    "gateway-door-clients",
+    "gateway-translation",
+    "gateway-models",
+    "gateway-cloud-providers",
+  ],
   "gateway: authentication and refusals": ["gateway-authentication"],
   "gateway: streaming, back-pressure and aborts": ["gateway-streaming"],
   "gateway: retries, time-outs and fallback": ["gateway-retries"],
