@@ -57,7 +57,7 @@ it.each([
   ["openai/responses", { type: "error", code: "2005" }],
   ["anthropic/v1/messages", { type: "error", error: { type: "api_error" } }],
   ["google-ai-studio/v1beta/models/gemini-2.5-flash:streamGenerateContent", { error: { code: 502 } }],
-])("%s", async (path, expected) => {
+])("a stream of %s that breaks off ends with an error event", async (path, expected) => {
   first = EVENT;
   const { text, isCut } = await readCut(path, { model: "gpt-4o-mini", stream: true, messages, input: "Hi" });
   expect(isCut).toBe(true);

@@ -126,6 +126,14 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "A provider closes the connection during a response": [
     "test/conformance/gateway-streaming.test.ts › the client detects that the provider broke off the response",
+    "test/conformance/gateway-cut-streams.test.ts › a stream of %s that breaks off ends with an error event",
+    "test/conformance/gateway-failover.test.ts › S08: a stream that is cut in the middle is replaced by a whole answer",
+  ],
+  "A provider sends an error inside a success, or an empty stream": [
+    "test/conformance/gateway-failover.test.ts › a stream that begins with %s goes to the next step",
+  ],
+  "A provider fails again and again": [
+    "test/conformance/gateway-failover.test.ts › S15: while a provider is down the fallback answers without waiting for it, and the provider is used again when it works",
   ],
   "A provider cannot be reached, or sends something that is not HTTP": [
     "test/conformance/gateway-streaming.test.ts › a provider that cannot be reached or hangs up is answered 502 with code 2005",

@@ -5,6 +5,7 @@ import { AccountsApi } from "./management/accounts.ts";
 import { AgentsApi } from "./management/agents.ts";
 import { errorName } from "./management/error-name.ts";
 import { GatewaysApi } from "./management/gateways.ts";
+import { RoutesApi } from "./management/routes.ts";
 import { LogsApi } from "./management/logs.ts";
 import { pathOf } from "./management/path.ts";
 import { TagsApi } from "./management/tags.ts";
@@ -121,6 +122,11 @@ export class AccountClient {
   /** The stored calls of one gateway. */
   logs(gatewayId: string): LogsApi {
     return new LogsApi(this.#transport, this.#path, gatewayId);
+  }
+
+  /** The dynamic routes and circuits of one gateway. */
+  routes(gatewayId: string): RoutesApi {
+    return new RoutesApi(this.#transport, this.#path + pathOf`/ai-gateway/gateways/${gatewayId}`);
   }
 
   /** Reads calls, tokens, cost and durations. */

@@ -14,6 +14,7 @@ import { gatewayCommands } from "./gateway.ts";
 import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
+import { routeCommands } from "./routes.ts";
 import { serve } from "./serve.ts";
 import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
@@ -28,6 +29,7 @@ const COMMANDS: readonly Command[] = [
   ...logsCommands,
   ...agentCommands,
   ...gatewayCommands,
+  ...routeCommands,
   ...tagCommands,
   ...webhookCommands,
 ];

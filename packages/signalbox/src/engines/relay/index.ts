@@ -3,7 +3,7 @@
  * README.md states what the engine promises.
  */
 export { editMembers, type MemberEdit, readMembers } from "./json-scan.ts";
-export { KeptBody } from "./kept-body.ts";
+export { KeptBody, type SpareMemory } from "./kept-body.ts";
 export { NO_USAGE, type Usage } from "./read-usage.ts";
 export {
   NO_BODY,

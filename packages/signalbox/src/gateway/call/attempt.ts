@@ -118,6 +118,7 @@ export class Attempt implements UpstreamHandler {
   pause(): void {
     // A client that reads slowly is no stall of the provider.
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#exchange?.pause();
   }
 
@@ -129,6 +130,7 @@ export class Attempt implements UpstreamHandler {
   /** Ends the attempt from outside; the owner hears nothing. */
   abort(): void {
     this.#end();
+    this.#leaveHold();
     this.#exchange?.abort();
   }
 
@@ -161,7 +163,7 @@ export class Attempt implements UpstreamHandler {
     this.#hasBody = true;
     if (isLast) this.#end();
     const { chunks } = hold;
-    this.#hold = null;
+    this.#leaveHold();
     this.#owner.onBody(chunks.length === 1 ? chunk : Buffer.concat(chunks), isLast);
   }
 
@@ -205,7 +207,14 @@ export class Attempt implements UpstreamHandler {
     const wasRelaying = this.#state === "relaying";
     this.#end();
     if (wasRelaying) this.#owner.onCut(this, failure);
+    // The owner reads from the hold what the failed attempt used.
     else this.#owner.onFailed(this, failure);
+    this.#leaveHold();
+  }
+
+  #leaveHold(): void {
+    this.#hold?.dispose();
+    this.#hold = null;
   }
 
   #end(): void {

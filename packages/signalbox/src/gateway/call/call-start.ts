@@ -33,12 +33,12 @@ export interface CallStart {
   readonly cacheStatus: "MISS" | null;
   readonly logDetail: LogDetail;
   /** Steps behind those in `steps`. */
-  readonly moreSteps?: StepSource;
-  readonly admission?: StepAdmission;
+  readonly moreSteps?: StepSource | undefined;
+  readonly admission?: StepAdmission | undefined;
   /** Headers about the route, for every response: name, value, … */
-  readonly routeHeaders?: readonly string[];
+  readonly routeHeaders?: readonly string[] | undefined;
   /** Called once with what the call cost; null when that is unknown. */
-  readonly onCost?: (dollars: number | null) => void;
+  readonly onCost?: ((dollars: number | null) => void) | undefined;
 }
 
 /** What the call log stores of a call: no row, a row, or a row and the bodies. */

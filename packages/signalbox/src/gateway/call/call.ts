@@ -39,7 +39,7 @@ import {
   toCallError,
 } from "../reliability/attempt-failure.ts";
 import { targetOf } from "../reliability/circuits.ts";
-import { nextMove } from "../reliability/next-move.ts";
+import { mayHedge, nextMove } from "../reliability/next-move.ts";
 import { sendCut } from "../reliability/stream-error.ts";
 import { Attempt, type AttemptOwner } from "./attempt.ts";
 import type { AttemptReport } from "./attempt-seams.ts";
@@ -132,7 +132,8 @@ export class Call implements AttemptOwner, Placed {
       if (attempt instanceof Attempt) {
         this.#current = attempt;
         attempt.send(this.#parts.client);
-        if (attempt.step.policy.hedgeAfterMs !== null) this.#hedgeLater(attempt.step.policy.hedgeAfterMs);
+        const { hedgeAfterMs } = attempt.step.policy;
+        if (hedgeAfterMs !== null && mayHedge(attempt.step.requestType)) this.#hedgeLater(hedgeAfterMs);
         return;
       }
       if (this.#takeNextStep()) continue;
@@ -196,7 +197,7 @@ export class Call implements AttemptOwner, Placed {
     const { maxAttempts, firstTokenTimeoutMs, holdsResponse } = step.policy;
     const isFinal = !hasOtherStep && this.#attempts >= maxAttempts && this.#hedge === null;
     if ((isFinal || !this.#canResend) && firstTokenTimeoutMs === null && !holdsResponse) return null;
-    return holdFor(head, step.policy);
+    return holdFor(head, step, this.#parts.budget);
   }
 
   onFailed(attempt: Attempt, failure: AttemptFailure): boolean {

@@ -29,7 +29,7 @@ import {
 } from "../plan/forwarded-request.ts";
 import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
-import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";
+import type { RouteResolver } from "../routes/resolve-route.ts";
 import { planUniversalRoute } from "../routes/universal-route.ts";
 import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
@@ -68,7 +68,10 @@ interface Incoming {
   readonly context: RequestContext;
 }
 
-type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep"> & Partial<RoutedCall>;
+type CallPlan = Pick<
+  PlannedCall,
+  "options" | "steps" | "showsStep" | "moreSteps" | "routeHeaders" | "onCost"
+>;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
@@ -100,9 +103,14 @@ export class GatewayDoor implements Area {
       const tokenId = gateway.settings.authentication
         ? this.#authorise(gateway, tokenOf(request), request.socket)
         : null;
-      const run = (plan: CallPlan) =>
+      const run = ({ options, steps, showsStep, moreSteps, routeHeaders, onCost }: CallPlan) =>
         this.#parts.runner.run({
-          ...plan,
+          options,
+          steps,
+          showsStep,
+          moreSteps,
+          routeHeaders,
+          onCost,
           gateway,
           request,
           response,

@@ -1,8 +1,25 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AttemptPolicy } from "../plan/attempt-policy.ts";
+import type { RequestType } from "../plan/plan-step.ts";
 import { ErrorHold, holdFor, type HoldVerdict } from "./answer-hold.ts";
 
+/** The memory of all holds in this file. */
+let used = 0;
+let room = Number.POSITIVE_INFINITY;
+const memory = {
+  takeSpare(bytes: number) {
+    if (used + bytes > room) return false;
+    used += bytes;
+    return true;
+  },
+  release: (bytes: number) => void (used -= bytes),
+};
+const step = (change: Partial<AttemptPolicy>, requestType: RequestType = "chat") => ({
+  policy: policy(change),
+  requestType,
+  upstream: { method: "POST" },
+});
 const policy = (change: Partial<AttemptPolicy> = {}) =>
   ({ firstTokenTimeoutMs: null, holdsResponse: false, ...change }) as AttemptPolicy;
 const head = (contentType: string) => ({ status: 200, statusText: "OK", rawHeaders: [], contentType });
@@ -10,14 +27,17 @@ const STREAM = "text/event-stream; charset=utf-8";
 
 /** The first verdict that is not `wait`, and how many bytes were pushed by then. */
 function judge(type: string, pieces: readonly Buffer[], change: Partial<AttemptPolicy> = {}) {
-  const hold = holdFor(head(type), policy(change));
+  const hold = holdFor(head(type), step(change), memory);
   if (hold === null) return { verdict: "release" as HoldVerdict, bytes: 0 };
   let bytes = 0;
   for (const [i, piece] of pieces.entries()) {
     bytes += piece.length;
     const verdict = hold.push(piece, i === pieces.length - 1);
     expect(Buffer.concat(hold.chunks).length).toBe(bytes);
-    if (verdict !== "wait") return { verdict, bytes };
+    if (verdict !== "wait") {
+      hold.dispose();
+      return { verdict, bytes };
+    }
   }
   throw new Error("the last piece must be judged");
 }
@@ -137,4 +157,21 @@ it.each([
   });
   expect(hold.push(Buffer.from(text.slice(0, 9)), false)).toBe("wait");
   expect(hold.push(Buffer.from(text.slice(9)), true)).toMatchObject({ kind: "status", reason });
+});
+
+it("a whole response is counted against the memory for bodies, and released when that is used up", () => {
+  const part = Buffer.from("data: 1\n\n");
+  const hold = holdFor(head(STREAM), step({ holdsResponse: true }), memory);
+  expect([hold?.push(part, false), hold?.push(part, false), used]).toEqual(["wait", "wait", 18]);
+  room = 20;
+  expect(hold?.push(part, false)).toBe("release");
+  expect(Buffer.concat(hold?.chunks ?? []).toString()).toBe("data: 1\n\n".repeat(3));
+  hold?.dispose();
+  expect(used).toBe(0);
+  room = Number.POSITIVE_INFINITY;
+});
+
+it("responses of calls that no model answers are not examined: an empty one may be right, and must not be repeated", () => {
+  expect(holdFor(head("application/json"), step({}, ""), memory)).toBeNull();
+  expect(holdFor({ ...head("application/json"), status: 204 }, step({}), memory)).toBeNull();
 });

@@ -9,12 +9,14 @@
  * | any, with `hold-response` | the end of the body                                               |
  *
  * Invariants:
- * 1. A hold never keeps more than its bound; when it is reached, the response is released as it is.
+ * 1. A hold never keeps more than its bound; when it is reached, the response is released as it is. Whole responses are also counted
+ *    against the memory for bodies, and released when it is used up.
  * 2. A response that is an answer is released by the read that shows it: a hold adds no delay.
  * 3. Every byte that was pushed is in `chunks`, in order and unchanged.
  */
-import type { ResponseHead } from "../../engines/relay/index.ts";
+import type { ResponseHead, SpareMemory } from "../../engines/relay/index.ts";
 import type { AttemptPolicy } from "../plan/attempt-policy.ts";
+import type { Step } from "../plan/plan-step.ts";
 import { type AttemptFailure, readReason } from "./attempt-failure.ts";
 import { EventSplitter, isErrorEvent, isOpeningEvent } from "./stream-events.ts";
 
@@ -27,22 +29,43 @@ export interface AnswerHold {
   readonly hasContent: boolean;
   /** Never returns `wait` for the last chunk. */
   push(chunk: Buffer, isLast: boolean): HoldVerdict;
+  /** Gives the memory of the held bytes back to its budget. */
+  dispose(): void;
 }
 
 const MAX_HELD_BYTES = 64 * 1024;
 /** A whole answer is larger than its beginning: a long stream has some hundred kilobytes. */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
 
+type HeldStep = Pick<Step, "policy" | "requestType"> & {
+  readonly upstream: Pick<Step["upstream"], "method">;
+};
+
+const MODEL_CALLS: ReadonlySet<string> = new Set([
+  "chat",
+  "completions",
+  "responses",
+  "messages",
+  "embeddings",
+  "generate_content",
+]);
+
 /** The hold for a response with a success status; null when nothing in it needs to be examined. */
-export function holdFor({ contentType, status }: ResponseHead, policy: AttemptPolicy): AnswerHold | null {
+export function holdFor(
+  { contentType, status }: ResponseHead,
+  { policy, requestType, upstream }: HeldStep,
+  memory: SpareMemory,
+): AnswerHold | null {
+  // Only calls of models must have a body. Another POST that was answered with nothing has been carried out, and must not be repeated.
+  const isExamined = MODEL_CALLS.has(requestType) && upstream.method === "POST" && status !== 204;
+  const first = isExamined ? beginningOf(contentType, status, policy) : null;
+  return policy.holdsResponse ? new WholeHold(first, memory) : first;
+}
+
+function beginningOf(contentType: string, status: number, policy: AttemptPolicy): AnswerHold | null {
   const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
-  const first =
-    type === "text/event-stream"
-      ? new StreamHold(status, policy.firstTokenTimeoutMs !== null)
-      : type.endsWith("json")
-        ? new JsonHold(status)
-        : null;
-  return policy.holdsResponse ? new WholeHold(first) : first;
+  if (type === "text/event-stream") return new StreamHold(status, policy.firstTokenTimeoutMs !== null);
+  return type.endsWith("json") ? new JsonHold(status) : null;
 }
 
 abstract class BoundedHold implements AnswerHold {
@@ -61,6 +84,10 @@ abstract class BoundedHold implements AnswerHold {
     const verdict = this.judge(chunk, isLast);
     if (verdict !== "wait") return verdict;
     return isLast || this.#size > this.#maxBytes ? "release" : "wait";
+  }
+
+  dispose(): void {
+    // The beginning of a response is small enough not to be counted.
   }
 
   protected abstract judge(chunk: Buffer, isLast: boolean): HoldVerdict;
@@ -127,10 +154,28 @@ export class ErrorHold extends BoundedHold {
 /** Waits for the end of the whole response; `first` judges its beginning. */
 class WholeHold extends BoundedHold {
   readonly #first: AnswerHold | null;
+  readonly #memory: SpareMemory;
+  #taken = 0;
 
-  constructor(first: AnswerHold | null) {
+  constructor(first: AnswerHold | null, memory: SpareMemory) {
     super(MAX_WHOLE_BYTES);
     this.#first = first;
+    this.#memory = memory;
+  }
+
+  override push(chunk: Buffer, isLast: boolean): HoldVerdict {
+    if (!this.#memory.takeSpare(chunk.length)) {
+      this.chunks.push(chunk);
+      return "release";
+    }
+    this.#taken += chunk.length;
+    // A copy: the chunk is a part of a slab that many calls share, and would keep all of it in memory.
+    return super.push(Buffer.from(chunk), isLast);
+  }
+
+  override dispose(): void {
+    this.#memory.release(this.#taken);
+    this.#taken = 0;
   }
 
   protected judge(chunk: Buffer, isLast: boolean): HoldVerdict {

@@ -12,6 +12,7 @@
  * 5. The end: the client gets the response of this attempt, or an error if there was none.
  */
 import type { AttemptPolicy } from "../plan/attempt-policy.ts";
+import type { RequestType } from "../plan/plan-step.ts";
 import { allowsFallback, type AttemptFailure, isTransient } from "./attempt-failure.ts";
 import { backoffBefore } from "./retry-wait.ts";
 
@@ -47,6 +48,13 @@ export function nextMove(failed: FailedAttempt): NextMove {
     };
   }
   return failed.hasOtherStep && allowsFallback(failure, policy.fallbackOn) ? NEXT_STEP : END;
+}
+
+const HEDGED: ReadonlySet<RequestType> = new Set(["chat", "messages", "responses", "generate_content"]);
+
+/** Whether two calls of this type at once cost money and nothing else; others may have effects. */
+export function mayHedge(type: RequestType): boolean {
+  return HEDGED.has(type);
 }
 
 function mustMoveOn({ failure, policy, hasOtherStep, isCircuitOpen }: FailedAttempt): boolean {

@@ -26,7 +26,7 @@ const MAX_OPERANDS = 1000;
 
 /** Throws an error with a text that says what is wrong. */
 export function compileCondition(given: unknown, depth = 0): Condition {
-  if (depth > MAX_DEPTH) throw new Error(`conditions may be nested ${MAX_DEPTH} deep`);
+  if (depth > MAX_DEPTH) throw tooDeep();
   const members = Object.entries(toObject(given, "a condition"));
   if (members.length === 0) throw new Error("a condition must not be empty");
   return allOf(members.map(([name, operand]) => compileMember(name, operand, depth)));
@@ -58,7 +58,8 @@ function compileTest(path: string, operand: unknown, depth: number): Test {
     typeof operand === "object" &&
     operand !== null &&
     Object.keys(operand).some((key) => key.startsWith("$"));
-  if (!isOperators) return ifThere((value) => isEqual(value, toScalar(operand, path)));
+  if (!isOperators) return compileOperator(path, "$eq", operand, false, depth);
+  if (depth > MAX_DEPTH) throw tooDeep();
   const tests = Object.entries(operand).map(([name, given]) => {
     if (name === "$options") {
       if (given === "i" && Object.hasOwn(operand, "$regex")) return () => true;
@@ -113,7 +114,6 @@ function compileOperator(
     }
     case "$not": {
       const test = compileTest(path, given, depth + 1);
-      if (depth > MAX_DEPTH) throw new Error(`conditions may be nested ${MAX_DEPTH} deep`);
       return ifThere((value) => !test(value));
     }
     default:
@@ -167,6 +167,10 @@ function toConditions(name: string, operand: unknown, depth: number): Condition[
     throw new Error(`${name} must be a list of conditions`);
   }
   return operand.map((one) => compileCondition(one, depth + 1));
+}
+
+function tooDeep(): Error {
+  return new Error(`conditions may be nested ${MAX_DEPTH} deep`);
 }
 
 type Scalar = string | number | boolean | null;

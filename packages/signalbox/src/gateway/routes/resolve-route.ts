@@ -30,7 +30,7 @@ export interface RouteTarget {
 /** Turns a target into a step; may throw a `SignalboxError`, and the route then goes to the element's fallback. */
 export type PlanTarget = (target: RouteTarget) => Step;
 
-export type RoutedCall = Required<Pick<CallStart, "steps" | "moreSteps" | "routeHeaders" | "onCost">>;
+export type RoutedCall = Pick<CallStart, "steps" | "moreSteps" | "routeHeaders" | "onCost">;
 
 export interface RouteResolverParts {
   readonly routes: DynamicRoutes;
@@ -134,8 +134,9 @@ class WalkedSteps implements StepSource {
       try {
         return this.#plan(element);
       } catch (error) {
-        if (!(error instanceof SignalboxError)) throw error;
-        this.error = error;
+        // The walk may go on in the middle of a call, where nothing catches an error.
+        this.error =
+          error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
       }
     }
     return null;

@@ -106,7 +106,7 @@ export class RouteWalk {
     const { facts, counters, routeId } = this.#parts;
     const value = element.key === null ? "" : readFact(facts, element.key);
     // Calls without the key share one count: leaving it out must not be a way around the limit.
-    const bucket = `${routeId}/${element.id}/${typeof value === "object" ? JSON.stringify(value) : String(value ?? "")}`;
+    const bucket = `${routeId}/${element.id}/${typeof value === "string" ? value : JSON.stringify(value ?? "")}`;
     const waitMs = counters.take(element, bucket);
     if (waitMs === null) {
       if (element.limitType === "cost") this.#costBuckets.push({ element, bucket });
