@@ -117,9 +117,10 @@ function expectSigned({ headers, url, body, method }: ProviderRequest): void {
   expect([region, names]).toEqual(["eu-west-1", "host;x-amz-date"]);
   const sha = (text: string) => createHash("sha256").update(text).digest("hex");
   const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text).digest();
+  const date = String(headers["x-amz-date"]);
   const path = url.split("/").map(encodeURIComponent).join("/");
-  const canonical = `${method}\n${path}\n\nhost:${headers.host}\nx-amz-date:${headers["x-amz-date"]}\n\n${names}\n${sha(body)}`;
-  const text = `AWS4-HMAC-SHA256\n${headers["x-amz-date"]}\n${day}/${region}/bedrock/aws4_request\n${sha(canonical)}`;
+  const canonical = `${method}\n${path}\n\nhost:${headers.host}\nx-amz-date:${date}\n\n${names}\n${sha(body)}`;
+  const text = `AWS4-HMAC-SHA256\n${date}\n${day}/${region}/bedrock/aws4_request\n${sha(canonical)}`;
   const key = ["eu-west-1", "bedrock", "aws4_request"].reduce(hmac, hmac(`AWS4${AWS_SECRET}`, day ?? ""));
   expect(hmac(key, text).toString("hex")).toBe(signature);
 }

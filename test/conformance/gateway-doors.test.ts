@@ -249,12 +249,15 @@ describe("tokens and keys", () => {
         expect(JSON.stringify(openAiPeer.requests)).not.toContain(token);
       }
       const other = await server.token(["gateway.read"]);
-      for (const headers of [{}, { authorization: `Bearer ${other}` }, { authorization: "Bearer sk-x" }]) {
-        const refused = await call("/v1/chat/completions", body, headers as Record<string, string>);
+      const wrong: Record<string, string>[] = [
+        {},
+        { authorization: `Bearer ${other}` },
+        { authorization: "Bearer sk-x" },
+      ];
+      for (const headers of wrong) {
+        const refused = await call("/v1/chat/completions", body, headers);
         expect([refused.status, JSON.parse(refused.body).error.code]).toEqual([401, "2009"]);
-        const listing = await send(server, "GET", "/v1/models", {
-          headers: headers as Record<string, string>,
-        });
+        const listing = await send(server, "GET", "/v1/models", { headers });
         expect(listing.status).toBe(401);
       }
     } finally {

@@ -182,7 +182,7 @@ describe("the row", () => {
       success: true,
       response_content_type: "text/event-stream; charset=utf-8",
     });
-    const base = `/accounts/default/ai-gateway/gateways/default/logs/${row?.["id"]}`;
+    const base = `/accounts/default/ai-gateway/gateways/default/logs/${String(row?.["id"])}`;
     const stored = async (name: string) => (await server.api("GET", `${base}/${name}`)).body;
     expect(await stored("request")).toEqual(sent);
     expect(answer.body).toContain("data: [DONE]");

@@ -18,6 +18,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "gateway: unified doors, names of models, translation": [
     "gateway-doors",
     "gateway-door-clients",
+    "gateway-door-frameworks",
     "gateway-translation",
     "gateway-models",
     "gateway-cloud-providers",

@@ -49,7 +49,7 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
   const isTranslated = door.providerDialect !== request.endpoint;
   const question = plan.path.indexOf("?");
   const query = question === -1 ? "" : plan.path.slice(question + 1);
-  return planStep(parts, {
+  const step = planStep(parts, {
     gateway: request.gateway,
     provider,
     method: "POST",
@@ -70,6 +70,8 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
     },
     facts: plan.isModelHidden ? { ...toFacts(request.fields()), model: target.model } : null,
   });
+  // What the caller does counts, not the path at the provider.
+  return request.path === undefined ? { ...step, requestType: request.endpoint } : step;
 }
 
 function planCall(request: DoorRequest, target: ModelTarget): Plan {

@@ -38,8 +38,11 @@ export function createSigners(
       (request, handler) => {
         const credentials = parseAwsCredentials(keyOf(request) ?? "");
         if (credentials === null) return client.send(request, handler);
-        return sendSigned(client, handler, () =>
-          Promise.resolve(signBedrock(request, credentials, region, clock.now())),
+        return sendSigned(
+          client,
+          handler,
+          // Resolves later in any case: the caller has the exchange before its first event.
+          new Promise((resolve) => resolve(signBedrock(request, credentials, region, clock.now()))),
         );
       },
     ],
@@ -48,8 +51,10 @@ export function createSigners(
       (request, handler) => {
         const key = keyOf(request);
         if (key?.startsWith("{") !== true) return client.send(request, handler);
-        return sendSigned(client, handler, async () =>
-          withAuthorization(request, ["authorization", BEARER + (await tokens.tokenFor(key))]),
+        return sendSigned(
+          client,
+          handler,
+          tokens.tokenFor(key).then((token) => withAuthorization(request, ["authorization", BEARER + token])),
         );
       },
     ],
@@ -101,28 +106,27 @@ function withAuthorization(request: UpstreamRequest, added: readonly string[]): 
   return { ...request, headers: [...headers, ...added] };
 }
 
-/** Sends what `sign` resolves with; an exchange that is aborted before that is not sent. */
+/** Sends the request when it is signed; an exchange that is aborted before that is not sent. */
 function sendSigned(
   client: Pick<UpstreamClient, "send">,
   handler: UpstreamHandler,
-  sign: () => Promise<UpstreamRequest>,
+  signed: Promise<UpstreamRequest>,
 ): UpstreamExchange {
   let exchange: UpstreamExchange | null = null;
   let isAborted = false;
   let isPaused = false;
-  const start = async () => {
-    try {
-      const request = await sign();
+  signed.then(
+    (request) => {
       if (isAborted) return;
       exchange = client.send(request, handler);
       if (isPaused) exchange.pause();
-    } catch (cause) {
+    },
+    (cause: unknown) => {
       if (isAborted) return;
       const message = cause instanceof Error ? cause.message : "signing failed";
       handler.onFailure(new UpstreamFailure("unreachable", message, cause));
-    }
-  };
-  setImmediate(() => void start());
+    },
+  );
   return {
     pause() {
       isPaused = true;
