@@ -1,6 +1,7 @@
 export type { Dialect } from "./dialect.ts";
 export { InvalidRequestError, UnsupportedFieldError } from "./errors.ts";
 export type { ErrorKind, NeutralError } from "./neutral/neutral-error.ts";
+export type { Effort } from "./neutral/request.ts";
 export type { NeutralUsage } from "./neutral/usage.ts";
 export type {
   OriginalTool,

@@ -1,4 +1,5 @@
 import type { Dialect } from "./dialect.ts";
+import type { Effort } from "./neutral/request.ts";
 
 /**
  * How a model takes reasoning settings.
@@ -15,6 +16,10 @@ export interface TargetTraits {
   /** Used where the target requires a limit (messages) and the request has none. Default 32,000 for models that reason, else 8192. */
   readonly maxOutputTokens?: number;
   readonly reasoning?: ReasoningControl;
+  /** Efforts that the model accepts, in rising order. Others are replaced by the nearest, and listed. */
+  readonly efforts?: readonly Effort[];
+  /** Chat only: the model accepts `reasoning_effort` together with tools. Default: false for GPT-5.4 and later. */
+  readonly takesEffortWithTools?: boolean;
   /** Chat only: the provider accepts `reasoning_content` and `reasoning_details` on assistant messages. Default false. */
   readonly takesReasoningContent?: boolean;
   /** Chat only: the provider accepts `cache_control` on content parts. Default false. */

@@ -1,5 +1,7 @@
 /** Named efforts and token budgets of reasoning, into each other. */
 import type { Effort, Reasoning } from "./neutral/request.ts";
+import type { EncodeEnvironment } from "./request-codec.ts";
+import { sourceField } from "./source-fields.ts";
 
 const EFFORTS: readonly Effort[] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
@@ -23,13 +25,16 @@ export function budgetOf(reasoning: Reasoning): number | null {
   return reasoning.effort === null ? null : BUDGETS[reasoning.effort];
 }
 
-/** The nearest of the efforts that the target knows, given in rising order. */
-export function nearestEffort(reasoning: Reasoning, known: readonly Effort[]): Effort | null {
+/** The effort that the target accepts: the wanted one, else the next higher, else the highest. Another one is listed. */
+export function chooseEffort(
+  reasoning: Reasoning,
+  { from, traits, losses }: EncodeEnvironment,
+): Effort | null {
   const wanted = reasoning.effort ?? effortOfBudget(reasoning.budgetTokens);
-  if (wanted === null) return null;
-  if (known.includes(wanted)) return wanted;
+  if (wanted === null || traits.efforts.includes(wanted)) return wanted;
   const rank = EFFORTS.indexOf(wanted);
-  return known.find((effort) => EFFORTS.indexOf(effort) >= rank) ?? known.at(-1) ?? null;
+  if (reasoning.effort !== null) losses.note(sourceField(from, "reasoning"));
+  return traits.efforts.find((effort) => EFFORTS.indexOf(effort) >= rank) ?? traits.efforts.at(-1) ?? null;
 }
 
 function effortOfBudget(tokens: number | null): Effort | null {

@@ -76,7 +76,7 @@ const SPELLINGS: Readonly<Record<Dialect, Readonly<Record<Setting, string>>>> = 
     presencePenalty: "generationConfig.presencePenalty",
     seed: "generationConfig.seed",
     stop: "generationConfig.stopSequences",
-    format: "generationConfig.responseSchema",
+    format: "generationConfig.responseMimeType",
     verbosity: "verbosity",
     reasoning: "generationConfig.thinkingConfig",
     metadata: "labels",

@@ -33,6 +33,8 @@ export interface StreamTranslator {
   readonly usage: NeutralUsage | null;
 }
 
+const BROKEN_OFF = "the provider broke off the stream";
+
 export function createStreamTranslator(context: ResponseContext): StreamTranslator {
   return new Translator(context);
 }
@@ -75,16 +77,16 @@ class Translator implements StreamTranslator {
 
   write(chunk: Uint8Array): string {
     if (this.#state !== "running") return "";
-    this.#guard(() => this.#parser.push(chunk));
+    this.#guard(() => this.#parser.push(chunk), "the provider sent a stream that cannot be read");
     return this.#flush();
   }
 
   end(): string {
     if (this.#state !== "running") return "";
-    this.#guard(() => this.#parser.end());
+    this.#guard(() => this.#parser.end(), BROKEN_OFF);
     if (this.#state === "running") {
       if (this.#decoder.finish(this.#emit)) this.#take({ type: "end" });
-      else this.#take(failure("the provider broke off the stream"));
+      else this.#take(failure(BROKEN_OFF));
     }
     return this.#flush();
   }
@@ -99,12 +101,12 @@ class Translator implements StreamTranslator {
   }
 
   /** Bytes that are no stream of the dialect end the stream; the client gets no half-understood rest. */
-  #guard(step: () => void): void {
+  #guard(step: () => void, message: string): void {
     try {
       step();
     } catch (error) {
       if (!(error instanceof SyntaxError) && !isTooLong(error)) throw error;
-      this.#take(failure("the provider sent a stream that cannot be read"));
+      this.#take(failure(message));
     }
   }
 

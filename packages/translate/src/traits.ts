@@ -3,6 +3,7 @@
  * and follow the vendors' documentation of November 2026.
  */
 import type { Dialect } from "./dialect.ts";
+import type { Effort } from "./neutral/request.ts";
 import type { ReasoningControl, TargetTraits } from "./options.ts";
 
 /** Every model in use writes at least this much, */
@@ -25,6 +26,8 @@ export function fillTraits(dialect: Dialect, model: string, given: TargetTraits)
   return {
     maxOutputTokens: given.maxOutputTokens ?? defaultMax,
     reasoning,
+    efforts: given.efforts ?? effortsOf(dialect, name),
+    takesEffortWithTools: given.takesEffortWithTools ?? gptVersion(name) < 5.04,
     takesReasoningContent: given.takesReasoningContent ?? false,
     takesCacheControl: given.takesCacheControl ?? false,
     takesCacheBreakpoints: given.takesCacheBreakpoints ?? false,
@@ -53,6 +56,27 @@ function claudeVersion(name: string): number {
     /claude-(?:[a-z]+-)+(\d)(?:[-.](\d{1,2}))?(?!\d)/.exec(name) ??
     /claude-(\d)(?:[-.](\d{1,2}))?(?!\d)/.exec(name);
   return match === null ? 0 : Number(match[1]) + Number(match[2] ?? 0) / 100;
+}
+
+/** The version in a GPT model's name as major + minor / 100, or 0. */
+function gptVersion(name: string): number {
+  const match = /^(?:openai\/)?gpt-(\d{1,2})(?:\.(\d{1,2}))?(?!\d)/.exec(name);
+  return match === null ? 0 : Number(match[1]) + Number(match[2] ?? 0) / 100;
+}
+
+function effortsOf(dialect: Dialect, name: string): readonly Effort[] {
+  if (dialect === "gemini") return ["minimal", "low", "medium", "high"];
+  if (dialect === "messages") {
+    const version = claudeVersion(name);
+    if (version === 0 || version >= 4.07) return ["low", "medium", "high", "xhigh", "max"];
+    return version >= 4.06 ? ["low", "medium", "high", "max"] : ["low", "medium", "high"];
+  }
+  const version = gptVersion(name);
+  if (version >= 5.06) return ["none", "low", "medium", "high", "xhigh", "max"];
+  if (version >= 5.02) return ["none", "low", "medium", "high", "xhigh"];
+  if (version >= 5.01) return ["none", "low", "medium", "high"];
+  if (/^(openai\/)?o[1-9]/.test(name)) return ["low", "medium", "high"];
+  return version >= 5 ? ["minimal", "low", "medium", "high"] : ["none", "minimal", "low", "medium", "high"];
 }
 
 function geminiVersion(name: string): number {

@@ -121,8 +121,10 @@ function decodeField(
       if (value !== 1) losses.refuse(field, "the target gives one answer a call");
       return;
     case "logprobs":
+      if (value === true) losses.refuse(field);
+      return;
     case "store":
-      if (value === true) field === "store" ? losses.note(field) : losses.refuse(field);
+      if (value === true) losses.note(field);
       return;
     case "top_logprobs":
       if (value !== 0) losses.refuse(field);

@@ -1,15 +1,12 @@
 /** The neutral form into a chat completions request. */
 import { toCacheControl } from "../cache-marks.ts";
 import type { NeutralRequest, OutputFormat, Tool, ToolChoice } from "../neutral/request.ts";
-import { nearestEffort } from "../reasoning-effort.ts";
+import { chooseEffort } from "../reasoning-effort.ts";
 import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
 import { CUSTOM_INPUT_SCHEMA, customToolDescription } from "../tool-format.ts";
-import type { Effort } from "../neutral/request.ts";
 import { encodeMessages } from "./encode-messages.ts";
-
-const EFFORTS: readonly Effort[] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 export function encodeChatRequest(
   request: NeutralRequest,
@@ -35,11 +32,7 @@ export function encodeChatRequest(
     } else losses.refuse(sourceField(from, "format"));
   }
   if (request.verbosity !== null) body["verbosity"] = request.verbosity;
-  if (request.reasoning !== null) {
-    const effort = nearestEffort(request.reasoning, EFFORTS);
-    if (effort !== null && traits.reasoning !== "none") body["reasoning_effort"] = effort;
-    else if (effort !== null && effort !== "none") losses.note(sourceField(from, "reasoning"));
-  }
+  encodeReasoning(body, request, environment);
   if (request.user !== null) body[from === "messages" ? "safety_identifier" : "user"] = request.user;
   if (request.cacheKey !== null) body["prompt_cache_key"] = request.cacheKey;
   if (request.cache !== null) losses.note(sourceField(from, "cache"));
@@ -53,6 +46,19 @@ export function encodeChatRequest(
     if (traits.streamUsage) body["stream_options"] = { include_usage: true };
   }
   return body;
+}
+
+function encodeReasoning(
+  body: Record<string, unknown>,
+  { reasoning, tools }: NeutralRequest,
+  environment: EncodeEnvironment,
+): void {
+  if (reasoning === null) return;
+  const { from, traits, losses } = environment;
+  const isTaken = traits.reasoning !== "none" && (tools.length === 0 || traits.takesEffortWithTools);
+  const effort = isTaken ? chooseEffort(reasoning, environment) : null;
+  if (effort !== null) body["reasoning_effort"] = effort;
+  else if (!isTaken && reasoning.effort !== "none") losses.note(sourceField(from, "reasoning"));
 }
 
 function encodeTool(tool: Tool, { names, traits, losses, from }: EncodeEnvironment): unknown {

@@ -19,6 +19,9 @@ import type { Turn } from "../neutral/request.ts";
 import { unpackSignature } from "../signatures.ts";
 import { pick } from "./spelling.ts";
 
+/** What tools of the provider left in the history. The model's texts hold what came of it. */
+const HOSTED_PARTS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
+
 interface OpenCall {
   readonly id: string;
   readonly name: string;
@@ -43,7 +46,7 @@ export function decodeContents(contents: readonly unknown[], losses: Losses): Tu
       throw new InvalidRequestError(`${path}.role`, `${path}.role must be user or model`);
     }
     if (role === "model") calls = [];
-    const parts = requireList(content["parts"], `${path}.parts`).flatMap((part, j) =>
+    const parts = requireList(content["parts"] ?? [], `${path}.parts`).flatMap((part, j) =>
       decodePart(
         requireRecord(part, `${path}.parts[${j}]`),
         `${path}.parts[${j}]`,
@@ -116,7 +119,9 @@ function decodeMedia(part: Json, path: string, losses: Losses): Part[] {
   const inline = pick(part, "inlineData");
   const file = pick(part, "fileData");
   if (inline === undefined && file === undefined) {
-    losses.refuse(path, "the part has a kind that is not known");
+    const isTrace = HOSTED_PARTS.some((kind) => pick(part, kind) !== undefined);
+    if (isTrace) losses.note(path);
+    else losses.refuse(path, "the part has a kind that is not known");
     return [];
   }
   const holder = requireRecord(inline ?? file, path);

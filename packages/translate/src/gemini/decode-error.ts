@@ -17,6 +17,5 @@ export function decodeGeminiError(status: number, body: unknown): NeutralError {
     status: actual,
     kind: isKey ? "authentication" : errorKindOf(actual),
     message,
-    code: textOrNull(error["status"]),
   };
 }

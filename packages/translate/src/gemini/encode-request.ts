@@ -1,13 +1,11 @@
 /** The neutral form into a Gemini generateContent request. The model and the stream are in the URL, not in the body. */
-import type { Effort, NeutralRequest, Tool, ToolChoice } from "../neutral/request.ts";
-import { budgetOf, nearestEffort } from "../reasoning-effort.ts";
+import type { NeutralRequest, Tool, ToolChoice } from "../neutral/request.ts";
+import { budgetOf, chooseEffort } from "../reasoning-effort.ts";
 import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
 import { CUSTOM_INPUT_SCHEMA, customToolDescription } from "../tool-format.ts";
 import { encodeContents } from "./encode-contents.ts";
-
-const LEVELS: readonly Effort[] = ["minimal", "low", "medium", "high"];
 
 export function encodeGeminiRequest(
   request: NeutralRequest,
@@ -57,8 +55,9 @@ function encodeConfig(request: NeutralRequest, environment: EncodeEnvironment): 
 
 function encodeThinking(
   { reasoning }: NeutralRequest,
-  { from, traits, losses }: EncodeEnvironment,
+  environment: EncodeEnvironment,
 ): Record<string, unknown> | null {
+  const { from, traits, losses } = environment;
   if (reasoning === null) return null;
   const isOff = reasoning.effort === "none" || reasoning.budgetTokens === 0;
   if (traits.reasoning === "none") {
@@ -70,7 +69,7 @@ function encodeThinking(
     const budget = budgetOf(reasoning);
     return budget === null ? visible : { thinkingBudget: budget, ...visible };
   }
-  const level = nearestEffort(reasoning, LEVELS);
+  const level = chooseEffort(reasoning, environment);
   return level === null ? visible : { thinkingLevel: level.toUpperCase(), ...visible };
 }
 

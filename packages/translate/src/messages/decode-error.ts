@@ -41,7 +41,6 @@ export function decodeMessagesError(status: number, body: unknown): NeutralError
     status: status >= 400 ? status : STATUSES[kind],
     kind,
     message,
-    code: type === "" ? null : type,
     requestId: textOrNull(body["request_id"]),
   };
 }

@@ -1,14 +1,13 @@
 /** The neutral form into a messages request. */
 import { toCacheControl } from "../cache-marks.ts";
-import type { Effort, NeutralRequest, Tool, Turn } from "../neutral/request.ts";
-import { budgetOf, nearestEffort } from "../reasoning-effort.ts";
+import type { NeutralRequest, Tool, ToolChoice, Turn } from "../neutral/request.ts";
+import { budgetOf, chooseEffort } from "../reasoning-effort.ts";
 import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
 import { CUSTOM_INPUT_SCHEMA, customToolDescription } from "../tool-format.ts";
 import { encodeSystem, encodeTurns } from "./encode-blocks.ts";
 
-const EFFORTS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
 /** The smallest budget that the provider accepts. */
 const MIN_BUDGET = 1024;
 /** What is left for the answer at least when the client's limit does not exceed the budget of reasoning. */
@@ -47,22 +46,25 @@ function encodeTools(
   if (request.tools.length === 0) return;
   body["tools"] = request.tools.map((tool) => encodeTool(tool, environment));
   const { toolChoice, parallelTools } = request;
+  if (toolChoice === null && parallelTools !== false) return;
   const serial = parallelTools === false ? { disable_parallel_tool_use: true } : {};
-  switch (toolChoice?.mode) {
-    case undefined:
+  body["tool_choice"] = encodeToolChoice(toolChoice ?? { mode: "auto" }, serial, environment);
+}
+
+function encodeToolChoice(
+  choice: ToolChoice,
+  serial: Record<string, unknown>,
+  { names }: EncodeEnvironment,
+): Record<string, unknown> {
+  switch (choice.mode) {
     case "auto":
-      if (toolChoice !== null || parallelTools === false) body["tool_choice"] = { type: "auto", ...serial };
-      return;
+      return { type: "auto", ...serial };
     case "none":
-      body["tool_choice"] = { type: "none" };
-      return;
+      return { type: "none" };
     case "required":
-      body["tool_choice"] = { type: "any", ...serial };
-      return;
-    case "tool": {
-      const { name, isCustom } = toolChoice as Extract<typeof toolChoice, { mode: "tool" }>;
-      body["tool_choice"] = { type: "tool", name: environment.names.name(name, null, isCustom), ...serial };
-    }
+      return { type: "any", ...serial };
+    case "tool":
+      return { type: "tool", name: names.name(choice.name, null, choice.isCustom), ...serial };
   }
 }
 
@@ -107,8 +109,9 @@ function encodeFormat(
 function encodeReasoning(
   body: Record<string, unknown>,
   request: NeutralRequest,
-  { from, traits, losses }: EncodeEnvironment,
+  environment: EncodeEnvironment,
 ): void {
+  const { from, traits, losses } = environment;
   const { reasoning } = request;
   if (reasoning === null) return;
   const field = sourceField(from, "reasoning");
@@ -129,7 +132,7 @@ function encodeReasoning(
     else encodeBudget(body, Math.max(wanted ?? MIN_BUDGET, MIN_BUDGET), traits.maxOutputTokens);
     return;
   }
-  const effort = nearestEffort(reasoning, EFFORTS);
+  const effort = chooseEffort(reasoning, environment);
   if (effort !== null) body["output_config"] = { ...(body["output_config"] as object | undefined), effort };
   if (traits.reasoning === "effort") return;
   if (isForced) losses.note(field);

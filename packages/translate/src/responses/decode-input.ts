@@ -20,8 +20,9 @@ import {
 } from "../json.ts";
 import type { Losses } from "../losses.ts";
 import type { MediaSource, Part, PromptPart, ReasoningPart, TextPart } from "../neutral/part.ts";
-import type { NeutralRequest, Turn } from "../neutral/request.ts";
+import type { NeutralRequest, Tool, Turn } from "../neutral/request.ts";
 import { unpackSignature } from "../signatures.ts";
+import { decodeTools } from "./decode-tools.ts";
 
 /** What tools of the provider left in the history. The assistant's messages hold what came of it. */
 const HOSTED_ITEMS = new Set([
@@ -35,6 +36,9 @@ const HOSTED_ITEMS = new Set([
   "compaction_trigger",
 ]);
 
+/** `tools` are those that an item of the input adds to the request's own. */
+export type DecodedInput = Pick<NeutralRequest, "system" | "turns" | "tools">;
+
 interface OpenTurn {
   readonly role: Turn["role"];
   readonly parts: Part[];
@@ -42,11 +46,16 @@ interface OpenTurn {
   readonly kind: "assistant" | "outputs" | "message";
 }
 
-export function decodeInput(input: unknown, losses: Losses): Pick<NeutralRequest, "system" | "turns"> {
+export function decodeInput(input: unknown, losses: Losses): DecodedInput {
   if (typeof input === "string") {
-    return { system: [], turns: [{ role: "user", parts: [{ type: "text", text: input }], path: "input" }] };
+    return {
+      system: [],
+      tools: [],
+      turns: [{ role: "user", parts: [{ type: "text", text: input }], path: "input" }],
+    };
   }
   const system: TextPart[] = [];
+  const tools: Tool[] = [];
   const turns: OpenTurn[] = [];
   const add = (kind: OpenTurn["kind"], role: Turn["role"], parts: readonly Part[], path: string) => {
     const last = turns.at(-1);
@@ -71,10 +80,12 @@ export function decodeInput(input: unknown, losses: Losses): Pick<NeutralRequest
     } else if (type === "function_call" || type === "custom_tool_call") {
       add("assistant", "assistant", [decodeCall(item, path)], path);
     } else if (type === "reasoning") add("assistant", "assistant", [decodeReasoningItem(item)], path);
-    else if (typeof type === "string" && HOSTED_ITEMS.has(type)) losses.note(path);
-    else losses.refuse(path, `the item type ${String(type)} is not known`);
+    else if (type === "additional_tools") {
+      tools.push(...decodeTools(requireList(item["tools"], `${path}.tools`), `${path}.tools`, losses));
+    } else if (typeof type === "string" && HOSTED_ITEMS.has(type)) losses.note(path);
+    else losses.refuse(path, `the item type ${textOf(type)} is not known`);
   }
-  return { system, turns };
+  return { system, turns, tools };
 }
 
 export function decodeContent(content: unknown, path: string, losses: Losses): Part[] {

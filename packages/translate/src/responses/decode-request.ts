@@ -28,10 +28,11 @@ const HINTS = new Set([
 
 export function decodeResponsesRequest(body: Json, losses: Losses): NeutralRequest {
   const request = emptyRequest();
-  const { system, turns } = decodeInput(body["input"], losses);
+  const { system, turns, tools } = decodeInput(body["input"], losses);
   const instructions = optionalText(body["instructions"], "instructions");
   request.system = instructions === null ? system : [{ type: "text", text: instructions }, ...system];
   request.turns = turns;
+  request.tools = tools;
   for (const [field, value] of Object.entries(body)) {
     if (value != null) decodeField(request, field, value, body, losses);
   }
@@ -69,7 +70,7 @@ function decodeField(
       request.stream = optionalFlag(value, field) === true;
       return;
     case "tools":
-      request.tools = decodeTools(requireList(value, field), losses);
+      request.tools = [...decodeTools(requireList(value, field), field, losses), ...request.tools];
       return;
     case "tool_choice":
       request.toolChoice = decodeToolChoice(value, body, losses);
@@ -170,7 +171,7 @@ function decodeToolChoice(value: unknown, body: Json, losses: Losses): ToolChoic
     // With only hosted tools, which are left out, nothing could be called.
     if (
       hasHostedTool(body["tools"]) &&
-      decodeTools(requireList(body["tools"], "tools"), losses).length === 0
+      decodeTools(requireList(body["tools"], "tools"), "tools", losses).length === 0
     ) {
       losses.refuse("tool_choice");
       return null;

@@ -19,9 +19,9 @@ export function hasHostedTool(tools: unknown): boolean {
   return listOf(tools).some((tool) => isRecord(tool) && !OWN_KINDS.includes(tool["type"]));
 }
 
-export function decodeTools(tools: readonly unknown[], losses: Losses): Tool[] {
+export function decodeTools(tools: readonly unknown[], field: string, losses: Losses): Tool[] {
   return tools.flatMap((value, i) => {
-    const path = `tools[${i}]`;
+    const path = `${field}[${i}]`;
     const tool = requireRecord(value, path);
     if (tool["type"] !== "namespace") return decodeTool(tool, path, null, losses);
     const namespace = requireName(tool["name"], `${path}.name`);

@@ -1,12 +1,11 @@
 /** The neutral form into a responses request. */
-import type { Effort, NeutralRequest, Tool } from "../neutral/request.ts";
-import { nearestEffort } from "../reasoning-effort.ts";
+import type { NeutralRequest, Tool } from "../neutral/request.ts";
+import { chooseEffort } from "../reasoning-effort.ts";
 import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
 import { encodeInput, encodeSystem } from "./encode-input.ts";
 
-const EFFORTS: readonly Effort[] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 /** The provider rejects a lower limit. */
 const MIN_OUTPUT_TOKENS = 16;
 
@@ -100,15 +99,16 @@ function encodeText(
 function encodeReasoning(
   body: Record<string, unknown>,
   { reasoning }: NeutralRequest,
-  { from, traits, losses }: EncodeEnvironment,
+  environment: EncodeEnvironment,
 ): void {
+  const { from, traits, losses } = environment;
   if (traits.reasoning === "none") {
     if (reasoning !== null && reasoning.effort !== "none") losses.note(sourceField(from, "reasoning"));
     return;
   }
   body["include"] = ["reasoning.encrypted_content"];
   if (reasoning === null) return;
-  const effort = nearestEffort(reasoning, EFFORTS);
+  const effort = chooseEffort(reasoning, environment);
   const settings = {
     ...(effort === null ? {} : { effort }),
     ...(reasoning.isVisible === true && effort !== "none" ? { summary: "auto" } : {}),
