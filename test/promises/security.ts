@@ -7,6 +7,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "Files with secrets are readable by their owner only": [
     "test/conformance/running-it.test.ts › the first start creates a root token, prints it once and stores it in a file with mode 0600",
     "test/conformance/webhook-secret.test.ts › with the embedded database a secret is generated, survives restarts and is readable by its owner only",
+    "test/hostile/stored-secrets.test.ts › is in no file, log, row, answer, error or metric; the master key is in one file of the owner",
     "test/hostile/provider-secret-headers.test.ts › stored values are encrypted: the database alone reveals nothing, and a copied row cannot be decrypted",
   ],
   "Secrets are not logged": [
@@ -27,6 +28,9 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/token-bounds.test.ts › a created token has no permission that its creator lacks, also by the gateway's own path",
     "test/hostile/token-bounds.test.ts › a created token is bound to the same gateway, which must be named",
     "test/hostile/token-bounds.test.ts › a token may list but not revoke a token with more permissions",
+    "test/hostile/virtual-key-bounds.test.ts › a token creates tokens within its own limits only, by both paths",
+    "test/hostile/virtual-key-bounds.test.ts › a token widens neither itself nor a token it created",
+    "test/hostile/virtual-key-bounds.test.ts › creates no token that can run calls, however limited",
   ],
   "A token of one gateway reaches that gateway only": [
     "test/hostile/token-bounds.test.ts › every operation on another gateway, on the account or of another area is 403",
@@ -149,7 +153,17 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/fuzzing.test.ts › a short run finds no failure",
     "test/hostile/fuzzing.test.ts › kept cases cause no failure",
   ],
+  "A token calls only what its rules allow": [
+    "test/hostile/token-models.test.ts › %s is refused",
+    "test/hostile/token-models.test.ts › a body that cannot be read is refused",
+    "test/hostile/token-models.test.ts › every step of the universal endpoint is checked, and the message names what is allowed",
+    "test/hostile/token-models.test.ts › another provider or kind of call is refused",
+    "packages/signalbox/src/core/glob.test.ts › matches what the regular expression of the pattern matches",
+  ],
   "A Signalbox token is not forwarded": [
+    "test/hostile/token-places.test.ts › a token in $name identifies the call and stays here",
+    "test/hostile/token-places.test.ts › a wrong, revoked or foreign token in $name is refused",
+    "test/hostile/token-places.test.ts › two tokens in two places of a provider's key are refused, the same token twice is not",
     "test/hostile/gateway-forwarding.test.ts › in %s: 401, and nothing is sent upstream",
     "test/conformance/gateway-authentication.test.ts › gateway headers and cookies are not sent upstream; the provider's credential is",
   ],
@@ -237,8 +251,16 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/provider-secret-headers.test.ts › a changed base URL removes the stored values, and the response says so",
     "test/hostile/provider-secret-headers.test.ts › values stored in plain text by an earlier version are encrypted at the next start",
   ],
-  "Provider keys are not stored": [
-    "test/conformance/gateway-management.test.ts › the SDK gets an error that keys are not stored",
+  "Provider keys are stored encrypted": [
+    "test/hostile/stored-secrets.test.ts › is in no file, log, row, answer, error or metric; the master key is in one file of the owner",
+    "test/hostile/stored-secrets.test.ts › cannot be moved to another owner in the database",
+    "test/hostile/stored-secrets.test.ts › does not follow a custom provider to another address",
     "test/conformance/gateway-providers.test.ts › a stored key appears only in the upstream request",
+  ],
+  "A kill during the rotation of the master key loses no provider key": [
+    "test/faults/master-key-rotation.test.ts › every stored key can be used after `kill -9` during rotations, and old master keys disappear",
+  ],
+  "A stored provider key needs a token": [
+    "test/hostile/stored-secrets.test.ts › is refused without a token while the gateway allows no anonymous keys",
   ],
 };

@@ -20,6 +20,7 @@ export { List, type Page } from "./management/list.ts";
 export { InvalidNameError, pathOf, type Query, withQuery } from "./management/path.ts";
 export type * from "./management/logs.ts";
 export type * from "./management/routes.ts";
+export type * from "./management/provider-keys.ts";
 export type * from "./management/tags.ts";
 export type * from "./management/tokens.ts";
 export {

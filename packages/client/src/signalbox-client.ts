@@ -8,6 +8,7 @@ import { GatewaysApi } from "./management/gateways.ts";
 import { RoutesApi } from "./management/routes.ts";
 import { LogsApi } from "./management/logs.ts";
 import { pathOf } from "./management/path.ts";
+import { ProviderKeysApi } from "./management/provider-keys.ts";
 import { TagsApi } from "./management/tags.ts";
 import { TokensApi } from "./management/tokens.ts";
 import {
@@ -77,6 +78,11 @@ export class SignalboxClient {
     return { url: this.url + path, expires_at };
   }
 
+  /** Encrypts all stored provider keys with a new master key. Requires the root token. */
+  async rotateMasterKey(options: RequestOptions = {}): Promise<{ rotated: number; unreadable: number }> {
+    return this.#transport.result("POST", "/provider_keys/rotate_master", options);
+  }
+
   /** Requests any path of the management interface. `pathOf` encodes names in the path. */
   request<Result = unknown>(
     method: Method,
@@ -117,6 +123,11 @@ export class AccountClient {
     this.agents = new AgentsApi(transport, this.#path);
     this.webhooks = new WebhooksApi(transport, this.#path);
     this.tags = new TagsApi(transport, this.#path);
+  }
+
+  /** The provider keys of one gateway; without a gateway, those of all gateways of the account. */
+  providerKeys(gatewayId?: string): ProviderKeysApi {
+    return new ProviderKeysApi(this.#transport, this.#path, gatewayId);
   }
 
   /** The stored calls of one gateway. */

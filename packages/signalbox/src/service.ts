@@ -4,7 +4,14 @@
  * Start: storage → accounts and tokens → areas → listeners.
  * Stop:  listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
-import { accountRoutes, FailureThrottle, openSealing, type RootToken } from "./accounts/index.ts";
+import {
+  accountRoutes,
+  tokenRoutes,
+  FailureThrottle,
+  MasterKeys,
+  openSealing,
+  type RootToken,
+} from "./accounts/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
 import type { Config } from "./config/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
@@ -171,6 +178,15 @@ class Start {
       clock: this.#clock,
       steadyClock: this.#options.steadyClock ?? clock ?? steadyClock,
       sealing: openSealing(this.#config.encryptionKeys, storage.dataFolder.file("encryption-key")),
+      masterKeys: new MasterKeys({
+        fromEnvironment: this.#config.masterKeys,
+        file: this.#config.databaseUrl === undefined ? storage.dataFolder.file("master-key") : null,
+        onFile: (file) =>
+          logger.warn(
+            { file },
+            "the master key of the stored provider keys is in the data folder: a copy of the folder reveals them. Set SIGNALBOX_MASTER_KEY to keep the key elsewhere",
+          ),
+      }),
       resourceEvents,
       registry: this.#registry,
       onFatal,
@@ -204,7 +220,8 @@ class Start {
     const config = this.#config;
     const { listener } = config.file;
     const routes = [
-      ...accountRoutes(accounts, tokens),
+      ...accountRoutes(accounts),
+      ...tokenRoutes(tokens),
       ...[...all, dashboard].flatMap((area) => area.routes),
     ];
     const health = new StorageHealth(this.#registry, {

@@ -79,6 +79,10 @@ export async function createFullAccount(): Promise<FullAccount> {
     provider_slug: "openai",
     secret_id: "OPENAI_API_KEY_OWN",
   });
+  const accountConfig = await create("POST", `${account}/ai-gateway/provider_configs`, {
+    provider_slug: "openai",
+    secret: "sk-for-all-gateways-of-the-account",
+  });
   const call = await fetch(`${server.url}/v1/${OWN}/mine/echo/chat/completions`, {
     method: "POST",
     headers: { "gw-aig-authorization": `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
@@ -117,6 +121,7 @@ export async function createFullAccount(): Promise<FullAccount> {
       token_id: token["id"] ?? "",
       provider_id: provider["id"] ?? "",
       config_id: config["id"] ?? "",
+      account_config_id: accountConfig["id"] ?? "",
       id: log["id"] ?? "",
       delivery: delivery["id"] ?? "",
       "late-deliveries": late["id"] ?? "",

@@ -1,5 +1,5 @@
 import { List } from "./list.ts";
-import type { CreatedToken } from "./tokens.ts";
+import type { CreatedToken, NewTokenPolicy } from "./tokens.ts";
 import { pathOf } from "./path.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
@@ -25,6 +25,8 @@ interface SpendFilter {
 export interface GatewaySettings {
   /** True: every call requires a token. */
   readonly authentication: boolean;
+  /** True: stored provider keys are also used for calls without a token. */
+  readonly allow_anonymous_keys: boolean;
   /** Seconds; null or 0 disables the cache. */
   readonly cache_ttl: number | null;
   readonly cache_invalidate_on_update: boolean;
@@ -100,7 +102,7 @@ export class GatewaysApi {
   /** Creates a token with the `gateway.run` permission for this gateway. */
   async createToken(
     id: string,
-    token: { name?: string | undefined; expires_at?: string | undefined } = {},
+    token: { name?: string | undefined; expires_at?: string | undefined } & NewTokenPolicy = {},
     options: RequestOptions = {},
   ): Promise<CreatedToken> {
     const path = this.#path + pathOf`/${id}/tokens`;

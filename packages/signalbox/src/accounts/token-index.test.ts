@@ -1,7 +1,7 @@
 import { generateToken } from "@signalbox/protocol";
 import { expect, it } from "vitest";
 import type { Token } from "./token.ts";
-import { hashToken, TokenIndex } from "./tokens.ts";
+import { hashToken, TokenIndex } from "./token-index.ts";
 
 function tokenOf(id: string, text: string, expiresAt: number | null = null): Token {
   return {
@@ -14,6 +14,9 @@ function tokenOf(id: string, text: string, expiresAt: number | null = null): Tok
     gatewayId: null,
     createdAt: 0,
     expiresAt,
+    isDisabled: false,
+    previous: null,
+    policy: null,
   };
 }
 

@@ -59,6 +59,7 @@ export interface AgentsArea extends AreaModule {
 const HIDDEN_VARIABLES: ReadonlySet<string> = new Set([
   "SIGNALBOX_ROOT_TOKEN",
   "SIGNALBOX_ENCRYPTION_KEY",
+  "SIGNALBOX_MASTER_KEY",
   "DATABASE_URL",
 ]);
 

@@ -15,6 +15,7 @@ import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
 import { routeCommands } from "./routes.ts";
+import { providerKeyCommands } from "./provider-keys.ts";
 import { serve } from "./serve.ts";
 import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
@@ -26,6 +27,7 @@ const COMMANDS: readonly Command[] = [
   loginLink,
   ...accountCommands,
   ...tokenCommands,
+  ...providerKeyCommands,
   ...logsCommands,
   ...agentCommands,
   ...gatewayCommands,

@@ -7,6 +7,7 @@ import { Secret } from "../core/secret.ts";
 import { LOG_LEVELS, type LogLevel } from "../telemetry/logger.ts";
 import { ConfigError } from "./config-error.ts";
 import type { ConfigFile } from "./config-file.ts";
+import { readMasterKeys } from "./master-key.ts";
 import { readConfigFile } from "./read-config-file.ts";
 
 export interface Config {
@@ -23,6 +24,8 @@ export interface Config {
   readonly rootToken: Secret | undefined;
   /** Encryption keys of stored secrets: the first encrypts, all decrypt. Empty: the key is in a file of the data folder. */
   readonly encryptionKeys: readonly Secret[];
+  /** Master keys of stored provider keys: the first encrypts, all decrypt. Empty: the key is in a file of the data folder. */
+  readonly masterKeys: readonly Secret[];
   readonly logLevel: LogLevel;
   /** Contains webhook secrets, provider keys and variables of agents; never logged. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -76,6 +79,7 @@ export async function loadConfig(
     databaseUrl: parseDatabaseUrl(setting(flags.databaseUrl, environment["DATABASE_URL"])),
     rootToken: parseRootToken(environment["SIGNALBOX_ROOT_TOKEN"]),
     encryptionKeys: parseEncryptionKeys(environment["SIGNALBOX_ENCRYPTION_KEY"]),
+    masterKeys: readMasterKeys(environment),
     logLevel: parseLogLevel(setting(flags.logLevel, environment["SIGNALBOX_LOG_LEVEL"])),
     environment,
     file,

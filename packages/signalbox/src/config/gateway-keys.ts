@@ -53,7 +53,15 @@ export const gatewayKeys = {
    * account `default`; for a custom provider: none.
    */
   providerKeys: z
-    .record(z.string().regex(/^[A-Z][A-Z0-9_]*$/, "expected the name of an environment variable"), keyGrant)
+    .record(
+      z
+        .string()
+        .regex(
+          /^(?:[A-Z][A-Z0-9_]*|file:\/\S+)$/,
+          "expected the name of an environment variable, or file: and the path of a file",
+        ),
+      keyGrant,
+    )
     .default({}),
   /**
    * Names of models at the unified doors, e.g. `{"smart": "anthropic/claude-opus-5", "claude-*": "aws-bedrock/us.anthropic.*"}`. In a name `*`
@@ -67,6 +75,11 @@ export const gatewayKeys = {
       z.string().regex(/^(?:@cf\/|[a-z0-9][a-z0-9-]*\/).+$/, 'expected "provider/model"'),
     )
     .default({}),
+  /** Provider keys may name files directly in this folder (`file:/run/secrets/openai_api_key`). Default `/run/secrets`. */
+  secretFolder: z
+    .string()
+    .regex(/^\/.*[^/]$/, "expected an absolute path without a slash at its end")
+    .default("/run/secrets"),
   /** Allows plain HTTP, private and loopback addresses for custom providers. Default false. */
   allowPrivateCustomProviders: z.boolean().default(false),
 };

@@ -1,6 +1,6 @@
 /** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
-import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
+import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -14,8 +14,9 @@ import { ResponseCache } from "./cache/response-cache.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
+import { KeySources } from "./keys/key-source.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
-import { usageRoute } from "./log-api/usage-route.ts";
+import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
 import { SpendLimits } from "./limits/spend-limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
@@ -49,6 +50,8 @@ export interface GatewayParts {
   /** Monotonic; for rate limits. */
   readonly steadyClock: Clock;
   readonly sealing: Sealing;
+  /** Encrypt stored provider keys. */
+  readonly masterKeys: MasterKeys;
   readonly database: Database;
   readonly accounts: Accounts;
   readonly tokens: Tokens;
@@ -88,7 +91,8 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
       ...callLogRoutes({ callLog, gatewayExists: exists }),
       usageRoute({ callLog, clock, tags: parts.tags }),
-      ...providerKeyRoutes(gateways, providerKeys, providers),
+      tokenUsageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
+      ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
       ...circuitRoutes(gateways, circuits),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
@@ -104,11 +108,13 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       await customProviders.load();
       await providerKeys.load();
       await dynamicRoutes.load();
+      providerKeys.start();
       await spendLimits.start(gateways);
     },
     async stop() {
       runner.close();
       client.close();
+      await providerKeys.stop();
       await spendLimits.stop();
     },
     card: "gateway",
@@ -123,7 +129,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
 
 /** Gateways, providers and keys: what the database stores and calls read from memory. */
 function createSettings(
-  { config, database, clock, sealing, logger, tokens, callLog, resourceEvents }: GatewayParts,
+  { config, database, clock, sealing, masterKeys, logger, tokens, callLog, resourceEvents }: GatewayParts,
   client: UpstreamClient,
 ) {
   const keys = config.file.gateway;
@@ -157,10 +163,21 @@ function createSettings(
     providerKeys: new ProviderKeys({
       database,
       clock,
-      environment: config.environment,
+      masterKeys,
+      sources: new KeySources(config.environment, clock),
+      secretFolder: keys.secretFolder,
       grants: keys.providerKeys,
-      customOrigin: (accountId, slug) =>
-        customProviders.originOf(accountId, slug.slice(CUSTOM_PREFIX.length)),
+      customAddress: (accountId, slug) =>
+        customProviders.list(accountId).find((provider) => CUSTOM_PREFIX + provider.slug === slug)?.details
+          .base_url,
+      onProblem: (key, problem) =>
+        logger.error(
+          { accountId: key.accountId, gatewayId: key.gatewayId, provider: key.providerSlug, keyId: key.id },
+          problem === "refused"
+            ? `${key.providerSlug} refused the stored key ${key.alias || key.id}; it is not used until it is edited`
+            : `cannot decrypt the stored key ${key.alias || key.id} of ${key.providerSlug}: start with the SIGNALBOX_MASTER_KEY (or the master-key file in the data folder) that it was stored with, or set the key again`,
+        ),
+      onError: (error) => logger.error({ err: error }, "cannot store the state of a provider key"),
     }),
   };
 }

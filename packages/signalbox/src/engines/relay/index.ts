@@ -2,7 +2,7 @@
  * The relay engine: sends HTTP/1.1 requests upstream and hands the responses over as they arrive. `upstream.ts` describes one exchange;
  * README.md states what the engine promises.
  */
-export { editMembers, type MemberEdit, readMembers } from "./json-scan.ts";
+export { editMembers, type MemberEdit, readEachMember, readMembers } from "./json-scan.ts";
 export { KeptBody, type SpareMemory } from "./kept-body.ts";
 export { NO_USAGE, type Usage } from "./read-usage.ts";
 export {

@@ -134,6 +134,40 @@ function scanMembers(bytes: Buffer, visit: MemberVisitor): void {
 
 /** Receives the key, the first and the last byte of the value, and the first byte of the key. */
 type MemberVisitor = (key: string, start: number, end: number, from: number) => void;
+export interface Member {
+  readonly name: string;
+  readonly value: unknown;
+}
+
+/**
+ * Every member of an object whose name is wanted, in order, also several with one name. Null when the text is not one whole object: it is cut off or
+ * malformed, or other text follows. The values of unwanted members are not checked beyond their ends.
+ */
+export function readEachMember(bytes: Buffer, isWanted: (name: string) => boolean): Member[] | null {
+  const found: Member[] = [];
+  const open = skipSpace(bytes, 0);
+  if (bytes[open] !== OPEN_BRACE) return null;
+  let at = skipSpace(bytes, open + 1);
+  if (bytes[at] === CLOSE_BRACE) return skipSpace(bytes, at + 1) === bytes.length ? found : null;
+  for (;;) {
+    const keyEnd = bytes[at] === QUOTE ? endOfString(bytes, at) : -1;
+    const colon = keyEnd === -1 ? -1 : skipSpace(bytes, keyEnd + 1);
+    if (bytes[colon] !== COLON) return null;
+    const start = skipSpace(bytes, colon + 1);
+    const end = endOfValue(bytes, start);
+    const name = end === -1 ? undefined : parse(bytes, at, keyEnd);
+    if (typeof name !== "string") return null;
+    if (isWanted(name)) {
+      const value = parse(bytes, start, end);
+      if (value === undefined) return null;
+      found.push({ name, value });
+    }
+    const next = skipSpace(bytes, end + 1);
+    if (bytes[next] === CLOSE_BRACE) return skipSpace(bytes, next + 1) === bytes.length ? found : null;
+    if (bytes[next] !== COMMA) return null;
+    at = skipSpace(bytes, next + 1);
+  }
+}
 
 /** Index of the last byte of the member value that begins at `start`; -1 when the value is cut off. */
 function endOfValue(bytes: Buffer, start: number): number {

@@ -46,6 +46,7 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     origin.key,
     target,
     significant(headers),
+    step.keyScope,
     step.door?.clientDialect ?? "",
     ...(options.cacheKey === undefined ? ["body", bodyOf(step)] : ["custom", options.cacheKey]),
   ]);

@@ -1,5 +1,6 @@
 /** A call as it is accepted, and the parts of the gateway that run it. */
 import type { Clock } from "../../core/clock.ts";
+import type { Token } from "../../accounts/index.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
 import type { ResponseHead, UpstreamClient, Usage } from "../../engines/relay/index.ts";
@@ -26,7 +27,10 @@ export interface CallStart {
   readonly showsStep: boolean;
   /** Format of errors of the gateway. */
   readonly errorDialect: ErrorDialect;
+  /** `root` for the root token; null when the call has no token. */
   readonly tokenId: string | null;
+  /** The token of the call, for its limits and metadata; null for the root token and without a token. */
+  readonly token: Token | null;
   readonly createdAt: number;
   /** `performance.now()` when the headers had arrived. */
   readonly startedAt: number;

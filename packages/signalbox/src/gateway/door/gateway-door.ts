@@ -4,7 +4,7 @@
  * a refused caller costs no body, no upstream request and no log row.
  */
 import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
-import { type Authenticator, bearerText, isAllowed } from "../../accounts/index.ts";
+import type { Authenticator } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import {
   type BodyLimits,
@@ -17,6 +17,8 @@ import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
+import { type Caller, identifyCaller } from "../keys/caller-token.ts";
+import { applyPolicy } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { ModelList } from "../models/model-list.ts";
 import type { ModelNames } from "../models/model-names.ts";
@@ -84,9 +86,7 @@ export class GatewayDoor implements Area {
 
   constructor(parts: GatewayDoorParts) {
     this.#parts = parts;
-    this.#unified = new UnifiedDoor(parts, (gateway, token, connection) =>
-      this.#authorise(gateway, token, connection),
-    );
+    this.#unified = new UnifiedDoor(parts);
   }
 
   /** The usual call creates one promise, which waits for its body: `async` functions here cost 3 % of a JSON call on 32 connections, 6 % on one. */
@@ -100,11 +100,12 @@ export class GatewayDoor implements Area {
       if ("endpoint" in path) return this.#serveUnified(path, incoming, startedAt);
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-      const tokenId = gateway.settings.authentication
-        ? this.#authorise(gateway, tokenOf(request), request.socket)
-        : null;
-      const run = ({ options, steps, showsStep, moreSteps, routeHeaders, onCost }: CallPlan) =>
-        this.#parts.runner.run({
+      const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
+      const run = (plan: CallPlan) => {
+        const policy = caller.token?.policy ?? null;
+        const { options, steps, showsStep, moreSteps, routeHeaders, onCost } =
+          policy === null ? plan : applyPolicy(policy, plan);
+        return this.#parts.runner.run({
           options,
           steps,
           showsStep,
@@ -116,12 +117,14 @@ export class GatewayDoor implements Area {
           response,
           requestId: context.id,
           errorDialect: "gateway",
-          tokenId,
+          tokenId: caller.tokenId,
+          token: caller.token,
           startedAt,
         });
+      };
       return path.provider === null
-        ? this.#serveUniversal(gateway, tokenId, incoming, run)
-        : this.#servePlain(gateway, path.provider, path.path, incoming, run);
+        ? this.#serveUniversal(gateway, caller, incoming, run)
+        : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -143,23 +146,9 @@ export class GatewayDoor implements Area {
     return error;
   }
 
-  /**
-   * The id of the token that authorises the call, `root` for the root token. The error is the same whatever is wrong with the token: it
-   * does not reveal whether the token exists, has expired, or belongs to another gateway.
-   */
-  #authorise(gateway: Gateway, token: string | null, connection: object): string {
-    const principal = token === null ? null : this.#parts.authenticator.fromText(token, connection);
-    if (principal === null || !isAllowed(principal, gateway.accountId, "gateway.run")) {
-      throw new SignalboxError("gateway_unauthorized");
-    }
-    if (principal.kind === "root") return "root";
-    const { gatewayId, id } = principal.token;
-    if (gatewayId !== null && gatewayId !== gateway.id) throw new SignalboxError("gateway_unauthorized");
-    return id;
-  }
-
   #servePlain(
     gateway: Gateway,
+    caller: Caller,
     slug: string,
     path: string,
     incoming: Incoming,
@@ -169,12 +158,13 @@ export class GatewayDoor implements Area {
     const { providers, authenticator, bodyLimits, runner } = this.#parts;
     const provider = providers.find(gateway.accountId, slug);
     if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
-    refuseOwnTokenInTarget(authenticator, path, context.query);
+    refuseOwnTokenInTarget(authenticator, path, caller.query);
     const forwarded = readForwardedHeaders(
       request.rawHeaders,
       request.headers.connection,
       provider.credentialHeaders,
       authenticator,
+      caller.text,
     );
     const { options } = forwarded;
     const start = (body: RequestBody) => {
@@ -183,7 +173,7 @@ export class GatewayDoor implements Area {
         provider,
         method: request.method ?? "GET",
         path,
-        query: context.query,
+        query: caller.query,
         forwarded,
         traceparent: traceparentOf(request, context),
         contentType: request.headers["content-type"],
@@ -192,6 +182,7 @@ export class GatewayDoor implements Area {
         options,
         door: null,
         facts: null,
+        isAuthenticated: caller.isAuthenticated,
       });
       return run({ options, steps: [step], showsStep: false });
     };
@@ -222,7 +213,7 @@ export class GatewayDoor implements Area {
 
   async #serveUniversal(
     gateway: Gateway,
-    tokenId: string | null,
+    caller: Caller,
     incoming: Incoming,
     run: (plan: CallPlan) => void | Promise<void>,
   ): Promise<void> {
@@ -239,14 +230,21 @@ export class GatewayDoor implements Area {
         gateway,
         request,
         options,
-        tokenId,
+        caller,
         traceparent,
       });
       if (routed !== null) {
         await run({ options, showsStep: true, ...routed });
         return;
       }
-      const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
+      const steps = parseUniversalSteps(
+        body,
+        gateway,
+        this.#parts,
+        options,
+        traceparent,
+        caller.isAuthenticated,
+      );
       await run({
         options,
         steps: orderSteps(steps, gateway, options, this.#parts.stepOrder),
@@ -265,12 +263,6 @@ interface GatewayPath {
   readonly provider: string | null;
   /** As sent, without the leading slash. */
   readonly path: string;
-}
-
-/** Where clients of one provider put the token: their other headers belong to the provider. */
-function tokenOf({ headers }: HttpRequest): string | null {
-  const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
-  return typeof header === "string" ? bearerText(header) : null;
 }
 
 /** Account, gateway and provider are decoded; the rest of the path is forwarded as it was sent. */

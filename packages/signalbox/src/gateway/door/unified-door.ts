@@ -4,7 +4,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { estimateInputTokens } from "@signalbox/translate";
-import type { Authenticator } from "../../accounts/index.ts";
+import { type Authenticator, bearerText } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import {
   type BodyLimits,
@@ -15,6 +15,8 @@ import {
 import { readMembers, type RequestBody } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { CallRunner } from "../call/call-runner.ts";
+import { type Caller, identifyCaller } from "../keys/caller-token.ts";
+import { applyPolicy, requireAllowedStep } from "../keys/policy-use.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import type { ModelList } from "../models/model-list.ts";
 import type { ModelTarget } from "../models/model-target.ts";
@@ -28,7 +30,6 @@ import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";
-import { type CallerKeys, KEY_HEADERS, readCallerKeys } from "./caller-token.ts";
 import type { DoorPath } from "./door-path.ts";
 
 export interface UnifiedDoorParts extends StepParts {
@@ -41,9 +42,6 @@ export interface UnifiedDoorParts extends StepParts {
   readonly modelList: ModelList;
   readonly routes: RouteResolver;
 }
-
-/** Returns the id of the token that authorises a call; throws `gateway_unauthorized`. */
-export type Authorise = (gateway: Gateway, token: string | null, connection: object) => string;
 
 /** One request of a door. */
 export interface DoorCall {
@@ -58,12 +56,13 @@ export interface DoorCall {
 /** A call whose gateway and caller are known. */
 interface Admitted extends DoorCall {
   readonly gateway: Gateway;
-  readonly keys: CallerKeys;
-  readonly tokenId: string | null;
+  readonly caller: Caller;
 }
 
 /** The members that are needed before the body is parsed, if it ever is. */
 const WANTED: ReadonlySet<string> = new Set(["model", "stream"]);
+/** Where SDKs put their key. */
+const KEY_HEADERS = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 const DEFAULT_GATEWAY = "default";
 const MAX_MODEL_LENGTH = 512;
 const BYTES_PER_TOKEN = 4;
@@ -73,11 +72,9 @@ type PlanModel = (request: DoorRequest, target: ModelTarget) => Step;
 
 export class UnifiedDoor {
   readonly #parts: UnifiedDoorParts;
-  readonly #authorise: Authorise;
 
-  constructor(parts: UnifiedDoorParts, authorise: Authorise) {
+  constructor(parts: UnifiedDoorParts) {
     this.#parts = parts;
-    this.#authorise = authorise;
   }
 
   async handle(call: DoorCall): Promise<void> {
@@ -95,7 +92,7 @@ export class UnifiedDoor {
     if (request.method !== "POST") {
       throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
     }
-    refuseOwnTokenInTarget(this.#parts.authenticator, "", context.query);
+    refuseOwnTokenInTarget(this.#parts.authenticator, "", admitted.caller.query);
     if (request.headers["content-encoding"] !== undefined) {
       throw malformed("Content-Encoding is not supported at this path; send the body uncompressed");
     }
@@ -106,20 +103,19 @@ export class UnifiedDoor {
   }
 
   #admit(call: DoorCall): Admitted {
-    const { path, request } = call;
-    const { headers, socket } = request;
+    const { path, request, context } = call;
+    const { headers } = request;
     const named = path.gatewayId ?? headers["gw-aig-gateway-id"] ?? headers["cf-aig-gateway-id"];
     const gateway = this.#parts.gateways.find(
       path.accountId,
       typeof named === "string" ? named : DEFAULT_GATEWAY,
     );
     if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-    const keys = readCallerKeys(headers, this.#parts.authenticator);
-    const tokenId = gateway.settings.authentication ? this.#authorise(gateway, keys.token, socket) : null;
-    return { ...call, gateway, keys, tokenId };
+    const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
+    return { ...call, gateway, caller };
   }
 
-  #list({ path, request, response, context, gateway }: Admitted): void {
+  #list({ path, request, response, context, gateway, caller }: Admitted): void {
     if (request.method !== "GET" && request.method !== "HEAD") {
       throw new SignalboxError("method_not_allowed", { headers: { allow: "GET, HEAD" } });
     }
@@ -128,6 +124,7 @@ export class UnifiedDoor {
       model: path.model,
       isAnthropic,
       query: new URLSearchParams(context.query),
+      policy: caller.token?.policy ?? null,
     });
     sendJson(response, answer);
   }
@@ -145,31 +142,30 @@ export class UnifiedDoor {
   }
 
   #toDoorRequest(
-    { gateway, request, context, keys, traceparent }: Admitted,
+    { gateway, request, context, caller, traceparent }: Admitted,
     endpoint: DoorRequest["endpoint"],
     body: RequestBody,
     isStream: boolean,
   ): DoorRequest {
     const { clock, authenticator, bodyLimits } = this.#parts;
-    const { credential } = keys;
     const forwarded = readForwardedHeaders(
-      [
-        ...withoutKeys(request.rawHeaders),
-        ...(credential === null ? [] : [credential.header, credential.value]),
-      ],
+      request.rawHeaders,
       request.headers.connection,
-      credential === null ? [] : [credential.header],
+      KEY_HEADERS,
       authenticator,
+      caller.text,
     );
+    const [header, value = ""] = forwarded.credential;
     let fields: Record<string, unknown> | undefined;
     return {
       gateway,
       endpoint,
       body,
       isStream,
-      query: context.query,
+      query: caller.query,
       headers: forwarded.headers,
-      credential,
+      credential: header === undefined ? null : { header, value, key: bearerText(value) ?? value },
+      isAuthenticated: caller.isAuthenticated,
       traceparent,
       options: forwarded.options,
       now: clock.now(),
@@ -187,28 +183,29 @@ export class UnifiedDoor {
 
   /** Runs the call with the model that the name means, or with the models of a route. */
   async #run(call: Admitted, doorRequest: DoorRequest, model: string, plan: PlanModel): Promise<void> {
-    const { request, response, context, gateway, tokenId, startedAt } = call;
-    const { options } = doorRequest;
+    const { request, response, context, gateway, caller, startedAt } = call;
+    const policy = caller.token?.policy ?? null;
     const named = this.#parts.modelNames.resolve(gateway.accountId, model);
     const planned =
       named.kind === "model"
         ? { steps: [plan(doorRequest, named)], showsStep: false }
         : { ...this.#planRoute(call, doorRequest, named.name, plan), showsStep: true };
+    const whole = { ...planned, options: doorRequest.options };
     await this.#parts.runner.run({
-      ...planned,
-      options,
+      ...(policy === null ? whole : applyPolicy(policy, whole)),
       gateway,
       request,
       response,
       requestId: context.id,
       errorDialect: context.errorDialect ?? "gateway",
-      tokenId,
+      tokenId: caller.tokenId,
+      token: caller.token,
       startedAt,
     });
   }
 
   #planRoute(
-    { request, gateway, tokenId }: Admitted,
+    { request, gateway, caller }: Admitted,
     call: DoorRequest,
     name: string,
     plan: PlanModel,
@@ -228,11 +225,15 @@ export class UnifiedDoor {
           const value = request.headers[header];
           return Array.isArray(value) ? value.join(", ") : value;
         },
-        token: tokenId === null ? null : { id: tokenId },
+        token: caller.tokenId === null ? null : { id: caller.tokenId },
         tokensEstimate: () => Math.ceil(bytes / BYTES_PER_TOKEN),
         session: sessionOf(options),
       },
-      (target) => plan(own, { ...target, isExplicit: false }),
+      (target) => {
+        const step = plan(own, { ...target, isExplicit: false });
+        if (caller.token?.policy != null) requireAllowedStep(caller.token.policy, step);
+        return step;
+      },
     );
   }
 
@@ -300,15 +301,6 @@ function checkModel(model: unknown): string {
     });
   }
   return model;
-}
-
-function withoutKeys(rawHeaders: readonly string[]): string[] {
-  const kept: string[] = [];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? "";
-    if (!KEY_HEADERS.some((key) => key === name.toLowerCase())) kept.push(name, rawHeaders[i + 1] ?? "");
-  }
-  return kept;
 }
 
 function tooLarge(maxBytes: number): SignalboxError {

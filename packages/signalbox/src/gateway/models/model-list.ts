@@ -5,9 +5,11 @@
 import { createRequire } from "node:module";
 import type { calcPrice, findProvider, ModelInfo, ModelPrice } from "@pydantic/genai-prices";
 import { SignalboxError } from "@signalbox/protocol";
+import type { TokenPolicy } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import { allowsModel } from "../keys/policy-use.ts";
 import { packageIdOf, type PriceOverrides } from "../limits/price-table.ts";
-import { CUSTOM_PREFIX, type ProviderDirectory } from "../providers/provider.ts";
+import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
 import type { ModelNames } from "./model-names.ts";
@@ -25,6 +27,8 @@ export interface ModelListRequest {
   readonly model: string | null;
   readonly isAnthropic: boolean;
   readonly query: URLSearchParams;
+  /** What the caller's token may use; null without limits. */
+  readonly policy: TokenPolicy | null;
 }
 
 interface ListedModel {
@@ -45,6 +49,8 @@ interface TokenPrice {
   readonly cacheWrite: number | null;
 }
 
+/** Stands for the provider of a route. */
+const ROUTES = "dynamic";
 /** They serve models without a key. */
 const KEYLESS: ReadonlySet<string> = new Set(["echo", "ollama", "vllm", "lmstudio"]);
 /** Prices with conditions may change; the list need not be more exact than this. */
@@ -77,12 +83,14 @@ export class ModelList {
   }
 
   /** The body of the response; throws `not_found` for a model that is not listed. */
-  answer(gateway: Gateway, { model, isAnthropic, query }: ModelListRequest): object {
-    const models = this.#list(gateway, isAnthropic);
+  answer(gateway: Gateway, { model, isAnthropic, query, policy }: ModelListRequest): object {
+    const list = (prefersBare: boolean) =>
+      this.#list(gateway, prefersBare).filter(
+        (one) => policy === null || one.provider === ROUTES || allowsModel(policy, one.provider, one.model),
+      );
+    const models = list(isAnthropic);
     if (model === null) return isAnthropic ? anthropicPage(models, query) : openAiList(models);
-    const found =
-      models.find(({ id }) => id === model) ??
-      this.#list(gateway, !isAnthropic).find(({ id }) => id === model);
+    const found = models.find(({ id }) => id === model) ?? list(!isAnthropic).find(({ id }) => id === model);
     if (found === undefined) {
       throw new SignalboxError("not_found", {
         message: `Model ${model.slice(0, 128)} not found`,
@@ -94,12 +102,14 @@ export class ModelList {
 
   /** With bare names where they suffice, as Anthropic's clients expect them, or with `provider/model` throughout. */
   #list(gateway: Gateway, prefersBare: boolean): ListedModel[] {
-    const listed = this.#usableProviders(gateway).flatMap((slug) => this.#modelsOf(slug));
+    const listed = this.#usableProviders(gateway).flatMap((provider) =>
+      this.#modelsOf(provider.slug).filter(({ model }) => this.#isUsable(gateway, provider, model)),
+    );
     const all = new Map<string, ListedModel>();
     for (const alias of this.#parts.names.aliases) {
       const target = this.#parts.names.find(gateway.accountId, alias);
-      if (target?.kind === "route") all.set(alias, toListed(alias, "dynamic", alias, undefined));
-      if (target?.kind !== "model" || !this.#isUsable(gateway, target.provider.slug)) continue;
+      if (target?.kind === "route") all.set(alias, toListed(alias, ROUTES, alias, undefined));
+      if (target?.kind !== "model" || !this.#isUsable(gateway, target.provider, target.model)) continue;
       const known = listed.find(
         ({ provider, model }) => provider === target.provider.slug && model === target.model,
       );
@@ -120,21 +130,19 @@ export class ModelList {
     return found?.kind === "model" && found.provider.slug === provider && found.model === model;
   }
 
-  #usableProviders(gateway: Gateway): string[] {
-    const stored = new Set(this.#parts.keys.list(gateway).map(({ providerSlug }) => providerSlug));
-    return this.#parts.providers.sharedSlugs.filter(
-      (slug) => KEYLESS.has(slug) || (stored.has(slug) && this.#isUsable(gateway, slug)),
-    );
+  /** Providers of which the gateway may use a model. */
+  #usableProviders(gateway: Gateway): Provider[] {
+    const { providers, keys } = this.#parts;
+    return providers.sharedSlugs.flatMap((slug) => {
+      const provider = providers.find(gateway.accountId, slug);
+      if (provider === undefined) return [];
+      return KEYLESS.has(slug) || keys.poolFor(gateway, provider, undefined) !== null ? [provider] : [];
+    });
   }
 
-  #isUsable(gateway: Gateway, slug: string): boolean {
-    if (KEYLESS.has(slug) || slug.startsWith(CUSTOM_PREFIX)) return true;
-    try {
-      return this.#parts.keys.find(gateway, slug, undefined) !== null;
-    } catch {
-      // The key of the entry is not set, or no longer granted.
-      return false;
-    }
+  #isUsable(gateway: Gateway, provider: Provider, model: string): boolean {
+    if (KEYLESS.has(provider.slug) || provider.slug.startsWith(CUSTOM_PREFIX)) return true;
+    return this.#parts.keys.poolFor(gateway, provider, undefined)?.hasKey(model, undefined, null) ?? false;
   }
 
   #modelsOf(slug: string): readonly ListedModel[] {

@@ -3,6 +3,7 @@
  * endpoint have the same headers, and a `config` object for some of them.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { RESERVED_METADATA_PREFIX } from "../../accounts/index.ts";
 import {
   type Backoff,
   MAX_ATTEMPTS,
@@ -211,7 +212,13 @@ function toFallbackCauses(value: string, name: string): FallbackCause[] {
 function toMetadata(value: string, name: string): string {
   const object = toObject(value, name);
   const entries = Object.entries(object).slice(0, MAX_METADATA_KEYS);
-  for (const [, item] of entries) {
+  for (const [key, item] of entries) {
+    // Rules of a gateway can rely on these keys, so only the service sets them.
+    if (key.startsWith(RESERVED_METADATA_PREFIX)) {
+      throw new SignalboxError("gateway_malformed_request", {
+        message: `${name}: keys that begin with ${RESERVED_METADATA_PREFIX} are reserved`,
+      });
+    }
     if (item !== null && !["string", "number", "boolean"].includes(typeof item)) {
       throw invalid(name, "a flat JSON object of strings, numbers, booleans and null");
     }

@@ -22,6 +22,8 @@ export interface DoorRequest {
   readonly headers: readonly string[];
   /** The caller's own key of a provider; null when the caller sent none. */
   readonly credential: CallerCredential | null;
+  /** The caller has sent a valid token. */
+  readonly isAuthenticated: boolean;
   readonly traceparent: string | null;
   readonly options: CallOptions;
   /** Milliseconds since 1970. */

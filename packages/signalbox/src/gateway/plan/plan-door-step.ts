@@ -58,6 +58,7 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
     query: isTranslated || query !== "" ? query : request.query,
     forwarded: headersFor(request, target, door.providerDialect),
     traceparent: request.traceparent,
+    isAuthenticated: request.isAuthenticated,
     contentType: "application/json",
     isEncoded: false,
     body: plan.body,

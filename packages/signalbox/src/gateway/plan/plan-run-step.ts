@@ -80,6 +80,7 @@ function planWorkersAi(parts: StepParts, request: DoorRequest, target: ModelTarg
     query: "",
     forwarded: headersFor(request, target, "chat"),
     traceparent: request.traceparent,
+    isAuthenticated: request.isAuthenticated,
     contentType: "application/json",
     isEncoded: false,
     body: toBody(input),

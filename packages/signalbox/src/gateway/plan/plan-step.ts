@@ -10,6 +10,8 @@ import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
 import type { AttemptPolicy } from "./attempt-policy.ts";
+import type { ProviderKeyPool } from "../keys/provider-key-pool.ts";
+import { StepKeys } from "../keys/step-keys.ts";
 import type { CallOptions } from "./call-options.ts";
 import type { DoorStep } from "./door-step.ts";
 import type { ForwardedHeaders } from "./forwarded-request.ts";
@@ -25,13 +27,15 @@ export interface Step {
   /** The output limit that the request sets; null when it sets none. */
   readonly maxOutputTokens: number | null;
   readonly upstream: UpstreamRequest;
+  /** Stored keys of which each attempt picks one; absent when the credential is already in `upstream`. */
+  readonly keys?: KeyPool;
+  /** Tells apart, for the cache, steps that use different stored keys; empty without stored keys. */
+  readonly keyScope: string;
   readonly policy: AttemptPolicy;
   /** Null for calls that did not come through a unified door. */
   readonly door: DoorStep | null;
   /** The position in the caller's list, when a strategy has changed the order. */
   readonly place?: number;
-  /** Stored keys of which each attempt picks one; absent when the credential is already in `upstream`. */
-  readonly keys?: KeyPool;
 }
 
 /** The type of a call, for the log and for the checks of its body; empty when the path is not known. */
@@ -69,6 +73,8 @@ export interface StepRequest {
   readonly door: DoorStep | null;
   /** Already read from the body; null leaves it to `planStep`. */
   readonly facts: BodyFacts | null;
+  /** The caller has sent a valid token. */
+  readonly isAuthenticated: boolean;
 }
 
 const TYPE_BY_PATH: readonly { readonly path: RegExp; readonly type: RequestType }[] = [
@@ -95,6 +101,7 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
 ]);
 
 const NO_HEADERS: readonly string[] = [];
+const NO_KEYS = { keyScope: "" };
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const DEFAULT_RETRY_DELAY_MS = 100;
 /** A caller that waits longer for one provider would rather hear of the limit. */
@@ -107,19 +114,27 @@ export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
   const { origin, path: upstreamPath } = path.startsWith("/")
     ? provider.locateAtHost(path)
     : provider.locate(path, wanted.gateway.accountId);
+  const pool = storedKeys(keys, wanted);
+  const model = facts.model ?? provider.modelInPath(path) ?? "";
   return {
     provider,
     path,
     requestType,
-    model: facts.model ?? provider.modelInPath(path) ?? "",
+    model,
     maxOutputTokens: facts.maxOutputTokens,
     upstream: {
       origin,
       method,
       target: query === "" ? upstreamPath : `${upstreamPath}?${query}`,
-      headers: upstreamHeaders(keys, wanted),
+      headers: upstreamHeaders(wanted, pool),
       body: wanted.body,
     },
+    ...(pool === null
+      ? NO_KEYS
+      : {
+          keys: new StepKeys(pool, { providerSlug: provider.slug, model, session: wanted.options.sessionId }),
+          keyScope: pool.scope,
+        }),
     policy: toPolicy(wanted.options, wanted.gateway.settings),
     door: wanted.door,
   };
@@ -130,37 +145,50 @@ function requestTypeOf(method: string, path: string): RequestType {
   return TYPE_BY_PATH.find((known) => known.path.test(path))?.type ?? "";
 }
 
-function upstreamHeaders(keys: ProviderKeys, wanted: StepRequest): string[] {
+function upstreamHeaders(wanted: StepRequest, pool: ProviderKeyPool | null): string[] {
   const { forwarded, provider, traceparent } = wanted;
   return [
-    ...forwarded.headers,
+    ...(pool === null ? forwarded.headers : withoutAccountHeaders(forwarded.headers)),
     // Usage is read from the response as it passes, so the response must not be compressed.
     "accept-encoding",
     "identity",
     ...(traceparent === null ? NO_HEADERS : ["traceparent", traceparent]),
-    ...credentialOf(keys, wanted),
+    ...(pool === null ? forwarded.credential : NO_HEADERS),
     ...provider.extraHeaders,
   ];
 }
 
-/** The caller's own credential, or a stored key when the caller sent none or names a stored key. */
-function credentialOf(
+/** The stored keys that replace the caller's credential: when the caller sent none, or names a stored key. */
+function storedKeys(
   keys: ProviderKeys,
-  { gateway, provider, options, forwarded, query }: StepRequest,
-): readonly string[] {
-  const { credential } = forwarded;
+  { gateway, provider, options, forwarded, query, isAuthenticated }: StepRequest,
+): ProviderKeyPool | null {
   if (options.keyAlias === undefined) {
-    if (credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query))) return credential;
+    const hasOwn =
+      forwarded.credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query));
+    if (hasOwn) return null;
   }
-  const key = keys.find(gateway, provider.slug, options.keyAlias);
-  if (key === null) return credential;
+  const pool = keys.poolFor(gateway, provider, options.keyAlias);
+  // A stored key is the operator's money; without a token, every client that reaches the listener could spend it.
+  if (pool !== null && !isAuthenticated && !gateway.settings.allow_anonymous_keys) {
+    throw new SignalboxError("gateway_unauthorized", {
+      message: `Stored keys of ${provider.slug} are used only for calls with a token; send one, or set allow_anonymous_keys on the gateway`,
+    });
+  }
   // The caller's path names the host: the key would go to whomever the caller chooses.
-  if (provider.isHostOfCaller) {
+  if (pool !== null && provider.isHostOfCaller) {
     throw malformed(
       `A stored key of ${provider.slug} is sent only to a configured address: set providers.${provider.slug}.baseUrl`,
     );
   }
-  return [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(key)];
+  return pool;
+}
+
+/** Headers that select an account or project belong to the credential: with a stored key the provider would refuse those of the caller. */
+const ACCOUNT_HEADERS: ReadonlySet<string> = new Set(["openai-organization", "openai-project"]);
+
+function withoutAccountHeaders(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => !ACCOUNT_HEADERS.has((headers[i - (i % 2)] ?? "").toLowerCase()));
 }
 
 function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {

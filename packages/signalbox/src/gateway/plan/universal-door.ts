@@ -23,7 +23,10 @@ const ENDPOINTS: ReadonlyMap<string, DoorRequest["endpoint"]> = new Map([
 const VERSION = "v1/";
 
 /** A step as it was sent. */
-export interface UniversalStep extends Pick<DoorRequest, "gateway" | "body" | "options" | "traceparent"> {
+export interface UniversalStep extends Pick<
+  DoorRequest,
+  "gateway" | "body" | "options" | "traceparent" | "isAuthenticated"
+> {
   readonly path: string;
   /** The body as a value. */
   readonly query: unknown;

@@ -35,6 +35,7 @@ export function parseUniversalSteps(
   parts: UniversalParts,
   callOptions: CallOptions,
   traceparent: string | null,
+  isAuthenticated: boolean,
 ): Step[] {
   let value: unknown;
   try {
@@ -48,7 +49,7 @@ export function parseUniversalSteps(
   }
   return items.map((item, i) => {
     try {
-      return toStep(item, gateway, parts, callOptions, traceparent);
+      return toStep(item, gateway, parts, callOptions, traceparent, isAuthenticated);
     } catch (error) {
       if (!(error instanceof SignalboxError)) throw error;
       throw new SignalboxError(error.id, { message: `step ${i}: ${error.message}` });
@@ -62,6 +63,7 @@ function toStep(
   parts: UniversalParts,
   callOptions: CallOptions,
   traceparent: string | null,
+  isAuthenticated: boolean,
 ): Step {
   if (typeof item !== "object" || item === null) throw malformed("must be an object");
   const given = item as Record<string, unknown>;
@@ -83,7 +85,7 @@ function toStep(
   const options = { ...callOptions, ...stepConfigOptions(given["config"]), ...forwarded.options };
   const body: RequestBody = { kind: "whole", bytes: universalJson(query ?? {}) };
   const request = toDoorRequest(
-    { gateway, path, query, search, forwarded, traceparent, body, options },
+    { gateway, path, query, search, forwarded, traceparent, body, options, isAuthenticated },
     parts.clock,
   );
   const target = request === null ? null : targetOf(parts.modelNames, request, provider);
@@ -103,6 +105,7 @@ function toStep(
     options,
     door: null,
     facts: null,
+    isAuthenticated,
   });
 }
 

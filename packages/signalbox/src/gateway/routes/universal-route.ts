@@ -1,5 +1,7 @@
 /** A dynamic route called through the universal endpoint: one step with the provider `compat` and the model `dynamic/{name}`. */
 import type { HttpRequest } from "../../engines/http-server/index.ts";
+import type { Caller } from "../keys/caller-token.ts";
+import { requireAllowedStep } from "../keys/policy-use.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import { checkProviderPath, readForwardedHeaders } from "../plan/forwarded-request.ts";
 import { planDoorStep } from "../plan/plan-door-step.ts";
@@ -22,7 +24,7 @@ export interface UniversalRequest {
   readonly gateway: Gateway;
   readonly request: HttpRequest;
   readonly options: CallOptions;
-  readonly tokenId: string | null;
+  readonly caller: Caller;
   readonly traceparent: string | null;
 }
 
@@ -30,7 +32,7 @@ export interface UniversalRequest {
 export function planUniversalRoute(
   resolver: RouteResolver,
   parts: UniversalParts,
-  { bytes, gateway, request, options, tokenId, traceparent }: UniversalRequest,
+  { bytes, gateway, request, options, caller, traceparent }: UniversalRequest,
 ): RoutedCall | null {
   // Most bodies do not contain the word, and are parsed elsewhere.
   if (!bytes.includes(ROUTE_PREFIX)) return null;
@@ -56,7 +58,7 @@ export function planUniversalRoute(
         const value = request.headers[name];
         return Array.isArray(value) ? value.join(", ") : value;
       },
-      token: tokenId === null ? null : { id: tokenId },
+      token: caller.tokenId === null ? null : { id: caller.tokenId },
       tokensEstimate: () => Math.ceil(bytes.length / BYTES_PER_TOKEN),
       session: sessionOf(options),
     },
@@ -74,21 +76,26 @@ export function planUniversalRoute(
         path,
         forwarded: { ...forwarded, credential: [] },
         traceparent,
+        isAuthenticated: caller.isAuthenticated,
         body,
         options: { ...options, ...forwarded.options, ...target.options },
       };
       const call = toDoorRequest({ ...step, query, search: "" }, parts.clock);
-      if (call !== null) return planDoorStep(parts, call, { ...target, isExplicit: false });
-      return planStep(parts, {
-        ...step,
-        provider,
-        method: "POST",
-        query: "",
-        contentType: rawHeaders[1],
-        isEncoded: false,
-        door: null,
-        facts: null,
-      });
+      const planned =
+        call === null
+          ? planStep(parts, {
+              ...step,
+              provider,
+              method: "POST",
+              query: "",
+              contentType: rawHeaders[1],
+              isEncoded: false,
+              door: null,
+              facts: null,
+            })
+          : planDoorStep(parts, call, { ...target, isExplicit: false });
+      if (caller.token?.policy != null) requireAllowedStep(caller.token.policy, planned);
+      return planned;
     },
   );
 }

@@ -48,6 +48,8 @@ const spendLimits = z.strictObject({
 export const gatewaySettings = z.object({
   /** Every call needs a token. */
   authentication: z.boolean().default(false),
+  /** Stored provider keys are also used for calls without a token. */
+  allow_anonymous_keys: z.boolean().default(false),
   /** Seconds; null or 0 switches the cache off. */
   cache_ttl: z.int().min(0).max(MAX_CACHE_TTL_S).nullable().default(null),
   /** Whether a change of the settings empties the cache. */
