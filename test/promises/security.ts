@@ -197,6 +197,17 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/relay/connection-reuse.test.ts › sends a %s once when the server closes the connection, because the server may have executed it",
     "packages/signalbox/src/engines/relay/connection-reuse.test.ts › detects before writing that the server closed an idle connection (%s), and opens a new one",
   ],
+  "A caller's own key stays with its provider": [
+    "test/conformance/gateway-doors.test.ts › gives the caller's own key to the provider that the caller names, in the provider's header",
+    "test/conformance/gateway-doors.test.ts › does not give a key to a provider that an alias chose",
+    "test/conformance/gateway-translation.test.ts › has the caller's own key in the provider's header, when the caller names the provider",
+  ],
+  "A stored key goes to hosts of the provider or of the configuration": [
+    "test/conformance/gateway-cloud-providers.test.ts › never sends a stored key to a resource that the caller names",
+    "test/conformance/gateway-cloud-providers.test.ts › sends a stored key to the configured resource, whatever the path names",
+    "test/conformance/gateway-cloud-providers.test.ts › signs a call of a door, and has the model in the path only",
+    "packages/signalbox/src/gateway/providers/google-access-token.test.ts › exchanges a signed assertion at the configured address",
+  ],
   "Custom providers and outgoing webhooks cannot reach private addresses": [
     "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies addresses of %s as private",
     "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies an IPv4 address the same in IPv4 and in IPv6 notation",

@@ -11,6 +11,10 @@ export interface ErrorDetails {
   readonly fields?: Readonly<Record<string, unknown>>;
   /** Overrides the status of the table, for a configured status (`tags.missing`). */
   readonly status?: number;
+  /** The field of the request that is wrong, for dialects that name it. */
+  readonly param?: string;
+  /** The dialect's own error code where clients look for one; replaces the number in that dialect. */
+  readonly reason?: string;
 }
 
 /** A registered symbol, so that the service recognizes errors from another copy of this package. */
@@ -29,6 +33,8 @@ export class SignalboxError extends Error {
   readonly retryable: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly fields: Readonly<Record<string, unknown>>;
+  readonly param: string | null;
+  readonly reason: string | null;
 
   constructor(id: ErrorName, details: ErrorDetails = {}) {
     const entry: ErrorEntry = ERROR_TABLE[id];
@@ -43,5 +49,7 @@ export class SignalboxError extends Error {
     this.retryable = entry.retryable;
     this.headers = details.headers ?? {};
     this.fields = details.fields ?? {};
+    this.param = details.param ?? null;
+    this.reason = details.reason ?? null;
   }
 }

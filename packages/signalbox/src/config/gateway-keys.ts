@@ -68,6 +68,18 @@ export const gatewayKeys = {
    * true; without it the usage of such a stream is estimated.
    */
   injectStreamUsage: z.boolean().default(true),
+  /**
+   * Names of models at the unified doors, e.g. `{"smart": "anthropic/claude-opus-5", "claude-*": "aws-bedrock/us.anthropic.*"}`. In a name `*`
+   * is any text; in a target it is the requested name, without a provider before `/`. An exact name precedes a pattern, and patterns are
+   * tried in their order. A target may be a route, `dynamic/{route}`. Default: none; the names of the large makers (`claude-*`, `gpt-*`,
+   * `gemini-*`, …) mean their own providers.
+   */
+  models: z
+    .record(
+      z.string().min(1).max(256),
+      z.string().regex(/^(?:@cf\/|[a-z0-9][a-z0-9-]*\/).+$/, 'expected "provider/model"'),
+    )
+    .default({}),
   /** Provider keys may name files directly in this folder (`file:/run/secrets/openai_api_key`). Default `/run/secrets`. */
   secretFolder: z
     .string()
@@ -81,6 +93,10 @@ export const httpUrl = z
   .string()
   .refine(isHttpUrl, "expected an http:// or https:// address without query and credentials");
 
+const placeName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9.:-]{0,62}$/, "expected lower-case letters, digits and -");
+
 /** By slug: another address of a built-in provider, or an additional OpenAI-compatible provider. Default: none. */
 export const providerKeys = z
   .record(
@@ -90,7 +106,20 @@ export const providerKeys = z
         /^(?!custom-)[a-z0-9][a-z0-9-]{0,63}$/,
         "expected a slug of lower-case letters, digits and -, not beginning with custom-",
       ),
-    z.strictObject({ baseUrl: httpUrl }),
+    z.strictObject({
+      baseUrl: httpUrl.optional(),
+      /** Formats that the provider speaks, the preferred one first, for the unified doors. */
+      dialects: z
+        .array(z.enum(["chat", "responses", "messages", "gemini"]))
+        .min(1)
+        .optional(),
+      /** Region of Amazon Bedrock, location of Google Vertex AI (default `global`). */
+      region: placeName.optional(),
+      /** Project of Google Vertex AI. */
+      project: placeName.optional(),
+      /** Where Google Vertex AI's access tokens are requested. Default: Google's address. */
+      tokenUrl: httpUrl.optional(),
+    }),
   )
   .default({});
 

@@ -22,8 +22,11 @@ import { createGatewayLimits } from "./limits/create-limits.ts";
 import { gatewayOwner } from "./limits/limits.ts";
 import { limitRoutes } from "./limits/routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
+import { ModelList } from "./models/model-list.ts";
+import { ModelNames } from "./models/model-names.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
+import { createSigners } from "./providers/signers.ts";
 import { createSharedProviders } from "./providers/shared-providers.ts";
 import { customProviderRoutes } from "./providers/routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
@@ -71,9 +74,10 @@ export interface GatewayArea extends AreaModule {
 
 export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { clock, callLog, logger } = parts;
-  const settings = createSettings(parts);
+  const client = createClient(parts.config);
+  const settings = createSettings(parts, client);
   const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
-  const { door, runner, client, gatewayLimits, circuits } = createDataPlane(parts, settings);
+  const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -128,17 +132,10 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
 }
 
 /** Gateways, providers and keys: what the database stores and calls read from memory. */
-function createSettings({
-  config,
-  database,
-  clock,
-  sealing,
-  masterKeys,
-  logger,
-  tokens,
-  callLog,
-  resourceEvents,
-}: GatewayParts) {
+function createSettings(
+  { config, database, clock, sealing, masterKeys, logger, tokens, callLog, resourceEvents }: GatewayParts,
+  client: UpstreamClient,
+) {
   const keys = config.file.gateway;
   const deletions = new GatewayDeletions(database, [
     ({ accountId, gatewayId }) => tokens.revokeOfGateway(accountId, gatewayId),
@@ -156,8 +153,10 @@ function createSettings({
         `cannot decrypt the stored headers of ${CUSTOM_PREFIX}${slug}: start with the SIGNALBOX_ENCRYPTION_KEY (or the encryption-key file in the data folder) that they were stored with, or set the headers again`,
       ),
   });
-  const providers = new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
-    customProviders.findProvider(accountId, slug),
+  const signers = createSigners(client, clock, config.file.providers);
+  const providers = new ProviderDirectory(
+    createSharedProviders(config.file.providers, signers),
+    (accountId, slug) => customProviders.findProvider(accountId, slug),
   );
   return {
     deletions,
@@ -191,16 +190,11 @@ function createSettings({
 function createDataPlane(
   parts: GatewayParts,
   { gateways, providers, providerKeys, dynamicRoutes }: ReturnType<typeof createSettings>,
+  client: UpstreamClient,
 ) {
   const { config, clock, steadyClock, registry, callLog, authenticator } = parts;
   const keys = config.file.gateway;
   const metrics = new GatewayMetrics(registry, () => callLog.size);
-  const client = new UpstreamClient({
-    connectTimeoutMs: keys.connectTimeoutMs,
-    firstByteTimeoutMs: keys.firstByteTimeoutMs,
-    stallTimeoutMs: keys.stallTimeoutMs,
-    idleTimeoutMs: keys.upstreamIdleTimeoutMs,
-  });
   const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
   metrics.readBufferedBytes = () => budget.used;
   const rateLimits = new RateLimits(steadyClock);
@@ -234,7 +228,17 @@ function createDataPlane(
     circuits,
     latencies,
   });
+  const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
+    clock,
+    modelNames,
+    modelList: new ModelList({
+      names: modelNames,
+      providers,
+      keys: providerKeys,
+      prices: keys.prices,
+      clock,
+    }),
     gateways,
     providers,
     keys: providerKeys,
@@ -255,7 +259,17 @@ function createDataPlane(
     },
     runner,
   });
-  return { door, runner, client, gatewayLimits, circuits };
+  return { door, runner, gatewayLimits, circuits };
+}
+
+function createClient({ file }: Config): UpstreamClient {
+  const { connectTimeoutMs, firstByteTimeoutMs, stallTimeoutMs, upstreamIdleTimeoutMs } = file.gateway;
+  return new UpstreamClient({
+    connectTimeoutMs,
+    firstByteTimeoutMs,
+    stallTimeoutMs,
+    idleTimeoutMs: upstreamIdleTimeoutMs,
+  });
 }
 
 function toRef(gateway: Gateway): GatewayRef {

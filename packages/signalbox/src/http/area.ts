@@ -9,6 +9,8 @@ export interface Area {
   readonly name: string;
   /** First path segments that belong to the area. */
   readonly segments: readonly string[];
+  /** Paths below segments of another area that belong to this one. */
+  readonly guest?: { readonly segments: readonly string[]; readonly path: RegExp };
   /** Format of errors that `handle` and `upgrade` throw. */
   readonly dialect: ErrorDialect;
   /** Responses contain content of providers or agents. They get `INERT_HEADERS`, so that browsers do not treat them as pages of this server. */

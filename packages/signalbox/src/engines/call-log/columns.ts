@@ -74,6 +74,11 @@ export const CALL_COLUMNS = {
   userAgent: { kind: "text", maxLength: 512, filterable: true },
   /** Token that authorised the call; null if the gateway requires none. */
   tokenId: { kind: "text", nullable: true },
+  /** Dialect that the client spoke at a unified door, and the dialect of the provider: `chat`, `messages`, `responses`, `gemini`. */
+  clientDialect: { kind: "text", nullable: true, filterable: true, since: 2 },
+  providerDialect: { kind: "text", nullable: true, filterable: true, since: 2 },
+  /** Fields of the request that the provider could not express and the caller allowed to leave out, separated by commas. */
+  dropped: { kind: "text", nullable: true, maxLength: 1024, since: 2 },
   requestBytes: { kind: "integer" },
   responseBytes: { kind: "integer" },
   /** True also after the size limit has removed the body. */

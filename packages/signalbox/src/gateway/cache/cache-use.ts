@@ -36,7 +36,7 @@ export function planCacheUse(
  * replaces the body and nothing else.
  */
 function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, step: Step): string {
-  const { method, origin, target, headers, body } = step.upstream;
+  const { method, origin, target, headers } = step.upstream;
   return cacheKey([
     gateway.accountId,
     gateway.id,
@@ -47,10 +47,15 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     target,
     significant(headers),
     step.keyScope,
-    ...(options.cacheKey === undefined
-      ? ["body", body.kind === "whole" ? body.bytes : ""]
-      : ["custom", options.cacheKey]),
+    step.door?.clientDialect ?? "",
+    ...(options.cacheKey === undefined ? ["body", bodyOf(step)] : ["custom", options.cacheKey]),
   ]);
+}
+
+/** Of a translated call the client's body: it decides the request and the form of the response. */
+function bodyOf({ upstream, door }: Step): string | Buffer {
+  const body = door === null || door.convert === null ? upstream.body : door.request;
+  return body.kind === "whole" ? body.bytes : "";
 }
 
 /** The headers as text, without neutral ones. */

@@ -2,7 +2,7 @@
  * What other parts of the gateway add to an attempt. The loop (`call.ts`) calls them at these points, and at no other:
  *
  *   step chosen → `StepAdmission.admit` → `KeyPool.pick` → request sent → response ─┬─ failed: `KeyPool.report`, `AttemptReport`
- *                                                                                   └─ answer: `KeyPool.report`, `ResponseTranslator`
+ *                                                    (`DoorStep.convert`: both)     └─ answer: `KeyPool.report`
  */
 import type { SignalboxError } from "@signalbox/protocol";
 import type { ResponseHead, Usage } from "../../engines/relay/index.ts";

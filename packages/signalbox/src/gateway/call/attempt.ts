@@ -22,6 +22,7 @@ import {
   type UpstreamHandler,
   type Usage,
 } from "../../engines/relay/index.ts";
+import type { ConvertedExchange } from "../plan/door-step.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { PickedKey } from "../plan/key-pool.ts";
 import type { AnswerHold } from "../reliability/answer-hold.ts";
@@ -49,6 +50,8 @@ export class Attempt implements UpstreamHandler {
   readonly key: PickedKey | null;
   readonly startedAt = performance.now();
   head: ResponseHead | null = null;
+  /** Present when the response is translated on its way here. */
+  converted: ConvertedExchange | null = null;
   readonly #owner: AttemptOwner;
   #state: "sent" | "held" | "relaying" | "ended" = "sent";
   #exchange: UpstreamExchange | null = null;
@@ -64,7 +67,7 @@ export class Attempt implements UpstreamHandler {
   }
 
   send(client: UpstreamClient): void {
-    const { provider, upstream, policy } = this.step;
+    const { provider, upstream, policy, door } = this.step;
     const { requestTimeoutMs, firstTokenTimeoutMs } = policy;
     if (requestTimeoutMs !== null || firstTokenTimeoutMs !== null) {
       this.#arm(Math.min(requestTimeoutMs ?? Infinity, firstTokenTimeoutMs ?? Infinity));
@@ -72,8 +75,9 @@ export class Attempt implements UpstreamHandler {
     const planned = this.key?.upstream ?? upstream;
     const request =
       policy.stallTimeoutMs === null ? planned : { ...planned, stallTimeoutMs: policy.stallTimeoutMs };
-    this.#exchange =
-      provider.answer === undefined ? client.send(request, this) : provider.answer(request, this);
+    const answer = provider.answer ?? ((sent, handler) => client.send(sent, handler));
+    this.converted = door?.convert?.((handler) => answer(request, handler), this) ?? null;
+    this.#exchange = this.converted ?? answer(request, this);
   }
 
   onHead(head: ResponseHead): void {

@@ -4,9 +4,9 @@ import { renderError, sendError } from "../../http/render-error.ts";
 import type { CallStart } from "./call-start.ts";
 
 export function sendCallError(start: CallStart, stepIndex: number, error: SignalboxError): void {
-  const { id, logDetail, response, requestId, showsStep, routeHeaders = [] } = start;
+  const { id, logDetail, response, requestId, showsStep, errorDialect, routeHeaders = [] } = start;
   if (response.destroyed) return;
-  const rendered = renderError(error, "gateway", requestId);
+  const rendered = renderError(error, errorDialect, requestId);
   const headers: Record<string, string> = { ...rendered.headers };
   if (logDetail !== "none") headers["gw-aig-log-id"] = id;
   if (showsStep) headers["gw-aig-step"] = String(stepIndex);

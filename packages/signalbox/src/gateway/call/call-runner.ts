@@ -221,6 +221,7 @@ export class CallRunner {
       cacheStatus: "HIT",
       step: start.showsStep ? 0 : null,
       errorOrigin: null,
+      door: step.door,
     });
     headers.push(
       ...figureHeaders({

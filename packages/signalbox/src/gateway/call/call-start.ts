@@ -6,6 +6,7 @@ import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http
 import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
 import type { CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
+import type { ErrorDialect } from "../../http/render-error.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { CallOptions } from "../plan/call-options.ts";
@@ -26,6 +27,8 @@ export interface CallStart {
   readonly steps: readonly Step[];
   /** Whether the response names the step that it came from. */
   readonly showsStep: boolean;
+  /** Format of errors of the gateway. */
+  readonly errorDialect: ErrorDialect;
   /** `root` for the root token; null when the call has no token. */
   readonly tokenId: string | null;
   /** The token of the call, for its limits and metadata; null for the root token and without a token. */

@@ -26,7 +26,7 @@ import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../.
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { PickedKey } from "../plan/key-pool.ts";
-import type { ResponseTranslator } from "../plan/response-translator.ts";
+import type { UsageEventRemover } from "../plan/stream-usage.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
   type AttemptFailure,
@@ -67,7 +67,7 @@ export class Call implements AttemptOwner, Placed {
   #otherAttempts: AttemptReport[] | null = null;
   #head: ResponseHead | null = null;
   #tap: UsageTap | null = null;
-  #translator: ResponseTranslator | null = null;
+  #filter: UsageEventRemover | null = null;
   #firstByteMs: number | null = null;
   #responseBytes = 0;
   #lastChunk: Buffer | null = null;
@@ -273,12 +273,12 @@ export class Call implements AttemptOwner, Placed {
     }
     if (step.requestType !== "models") {
       const wantsModel = step.model === "" || this.#start.account?.wantsModel(step) === true;
-      this.#tap = createUsageTap(head.contentType, wantsModel);
+      this.#tap = attempt.converted?.tap ?? createUsageTap(head.contentType, wantsModel);
     }
-    this.#translator = step.translate?.() ?? null;
-    this.#head = this.#translator?.head(head) ?? head;
+    this.#filter = step.filter?.(head) ?? null;
+    this.#head = head;
     const place = step.place ?? this.#stepIndex;
-    const client = new ClientResponse(this.#start, this.#head, step, place, this.#overheadMs);
+    const client = new ClientResponse(this.#start, head, step, place, this.#overheadMs);
     this.#answer = client;
     return !this.#isRefused(client.open());
   }
@@ -304,7 +304,7 @@ export class Call implements AttemptOwner, Placed {
     if (this.#state !== "relaying") return;
     const { response } = this.#start;
     if (received.length > 0) this.#tap?.push(received);
-    const chunk = this.#translator === null ? received : this.#translator.push(received, isLast);
+    const chunk = this.#filter === null ? received : this.#filter.push(received, isLast);
     if (chunk.length > 0) {
       this.#responseBytes += chunk.length;
       this.#lastChunk = chunk;
@@ -342,9 +342,9 @@ export class Call implements AttemptOwner, Placed {
     this.#end(this.#head?.status ?? 0, false);
     sendCut(this.#start.response, {
       head: this.#head,
-      requestType: attempt.step.requestType,
+      dialect: attempt.step.door?.clientDialect ?? attempt.step.requestType,
       lastChunk: this.#lastChunk,
-      translator: this.#translator,
+      converted: attempt.converted,
       isTimeout: failure.kind === "timeout",
     });
   }

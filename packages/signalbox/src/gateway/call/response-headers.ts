@@ -14,6 +14,7 @@ import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { Remaining } from "../limits/limit-rule.ts";
 import { gatewayHeaderName } from "../plan/call-options.ts";
+import type { DoorStep } from "../plan/door-step.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { CallStart } from "./call-start.ts";
 
@@ -22,6 +23,8 @@ export interface ResponseMarks {
   readonly cacheStatus: "HIT" | "MISS" | null;
   readonly step: number | null;
   readonly errorOrigin: "gateway" | "provider" | null;
+  /** Null for calls that did not come through a unified door. */
+  readonly door: DoorStep | null;
 }
 
 const DROPPED: ReadonlySet<string> = new Set([
@@ -96,6 +99,7 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
   if (marks.logId !== null) headers.push("gw-aig-log-id", marks.logId);
   if (marks.cacheStatus !== null) headers.push("gw-aig-cache-status", marks.cacheStatus);
   if (marks.step !== null) headers.push("gw-aig-step", String(marks.step));
+  if (marks.door !== null) headers.push(...marks.door.responseHeaders);
   if (marks.errorOrigin !== null) headers.push("gw-aig-error-origin", marks.errorOrigin);
   return headers;
 }
@@ -259,6 +263,7 @@ export class ClientResponse {
       logId: logDetail === "none" ? null : id,
       step: showsStep ? this.#place : null,
       errorOrigin: head.status >= 400 ? "provider" : null,
+      door: step.door,
     });
     if (routeHeaders !== undefined) headers.push(...routeHeaders);
     headers.push(

@@ -3,8 +3,9 @@
  * gateway → token → provider → body → limits → cache → upstream. Everything up to the token is decided from the head of the request, so
  * a refused caller costs no body, no upstream request and no log row.
  */
-import { SignalboxError } from "@signalbox/protocol";
+import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
 import type { Authenticator } from "../../accounts/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import {
   type BodyLimits,
   hasBody,
@@ -19,6 +20,8 @@ import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
 import { type Caller, identifyCaller } from "../keys/caller-token.ts";
 import { applyPolicy } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
+import type { ModelList } from "../models/model-list.ts";
+import type { ModelNames } from "../models/model-names.ts";
 import {
   checkProviderPath,
   decodePath,
@@ -34,6 +37,15 @@ import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";
+import {
+  ACCOUNT_DOORS,
+  COMPAT,
+  type DoorPath,
+  parseAccountDoor,
+  parseBareDoor,
+  parseCompatDoor,
+} from "./door-path.ts";
+import { UnifiedDoor } from "./unified-door.ts";
 
 export interface GatewayDoorParts extends StepParts {
   readonly gateways: Gateways;
@@ -41,6 +53,9 @@ export interface GatewayDoorParts extends StepParts {
   readonly metrics: GatewayMetrics;
   readonly bodyLimits: Required<BodyLimits>;
   readonly runner: CallRunner;
+  readonly clock: Clock;
+  readonly modelNames: ModelNames;
+  readonly modelList: ModelList;
   readonly stepOrder: StepOrderParts;
   readonly routes: RouteResolver;
 }
@@ -65,10 +80,13 @@ export class GatewayDoor implements Area {
   readonly segments = ["v1"];
   readonly dialect = "gateway";
   readonly isForeign = true;
+  readonly guest = { segments: ["accounts", "client"], path: ACCOUNT_DOORS };
   readonly #parts: GatewayDoorParts;
+  readonly #unified: UnifiedDoor;
 
   constructor(parts: GatewayDoorParts) {
     this.#parts = parts;
+    this.#unified = new UnifiedDoor(parts);
   }
 
   /** The usual call creates one promise, which waits for its body: `async` functions here cost 3 % of a JSON call on 32 connections, 6 % on one. */
@@ -79,6 +97,7 @@ export class GatewayDoor implements Area {
       // TRACE would send the caller's headers back (RFC 9110, section 9.3.8); no provider uses it.
       if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
       const path = parseGatewayPath(context.path);
+      if ("endpoint" in path) return this.#serveUnified(path, incoming, startedAt);
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
       const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
@@ -97,6 +116,7 @@ export class GatewayDoor implements Area {
           request,
           response,
           requestId: context.id,
+          errorDialect: "gateway",
           tokenId: caller.tokenId,
           token: caller.token,
           startedAt,
@@ -105,6 +125,15 @@ export class GatewayDoor implements Area {
       return path.provider === null
         ? this.#serveUniversal(gateway, caller, incoming, run)
         : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
+    } catch (error) {
+      throw this.#refused(incoming, error);
+    }
+  }
+
+  async #serveUnified(path: DoorPath, incoming: Incoming, startedAt: number): Promise<void> {
+    const traceparent = traceparentOf(incoming.request, incoming.context);
+    try {
+      await this.#unified.handle({ path, ...incoming, startedAt, traceparent });
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -151,6 +180,8 @@ export class GatewayDoor implements Area {
         isEncoded: (request.headers["content-encoding"] ?? "identity").toLowerCase() !== "identity",
         body,
         options,
+        door: null,
+        facts: null,
         isAuthenticated: caller.isAuthenticated,
       });
       return run({ options, steps: [step], showsStep: false });
@@ -235,19 +266,23 @@ interface GatewayPath {
 }
 
 /** Account, gateway and provider are decoded; the rest of the path is forwarded as it was sent. */
-function parseGatewayPath(path: string): GatewayPath {
+function parseGatewayPath(path: string): GatewayPath | DoorPath {
+  if (path.startsWith("/accounts/") || path.startsWith("/client/")) return parseAccountDoor(path);
   // The first segment is `v1`, but may be written with escapes (`v%31`).
   const start = endOfSegment(path, 1) + 1;
   const accountEnd = endOfSegment(path, start);
-  const gatewayEnd = endOfSegment(path, accountEnd + 1);
   const accountId = decodePath(path.slice(start, accountEnd));
+  if (DOOR_WORDS.has(accountId)) return parseBareDoor(path.slice(start));
+  const gatewayEnd = endOfSegment(path, accountEnd + 1);
   const gatewayId = decodePath(path.slice(accountEnd + 1, gatewayEnd));
   if (accountId === "" || gatewayId === "") throw new SignalboxError("gateway_not_found");
   if (gatewayEnd + 1 >= path.length) return { accountId, gatewayId, provider: null, path: "" };
   const providerEnd = endOfSegment(path, gatewayEnd + 1);
   const rest = path.slice(providerEnd + 1);
   checkProviderPath(rest);
-  return { accountId, gatewayId, provider: decodePath(path.slice(gatewayEnd + 1, providerEnd)), path: rest };
+  const provider = decodePath(path.slice(gatewayEnd + 1, providerEnd));
+  if (provider === COMPAT) return parseCompatDoor(accountId, gatewayId, rest);
+  return { accountId, gatewayId, provider, path: rest };
 }
 
 function endOfSegment(path: string, from: number): number {

@@ -50,6 +50,13 @@ export function applyPolicy<P extends Plan>(policy: TokenPolicy, plan: P): P {
   return { ...plan, options: { ...plan.options, metadata: stamped } };
 }
 
+/** Whether a token may use a model, as far as its name decides. */
+export function allowsModel(policy: TokenPolicy, provider: string, model: string): boolean {
+  const { models, providers } = rulesOf(policy);
+  const slug = provider.toLowerCase();
+  return providers?.allows(slug, "") !== false && models?.allows(slug, model.toLowerCase()) !== false;
+}
+
 export function requireAllowedStep(policy: TokenPolicy, step: Step, prefix = ""): void {
   const { models, providers } = rulesOf(policy);
   const slug = step.provider.slug.toLowerCase();

@@ -59,6 +59,11 @@ const PACKAGE_IDS: Readonly<Record<string, string>> = {
   together: "together",
 };
 
+/** The provider's id in the package; undefined for providers without list prices. */
+export function packageIdOf(provider: string): string | undefined {
+  return ownValue(PACKAGE_IDS, provider);
+}
+
 /** Bounded, because callers choose model names. */
 const MAX_CACHED_MODELS = 2000;
 /** Some providers charge by the time of day, in steps of an hour or half an hour; a delay of a minute is acceptable. */

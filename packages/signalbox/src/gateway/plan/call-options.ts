@@ -27,6 +27,8 @@ export interface CallOptions {
   readonly retryDelayMs?: number;
   readonly backoff?: Backoff;
   readonly keyAlias?: string;
+  /** Leave out what the provider's dialect cannot express, instead of refusing the call. */
+  readonly dropParams?: boolean;
   readonly maxRetryWaitMs?: number;
   readonly firstTokenTimeoutMs?: number;
   readonly stallTimeoutMs?: number;
@@ -76,6 +78,7 @@ const READERS: ReadonlyMap<string, OptionReader> = new Map(
     "retry-delay": (options, value, name) =>
       (options.retryDelayMs = toInteger(value, name, 0, MAX_RETRY_DELAY_MS)),
     backoff: (options, value, name) => (options.backoff = toBackoff(value, name)),
+    "drop-params": (options, value, name) => (options.dropParams = toBoolean(value, name)),
     "byok-alias": (options, value, name) => (options.keyAlias = toText(value, name)),
     "max-retry-wait": (options, value, name) =>
       (options.maxRetryWaitMs = toInteger(value, name, 0, MAX_RETRY_WAIT_MS)),

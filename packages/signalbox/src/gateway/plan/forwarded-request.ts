@@ -141,6 +141,8 @@ function judge(name: string): HeaderFate {
   return isDropped ? "drop" : "pass";
 }
 
+export const NO_CREDENTIAL: readonly string[] = [];
+
 export interface ForwardedHeaders {
   readonly options: CallOptions;
   /** Name, value, name, value, … without the provider's credential. */

@@ -4,7 +4,12 @@
  * See docs/decisions/0011.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { readMembers, type RequestBody, type UpstreamRequest } from "../../engines/relay/index.ts";
+import {
+  readMembers,
+  type RequestBody,
+  type ResponseHead,
+  type UpstreamRequest,
+} from "../../engines/relay/index.ts";
 import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
@@ -13,10 +18,10 @@ import type { ProviderKeyPool } from "../keys/provider-key-pool.ts";
 import { StepKeys } from "../keys/step-keys.ts";
 import type { AttemptPolicy } from "./attempt-policy.ts";
 import type { CallOptions } from "./call-options.ts";
+import type { DoorStep } from "./door-step.ts";
 import { decodePath, type ForwardedHeaders } from "./forwarded-request.ts";
 import type { KeyPool } from "./key-pool.ts";
-import type { ResponseTranslator } from "./response-translator.ts";
-import { requestStreamUsage } from "./stream-usage.ts";
+import { requestStreamUsage, type UsageEventRemover } from "./stream-usage.ts";
 
 export interface Step {
   readonly provider: Provider;
@@ -37,10 +42,12 @@ export interface Step {
   /** Tells apart, for the cache, steps that use different stored keys; empty without stored keys. */
   readonly keyScope: string;
   readonly policy: AttemptPolicy;
+  /** Null for calls that did not come through a unified door. */
+  readonly door: DoorStep | null;
   /** The position in the caller's list, when a strategy has changed the order. */
   readonly place?: number;
-  /** Makes the translator of one response, when the client speaks another dialect than the provider. */
-  readonly translate?: () => ResponseTranslator;
+  /** Removes from the response what only the gateway asked for; absent when it passes as it is. */
+  readonly filter?: (head: ResponseHead) => UsageEventRemover | null;
 }
 
 /** The type of a call, for the log and for the checks of its body; empty when the path is not known. */
@@ -77,6 +84,9 @@ export interface StepRequest {
   readonly isEncoded: boolean;
   readonly body: RequestBody;
   readonly options: CallOptions;
+  readonly door: DoorStep | null;
+  /** Already read from the body; null leaves it to `planStep`. */
+  readonly facts: BodyFacts | null;
   /** The caller has sent a valid token. */
   readonly isAuthenticated: boolean;
 }
@@ -115,8 +125,10 @@ export function planStep(parts: StepParts, wanted: StepRequest): Step {
   const { provider, path, method, query } = wanted;
   const plain = plainPath(path);
   const requestType = requestTypeOf(method, plain);
-  const facts = factsOf(wanted, requestType);
-  const { origin, path: upstreamPath } = provider.locate(path, wanted.gateway.accountId);
+  const facts = wanted.facts ?? factsOf(wanted, requestType);
+  const { origin, path: upstreamPath } = path.startsWith("/")
+    ? provider.locateAtHost(path)
+    : provider.locate(path, wanted.gateway.accountId);
   const isInjected = parts.injectsStreamUsage && facts.stream === "without_usage" && requestType === "chat";
   const usage = isInjected ? requestStreamUsage(provider, facts.model ?? "", wanted.body) : null;
   const pool = storedKeys(parts.keys, wanted);
@@ -143,7 +155,8 @@ export function planStep(parts: StepParts, wanted: StepRequest): Step {
           keyScope: pool.scope,
         }),
     policy: toPolicy(wanted.options, wanted.gateway.settings),
-    ...(usage === null ? {} : { translate: usage.translate }),
+    door: wanted.door,
+    ...(usage === null ? {} : { filter: usage.filter }),
   };
 }
 
@@ -193,6 +206,12 @@ function storedKeys(
     throw new SignalboxError("gateway_unauthorized", {
       message: `Stored keys of ${provider.slug} are used only for calls with a token; send one, or set allow_anonymous_keys on the gateway`,
     });
+  }
+  // The caller's path names the host: the key would go to whomever the caller chooses.
+  if (pool !== null && provider.isHostOfCaller) {
+    throw malformed(
+      `A stored key of ${provider.slug} is sent only to a configured address: set providers.${provider.slug}.baseUrl`,
+    );
   }
   return pool;
 }
@@ -253,7 +272,7 @@ function toPolicy(options: CallOptions, settings: GatewaySettings): AttemptPolic
 }
 
 /** What the gateway reads from a JSON request body. */
-interface BodyFacts {
+export interface BodyFacts {
   readonly model: string | null;
   readonly maxOutputTokens: number | null;
   readonly choices: number;
@@ -314,7 +333,7 @@ export function malformed(message: string): SignalboxError {
   return new SignalboxError("gateway_malformed_request", { message });
 }
 
-function toFacts(fields: Fields): BodyFacts {
+export function toFacts(fields: Fields): BodyFacts {
   const { model, stream, stream_options: streamOptions, service_tier: tier } = fields;
   let maxOutputTokens = largest(fields, OUTPUT_LIMITS);
   let choices = largest(fields, CHOICES);

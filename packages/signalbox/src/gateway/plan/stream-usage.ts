@@ -7,16 +7,17 @@
  */
 import { editMembers, type RequestBody, type ResponseHead } from "../../engines/relay/index.ts";
 import type { Provider } from "../providers/provider.ts";
-import type { ResponseTranslator } from "./response-translator.ts";
 
 export interface StreamUsageRequest {
   readonly body: RequestBody;
-  readonly translate: () => ResponseTranslator;
+  /** Null for a response that is no stream. */
+  readonly filter: (head: ResponseHead) => UsageEventRemover | null;
 }
 
 const INCLUDE_USAGE = { include_usage: true };
 const MEMBER = Buffer.from(`"stream_options":${JSON.stringify(INCLUDE_USAGE)},`);
 const OPEN_BRACE = 0x7b;
+const EVENT_STREAM = /^\s*text\/event-stream/i;
 
 /** Null when the provider does not take the option, or the body cannot be changed. */
 export function requestStreamUsage(
@@ -25,7 +26,9 @@ export function requestStreamUsage(
   body: RequestBody,
 ): StreamUsageRequest | null {
   if (body.kind !== "whole" || !takesStreamUsage(provider, model)) return null;
-  return { body: { kind: "whole", bytes: addOption(body.bytes) }, translate: () => new UsageEventRemover() };
+  const filter = ({ contentType }: ResponseHead) =>
+    EVENT_STREAM.test(contentType) ? new UsageEventRemover() : null;
+  return { body: { kind: "whole", bytes: addOption(body.bytes) }, filter };
 }
 
 function takesStreamUsage(provider: Provider, model: string): boolean {
@@ -69,21 +72,15 @@ const NO_BYTES = Buffer.from("");
  * Removes the event that has usage and no choices. The end of a read that is not a whole line is kept until the rest of the line arrives:
  * a client could not use the part. The blank line after a removed event is removed as well.
  */
-class UsageEventRemover implements ResponseTranslator {
-  #isStream = false;
+export class UsageEventRemover {
   #unfinished: Buffer = NO_BYTES;
   /** The line that is being passed on is too long to be kept. */
   #isInLongLine = false;
   /** The last line was removed: a blank line that follows belongs to it. */
   #isAfterRemoved = false;
 
-  head(head: ResponseHead): ResponseHead {
-    this.#isStream = /^\s*text\/event-stream/i.test(head.contentType);
-    return head;
-  }
-
+  /** The bytes for the client, possibly none. Called with every read, in order; `isLast` exactly once. */
   push(chunk: Buffer, isLast: boolean): Buffer {
-    if (!this.#isStream) return chunk;
     const bytes = this.#unfinished.length === 0 ? chunk : Buffer.concat([this.#unfinished, chunk]);
     const end = isLast ? bytes.length : bytes.lastIndexOf(LINE_FEED) + 1;
     const lines = bytes.subarray(0, end);
@@ -99,11 +96,6 @@ class UsageEventRemover implements ResponseTranslator {
     }
     this.#isInLongLine = true;
     return passed.length === lines.length ? bytes : Buffer.concat([passed, rest]);
-  }
-
-  cut(message: string, isTimeout: boolean): Buffer {
-    const error = { message, type: "gateway_error", param: null, code: isTimeout ? "2004" : "2005" };
-    return Buffer.from(`data: ${JSON.stringify({ error })}\n\n`);
   }
 
   /** Whole lines, except at the end of the stream. */

@@ -3,6 +3,9 @@
  * send. A step's headers take precedence over its `config`, then the request's headers, then the gateway's settings.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import type { Clock } from "../../core/clock.ts";
+import type { RequestBody } from "../../engines/relay/index.ts";
+import type { ModelNames } from "../models/model-names.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { type CallOptions, stepConfigOptions } from "./call-options.ts";
 import {
@@ -11,6 +14,8 @@ import {
   refuseOwnTokenInTarget,
   type RootTokenCheck,
 } from "./forwarded-request.ts";
+import { planDoorStep } from "./plan-door-step.ts";
+import { COMPAT, targetOf, toDoorRequest } from "./universal-door.ts";
 import { malformed, planStep, type Step, type StepParts } from "./plan-step.ts";
 
 const MAX_STEPS = 20;
@@ -19,6 +24,8 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export interface UniversalParts extends StepParts {
+  readonly clock: Clock;
+  readonly modelNames: ModelNames;
   readonly authenticator: RootTokenCheck;
 }
 
@@ -62,7 +69,7 @@ function toStep(
   const given = item as Record<string, unknown>;
   const { provider: slug, endpoint, query } = given;
   if (typeof slug !== "string") throw malformed("provider must be a string");
-  const provider = parts.providers.find(gateway.accountId, slug);
+  const provider = slug === COMPAT ? null : parts.providers.find(gateway.accountId, slug);
   if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
   if (typeof endpoint !== "string") throw malformed("endpoint must be a string");
   const [path, search] = splitEndpoint(endpoint);
@@ -72,10 +79,18 @@ function toStep(
   const forwarded = readForwardedHeaders(
     rawHeaders,
     undefined,
-    provider.credentialHeaders,
+    provider?.credentialHeaders ?? ["authorization"],
     parts.authenticator,
   );
-  const body = universalJson(query ?? {});
+  const options = { ...callOptions, ...stepConfigOptions(given["config"]), ...forwarded.options };
+  const body: RequestBody = { kind: "whole", bytes: universalJson(query ?? {}) };
+  const request = toDoorRequest(
+    { gateway, path, query, search, forwarded, traceparent, body, options, isAuthenticated },
+    parts.clock,
+  );
+  const target = request === null ? null : targetOf(parts.modelNames, request, provider);
+  if (request !== null && target !== null) return planDoorStep(parts, request, target);
+  if (provider === null) throw malformed(`${COMPAT} has no endpoint ${path.slice(0, 64)}`);
   return planStep(parts, {
     gateway,
     provider,
@@ -86,8 +101,10 @@ function toStep(
     traceparent,
     contentType: rawHeaders[1],
     isEncoded: false,
-    body: { kind: "whole", bytes: body },
-    options: { ...callOptions, ...stepConfigOptions(given["config"]), ...forwarded.options },
+    body,
+    options,
+    door: null,
+    facts: null,
     isAuthenticated,
   });
 }

@@ -3,6 +3,7 @@
  * has.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { readAwsEventStream } from "./aws-event-stream.ts";
 import {
   CHAT_API,
   geminiApi,
@@ -28,6 +29,7 @@ export function bedrockApis(model: string, { region }: ProviderPlace): ProviderA
           `${base}/model/${name}/${isStream ? "invoke-with-response-stream" : "invoke"}`,
         inPlaceOfModel: BEDROCK_VERSION,
         without: ["stream"],
+        unframe: readAwsEventStream,
       }
     : { ...CHAT_API, path: () => `${base}/chat/completions` };
   return { calls: [api], embeddings: null, countTokens: null };

@@ -3,6 +3,7 @@
  * client's own dialect, because the bytes then pass unchanged; otherwise it takes the first one and translates.
  */
 import type { Dialect, TargetTraits } from "@signalbox/translate";
+import type { UpstreamExchange, UpstreamHandler } from "../../engines/relay/index.ts";
 
 export interface ProviderApi {
   readonly dialect: Dialect;
@@ -17,6 +18,11 @@ export interface ProviderApi {
   readonly inPlaceOfModel?: { readonly name: string; readonly value: string };
   /** Members that the API does not accept in the body. */
   readonly without?: readonly string[];
+  /** Turns the API's own framing of a stream into server-sent events. */
+  readonly unframe?: (
+    send: (handler: UpstreamHandler) => UpstreamExchange,
+    handler: UpstreamHandler,
+  ) => UpstreamExchange;
 }
 
 /** Embeddings: OpenAI's format, or Gemini's `batchEmbedContents`. */

@@ -5,15 +5,16 @@
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { RequestType } from "../plan/plan-step.ts";
-import type { ResponseTranslator } from "../plan/response-translator.ts";
+import type { ConvertedExchange, DoorDialect } from "../plan/door-step.ts";
 
 /** The answer that broke off. */
 export interface CutAnswer {
   readonly head: ResponseHead | null;
-  readonly requestType: RequestType;
+  /** The dialect of the client, or the type of the call. */
+  readonly dialect: RequestType | DoorDialect;
   /** The last bytes that went to the client; null when none did. */
   readonly lastChunk: Buffer | null;
-  readonly translator: ResponseTranslator | null;
+  readonly converted: ConvertedExchange | null;
   readonly isTimeout: boolean;
 }
 
@@ -24,16 +25,14 @@ export function sendCut(response: HttpResponse, cut: CutAnswer): void {
   else response.write(event, () => response.destroy());
 }
 
-function toCutEvent({ head, requestType, lastChunk, translator, isTimeout }: CutAnswer): Buffer | null {
+function toCutEvent({ head, dialect, lastChunk, converted, isTimeout }: CutAnswer): Buffer | null {
   const isStream = head !== null && /^text\/event-stream\s*(?:;|$)/i.test(head.contentType);
   // With a length announced, bytes beyond it would be read as the next response.
   if (!isStream || head.rawHeaders.some((text, i) => i % 2 === 0 && /^content-length$/i.test(text)))
     return null;
   if (lastChunk !== null && !endsEvent(lastChunk)) return null;
   const { code, message } = isTimeout ? STALLED : BROKEN;
-  return translator === null
-    ? toErrorEvent(requestType, { code, message, isTimeout })
-    : translator.cut(message, isTimeout);
+  return converted?.cut(isTimeout) ?? toErrorEvent(dialect, { code, message, isTimeout });
 }
 
 const STALLED = { code: 2004, message: "Provider stopped in the middle of its answer" };
@@ -45,7 +44,7 @@ interface StreamFault {
   readonly isTimeout: boolean;
 }
 
-function toErrorEvent(type: RequestType, { code, message, isTimeout }: StreamFault): Buffer {
+function toErrorEvent(type: RequestType | DoorDialect, { code, message, isTimeout }: StreamFault): Buffer {
   switch (type) {
     case "messages":
       return event("error", {

@@ -4,14 +4,15 @@ import type { Caller } from "../keys/caller-token.ts";
 import { requireAllowedStep } from "../keys/policy-use.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import { checkProviderPath, readForwardedHeaders } from "../plan/forwarded-request.ts";
+import { planDoorStep } from "../plan/plan-door-step.ts";
 import { malformed, planStep } from "../plan/plan-step.ts";
+import { COMPAT, toDoorRequest } from "../plan/universal-door.ts";
 import { type UniversalParts, universalHeaders, universalJson } from "../plan/universal-steps.ts";
 import { sessionOf } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { ROUTE_PREFIX, type RoutedCall, type RouteResolver } from "./resolve-route.ts";
 
 const BYTES_PER_TOKEN = 4;
-const COMPAT = "compat";
 /**
  * A route decides which provider gets the call, so the caller's credential, which is for one of them, goes to none: the providers' stored keys
  * are used.
@@ -69,23 +70,32 @@ export function planUniversalRoute(
         [...CREDENTIAL_HEADERS, ...provider.credentialHeaders],
         parts.authenticator,
       );
-      const step = planStep(parts, {
+      const body = { kind: "whole" as const, bytes: universalJson({ ...query, model: target.model }) };
+      const step = {
         gateway,
-        provider,
-        method: "POST",
         path,
-        query: "",
         forwarded: { ...forwarded, credential: [] },
         traceparent,
-        contentType: rawHeaders[1],
-        isEncoded: false,
         isAuthenticated: caller.isAuthenticated,
-        body: { kind: "whole", bytes: universalJson({ ...query, model: target.model }) },
+        body,
         options: { ...options, ...forwarded.options, ...target.options },
-      });
-      const policy = caller.token?.policy ?? null;
-      if (policy !== null) requireAllowedStep(policy, step);
-      return step;
+      };
+      const call = toDoorRequest({ ...step, query, search: "" }, parts.clock);
+      const planned =
+        call === null
+          ? planStep(parts, {
+              ...step,
+              provider,
+              method: "POST",
+              query: "",
+              contentType: rawHeaders[1],
+              isEncoded: false,
+              door: null,
+              facts: null,
+            })
+          : planDoorStep(parts, call, { ...target, isExplicit: false });
+      if (caller.token?.policy != null) requireAllowedStep(caller.token.policy, planned);
+      return planned;
     },
   );
 }
