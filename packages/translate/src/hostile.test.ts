@@ -156,6 +156,15 @@ describe("hostile requests", () => {
     expect(message?.content[0]?.source.data).toBe(data);
   });
 
+  it("cannot make the list of losses long or unsafe for a header", () => {
+    const noise = Object.fromEntries(
+      Array.from({ length: 5000 }, (_, i) => [`field ${i}\r\nx: y,${"z".repeat(300)}`, 1]),
+    );
+    const { dropped } = translate("chat", "messages", { ...PLAIN.chat, ...noise }, { dropUnsupported: true });
+    expect(dropped).toHaveLength(51);
+    for (const name of dropped) expect(name).toMatch(/^[\w.[\]?-]{1,100}$/);
+  });
+
   it.each([null, 1, "x", [], true])("that are %j are refused", (body) => {
     for (const from of DIALECT_NAMES) {
       expect(() => translate(from, from === "chat" ? "messages" : "chat", body)).toThrow(InvalidRequestError);

@@ -7,6 +7,18 @@
  */
 import { UnsupportedFieldError } from "./errors.ts";
 
+/** A request with thousands of unknown fields must not become a list of thousands. */
+const MAX_NAMES = 50;
+const MAX_NAME_LENGTH = 100;
+
+/** Positions are left out: every turn of a long conversation can lose the same thing. Names of fields are the client's text. */
+function toListedName(field: string): string {
+  return field
+    .slice(0, MAX_NAME_LENGTH)
+    .replaceAll(/\[\d+\]/g, "[]")
+    .replaceAll(/[^\w.[\]-]/g, "?");
+}
+
 export class Losses {
   readonly #canDrop: boolean;
   readonly #fields = new Set<string>();
@@ -29,7 +41,9 @@ export class Losses {
     this.#fields.add(field);
   }
 
+  /** Names without repetition, safe for a header. */
   list(): readonly string[] {
-    return [...this.#fields];
+    const names = [...new Set(Array.from(this.#fields, toListedName))];
+    return names.length > MAX_NAMES ? [...names.slice(0, MAX_NAMES), "more"] : names;
   }
 }

@@ -89,7 +89,10 @@ export interface OriginalTool {
 export interface TranslatedRequest {
   readonly body: Record<string, unknown>;
   readonly stream: boolean;
-  /** Source fields that were left out or weakened, by name, without repetition, in the order of discovery. */
+  /**
+   * Source fields that were left out or weakened, by name without positions (`messages[].reasoning`), without repetition, in the
+   * order of discovery. At most 50; `more` stands for the rest.
+   */
   readonly dropped: readonly string[];
   readonly context: ResponseContext;
 }

@@ -185,7 +185,7 @@ describe("thought signatures", () => {
     const request = { model: "m", max_tokens: 9, messages: [user, { role: "assistant", content }] };
     const older = translate("messages", "gemini", request);
     expect(JSON.stringify(older.body)).not.toContain("CLAUDE");
-    expect(older.dropped).toEqual(["messages[1].reasoning"]);
+    expect(older.dropped).toEqual(["messages[].reasoning"]);
     const newer = translate("messages", "gemini", request, { model: "gemini-3-pro" });
     expect((newer.body["contents"] as { parts: unknown[] }[])[1]?.parts).toEqual([
       {

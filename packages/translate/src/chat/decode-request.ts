@@ -10,6 +10,7 @@ import {
   requireName,
   requireRecord,
   requireText,
+  textOf,
   type Json,
 } from "../json.ts";
 import type { Losses } from "../losses.ts";
@@ -169,7 +170,7 @@ function decodeTool(value: unknown, path: string, losses: Losses): readonly Tool
     ];
   }
   if (tool["type"] !== "function") {
-    losses.note(path);
+    losses.note(`tools.${textOf(tool["type"])}`);
     return [];
   }
   const definition = requireRecord(tool["function"], `${path}.function`);

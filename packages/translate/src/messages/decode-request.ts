@@ -11,6 +11,7 @@ import {
   requireName,
   requireRecord,
   requireText,
+  textOf,
   textOrNull,
   type Json,
 } from "../json.ts";
@@ -125,7 +126,7 @@ function decodeTool(value: unknown, path: string, losses: Losses): readonly Tool
   const tool = requireRecord(value, path);
   if (tool["type"] != null && tool["type"] !== "custom") {
     // The provider runs such a tool itself (web search, code execution, memory …).
-    losses.note(path);
+    losses.note(`tools.${textOf(tool["type"])}`);
     return [];
   }
   for (const hint of TOOL_HINTS) if (tool[hint] != null) losses.note(`tools.${hint}`);

@@ -1,5 +1,13 @@
 /** Tools of the responses dialect. */
-import { optionalRecord, optionalText, requireList, requireName, requireRecord, type Json } from "../json.ts";
+import {
+  optionalRecord,
+  optionalText,
+  requireList,
+  requireName,
+  requireRecord,
+  textOf,
+  type Json,
+} from "../json.ts";
 import type { Losses } from "../losses.ts";
 import type { Tool } from "../neutral/request.ts";
 
@@ -42,6 +50,6 @@ function decodeTool(tool: Json, path: string, namespace: string | null, losses: 
       },
     ];
   }
-  losses.note(path);
+  losses.note(`tools.${textOf(tool["type"])}`);
   return [];
 }
