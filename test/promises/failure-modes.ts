@@ -176,8 +176,13 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/call-log/size-limit.test.ts › removes the oldest rows when no body is left, and keeps the usage",
   ],
   "Spend totals cannot be written": [
-    "packages/signalbox/src/gateway/limits/spend-limits.test.ts › keeps amounts that it could not write, and writes them later with those settled since",
-    "packages/signalbox/src/gateway/limits/spend-limits.test.ts › reports a failed periodic write, without an unhandled rejection",
+    "packages/signalbox/src/gateway/limits/limits.test.ts › keeps amounts that it could not write, and writes them later with those settled since",
+    "packages/signalbox/src/gateway/limits/limits.test.ts › reports a failed periodic write, without an unhandled rejection",
+  ],
+  "The process is killed while calls run under a limit": [
+    "test/faults/spend-kill.test.ts › no amount that a provider billed is lost, whenever the process is killed",
+    "packages/signalbox/src/gateway/limits/limits.test.ts › counts calls that were running when the process was killed with what they had reserved",
+    "packages/signalbox/src/gateway/limits/limits.test.ts › counts an amount once if the process is killed after the database has it",
   ],
   "The process is killed while a gateway is deleted": [
     "test/faults/gateway-deletion.test.ts › nothing of a gateway is left after `kill -9` during its deletion",
