@@ -67,7 +67,7 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
       ...door,
       clientDialect: request.endpoint,
       request: request.body,
-      responseHeaders: responseHeaders(target, door.dropped),
+      responseHeaders: responseHeaders(door.dropped),
     },
     facts: plan.isModelHidden ? { ...toFacts(request.fields()), model: target.model } : null,
   });
@@ -236,10 +236,8 @@ function unavailable({ provider }: ModelTarget, what: string): SignalboxError {
   return malformed(`${provider.slug} has no API for ${what} that this door can use`);
 }
 
-function responseHeaders({ provider, model }: ModelTarget, dropped: readonly string[]): string[] {
-  const headers = ["gw-aig-provider", provider.slug, "gw-aig-model", toHeaderText(model)];
-  if (dropped.length > 0) headers.push("gw-aig-dropped", toHeaderText(dropped.join(",")));
-  return headers;
+function responseHeaders(dropped: readonly string[]): string[] {
+  return dropped.length === 0 ? [] : ["gw-aig-dropped", toHeaderText(dropped.join(","))];
 }
 
 const MAX_HEADER_TEXT = 1024;
