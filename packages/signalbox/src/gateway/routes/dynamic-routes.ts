@@ -133,6 +133,7 @@ export class DynamicRoutes {
 
   #inOrder<T>(change: () => Promise<T>): Promise<T> {
     const changed = this.#lastChange.then(change);
+    // The caller gets the failure; the next change is made all the same.
     this.#lastChange = changed.catch(() => undefined);
     return changed;
   }
