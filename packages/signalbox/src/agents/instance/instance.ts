@@ -29,6 +29,7 @@ import { CatalogPresence } from "./catalog-presence.ts";
 import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment.ts";
 import { createOverloadError, createTimeoutError, throwInternal } from "./instance-errors.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
+import { createOverloadError, createTimeoutError, throwInternal } from "./instance-failures.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
 import type { Leaving } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";

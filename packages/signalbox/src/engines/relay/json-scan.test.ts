@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { editMembers, endOfLevel, endOfString, readMembers, skipSpace } from "./json-scan.ts";
-import { endOfLevel, endOfString, readEachMember, readMembers, skipSpace } from "./json-scan.ts";
+import { editMembers, endOfLevel, endOfString, readEachMember, readMembers, skipSpace } from "./json-scan.ts";
 
 const NAMES = ["model", "max_tokens", "x", 'quo"te', "back\\slash", "__proto__"];
 const WANTED = new Set(NAMES);
