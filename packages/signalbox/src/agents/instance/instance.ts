@@ -168,8 +168,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   /** Ends the instance at once: waiting and running turns fail with the reason. The next event starts it from what is stored. */
   abort(reason: Error): void {
     this.#runtime.abandon(() => reason);
-    // It never rejects.
-    setImmediate(() => void this.#endFailed(reason));
+    // An instance that has not started ends when its start has.
+    if (this.#phase.kind === "active")
+      this.#leave(this.#phase.live.database, reason, this.#runtime.whenQuiet());
+    else void this.#endFailed(reason);
   }
 
   passGate(): Promise<void> {
@@ -363,9 +365,13 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     if (this.isIdle) this.#events.onIdle(this);
   }
 
-  #leave(database: InstanceDatabase | undefined, reason?: unknown): void {
+  /** The database is closed at once, or when `quiet` has resolved. */
+  #leave(database: InstanceDatabase | undefined, reason?: unknown, quiet?: Promise<void>): void {
     if (this.#phase.kind === "leaving" || this.#phase.kind === "gone") return;
-    const closed = this.#close(database);
+    const live = this.#phase.kind === "active" ? this.#phase.live : null;
+    live?.stop();
+    const closed =
+      quiet === undefined ? this.#close(live, database) : quiet.then(() => this.#close(live, database));
     this.#phase = { kind: "leaving" };
     this.#left = closed.then(() => {
       this.#phase = { kind: "gone" };
@@ -381,9 +387,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return new InstanceGoneError(this.ref.agent, this.ref.name, at);
   }
 
-  async #close(database: InstanceDatabase | undefined): Promise<void> {
-    if (this.#phase.kind === "active") {
-      this.#phase.live.stop();
+  async #close(live: R | null, database: InstanceDatabase | undefined): Promise<void> {
+    if (live !== null) {
       this.#identity?.require();
       this.#goneAt ??= this.#environment.clock.now();
       this.#runtime.finish(() => this.#goneError());

@@ -17,8 +17,8 @@ export interface ObjectWork {
 
 /** Undefined for code that belongs to no object. */
 export function currentWork(): ObjectWork | undefined {
-  const owner = currentTurn()?.owner as Partial<ObjectWork> | undefined;
-  return typeof owner?.enter === "function" ? (owner as ObjectWork) : undefined;
+  const owner = currentTurn()?.owner;
+  return owner !== undefined && "enter" in owner ? (owner as ObjectWork) : undefined;
 }
 
 /** Names of objects for people, by the owner of their turns. */

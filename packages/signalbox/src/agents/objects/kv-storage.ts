@@ -15,6 +15,9 @@ export interface ListOptions {
   readonly limit?: number;
 }
 
+/** Programs without types pass other keys, too: they become text. */
+type Key = string | number;
+
 interface Row {
   readonly key: string;
   readonly value: Uint8Array;
@@ -27,7 +30,7 @@ export class KvStorage {
     this.#parts = parts;
   }
 
-  get(key: string): unknown {
+  get(key: Key): unknown {
     this.#parts.transactions.requirePresent();
     const row = this.#parts.database.get<Pick<Row, "value">>(
       sql`SELECT value FROM _signalbox_kv WHERE key = ${String(key)}`,
@@ -35,7 +38,7 @@ export class KvStorage {
     return row === undefined ? undefined : deserialize(row.value);
   }
 
-  put(key: string, value: unknown): void {
+  put(key: Key, value: unknown): void {
     if (value === undefined) throw new TypeError("put() called with undefined value.");
     const bytes = toBytes(value);
     this.#parts.transactions.open();
@@ -46,7 +49,7 @@ export class KvStorage {
   }
 
   /** True if there was a value. */
-  delete(key: string): boolean {
+  delete(key: Key): boolean {
     this.#parts.transactions.open();
     return this.#parts.database.run(sql`DELETE FROM _signalbox_kv WHERE key = ${String(key)}`).changes > 0;
   }

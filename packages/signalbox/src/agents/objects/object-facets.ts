@@ -33,6 +33,9 @@ export interface FacetHost {
   remove(instanceName: string): Promise<void>;
 }
 
+/** As programs without types expect it: any value becomes text. */
+const toText: (value: unknown) => string = String;
+
 export class ObjectFacets {
   readonly #host: FacetHost;
   readonly #parentName: string;
@@ -50,9 +53,8 @@ export class ObjectFacets {
 
   /** A stub of the facet. `start` is called when the facet is not in memory. */
   get(name: string, start: () => FacetStart | Promise<FacetStart>): ObjectStub {
-    const facet = String(name);
-    this.#record(facet);
-    return this.#host.stub(this.#instanceName(facet), async () => {
+    this.#record(name);
+    return this.#host.stub(this.#instanceName(name), async () => {
       const { class: given, id = this.#parentId, props } = await start();
       return { objectClass: this.#host.classOf(given), id, props };
     });
@@ -60,17 +62,16 @@ export class ObjectFacets {
 
   /** Ends the facet if it is in memory; what it stored stays. */
   abort(name: string, reason?: unknown): void {
-    const error = reason instanceof Error ? reason : new Error(String(reason ?? "The facet was aborted."));
-    this.#host.abort(this.#instanceName(String(name)), error);
+    const error = reason instanceof Error ? reason : new Error(toText(reason ?? "The facet was aborted."));
+    this.#host.abort(this.#instanceName(name), error);
   }
 
   /** Ends the facet and removes what it stored. */
   async delete(name: string): Promise<void> {
-    const facet = String(name);
     this.#parts.transactions.open();
-    this.#parts.database.run(sql`DELETE FROM _signalbox_facet WHERE name = ${encode(facet)}`);
-    this.#started.delete(facet);
-    await this.#host.remove(this.#instanceName(facet));
+    this.#parts.database.run(sql`DELETE FROM _signalbox_facet WHERE name = ${encode(name)}`);
+    this.#started.delete(name);
+    await this.#host.remove(this.#instanceName(name));
   }
 
   /** The parent ends: so do its facets. */

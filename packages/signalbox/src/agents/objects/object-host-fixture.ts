@@ -5,7 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { migrate } from "../../database/migrate.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
-import { openInstanceStore } from "../../engines/instance-store/index.ts";
+import { type InstanceStore, openInstanceStore } from "../../engines/instance-store/index.ts";
 import { OutgoingWebhooks } from "../../outgoing/index.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { createAgentMetrics } from "../agent-metrics.ts";
@@ -22,6 +22,8 @@ import { installWorkerGlobals } from "./worker-globals.ts";
 
 export interface HostOptions extends Partial<DirectoryLimits> {
   readonly clock?: Clock;
+  /** Called before each sync of a database, which waits for it. */
+  readonly beforeSync?: () => Promise<void>;
   /** Variables and bindings beside the namespaces. */
   readonly env?: Readonly<Record<string, unknown>>;
 }
@@ -61,8 +63,9 @@ export async function openHost(
     sockets: () => 0,
     waitingTurns: () => 0,
   });
+  const { beforeSync } = options;
   const environment = {
-    store,
+    store: beforeSync === undefined ? store : withDelayedSync(store, beforeSync),
     catalog,
     hub,
     activity: new ActivityHub(),
@@ -98,6 +101,21 @@ export async function openHost(
       await database.close();
     },
   };
+}
+
+/** The store, with databases whose syncs wait. */
+function withDelayedSync(store: InstanceStore, beforeSync: () => Promise<void>): InstanceStore {
+  const delayed = Object.create(store) as InstanceStore;
+  for (const name of ["openToRead", "destroy", "queryReadOnly", "requireRoom"] as const)
+    Object.defineProperty(delayed, name, { value: (store[name] as () => unknown).bind(store) });
+  Object.defineProperty(delayed, "problem", { get: () => store.problem });
+  delayed.open = async (...args) => {
+    const database = await store.open(...args);
+    const sync = database.sync.bind(database);
+    database.sync = () => beforeSync().then(sync);
+    return database;
+  };
+  return delayed;
 }
 
 function fail(error: Error): never {

@@ -58,6 +58,10 @@ class Counter extends DurableObject<Record<string, never>> {
   }
 }
 
+class Plain {
+  readonly a = 1;
+}
+
 let folder: string;
 let test: TestHost;
 beforeEach(async () => {
@@ -113,9 +117,7 @@ describe("a stub", () => {
     await call("add", 7);
     const target = counter()["counter"]?.() as unknown as { read(): Promise<number> };
     expect(await target.read()).toBe(7);
-    await expect(call("echo", new (class Plain {})())).rejects.toThrow(
-      'Could not serialize object of type "Plain"',
-    );
+    await expect(call("echo", new Plain())).rejects.toThrow('Could not serialize object of type "Plain"');
   });
 
   it("has an id that finds the same object", async () => {

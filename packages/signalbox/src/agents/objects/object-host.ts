@@ -201,7 +201,7 @@ export class ObjectHost {
         { err: error, agent: ref.agent, instance: ref.name },
         "a WebSocket message could not be delivered",
       );
-      end.transmit({
+      void end.transmit({
         kind: "close",
         code: 1013,
         reason: "the object could not take a message",

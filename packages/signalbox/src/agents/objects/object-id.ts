@@ -57,7 +57,7 @@ export class ObjectIds {
   }
 
   fromString(hex: string): ObjectId {
-    const digits = String(hex).toLowerCase();
+    const digits = hex.toLowerCase();
     if (!/^[0-9a-f]{64}$/.test(digits))
       throw new TypeError("Invalid Durable Object ID: must be 64 hex digits");
     if (this.#complete(Buffer.from(digits.slice(0, 2 * HALF), "hex")) !== digits)

@@ -29,7 +29,7 @@ export class Namespace implements ObjectNamespace {
   }
 
   idFromName(name: string): ObjectId {
-    return this.#ids.fromName(String(name));
+    return this.#ids.fromName(name);
   }
 
   idFromString(hex: string): ObjectId {

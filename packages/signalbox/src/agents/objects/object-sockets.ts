@@ -29,13 +29,14 @@ export class SocketSet {
   answer(end: SocketEnd, message: string | ArrayBuffer, now: number): boolean {
     if (this.autoResponse === null || message !== this.autoResponse.request) return false;
     end.autoResponseAt = new Date(now);
-    end.transmit({ kind: "message", data: this.autoResponse.response });
+    void end.transmit({ kind: "message", data: this.autoResponse.response });
     return true;
   }
 
   /** Ends all connections without a close frame, as a crash of the object would. */
   terminate(): void {
-    for (const end of this.ends) end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
+    for (const end of this.ends)
+      void end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
     this.ends.clear();
   }
 }

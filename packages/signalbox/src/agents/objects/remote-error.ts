@@ -8,7 +8,7 @@ import { InstanceGoneError } from "../instance/instance-gone-error.ts";
 const CLASSES: ReadonlyMap<string, ErrorConstructor> = new Map(
   [Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError].map((type) => [
     type.name,
-    type as ErrorConstructor,
+    type,
   ]),
 );
 

@@ -25,7 +25,7 @@ const TARGETS = new WeakMap<object, SharedTarget>();
 /** Makes a call target of a local function or object; `cloudflare:workers` offers the constructor to programs. */
 export class RpcStub {
   constructor(value: unknown) {
-    return createStub(localTarget(value)) as RpcStub;
+    return createStub(localTarget(value));
   }
 
   static [Symbol.hasInstance](value: unknown): boolean {

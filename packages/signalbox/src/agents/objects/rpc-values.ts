@@ -92,10 +92,7 @@ function isCloneable(value: object): boolean {
     value instanceof Date ||
     value instanceof RegExp ||
     value instanceof ArrayBuffer ||
-    ArrayBuffer.isView(value) ||
-    value instanceof Boolean ||
-    value instanceof Number ||
-    value instanceof String
+    ArrayBuffer.isView(value)
   );
 }
 

@@ -137,7 +137,7 @@ describe("deleteAll", () => {
       "SELECT name FROM sqlite_schema WHERE name NOT LIKE '\\_signalbox%' ESCAPE '\\'",
     ).toArray();
     expect(
-      left.filter(({ name }) => name !== "sqlite_sequence" && !String(name).startsWith("sqlite_autoindex")),
+      left.map(({ name }) => name as string).filter((name) => !/^sqlite_(sequence|autoindex)/.test(name)),
     ).toEqual([]);
     expect([...(await test.storage.list())]).toEqual([]);
     exec("CREATE TABLE parent (id)");
@@ -162,7 +162,7 @@ describe("rows", () => {
         const read: unknown[] = [];
         for (let i = 0; i < taken; i++) {
           const next = cursor.next();
-          if (next.done !== true) read.push(next.value["value"]);
+          if (!next.done) read.push(next.value["value"]);
         }
         read.push(...[...cursor.raw()].map(([one]) => one));
         expect(read.map(comparable)).toEqual(expected.map(comparable));

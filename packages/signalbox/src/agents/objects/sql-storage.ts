@@ -21,6 +21,9 @@ const WRONG_COUNT = "Wrong number of parameter bindings for SQL query.";
 const NO_TRANSACTIONS =
   "SQL statements cannot begin or end a transaction; use ctx.storage.transaction() or ctx.storage.transactionSync()";
 
+/** As the originals do: any value becomes text. */
+const toText: (value: unknown) => string = String;
+
 export class SqlStorage {
   readonly #parts: StorageParts;
   readonly Cursor = SqlStorageCursor;
@@ -43,18 +46,17 @@ export class SqlStorage {
   exec(query: string, ...bindings: readonly unknown[]): SqlStorageCursor {
     const { database, transactions } = this.#parts;
     transactions.requirePresent();
-    const text = String(query);
     const values = bindings.map(toSqlValue);
-    const count = countBindings(text);
+    const count = countBindings(query);
     if (count === null) throw new Error(NO_STATEMENT);
     try {
-      const statement = database.guardedStatement([text]);
+      const statement = database.guardedStatement([query]);
       if (count !== values.length) throw new Error(WRONG_COUNT);
       if (statement.isWrite) transactions.open();
       const { columns, rows, changes } = statement.allRaw(values);
       return new SqlStorageCursor(columns, rows, statement.isWrite ? Math.max(changes, rows.length) : 0);
     } catch (error) {
-      throw explain(error, text);
+      throw explain(error, query);
     }
   }
 }
@@ -157,7 +159,7 @@ function toSqlValue(value: unknown): SqlValue {
   if (typeof value === "bigint") throw new TypeError("Cannot convert a BigInt value to a number");
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-  return String(value);
+  return toText(value);
 }
 
 /** The error as programs know it: the message of SQLite, and its code. */

@@ -16,7 +16,7 @@ export type SocketFrame =
   | { readonly kind: "message"; readonly data: string | ArrayBuffer }
   | { readonly kind: "close"; readonly code: number; readonly reason: string; readonly wasClean: boolean };
 
-/** Takes the frames of an end; the promise, if any, resolves when the frame has been handled. */
+/** Takes the frames of an end; the promise, if any, resolves when the frame has been handled. It never rejects. */
 export type FrameReceiver = (frame: SocketFrame) => Promise<void> | undefined;
 
 /** The size limit of an attachment. */
@@ -48,7 +48,7 @@ export class SocketEnd {
     this.#receiver = receiver;
     const early = this.#early ?? [];
     this.#early = null;
-    for (const frame of early) receiver(frame)?.catch(() => undefined);
+    for (const frame of early) void receiver(frame);
   }
 
   /** Delivers a frame to the other end. */
@@ -65,7 +65,7 @@ export class SocketEnd {
     if (this.#receiver === null) this.#early?.push(frame);
     else handled = this.#receiver(frame);
     // The answer to a close frame (RFC 6455, section 5.5.1).
-    if (frame.kind === "close" && !this.hasSentClose) this.transmit(frame);
+    if (frame.kind === "close" && !this.hasSentClose) void this.transmit(frame);
     return handled;
   }
 }
@@ -126,13 +126,13 @@ export class WorkerWebSocket extends EventTarget {
     const work = currentWork();
     const release = work?.hold();
     this.#end.connect((frame) => {
-      const dispatch = () => this.#dispatch(frame);
-      const handled =
-        work === undefined
-          ? void dispatch()
-          : work.enter(`websocket ${frame.kind}`, dispatch).catch(() => undefined);
       if (frame.kind === "close") release?.();
-      return handled ?? undefined;
+      if (work === undefined) {
+        this.#dispatch(frame);
+        return undefined;
+      }
+      // A listener that failed has been reported with its turn.
+      return work.enter(`websocket ${frame.kind}`, () => this.#dispatch(frame)).catch(() => undefined);
     });
   }
 
@@ -144,15 +144,13 @@ export class WorkerWebSocket extends EventTarget {
       throw new TypeError("Can't call WebSocket send() after close().");
     }
     const data = typeof message === "string" ? message : copyOf(message);
-    this.#output(() => this.#end.transmit({ kind: "message", data }));
+    this.#output({ kind: "message", data });
   }
 
   close(code?: number, reason = ""): void {
     if (code !== undefined && !isCloseCode(code))
       throw new TypeError(`Invalid WebSocket close code: ${code}.`);
-    this.#output(() =>
-      this.#end.transmit({ kind: "close", code: code ?? 1005, reason: String(reason), wasClean: true }),
-    );
+    this.#output({ kind: "close", code: code ?? 1005, reason, wasClean: true });
   }
 
   /** Keeps a value with the connection, also while the object is not in memory. */
@@ -170,7 +168,8 @@ export class WorkerWebSocket extends EventTarget {
     return this.#end.attachment === null ? null : deserialize(this.#end.attachment);
   }
 
-  #output(release: () => void): void {
+  #output(frame: SocketFrame): void {
+    const release = () => void this.#end.transmit(frame);
     const work = currentWork() ?? this.#owner;
     if (work === null) release();
     else work.output(release);
@@ -212,8 +211,8 @@ export class WebSocketRequestResponsePair {
   readonly response: string;
 
   constructor(request: string, response: string) {
-    this.request = String(request);
-    this.response = String(response);
+    this.request = request;
+    this.response = response;
   }
 
   getRequest(): string {
@@ -227,7 +226,7 @@ export class WebSocketRequestResponsePair {
 
 function copyOf(message: ArrayBuffer | ArrayBufferView): ArrayBuffer {
   if (message instanceof ArrayBuffer) return message.slice(0);
-  return new Uint8Array(message.buffer, message.byteOffset, message.byteLength).slice().buffer as ArrayBuffer;
+  return new Uint8Array(message.buffer, message.byteOffset, message.byteLength).slice().buffer;
 }
 
 /** Codes that a program may send; 1005, 1006 and 1015 are never sent (RFC 6455, section 7.4.1). */
