@@ -158,7 +158,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   };
   const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
-  const door = withObjects(createWebhookDoor(definitions, directory), objects, settings.worker !== undefined);
+  const agentsDoor = createWebhookDoor(definitions, directory);
+  const door = settings.worker === undefined ? agentsDoor : withObjects(agentsDoor, objects);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
     door,

@@ -41,6 +41,8 @@ export const serve: Command = {
     context.out.write(
       context.isJson ? `${JSON.stringify(startLine(service))}\n` : welcome(service, config.dataDir),
     );
+    // For `dev`, which starts this command.
+    process.send?.("serving");
     const reason = await stop.promise;
     logger.info({ reason }, "stopping");
     if (reason === "unsound") {

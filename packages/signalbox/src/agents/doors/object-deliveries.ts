@@ -24,10 +24,10 @@ const DROPPED: ReadonlySet<string> = new Set([
   "transfer-encoding",
 ]);
 
-/** `hasWorker` false: no source may name an object. */
-export function withObjects(door: AgentsDoor, objects: ObjectHost, hasWorker: boolean): AgentsDoor {
+/** The door of a server with a worker, which checks the names of classes itself. */
+export function withObjects(door: AgentsDoor, objects: ObjectHost): AgentsDoor {
   return {
-    hasAgent: (agent) => (objectClassOf(agent) === null ? door.hasAgent(agent) : hasWorker),
+    hasAgent: (agent) => objectClassOf(agent) !== null || door.hasAgent(agent),
     prepare(target) {
       if (objectClassOf(target.agent) === null) door.prepare(target);
     },

@@ -10,21 +10,26 @@ import { WorkerWebSocket } from "./web-socket.ts";
 /** The side of a call that a value comes from: an object, or null for the worker. */
 export type Side = ObjectWork | null;
 
-/** Passed by reference. */
-const BY_REFERENCE: readonly (abstract new (...args: never[]) => object)[] = [
-  Request,
-  Response,
-  Headers,
-  ReadableStream,
-  WritableStream,
-  TransformStream,
-  AbortSignal,
-  Blob,
-  FormData,
-  URL,
-  URLSearchParams,
-  WorkerWebSocket,
-];
+let byReference: readonly (abstract new (...args: never[]) => object)[] | undefined;
+
+/** Classes whose values are passed by reference. Made on first use: naming `Request` loads Node's HTTP client, which most servers do not need. */
+function referenceClasses(): readonly (abstract new (...args: never[]) => object)[] {
+  byReference ??= [
+    Request,
+    Response,
+    Headers,
+    ReadableStream,
+    WritableStream,
+    TransformStream,
+    AbortSignal,
+    Blob,
+    FormData,
+    URL,
+    URLSearchParams,
+    WorkerWebSocket,
+  ];
+  return byReference;
+}
 
 /** Own methods of objects that are no calls. */
 const RESERVED: ReadonlySet<string> = new Set([
@@ -81,7 +86,7 @@ function copySpecial(value: object, from: Side, seen: Map<object, unknown>): unk
     for (const item of value) items.add(copy(item, from, seen));
     return items;
   }
-  if (BY_REFERENCE.some((type) => value instanceof type)) return value;
+  if (referenceClasses().some((type) => value instanceof type)) return value;
   if (value instanceof Error || isCloneable(value)) return structuredClone(value);
   const { name } = value.constructor ?? { name: "Object" };
   throw notCloneable(name);
