@@ -167,6 +167,23 @@ describe("management with the cloudflare SDK", () => {
     ).rejects.toThrow(/already exists/);
   });
 
+  it("simultaneous changes of a route leave memory and database the same", async () => {
+    const routing = cloudflare.aiGateway.dynamicRouting;
+    const route = await createRoute([start("a"), model("a", "openai"), end]);
+    await routing.createVersion(route.id, { ...where, elements: [start("b"), model("b", "groq"), end] });
+    const versions = (await routing.listVersions(route.id, where)).data.versions.map((one) => one.version_id);
+    await Promise.all([
+      ...versions.map((version_id) => routing.createDeployment(route.id, { ...where, version_id })),
+      routing.update(route.id, { ...where, name: "changed" }),
+      ...versions.map((version_id) => routing.createDeployment(route.id, { ...where, version_id })),
+    ]);
+    const { name, version } = await routing.get(route.id, where);
+    expect(name).toBe("changed");
+    const [last] = (await routing.listDeployments(route.id, where)).data.deployments;
+    expect(last?.version_id).toBe(version.version_id);
+    await routing.delete(route.id, where);
+  });
+
   it("routes are read again after a restart", async () => {
     const before = await startTestServer();
     const body = { name: "r", elements: [start("a"), model("a", "echo"), end] };

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { ANSWER, type FaultyProvider, startFaultyProvider } from "../peers/faulty-provider.ts";
 import { type ChatResult, streamChat } from "../support/chat-stream.ts";
 import { readLogs } from "../support/gateway.ts";
+import { readMetric } from "../support/read-metric.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 let provider: FaultyProvider;
@@ -142,6 +143,8 @@ it("S15: while a provider is down the fallback answers without waiting for it, a
   expect(attempts("flap")).toHaveLength(6);
   const { body } = await server.api("GET", "/accounts/default/ai-gateway/gateways/default/circuits");
   expect(body).toMatchObject({ result: [{ provider: "openai", model: "flap", state: "open" }] });
+  expect(await readMetric(server, 'signalbox_gateway_circuits{state="open"}')).toBe(1);
+  expect(await readMetric(server, "signalbox_gateway_circuits_opened_total")).toBeGreaterThanOrEqual(1);
   provider.isDown = false;
   now += 30_000;
   expect(await call("flap")).toMatchObject({ ...WHOLE, model: "flap" });

@@ -150,6 +150,14 @@ describe("attempts", () => {
     ["gw-aig-retry-delay", "-1"],
     ["gw-aig-backoff", "random"],
     ["gw-aig-request-timeout", "soon"],
+    ["gw-aig-max-retry-wait", "-1"],
+    ["gw-aig-first-token-timeout", "0"],
+    ["gw-aig-stall-timeout", "0"],
+    ["gw-aig-hold-response", "maybe"],
+    ["gw-aig-fallback-on", "399"],
+    ["gw-aig-hedge-after", "0"],
+    ["gw-aig-strategy", "luck"],
+    ["gw-aig-weight", "0"],
   ])("refused: %s: %s", async (name, value) => {
     const answer = await post(server, "openai/chat/completions", { headers: { [name]: value } });
     expect(answer.status).toBe(400);

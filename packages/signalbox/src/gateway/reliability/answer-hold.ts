@@ -106,6 +106,7 @@ class StreamHold extends BoundedHold {
   }
 
   protected judge(chunk: Buffer, isLast: boolean): HoldVerdict {
+    if (!this.#untilContent && this.chunks.length === 1 && isPlainAnswer(chunk)) return "release";
     for (const event of this.#events.push(chunk, isLast)) {
       if (isErrorEvent(event)) return inBand(this.#status, `error event: ${event.data.slice(0, 200)}`);
       if (event.data === "[DONE]") return inBand(this.#status, "the stream ended without content");
@@ -113,6 +114,21 @@ class StreamHold extends BoundedHold {
     }
     return isLast ? inBand(this.#status, "the stream ended without content") : "wait";
   }
+}
+
+/** The usual beginning of a stream, recognised without decoding it: a whole event that cannot be an error. */
+function isPlainAnswer(chunk: Buffer): boolean {
+  return (
+    (startsWith(chunk, "data: {") || startsWith(chunk, "event: ")) &&
+    chunk.includes("\n\n") &&
+    !chunk.includes("error") &&
+    !chunk.includes("response.failed") &&
+    !chunk.includes("[DONE]")
+  );
+}
+
+function startsWith(chunk: Buffer, text: string): boolean {
+  return chunk.length > text.length && chunk.toString("latin1", 0, text.length) === text;
 }
 
 /** Releases JSON at once, unless it begins as an error does. */

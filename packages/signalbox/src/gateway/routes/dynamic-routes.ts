@@ -55,6 +55,8 @@ export class DynamicRoutes {
   readonly #byName = new Map<string, DynamicRoute>();
   /** Compiled when a version is first used. */
   readonly #graphs = new WeakMap<RouteVersion, RouteGraph>();
+  /** Changes are made one after the other, so that memory changes in the order of the database. */
+  #lastChange: Promise<unknown> = Promise.resolve();
 
   constructor(parts: DynamicRoutesParts) {
     this.#parts = parts;
@@ -101,15 +103,42 @@ export class DynamicRoutes {
   /** False when a provider that the version names does not exist any more. */
   isValid(accountId: string, version: RouteVersion): boolean {
     try {
-      this.#compile(accountId, version.elements);
-      return true;
+      const { elements } = this.graphOf(accountId, version);
+      return [...elements.values()].every(
+        (element) =>
+          element.type !== "model" || this.#parts.providers.find(accountId, element.provider) !== undefined,
+      );
     } catch (error) {
       if (error instanceof SignalboxError) return false;
       throw error;
     }
   }
 
-  async create(gateway: Gateway, name: string, elements: readonly unknown[]): Promise<DynamicRoute> {
+  create(gateway: Gateway, name: string, elements: readonly unknown[]): Promise<DynamicRoute> {
+    return this.#inOrder(() => this.#create(gateway, name, elements));
+  }
+
+  rename(gateway: Gateway, id: string, name: string): Promise<DynamicRoute> {
+    return this.#inOrder(() => this.#rename(gateway, id, name));
+  }
+
+  /** Makes a version the present one. */
+  deploy(gateway: Gateway, id: string, versionId: string): Promise<DynamicRoute> {
+    return this.#inOrder(() => this.#deploy(gateway, id, versionId));
+  }
+
+  delete(gateway: Gateway, id: string): Promise<DynamicRoute> {
+    return this.#inOrder(() => this.#delete(gateway, id));
+  }
+
+  #inOrder<T>(change: () => Promise<T>): Promise<T> {
+    const changed = this.#lastChange.then(change);
+    // The caller gets the failure; the next change is made all the same.
+    this.#lastChange = changed.catch(() => undefined);
+    return changed;
+  }
+
+  async #create(gateway: Gateway, name: string, elements: readonly unknown[]): Promise<DynamicRoute> {
     checkName(name);
     this.#compile(gateway.accountId, elements);
     const now = this.#parts.clock.now();
@@ -139,7 +168,7 @@ export class DynamicRoutes {
     return route;
   }
 
-  async rename(gateway: Gateway, id: string, name: string): Promise<DynamicRoute> {
+  async #rename(gateway: Gateway, id: string, name: string): Promise<DynamicRoute> {
     checkName(name);
     const before = this.get(gateway, id);
     const now = this.#parts.clock.now();
@@ -151,10 +180,8 @@ export class DynamicRoutes {
       if (other !== undefined) throw taken(name);
       await tx.run(sql`UPDATE gateway_route SET name = ${name}, modified_at = ${now} WHERE id = ${id}`);
     });
-    // Read again: another version may have been deployed meanwhile.
-    const present = this.get(gateway, before.id);
-    this.#byName.delete(keyOf(present.accountId, present.gatewayId, present.name));
-    return this.#put({ ...present, name, modifiedAt: now });
+    this.#byName.delete(keyOf(before.accountId, before.gatewayId, before.name));
+    return this.#put({ ...before, name, modifiedAt: now });
   }
 
   /** Saves a graph that serves no call until it is deployed. */
@@ -167,9 +194,8 @@ export class DynamicRoutes {
     return version;
   }
 
-  /** Makes a version the present one. */
-  async deploy(gateway: Gateway, id: string, versionId: string): Promise<DynamicRoute> {
-    this.get(gateway, id);
+  async #deploy(gateway: Gateway, id: string, versionId: string): Promise<DynamicRoute> {
+    const before = this.get(gateway, id);
     const version = await this.getVersion(gateway, id, versionId);
     // The providers may have changed since the version was saved.
     this.#compile(gateway.accountId, version.elements);
@@ -183,11 +209,10 @@ export class DynamicRoutes {
       if (changes === 0) throw new SignalboxError("not_found", { message: "Route not found" });
       await insertDeployment(tx, id, deployment);
     });
-    // Read again: it may have been renamed meanwhile.
-    return this.#put({ ...this.get(gateway, id), version, deployment, modifiedAt: now });
+    return this.#put({ ...before, version, deployment, modifiedAt: now });
   }
 
-  async delete(gateway: Gateway, id: string): Promise<DynamicRoute> {
+  async #delete(gateway: Gateway, id: string): Promise<DynamicRoute> {
     const route = this.get(gateway, id);
     await this.#parts.database.run(sql`DELETE FROM gateway_route WHERE id = ${id}`);
     this.#byName.delete(keyOf(route.accountId, route.gatewayId, route.name));
