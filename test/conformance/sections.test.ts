@@ -24,6 +24,8 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "gateway-cloud-providers",
   ],
   "gateway: authentication and refusals": ["gateway-authentication"],
+  "virtual keys: members, changes, rotation, usage": ["virtual-keys", "keys-command-line"],
+  "provider keys: stored keys, pools": ["stored-provider-keys"],
   "gateway: streaming, back-pressure and aborts": ["gateway-streaming"],
   "gateway: retries, time-outs and fallback": ["gateway-retries", "gateway-failover", "gateway-cut-streams"],
   "gateway: dynamic routes": ["gateway-dynamic-routes", "cli-routes"],

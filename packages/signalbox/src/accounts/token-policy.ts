@@ -111,8 +111,8 @@ export function policyToText(policy: TokenPolicy): string | null {
   return entries.length === 0 ? null : JSON.stringify(Object.fromEntries(entries));
 }
 
-export function policyFromText(text: string | null): TokenPolicy | null {
-  return text === null ? null : { ...NO_POLICY, ...(JSON.parse(text) as Partial<TokenPolicy>) };
+export function policyFromText(text: string): TokenPolicy {
+  return { ...NO_POLICY, ...(JSON.parse(text) as Partial<TokenPolicy>) };
 }
 
 function isNothing(value: unknown): boolean {

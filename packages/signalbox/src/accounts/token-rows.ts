@@ -2,7 +2,7 @@
 import { type Permission, PERMISSIONS } from "@signalbox/protocol";
 import { sql, type SqlQuery } from "../core/sql.ts";
 import type { Token } from "./token.ts";
-import { policyFromText, policyToText } from "./token-policy.ts";
+import { policyFromText, policyToText, type TokenPolicy } from "./token-policy.ts";
 
 export interface TokenRow {
   readonly id: string;
@@ -22,7 +22,10 @@ export interface TokenRow {
 
 const KNOWN: ReadonlySet<string> = new Set(PERMISSIONS);
 
+/** The policy is parsed when it is first used: most of 100,000 virtual keys are idle, and the start must not wait for them. */
 export function fromRow(row: TokenRow): Token {
+  const { policy: text } = row;
+  let policy: TokenPolicy | null = null;
   return {
     id: row.id,
     accountId: row.account_id,
@@ -36,7 +39,10 @@ export function fromRow(row: TokenRow): Token {
     isDisabled: row.disabled === 1,
     previous:
       row.previous_hash === null ? null : { hash: row.previous_hash, endsAt: row.previous_ends_at ?? 0 },
-    policy: policyFromText(row.policy),
+    get policy() {
+      if (text !== null) policy ??= policyFromText(text);
+      return policy;
+    },
   };
 }
 

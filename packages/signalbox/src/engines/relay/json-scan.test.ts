@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { editMembers, endOfLevel, endOfString, readMembers, skipSpace } from "./json-scan.ts";
+import { editMembers, endOfLevel, endOfString, readEachMember, readMembers, skipSpace } from "./json-scan.ts";
 
 const NAMES = ["model", "max_tokens", "x", 'quo"te', "back\\slash", "__proto__"];
 const WANTED = new Set(NAMES);
@@ -32,6 +32,22 @@ it("reads the members that JSON.parse reads", () => {
 it("lets the last of several members with one name count", () => {
   for (const text of ['{"x":1,"x":"two"}', '{"x":"one","x":2}', '{"x":1,"x":{}}', '{"\\u0078":1, "x":3}'])
     expect(members(text)).toEqual(membersByParsing(text));
+});
+
+it("reads every member of a whole object, also several with one name, and nothing of another text", () => {
+  const each = (text: string) => readEachMember(Buffer.from(text), (name) => WANTED.has(name));
+  fc.assert(
+    fc.property(object, space, fc.nat(), (value, indent, cut) => {
+      const text = JSON.stringify(value, null, indent);
+      const wanted = Object.entries(JSON.parse(text) as object).filter(([name]) => WANTED.has(name));
+      expect(each(text)?.map(({ name, value: found }) => [name, found])).toEqual(wanted);
+      expect(each(text.slice(0, cut % text.length))).toBeNull();
+      expect(each(`${text} x`)).toBeNull();
+    }),
+  );
+  expect(each('{"x":1,"\\u0078":[2],"x":{"y":3}}')?.map(({ value }) => value)).toEqual([1, [2], { y: 3 }]);
+  for (const text of ["", "[]", "{} {}", '{"x":1,}', '{"x" 1}', "{'x':1}", '{"x":}'])
+    expect(each(text)).toBeNull();
 });
 
 it("reads no value that a cut changed, wherever the text is cut", () => {
