@@ -51,7 +51,7 @@ export class CallRunner {
   run(planned: PlannedCall): void | Promise<void> {
     const { callLog, rateLimits, cache } = this.#parts;
     rateLimits.take(planned.gateway);
-    const use = planCacheUse(cache, planned);
+    const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
     if (use === null && callLog.hasRoom) this.#send(this.#startOf(planned, null), null, null);
     else return this.#runLater(planned, use);
   }
@@ -183,6 +183,13 @@ export class CallRunner {
       isBounded: step.maxOutputTokens !== null || (customCost !== undefined && "total" in customCost),
     });
   }
+}
+
+/** Neither the call nor its gateway asks for the cache in the usual case. */
+function wantsCache({ options, gateway }: PlannedCall): boolean {
+  return (
+    options.cacheTtlS !== undefined || options.cacheKey !== undefined || (gateway.settings.cache_ttl ?? 0) > 0
+  );
 }
 
 function logDetailOf({ options, gateway }: PlannedCall): LogDetail {
