@@ -79,6 +79,18 @@ describe("OpenAI's format", () => {
     expect(models.map(({ id }) => id).toSorted()).toEqual(["echo/echo", "flow", "local"]);
   });
 
+  it("lists only what the token may use", async () => {
+    const { body } = await server.api("POST", "/accounts/default/tokens", {
+      name: "limited",
+      permissions: ["gateway.run"],
+      models: ["openai/gpt-4o*"],
+    });
+    const { token } = (body as { result: { token: string } }).result;
+    const ids = (await list("/v1/models", { authorization: `Bearer ${token}` })).map(({ id }) => id);
+    expect(ids).toContain("openai/gpt-4o-mini");
+    expect(ids.filter((id) => !id.startsWith("openai/gpt-4o"))).toEqual(["flow"]);
+  });
+
   it("is read by OpenAI's client, also one model", async () => {
     const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
     const ids: string[] = [];

@@ -20,6 +20,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/objects-kill.test.ts › nothing that was answered is lost, nothing is half-written, and every alarm rings",
   ],
   "Code outlives its instance": [
+    "test/conformance/agents-long-work.test.ts › without a hold ends with an error when the instance has left memory, and writes nothing more",
     "packages/signalbox/src/agents/objects/object-life.test.ts › that is left ends the object: code that outlives it receives an error",
     "packages/signalbox/src/engines/turn-runtime/runtime-life.test.ts › fails running and waiting turns, whose code can neither write nor send",
   ],
@@ -85,9 +86,6 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "A turn never ends": [
     "test/conformance/agents-calls.test.ts › a turn that exceeds its time limit is aborted, and the next turn runs",
     "test/conformance/agents-calls.test.ts › an aborted turn cannot write",
-  ],
-  "Code outlives its instance": [
-    "test/conformance/agents-long-work.test.ts › without a hold ends with an error when the instance has left memory, and writes nothing more",
   ],
   "`onStart` throws": [
     "test/conformance/agents-instances.test.ts › a failed start is reported to every waiting caller, and the next request tries again",

@@ -27,7 +27,6 @@ import type { AgentDefinition } from "./agent-definition.ts";
 import type { ResidentTurn } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment.ts";
-import { createOverloadError, createTimeoutError, throwInternal } from "./instance-errors.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
 import { createOverloadError, createTimeoutError, throwInternal } from "./instance-failures.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";

@@ -48,7 +48,7 @@ export class CallRunner {
   run(planned: PlannedCall): void | Promise<void> {
     const { callLog, cache } = this.#parts;
     const account = this.#arrive(planned);
-    const use = planCacheUse(cache, planned);
+    const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
     if (use === null && callLog.hasRoom) this.#send(this.#startOf(planned, account, null), null, null);
     else return this.#runLater(planned, account, use);
   }
@@ -235,6 +235,13 @@ export class CallRunner {
     response.writeHead(head.status, headers);
     response.end(body);
   }
+}
+
+/** Neither the call nor its gateway asks for the cache in the usual case. */
+function wantsCache({ options, gateway }: PlannedCall): boolean {
+  return (
+    options.cacheTtlS !== undefined || options.cacheKey !== undefined || (gateway.settings.cache_ttl ?? 0) > 0
+  );
 }
 
 function logDetailOf({ options, gateway }: PlannedCall): LogDetail {
