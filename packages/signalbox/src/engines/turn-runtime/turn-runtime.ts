@@ -157,7 +157,7 @@ export class TurnRuntime<Subject> {
   abandon(reason: () => Error): void {
     this.#mailbox.close(reason);
     this.#parts?.transactions.rollbackOpen();
-    for (const turn of [...this.#away.oldestFirst()]) {
+    for (const turn of this.#away.oldestFirst()) {
       clearTimeout(turn.timer);
       this.#end(turn, "abandoned", reason());
     }
