@@ -17,10 +17,10 @@ export type { AgentsDoor, DeliveryOutcome, DeliveryTarget, SignedHeaders } from 
 export { callable, type CallableOptions } from "./api/callable.ts";
 export type { Connection, ConnectionContext } from "./api/connection.ts";
 export { isRefusal, RECEIVE_EVENT } from "./api/agent.ts";
-export { type ExportKind, exportKind } from "./objects/marks.ts";
+export { exportKind } from "./objects/marks.ts";
 export type { ObjectHost } from "./objects/object-host.ts";
-export type { ObjectClass, ObjectId, ObjectNamespace, ObjectStub } from "./objects/object-types.ts";
-export { bindWorker, type WorkerBinding } from "./objects/worker-binding.ts";
+export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
+export { bindWorker } from "./objects/worker-binding.ts";
 export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
