@@ -11,10 +11,13 @@ import { startWorker, type WorkerServer } from "./support/worker-server.ts";
 const authorization = `Bearer ${ROOT_TOKEN}`;
 let server: WorkerServer;
 /** Answers compressed, with what it received. */
-const upstream = createServer(async (request, response) => {
-  const body = Buffer.concat(await request.toArray()).toString();
-  response.writeHead(200, { "content-encoding": "gzip" });
-  response.end(gzipSync(`${request.method} ${request.headers.host} ${body}`));
+const upstream = createServer((request, response) => {
+  let body = "";
+  request.setEncoding("utf8").on("data", (text: string) => (body += text));
+  request.on("end", () => {
+    response.writeHead(200, { "content-encoding": "gzip" });
+    response.end(gzipSync(`${request.method} ${request.headers.host} ${body}`));
+  });
 });
 let upstreamHost: string;
 beforeAll(async () => {

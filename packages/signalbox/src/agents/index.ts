@@ -27,10 +27,10 @@ export type {
 } from "./api/connection.ts";
 export { type EventOutcome, RECEIVE_EVENT } from "./api/event-handler.ts";
 export { isRefusal } from "./instance/delivery-ledger.ts";
-export { type ExportKind, exportKind } from "./objects/marks.ts";
+export { exportKind } from "./objects/marks.ts";
 export type { ObjectHost } from "./objects/object-host.ts";
-export type { ObjectClass, ObjectId, ObjectNamespace, ObjectStub } from "./objects/object-types.ts";
-export { bindWorker, type WorkerBinding } from "./objects/worker-binding.ts";
+export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
+export { bindWorker } from "./objects/worker-binding.ts";
 export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";

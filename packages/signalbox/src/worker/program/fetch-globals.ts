@@ -22,7 +22,7 @@ export function addFetchGlobals(): void {
     const given = input instanceof Request ? input.headers : undefined;
     const headers = new Headers(init?.headers ?? given);
     for (const name of FRAMING) headers.delete(name);
-    return decoded(await fetch(input as Request, { ...withDuplex(init), headers }));
+    return decoded(await fetch(input, { ...withDuplex(init), headers }));
   };
 }
 

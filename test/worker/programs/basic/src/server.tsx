@@ -73,7 +73,9 @@ const routes: Record<string, Handler> = {
     return new Response(response.body, response);
   },
   "/proxy-body": (request, env) =>
-    fetch(new Request(`${env.UPSTREAM}/body`, { method: "PUT", body: request.body, headers: request.headers })),
+    fetch(
+      new Request(`${env.UPSTREAM}/body`, { method: "PUT", body: request.body, headers: request.headers }),
+    ),
   "/unread": () => new Response("without reading the body"),
   "/cookies": () => {
     const headers = new Headers();
