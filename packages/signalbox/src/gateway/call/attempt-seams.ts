@@ -15,6 +15,10 @@ export interface StepAdmission {
   admit(step: Step, stepIndex: number): SignalboxError | null;
   /** Called for each attempt after the first one of the call; an error has the same effect. */
   admitAttempt?(step: Step): SignalboxError | null;
+  /** An attempt failed, and another one follows. */
+  attemptFailed?(report: AttemptReport): void;
+  /** Another attempt is to run beside the present one. */
+  keepReservation?(): void;
 }
 
 /** Steps that are determined only when they are needed: the fallback of a dynamic route. */

@@ -116,8 +116,6 @@ export class CallRunner {
       pricing: this.#pricingOf(planned),
       takeRequest: () => rateLimits.take(gateway),
       inner: planned.admission,
-      hasOwnTimeout:
-        planned.options.requestTimeoutMs !== undefined || planned.options.firstTokenTimeoutMs !== undefined,
     });
     const refusal = rateLimits.check(gateway) ?? account.arrive(steps) ?? rateLimits.take(gateway);
     if (refusal !== null) throw refusal;

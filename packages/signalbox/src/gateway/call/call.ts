@@ -51,6 +51,7 @@ const ESTIMATED_BYTES = 64 * 1024;
 
 export class Call implements AttemptOwner, Placed {
   place = -1;
+  readonly response: HttpResponse;
   readonly #parts: CallParts;
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;
@@ -85,18 +86,12 @@ export class Call implements AttemptOwner, Placed {
     const logBytes = start.logDetail === "bodies" ? parts.payloadBytes : 0;
     const keptBytes = Math.max(cacheBytes, logBytes, start.account === null ? 0 : ESTIMATED_BYTES);
     this.#kept = new KeptBody(keptBytes, parts.budget);
-    start.response.once("close", () => this.#onClientClose());
-  }
-
-  get response(): HttpResponse {
-    return this.#start.response;
+    this.response = start.response;
+    this.response.once("close", () => this.#onClientClose());
   }
 
   run(): void {
-    if (this.#start.response.destroyed) {
-      this.#onClientClose();
-      return;
-    }
+    if (this.response.destroyed) return this.#onClientClose();
     this.#overheadMs = performance.now() - this.#start.startedAt;
     this.#try();
   }
@@ -107,7 +102,7 @@ export class Call implements AttemptOwner, Placed {
     const isRelaying = this.#state === "relaying";
     this.#abortAttempts();
     this.#end(isRelaying ? (this.#head?.status ?? error.status) : error.status, false);
-    if (isRelaying) this.#start.response.destroy();
+    if (isRelaying) this.response.destroy();
     else sendCallError(this.#start, this.#step.place ?? this.#stepIndex, error);
   }
 
@@ -115,7 +110,7 @@ export class Call implements AttemptOwner, Placed {
   cancel(): void {
     if (this.#state === "ended") return;
     this.#onClientClose();
-    this.#start.response.destroy();
+    this.response.destroy();
   }
 
   get #step(): Step {
@@ -151,9 +146,8 @@ export class Call implements AttemptOwner, Placed {
     const step = this.#step;
     const key = step.keys?.pick(step.upstream) ?? null;
     if (key !== null && key instanceof SignalboxError) return key;
-    if (this.#attempts === 0) {
-      if (this.#isOpen(step, key) && this.#hasOtherStep && this.#takeNextStep()) return this.#prepare();
-    }
+    const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
+    if (isSkipped && this.#takeNextStep()) return this.#prepare();
     const { admission } = this.#start;
     const refusal =
       (this.#attempts === 0 ? admission?.admit(step, this.#stepIndex) : null) ??
@@ -182,12 +176,15 @@ export class Call implements AttemptOwner, Placed {
   #hedgeLater(ms: number): void {
     this.#timer = setTimeout(() => {
       if (this.#state !== "attempting" || this.#hedge !== null || !this.#canResend) return;
+      const [stepIndex, attempts] = [this.#stepIndex, this.#attempts];
+      this.#start.admission?.keepReservation?.();
       if (this.#hasOtherStep) this.#takeNextStep();
       const attempt = this.#prepare();
-      if (!(attempt instanceof Attempt)) return;
-      this.#parts.metrics.retried(attempt.step.provider.slug);
-      this.#hedge = attempt;
-      attempt.send(this.#parts.client);
+      if (attempt instanceof Attempt) {
+        this.#parts.metrics.retried(attempt.step.provider.slug);
+        this.#hedge = attempt;
+        attempt.send(this.#parts.client);
+      } else [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
     }, ms);
   }
 
@@ -248,7 +245,9 @@ export class Call implements AttemptOwner, Placed {
   }
 
   #addReport(attempt: Attempt, outcome: AttemptReport["outcome"], failure: AttemptFailure | null): void {
-    (this.#otherAttempts ??= []).push(attempt.toReport(outcome, failure));
+    const report = attempt.toReport(outcome, failure);
+    (this.#otherAttempts ??= []).push(report);
+    if (outcome === "failed") this.#start.admission?.attemptFailed?.(report);
   }
 
   #abortAttempts(): void {
@@ -302,7 +301,6 @@ export class Call implements AttemptOwner, Placed {
 
   onBody(received: Buffer, isLast: boolean): void {
     if (this.#state !== "relaying") return;
-    const { response } = this.#start;
     if (received.length > 0) this.#tap?.push(received);
     const chunk = this.#filter === null ? received : this.#filter.push(received, isLast);
     if (chunk.length > 0) {
@@ -316,12 +314,12 @@ export class Call implements AttemptOwner, Placed {
     if (isLast) {
       this.#end(this.#head?.status ?? 0, true);
       if (this.#figures !== null) client.addTrailers(this.#figures);
-      if (chunk.length > 0) response.end(chunk);
-      else response.end();
-    } else if (chunk.length > 0 && !response.write(chunk) && !this.#waitsForDrain) {
+      if (chunk.length > 0) this.response.end(chunk);
+      else this.response.end();
+    } else if (chunk.length > 0 && !this.response.write(chunk) && !this.#waitsForDrain) {
       this.#waitsForDrain = true;
       this.#current?.pause();
-      response.once("drain", () => {
+      this.response.once("drain", () => {
         this.#waitsForDrain = false;
         this.#current?.resume();
       });
@@ -330,7 +328,7 @@ export class Call implements AttemptOwner, Placed {
 
   onHeadAlone(): void {
     // A client that waits for a stream to open must not wait for its first event.
-    if (this.#state === "relaying" && this.#answer?.isHeld === false) this.#start.response.flushHeaders();
+    if (this.#state === "relaying" && this.#answer?.isHeld === false) this.response.flushHeaders();
   }
 
   onCut(attempt: Attempt, failure: AttemptFailure): void {
@@ -340,7 +338,7 @@ export class Call implements AttemptOwner, Placed {
     const client = this.#answer;
     if (client?.isHeld === true && this.#isRefused(client.release(this.#figures))) return;
     this.#end(this.#head?.status ?? 0, false);
-    sendCut(this.#start.response, {
+    sendCut(this.response, {
       head: this.#head,
       dialect: attempt.step.door?.clientDialect ?? attempt.step.requestType,
       lastChunk: this.#lastChunk,
@@ -351,10 +349,13 @@ export class Call implements AttemptOwner, Placed {
 
   #onClientClose(): void {
     if (this.#state === "ended") return;
-    const isLeft = this.#state === "attempting" && this.#current !== null;
+    // Both attempts of a hedged call run on at their providers.
+    if (this.#hedge !== null) this.#dropLoser(this.#hedge);
+    const left = this.#state === "attempting" ? this.#current : null;
+    this.#stepIndex = left?.stepIndex ?? this.#stepIndex;
     this.#abortAttempts();
     const status = this.#state === "relaying" ? (this.#head?.status ?? CLIENT_CLOSED) : CLIENT_CLOSED;
-    this.#settle(false, isLeft);
+    this.#settle(false, left !== null);
     this.#end(status, false, true);
   }
 

@@ -18,7 +18,7 @@ import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
 import { type Caller, identifyCaller } from "../keys/caller-token.ts";
-import { applyPolicy } from "../keys/policy-use.ts";
+import { requireAllowedSteps, stampOptions } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { ModelList } from "../models/model-list.ts";
 import type { ModelNames } from "../models/model-names.ts";
@@ -102,9 +102,8 @@ export class GatewayDoor implements Area {
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
       const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
       const policy = caller.token?.policy ?? null;
-      const run = (plan: CallPlan) => {
-        const { options, steps, showsStep, moreSteps, routeHeaders, onCost } =
-          policy === null ? plan : applyPolicy(policy, plan);
+      const run = ({ options, steps, showsStep, moreSteps, routeHeaders, onCost }: CallPlan) => {
+        if (policy !== null) requireAllowedSteps(policy, steps);
         return this.#parts.runner.run({
           options,
           steps,
@@ -166,7 +165,7 @@ export class GatewayDoor implements Area {
       authenticator,
       caller.text,
     );
-    const { options } = forwarded;
+    const options = stampOptions(caller.token?.policy ?? null, forwarded.options);
     const start = (body: RequestBody) => {
       const step = planStep(this.#parts, {
         gateway,
@@ -222,7 +221,7 @@ export class GatewayDoor implements Area {
       if (request.method !== "POST") {
         throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
       }
-      const options = readCallOptions(request.rawHeaders);
+      const options = stampOptions(caller.token?.policy ?? null, readCallOptions(request.rawHeaders));
       const body = await readWholeBody(request, context, this.#parts.bodyLimits);
       const traceparent = traceparentOf(request, context);
       const routed = planUniversalRoute(this.#parts.routes, this.#parts, {

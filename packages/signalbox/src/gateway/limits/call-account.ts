@@ -18,8 +18,6 @@ export interface CallAccountParts {
   readonly takeRequest: () => SignalboxError | null;
   /** What a route adds to the admission of steps. */
   readonly inner: StepAdmission | undefined;
-  /** The caller limits the time of its attempts: one that ends by that limit has run at the provider. */
-  readonly hasOwnTimeout: boolean;
 }
 
 export class CallAccount implements StepAdmission {
@@ -28,6 +26,10 @@ export class CallAccount implements StepAdmission {
   #isSettled = false;
   /** The first step was admitted before the call began. */
   #isFirstAdmitted = false;
+  /** Steps that were known when the call was counted. */
+  #arrivedSteps = 0;
+  /** The next attempt must reserve, even if its step is admitted. */
+  #mustReserve = false;
 
   constructor(parts: CallAccountParts) {
     this.#parts = parts;
@@ -36,6 +38,7 @@ export class CallAccount implements StepAdmission {
   /** Counts the call; an error when a rule has no room for it. */
   arrive(steps: readonly Step[]): SignalboxError | null {
     const { rules } = this.#parts;
+    this.#arrivedSteps = steps.length;
     if (rules === null) return null;
     return rules.arrive(rules.hasConditions ? steps.flatMap((step) => this.#demandOf(step)) : ANY_STEP);
   }
@@ -49,7 +52,15 @@ export class CallAccount implements StepAdmission {
 
   admit(step: Step, stepIndex: number): SignalboxError | null {
     if (stepIndex === 0 && this.#isFirstAdmitted) return null;
-    return this.#parts.inner?.admit(step, stepIndex) ?? this.#reserve(step);
+    return this.#parts.inner?.admit(step, stepIndex) ?? this.#arriveLate(step, stepIndex) ?? this.#reserve(step);
+  }
+
+  /** A step of a route becomes known when the one before it has failed. */
+  #arriveLate(step: Step, stepIndex: number): SignalboxError | null {
+    const { rules } = this.#parts;
+    if (stepIndex < this.#arrivedSteps || rules === null || !rules.hasConditions) return null;
+    this.#arrivedSteps = stepIndex + 1;
+    return rules.arrive(this.#demandOf(step));
   }
 
   /** Reserves what the step may use, in place of what an earlier step reserved. */
@@ -61,13 +72,27 @@ export class CallAccount implements StepAdmission {
       return unknownPrice({ provider: step.provider.slug, model: step.model });
     }
     rules.release();
-    return rules.reserve(demand);
+    const refusal = rules.reserve(demand);
+    if (refusal === null) this.#mustReserve = false;
+    return refusal;
   }
 
   admitAttempt(step: Step): SignalboxError | null {
     return (
-      this.#parts.takeRequest() ?? this.#parts.rules?.takeAttempt(step.provider.slug, step.model) ?? null
+      (this.#mustReserve ? this.#reserve(step) : null) ??
+      this.#parts.takeRequest() ??
+      this.#parts.rules?.takeAttempt(step.provider.slug, step.model) ??
+      null
     );
+  }
+
+  attemptFailed(report: AttemptReport): void {
+    if (this.#chargeOfReport(report) !== null) this.keepReservation();
+  }
+
+  keepReservation(): void {
+    this.#parts.rules?.keep();
+    this.#mustReserve = true;
   }
 
   /** Whether the model that the response names is needed for the price. */
@@ -112,8 +137,7 @@ export class CallAccount implements StepAdmission {
       const cost = costOfStep(this.#parts.pricing, step, price.models, null, usage) ?? price.cost ?? 0;
       return this.#chargeOf(step, cost, tokensOf(usage));
     }
-    const isCutByCaller =
-      outcome === "cancelled" || (failure?.kind === "timeout" && this.#parts.hasOwnTimeout);
+    const isCutByCaller = outcome === "cancelled" || (failure?.kind === "timeout" && hasOwnTimeout(step));
     return isCutByCaller ? this.#chargeOf(step, price.cost ?? 0, tokensOf(price.usage)) : null;
   }
 
@@ -135,6 +159,7 @@ export class CallAccount implements StepAdmission {
       provider: step.provider.slug,
       model,
       cost: price.cost ?? 0,
+      most: price.most,
       tokens: tokensOf(price.usage),
       isBounded: price.isBounded,
     }));
@@ -151,7 +176,14 @@ export class CallAccount implements StepAdmission {
 }
 
 /** For rules that apply to every call. */
-const ANY_STEP: readonly StepDemand[] = [{ provider: "", model: "", cost: 0, tokens: 0, isBounded: true }];
+const ANY_STEP: readonly StepDemand[] = [
+  { provider: "", model: "", cost: 0, most: 0, tokens: 0, isBounded: true },
+];
+
+/** An attempt that the caller or a route limits in time, and that ends by that limit, has run at the provider. */
+function hasOwnTimeout({ policy: { requestTimeoutMs, firstTokenTimeoutMs, stallTimeoutMs } }: Step): boolean {
+  return requestTimeoutMs !== null || firstTokenTimeoutMs !== null || stallTimeoutMs !== null;
+}
 
 function tokensOf({ tokensIn, tokensOut }: Usage): number {
   return tokensIn + tokensOut;

@@ -53,8 +53,10 @@ interface MetadataCondition {
 export interface StepDemand {
   readonly provider: string;
   readonly model: string;
-  /** Dollars. */
+  /** Dollars that it is expected to cost. */
   readonly cost: number;
+  /** Dollars that it may cost; as `cost` for a call that limits its output. */
+  readonly most: number;
   readonly tokens: number;
   /** Whether cost and tokens are upper bounds. */
   readonly isBounded: boolean;
@@ -63,7 +65,9 @@ export interface StepDemand {
 /** What a call needs under one rule. */
 export interface Need {
   readonly partition: string | null;
+  /** To reserve. */
   readonly amount: number;
+  readonly expected: number;
   readonly isBounded: boolean;
   /** The step that needs it. */
   readonly step: Pick<StepDemand, "provider" | "model">;

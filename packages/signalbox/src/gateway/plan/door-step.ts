@@ -14,6 +14,8 @@ export interface DoorStep {
   readonly request: RequestBody;
   /** Headers of every response: name, value, name, value, … */
   readonly responseHeaders: readonly string[];
+  /** The response is in the envelope of the management interface. */
+  readonly isEnveloped?: boolean;
   /** Null when the response goes to the client as it is. */
   readonly convert: ResponseConverter | null;
 }

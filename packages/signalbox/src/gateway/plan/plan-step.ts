@@ -302,9 +302,11 @@ const NESTED = ["generationConfig", "generation_config", "inferenceConfig", "opt
 const WANTED: ReadonlySet<string> = new Set([
   "model",
   "stream",
+  "stream_options",
   "service_tier",
   ...OUTPUT_LIMITS,
   ...CHOICES,
+  ...NESTED,
 ]);
 
 /** Throws `gateway_malformed_request` when the body is not a JSON object although `mustBeJson` requires one. */

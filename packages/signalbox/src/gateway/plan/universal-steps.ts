@@ -119,7 +119,7 @@ export function universalJson(value: unknown): Buffer {
   }
 }
 
-function splitEndpoint(endpoint: string): [string, string] {
+export function splitEndpoint(endpoint: string): [string, string] {
   const trimmed = endpoint.replace(/^\/+/, "");
   if (!/^[\x21-\x7e]*$/.test(trimmed) || trimmed.includes("#")) {
     throw malformed("endpoint must be a path in printable ASCII");
