@@ -16,6 +16,7 @@ beforeAll(async () => {
   first = await startProvider(() => undefined);
   second = await startProvider(() => undefined);
   server = await startTestServer({
+    clock: { now: () => now },
     steadyClock: { now: () => now },
     file: {
       providers: { openai: { baseUrl: first.url }, groq: { baseUrl: second.url } },

@@ -139,12 +139,12 @@ describe("routes", () => {
     expect([status, provider.requests.length, other.requests.length]).toEqual([200, 0, 1]);
   });
 
-  it("count money by their own prices, not by the caller's, and a fallback's money as well", async () => {
+  it("count money by the gateway's prices, not by the caller's", async () => {
     const budget = {
       id: "first",
       type: "rate",
       properties: { limitType: "cost", limit: 15, key: "metadata.user", window: 3600 },
-      outputs: { success: to("large"), fallback: to("end") },
+      outputs: { success: to("large") },
     };
     const name = await makeRoute(budget, model("large", "openai"));
     const free = { "gw-aig-custom-cost": '{"total_cost":0}' };
@@ -165,8 +165,20 @@ describe("routes", () => {
     await setGateway(server, {
       spend_limits: {
         rules: [
-          { id: "money", limitType: "cost", limit: 1, window: 3600, provider: { mode: "filter", values: ["openai"] } },
-          { id: "rate", limitType: "requests", limit: 1, window: 3600, provider: { mode: "filter", values: ["groq"] } },
+          {
+            id: "money",
+            limitType: "cost",
+            limit: 1,
+            window: 3600,
+            provider: { mode: "filter", values: ["openai"] },
+          },
+          {
+            id: "rate",
+            limitType: "requests",
+            limit: 1,
+            window: 3600,
+            provider: { mode: "filter", values: ["groq"] },
+          },
         ],
       },
     });

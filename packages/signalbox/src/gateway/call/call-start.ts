@@ -6,6 +6,7 @@ import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http
 import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
 import type { CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
+import type { RouteBudget } from "../limits/call-rules.ts";
 import type { ErrorDialect } from "../../http/render-error.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
@@ -45,8 +46,8 @@ export interface CallStart {
   readonly account: CallAccount | null;
   /** Headers about the route, for every response: name, value, … */
   readonly routeHeaders?: readonly string[] | undefined;
-  /** Called once with what the call cost; null when that is unknown. */
-  readonly onCost?: ((dollars: number | null) => void) | undefined;
+  /** Budgets of the route; undefined when the route has none. */
+  readonly budgets?: readonly RouteBudget[] | undefined;
 }
 
 /** What the call log stores of a call: no row, a row, or a row and the bodies. */

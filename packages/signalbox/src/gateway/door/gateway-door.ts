@@ -72,7 +72,7 @@ interface Incoming {
 
 type CallPlan = Pick<
   PlannedCall,
-  "options" | "steps" | "showsStep" | "moreSteps" | "routeHeaders" | "onCost"
+  "options" | "steps" | "showsStep" | "moreSteps" | "routeHeaders" | "budgets"
 >;
 
 export class GatewayDoor implements Area {
@@ -102,7 +102,7 @@ export class GatewayDoor implements Area {
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
       const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
       const policy = caller.token?.policy ?? null;
-      const run = ({ options, steps, showsStep, moreSteps, routeHeaders, onCost }: CallPlan) => {
+      const run = ({ options, steps, showsStep, moreSteps, routeHeaders, budgets }: CallPlan) => {
         if (policy !== null) requireAllowedSteps(policy, steps);
         return this.#parts.runner.run({
           options,
@@ -110,7 +110,7 @@ export class GatewayDoor implements Area {
           showsStep,
           moreSteps,
           routeHeaders,
-          onCost,
+          budgets,
           gateway,
           request,
           response,

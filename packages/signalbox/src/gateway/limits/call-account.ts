@@ -12,10 +12,8 @@ import type { Remaining, StepDemand } from "./limit-rule.ts";
 import { costOfStep, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
 
 export interface CallAccountParts {
-  readonly rules: CallRules | null;
+  readonly rules: CallRules;
   readonly pricing: PricingParts;
-  /** Counts a further request against the gateway's rate limit; an error when it has no room. */
-  readonly takeRequest: () => SignalboxError | null;
   /** What a route adds to the admission of steps. */
   readonly inner: StepAdmission | undefined;
 }
@@ -39,7 +37,6 @@ export class CallAccount implements StepAdmission {
   arrive(steps: readonly Step[]): SignalboxError | null {
     const { rules } = this.#parts;
     this.#arrivedSteps = steps.length;
-    if (rules === null) return null;
     return rules.arrive(rules.hasConditions ? steps.flatMap((step) => this.#demandOf(step)) : ANY_STEP);
   }
 
@@ -52,13 +49,15 @@ export class CallAccount implements StepAdmission {
 
   admit(step: Step, stepIndex: number): SignalboxError | null {
     if (stepIndex === 0 && this.#isFirstAdmitted) return null;
-    return this.#parts.inner?.admit(step, stepIndex) ?? this.#arriveLate(step, stepIndex) ?? this.#reserve(step);
+    return (
+      this.#parts.inner?.admit(step, stepIndex) ?? this.#arriveLate(step, stepIndex) ?? this.#reserve(step)
+    );
   }
 
   /** A step of a route becomes known when the one before it has failed. */
   #arriveLate(step: Step, stepIndex: number): SignalboxError | null {
     const { rules } = this.#parts;
-    if (stepIndex < this.#arrivedSteps || rules === null || !rules.hasConditions) return null;
+    if (stepIndex < this.#arrivedSteps || !rules.hasConditions) return null;
     this.#arrivedSteps = stepIndex + 1;
     return rules.arrive(this.#demandOf(step));
   }
@@ -66,7 +65,7 @@ export class CallAccount implements StepAdmission {
   /** Reserves what the step may use, in place of what an earlier step reserved. */
   #reserve(step: Step): SignalboxError | null {
     const { rules } = this.#parts;
-    if (rules === null || !rules.needsTokens) return null;
+    if (!rules.needsTokens) return null;
     const demand = this.#demandOf(step);
     if (this.#priceOf(step).cost === null && demand.some((one) => rules.limitsCostOf(one))) {
       return unknownPrice({ provider: step.provider.slug, model: step.model });
@@ -80,9 +79,7 @@ export class CallAccount implements StepAdmission {
   admitAttempt(step: Step): SignalboxError | null {
     return (
       (this.#mustReserve ? this.#reserve(step) : null) ??
-      this.#parts.takeRequest() ??
-      this.#parts.rules?.takeAttempt(step.provider.slug, step.model) ??
-      null
+      this.#parts.rules.takeAttempt(step.provider.slug, step.model)
     );
   }
 
@@ -91,13 +88,12 @@ export class CallAccount implements StepAdmission {
   }
 
   keepReservation(): void {
-    this.#parts.rules?.keep();
+    this.#parts.rules.keep();
     this.#mustReserve = true;
   }
 
   /** Whether the model that the response names is needed for the price. */
   wantsModel(step: Step): boolean {
-    if (this.#parts.rules === null) return false;
     const { models } = this.#priceOf(step);
     return models.length !== 1 || models[0] !== step.model;
   }
@@ -105,7 +101,7 @@ export class CallAccount implements StepAdmission {
   /** Charges what the call and its other attempts used. Only the first call counts. */
   settle(step: Step, figures: CallFigures | null, others: readonly AttemptReport[] | null): void {
     const { rules } = this.#parts;
-    if (this.#isSettled || rules === null) return;
+    if (this.#isSettled) return;
     this.#isSettled = true;
     const charges: Charge[] = [];
     for (const report of others ?? []) {
@@ -117,7 +113,7 @@ export class CallAccount implements StepAdmission {
   }
 
   remaining(step: Step): Remaining | null {
-    return this.#parts.rules?.remaining({ provider: step.provider.slug, model: step.model }) ?? null;
+    return this.#parts.rules.remaining({ provider: step.provider.slug, model: step.model });
   }
 
   #chargeOfAnswer(step: Step, figures: CallFigures): Charge {

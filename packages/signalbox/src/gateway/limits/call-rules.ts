@@ -3,9 +3,7 @@
  * The invariants are those of limits.ts.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { Token } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Gateway } from "../settings/gateway.ts";
 import type { Books } from "./books.ts";
 import {
   type LimitKind,
@@ -45,11 +43,15 @@ export interface ActiveRule {
   readonly buckets: RuleBuckets;
 }
 
+/** A budget on the way of a call through a route. It decided when the route was walked, so here it refuses nothing. */
+export interface RouteBudget {
+  readonly rule: LimitRule;
+  readonly bucket: NamedBucket;
+}
+
 /** All rules of calls with one gateway and one token. */
 export interface RuleSet {
   readonly account: object;
-  readonly gateway: Gateway;
-  readonly token: Token | null;
   readonly rules: readonly ActiveRule[];
   /** Whether a rule limits cost or tokens. */
   readonly needsTokens: boolean;
@@ -60,10 +62,11 @@ export interface RuleSet {
 /** Taken by every call, also one that the cache answers. */
 const AT_ARRIVAL: ReadonlySet<LimitKind> = new Set(["requests", "parallel"]);
 const BEFORE_SENDING: ReadonlySet<LimitKind> = new Set(["cost", "tokens"]);
+const NO_BUDGETS: readonly RouteBudget[] = [];
 const FOR_AN_ATTEMPT: ReadonlySet<LimitKind> = new Set(["requests"]);
 
 interface Held {
-  readonly active: ActiveRule;
+  readonly rule: LimitRule;
   readonly bucket: NamedBucket;
   readonly amount: number;
   /** What the books remember: an amount that may become much larger is not lost money when the process is killed. */
@@ -82,16 +85,22 @@ export class CallRules {
   readonly #kept: Held[] = [];
   readonly #keptCalls: number[] = [];
   /** Rules with conditions that have counted the call. */
-  #arrived: Set<ActiveRule> | null = null;
+  #arrived: Set<LimitRule> | null = null;
+  readonly #budgets: readonly RouteBudget[];
   #metadata: Metadata | null = null;
   #metadataText: string | null = null;
   readonly needsTokens: boolean;
   readonly hasConditions: boolean;
 
-  constructor(parts: LimitsParts, { rules, needsTokens, hasConditions }: RuleSet) {
+  constructor(
+    parts: LimitsParts,
+    { rules, needsTokens, hasConditions }: RuleSet,
+    budgets: readonly RouteBudget[] | undefined,
+  ) {
     this.#parts = parts;
     this.#rules = rules;
-    this.needsTokens = needsTokens;
+    this.#budgets = budgets ?? NO_BUDGETS;
+    this.needsTokens = needsTokens || budgets !== undefined;
     this.hasConditions = hasConditions;
   }
 
@@ -151,6 +160,8 @@ export class CallRules {
     const settled: SlotAmount[] = [];
     for (const charge of charges) {
       for (const active of this.#rules) this.#charge(active, charge, wall, steady, settled);
+      const amount = amountOf("cost", charge);
+      if (amount > 0) for (const { bucket } of this.#budgets) addAmount(bucket, amount, wall, settled);
     }
     const [first = 0, ...others] = this.#keptCalls;
     if (first !== 0 || settled.length > 0) this.#parts.books.settled(first, settled);
@@ -189,7 +200,7 @@ export class CallRules {
     let refusal: Refusal | null = null;
     for (const active of this.#rules) {
       const { rule, buckets } = active;
-      if (!kinds.has(rule.kind) || (kinds === AT_ARRIVAL && this.#arrived?.has(active) === true)) continue;
+      if (!kinds.has(rule.kind) || (kinds === AT_ARRIVAL && this.#arrived?.has(rule) === true)) continue;
       const needed = this.#needOf(rule, demand);
       if (needed === null) continue;
       const now = rule.kind === "cost" ? wall : steady;
@@ -197,13 +208,19 @@ export class CallRules {
       const refused = refuse(rule, bucket, needed, now);
       // Of several exhausted rules, `retry-after` follows the one with the longest wait.
       if (refused !== null && refused.waitMs > (refusal?.waitMs ?? -1)) refusal = refused;
-      taken.push({ active, bucket, amount: needed.amount, expected: needed.expected });
+      taken.push({ rule, bucket, amount: needed.amount, expected: needed.expected });
     }
     if (refusal !== null) return refusal.toError(wall - steady);
+    if (kinds === BEFORE_SENDING) {
+      for (const { rule, bucket } of this.#budgets) {
+        const need = this.#needOf(rule, demand);
+        if (need !== null) taken.push({ rule, bucket, amount: need.amount, expected: need.expected });
+      }
+    }
     this.#hold(taken, wall, steady);
     if (kinds === AT_ARRIVAL && this.hasConditions) {
       this.#arrived ??= new Set();
-      for (const { active } of taken) this.#arrived.add(active);
+      for (const { rule } of taken) this.#arrived.add(rule);
     }
     return null;
   }
@@ -211,8 +228,8 @@ export class CallRules {
   #hold(taken: readonly Held[], wall: number, steady: number): void {
     const money: SlotAmount[] = [];
     for (const held of taken) {
-      const { active, bucket, amount, expected } = held;
-      const { kind, isSoft } = active.rule;
+      const { rule, bucket, amount, expected } = held;
+      const { kind, isSoft } = rule;
       // A request has happened when it arrives: there is nothing to settle.
       if (kind === "requests") bucket.add(bucket.window.slotOf(steady), 1);
       else if (!isSoft) {
@@ -263,14 +280,12 @@ export class CallRules {
     if (partition === undefined) return;
     const now = rule.kind === "cost" ? wall : steady;
     const bucket = buckets.find(partition, now);
-    const slot = bucket.window.slotOf(now);
     if (rule.isSoft) {
       const before = bucket.used(now);
       if (before < rule.limit && before + amount >= rule.limit)
         this.#parts.onSoftBudget(rule, before + amount);
     }
-    bucket.add(slot, amount);
-    if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
+    addAmount(bucket, amount, now, settled);
   }
 
   #partitionOfCharge(rule: LimitRule, { provider, models }: Charge): string | null | undefined {
@@ -293,6 +308,12 @@ export class CallRules {
     this.#metadata ??= this.#metadataText === null ? {} : (JSON.parse(this.#metadataText) as Metadata);
     return this.#metadata;
   }
+}
+
+function addAmount(bucket: NamedBucket, amount: number, now: number, settled: SlotAmount[]): void {
+  const slot = bucket.window.slotOf(now);
+  bucket.add(slot, amount);
+  if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
 }
 
 /** The unit of money is small; an amount is rounded up, so that no number of small calls is free. */
