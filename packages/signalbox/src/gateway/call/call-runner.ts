@@ -89,7 +89,6 @@ export class CallRunner {
     const now = this.#parts.clock.now();
     return {
       ...planned,
-      ...(account === null ? null : { admission: account }),
       id: ulid(now),
       createdAt: now,
       account,
@@ -115,7 +114,6 @@ export class CallRunner {
     const account = new CallAccount({
       rules,
       pricing: this.#pricingOf(planned),
-      inner: planned.admission,
     });
     const refusal = account.arrive(steps);
     if (refusal !== null) throw refusal;

@@ -16,7 +16,7 @@ import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import type { Circuits } from "../reliability/circuits.ts";
 import type { TargetLatencies } from "../reliability/target-latencies.ts";
-import type { AttemptReport, StepAdmission, StepSource } from "./attempt-seams.ts";
+import type { AttemptReport, StepSource } from "./attempt-seams.ts";
 
 export interface CallStart {
   readonly id: string;
@@ -41,7 +41,6 @@ export interface CallStart {
   readonly logDetail: LogDetail;
   /** Steps behind those in `steps`. */
   readonly moreSteps?: StepSource | undefined;
-  readonly admission?: StepAdmission | undefined;
   /** Settles the call under its limits; null for a call without limits. */
   readonly account: CallAccount | null;
   /** Headers about the route, for every response: name, value, … */

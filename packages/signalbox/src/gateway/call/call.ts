@@ -148,10 +148,10 @@ export class Call implements AttemptOwner, Placed {
     if (key !== null && key instanceof SignalboxError) return key;
     const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
     if (isSkipped && this.#takeNextStep()) return this.#prepare();
-    const { admission } = this.#start;
+    const { account } = this.#start;
     const refusal =
-      (this.#attempts === 0 ? admission?.admit(step, this.#stepIndex) : null) ??
-      (this.#current === null ? null : admission?.admitAttempt?.(step));
+      (this.#attempts === 0 ? account?.admit(step, this.#stepIndex) : null) ??
+      (this.#current === null ? null : account?.admitAttempt(step));
     if (refusal != null) return refusal;
     this.#attempts += 1;
     return new Attempt(this, step, this.#stepIndex, key);
@@ -177,7 +177,7 @@ export class Call implements AttemptOwner, Placed {
     this.#timer = setTimeout(() => {
       if (this.#state !== "attempting" || this.#hedge !== null || !this.#canResend) return;
       const [stepIndex, attempts] = [this.#stepIndex, this.#attempts];
-      this.#start.admission?.keepReservation?.();
+      this.#start.account?.keepReservation();
       if (this.#hasOtherStep) this.#takeNextStep();
       const attempt = this.#prepare();
       if (attempt instanceof Attempt) {
@@ -247,7 +247,7 @@ export class Call implements AttemptOwner, Placed {
   #addReport(attempt: Attempt, outcome: AttemptReport["outcome"], failure: AttemptFailure | null): void {
     const report = attempt.toReport(outcome, failure);
     (this.#otherAttempts ??= []).push(report);
-    if (outcome === "failed") this.#start.admission?.attemptFailed?.(report);
+    if (outcome === "failed") this.#start.account?.attemptFailed(report);
   }
 
   #abortAttempts(): void {

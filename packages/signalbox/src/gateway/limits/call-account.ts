@@ -3,7 +3,7 @@
  * have limits.
  */
 import type { SignalboxError } from "@signalbox/protocol";
-import type { AttemptReport, StepAdmission } from "../call/attempt-seams.ts";
+import type { AttemptReport } from "../call/attempt-seams.ts";
 import type { Usage } from "../../engines/relay/index.ts";
 import type { Step } from "../plan/plan-step.ts";
 import { type CallRules, type Charge, unknownPrice } from "./call-rules.ts";
@@ -14,11 +14,9 @@ import { costOfStep, priceStep, type PricingParts, type StepPrice } from "./step
 export interface CallAccountParts {
   readonly rules: CallRules;
   readonly pricing: PricingParts;
-  /** What a route adds to the admission of steps. */
-  readonly inner: StepAdmission | undefined;
 }
 
-export class CallAccount implements StepAdmission {
+export class CallAccount {
   readonly #parts: CallAccountParts;
   readonly #prices = new Map<Step, StepPrice>();
   #isSettled = false;
@@ -47,19 +45,19 @@ export class CallAccount implements StepAdmission {
     return refusal;
   }
 
+  /** Called before the first attempt of a step. An error sends the call to its next step; that of the last step goes to the client. */
   admit(step: Step, stepIndex: number): SignalboxError | null {
     if (stepIndex === 0 && this.#isFirstAdmitted) return null;
-    return (
-      this.#parts.inner?.admit(step, stepIndex) ?? this.#arriveLate(step, stepIndex) ?? this.#reserve(step)
-    );
+    return this.#arriveLate(step, stepIndex) ?? this.#reserve(step);
   }
 
   /** A step of a route becomes known when the one before it has failed. */
   #arriveLate(step: Step, stepIndex: number): SignalboxError | null {
     const { rules } = this.#parts;
     if (stepIndex < this.#arrivedSteps || !rules.hasConditions) return null;
-    this.#arrivedSteps = stepIndex + 1;
-    return rules.arrive(this.#demandOf(step));
+    const refusal = rules.arrive(this.#demandOf(step));
+    if (refusal === null) this.#arrivedSteps = stepIndex + 1;
+    return refusal;
   }
 
   /** Reserves what the step may use, in place of what an earlier step reserved. */
@@ -76,6 +74,7 @@ export class CallAccount implements StepAdmission {
     return refusal;
   }
 
+  /** Called for each attempt after the first one of the call; an error has the same effect. */
   admitAttempt(step: Step): SignalboxError | null {
     return (
       (this.#mustReserve ? this.#reserve(step) : null) ??
@@ -83,10 +82,12 @@ export class CallAccount implements StepAdmission {
     );
   }
 
+  /** Another attempt follows. */
   attemptFailed(report: AttemptReport): void {
     if (this.#chargeOfReport(report) !== null) this.keepReservation();
   }
 
+  /** Another attempt is to run beside the present one, or the present one is charged. */
   keepReservation(): void {
     this.#parts.rules.keep();
     this.#mustReserve = true;
