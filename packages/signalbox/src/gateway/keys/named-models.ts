@@ -14,6 +14,7 @@ export interface NamedModels {
   readonly isCertain: boolean;
 }
 
+const NO_NAMES: string[] = [];
 /** A segment after one of these names a model in the APIs of Google, Azure, AWS, Hugging Face, Replicate and OpenAI. */
 const MODEL_SEGMENTS: ReadonlySet<string> = new Set([
   "models",
@@ -76,7 +77,11 @@ function collectOfTools(tools: unknown, names: string[]): void {
   for (const tool of tools) if (typeof tool === "object" && tool !== null) collect(tool, names);
 }
 
+/** A path without any of these, and without escapes, names no model. */
+const MAY_NAME_MODEL = /%|models?\/|deployments\/|engines\/|endpoints\/|inference-profile\//i;
+
 function inPath(path: string): string[] {
+  if (!MAY_NAME_MODEL.test(path)) return NO_NAMES;
   const segments = path.split(/\/|%2f/i).map(decoded);
   return segments.flatMap((segment, i) => {
     if (!MODEL_SEGMENTS.has((segments[i - 1] ?? "").toLowerCase())) return [];

@@ -7,8 +7,9 @@
  * 1. Reserving is one synchronous step over all rules that apply: every bucket accepts its amount, or none is changed.
  * 2. A call reserves, under each rule, the largest amount of those of its steps that the rule applies to. Whatever a step has used is then
  *    charged to the rules that apply to that step.
- * 3. If a call sets no limit of its output, its reservation is an assumption. Such a call may run while no other does, even if the
- *    assumption exceeds what is left, because a small limit would otherwise refuse every call. Only such calls can exceed a limit.
+ * 3. A call that sets no limit of its output reserves the longest answer of its model. Such a call may run while no other does, even if that
+ *    exceeds what is left, because a small limit would otherwise refuse every call. Only such calls can exceed a limit.
+ *    Attempts that run beside each other, or are charged, each hold their own reservation.
  * 4. A call whose price is unknown does not run under a limit on money, unless the operator has said what to assume (`unknown_price`).
  * See docs/decisions/0112.
  */
