@@ -246,6 +246,30 @@ describe("several attempts of one call", () => {
   });
 });
 
+describe("a call that its budget refuses", () => {
+  it("does not use up the rate of a stored key", async () => {
+    const token = await makeToken({});
+    const { body } = await server.api("POST", `${GATEWAY}/provider_configs`, {
+      provider_slug: "openai",
+      alias: "",
+      secret: "sk-of-the-operator",
+      rate_limit: 1,
+      rate_limit_period: 60,
+    });
+    await setLimit(1, { provider: { mode: "filter", values: ["openai"] } });
+    const step = (slug: string) => ({
+      provider: slug,
+      endpoint: "chat/completions",
+      query: { model: "dear", max_tokens: 6 },
+    });
+    expect((await call("/v1/default/default", [step("openai"), step("groq")], token)).status).toBe(200);
+    await setGateway(server, { spend_limits: null });
+    expect((await chat(token)).status).toBe(200);
+    const { id } = (body as { result: { id: string } }).result;
+    await server.api("DELETE", `${GATEWAY}/provider_configs/${id}`);
+  });
+});
+
 describe("usage", () => {
   it("of a path that is not known is no reason for a free call", async () => {
     await setLimit(100);

@@ -1,7 +1,7 @@
 /**
  * What other parts of the gateway add to an attempt. The loop (`call.ts`) calls them at these points, and at no other:
  *
- *   step chosen → `KeyPool.pick` → `CallAccount.admit` → request sent → response ─┬─ failed: `KeyPool.report`, `AttemptReport`
+ *   step chosen → `CallAccount.admit` → `KeyPool.pick` → request sent → response ─┬─ failed: `KeyPool.report`, `AttemptReport`
  *                                                    (`DoorStep.convert`: both)     └─ answer: `KeyPool.report`
  */
 import type { ResponseHead, Usage } from "../../engines/relay/index.ts";

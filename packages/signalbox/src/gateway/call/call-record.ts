@@ -170,7 +170,8 @@ function usageOf(call: AnsweredCall): [UsageState, Usage] {
   if (isReported) return ["estimated", usage];
   if (isFree(step) || step.requestType === "moderations") return ["none", NO_USAGE];
   // Of a path that is not known, an answer in text can be measured.
-  const isMeasured = step.requestType === "" && isText(head) && estimateOutput(call.kept, call.responseBytes) > 0;
+  const isMeasured =
+    step.requestType === "" && isText(head) && estimateOutput(call.kept, call.responseBytes) > 0;
   return isMeasured ? estimated(call, NO_USAGE) : ["unknown", NO_USAGE];
 }
 

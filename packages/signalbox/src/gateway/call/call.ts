@@ -17,7 +17,7 @@
  * 2. The row is recorded before the last byte of the response is written, so a client that has read the end can read the row.
  * 3. When the client's socket is full, reading upstream pauses: a slow client does not fill the memory.
  * 4. `ended` is reached once; afterwards the call has no timer and no attempt.
- * 5. A step is admitted once, before its first attempt; one whose circuit is open is skipped while another step exists.
+ * 5. A step is admitted before its first attempt; one whose circuit is open is skipped while another step exists.
  */
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
@@ -144,17 +144,17 @@ export class Call implements AttemptOwner, Placed {
   /** The attempt to send, or why the step may not be sent. */
   #prepare(): Attempt | SignalboxError {
     const step = this.#step;
+    const { account } = this.#start;
+    // First, because a refused call must use up neither the rate of a key nor the probe of a circuit.
+    const refusal = (this.#attempts === 0 ? account?.admit(step, this.#stepIndex) : null) ?? null;
+    if (refusal !== null) return refusal;
     const key = step.keys?.pick(step.upstream) ?? null;
     if (key !== null && key instanceof SignalboxError) return key;
     const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
     if (isSkipped && this.#takeNextStep()) return this.#prepare();
-    const { account } = this.#start;
-    const refusal =
-      (this.#attempts === 0 ? account?.admit(step, this.#stepIndex) : null) ??
-      (this.#current === null ? null : account?.admitAttempt(step));
-    if (refusal != null) return refusal;
-    this.#attempts += 1;
-    return new Attempt(this, step, this.#stepIndex, key);
+    const refused = (this.#current === null ? null : account?.admitAttempt(step)) ?? null;
+    if (refused === null) this.#attempts += 1;
+    return refused ?? new Attempt(this, step, this.#stepIndex, key);
   }
 
   #isOpen(step: Step, key: PickedKey | null): boolean {
