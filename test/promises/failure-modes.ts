@@ -16,6 +16,18 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/worker/start.test.ts › load errors name the file and the reason",
     "test/worker/start.test.ts › the wrangler file must be readable and name exported classes",
   ],
+  "The process is killed while an object has an alarm": [
+    "test/faults/objects-kill.test.ts › nothing that was answered is lost, nothing is half-written, and every alarm rings",
+  ],
+  "Code outlives its instance": [
+    "packages/signalbox/src/agents/objects/object-life.test.ts › that is left ends the object: code that outlives it receives an error",
+    "packages/signalbox/src/engines/turn-runtime/runtime-life.test.ts › fails running and waiting turns, whose code can neither write nor send",
+  ],
+  "An object is aborted, or its block fails": [
+    "packages/signalbox/src/agents/objects/object-life.test.ts › that run when the object is aborted fail at once, and their code can neither write nor send",
+    "packages/signalbox/src/agents/objects/object-life.test.ts › whose block fails is reset: what waits receives the error, and the next call constructs it again",
+    "packages/signalbox/src/agents/objects/web-socket.test.ts › survives a handler that throws, and is cut when the object is aborted",
+  ],
   "The power fails": [
     "test/faults/agents-power-cut.test.ts › every reported change is durable, and no change is partial",
     "test/faults/webhooks-power-cut.test.ts › entities whose first event was acknowledged are there after a power cut",

@@ -13,7 +13,6 @@
  * 4. Code that outlives the instance can neither write nor send: it receives `InstanceGoneError`.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { overloaded } from "../../core/overload.ts";
 import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
@@ -27,6 +26,7 @@ import type { ResidentTurn } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
+import { createOverloadError, createTimeoutError, throwInternal } from "./instance-failures.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
@@ -397,20 +397,4 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.#environment.hub.releaseIfUnused(this.group);
     await database?.close();
   }
-}
-
-function createOverloadError(): SignalboxError {
-  return overloaded("The instance has too many waiting events", { "retry-after": "1" });
-}
-
-function createTimeoutError(timeoutMs: number): SignalboxError {
-  return new SignalboxError("agent_turn_timeout", {
-    message: `The turn took longer than ${timeoutMs} ms`,
-  });
-}
-
-/** Callers see the messages of errors that agents' code throws; messages of storage name files, so they are hidden. */
-function throwInternal(cause: unknown): never {
-  if (cause instanceof SignalboxError) throw cause;
-  throw new SignalboxError("internal", { cause });
 }

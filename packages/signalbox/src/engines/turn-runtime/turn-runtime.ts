@@ -23,6 +23,7 @@ import {
   type TurnPhase,
   type TurnSpec,
 } from "./turn.ts";
+import { RecencyList } from "../../core/recency-list.ts";
 import { OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";
 import type { TurnDatabase } from "./turn-database.ts";
@@ -62,8 +63,8 @@ export class TurnRuntime<Subject> {
   readonly #options: TurnRuntimeOptions;
   readonly #chain: readonly string[];
   readonly #mailbox: Mailbox;
-  /** Turns that are at an await, or about to continue from one. */
-  readonly #away = new Set<Turn>();
+  /** Turns that are at an await, or about to continue from one. A list, because a set would give each turn a hash. */
+  readonly #away = new RecencyList<Turn>();
   readonly #life: RuntimeLife = { gone: null };
   #parts: OpenParts | null = null;
   #subject: Subject | undefined;
@@ -156,7 +157,7 @@ export class TurnRuntime<Subject> {
   abandon(reason: () => Error): void {
     this.#mailbox.close(reason);
     this.#parts?.transactions.rollbackOpen();
-    for (const turn of this.#away) {
+    for (const turn of this.#away.oldestFirst()) {
       clearTimeout(turn.timer);
       this.#end(turn, "abandoned", reason());
     }
@@ -213,7 +214,8 @@ export class TurnRuntime<Subject> {
     this.#open.transactions.turnLeftStack(turn);
     const timeoutMs = turn.timeoutMs ?? this.#options.timeoutMs;
     if (timeoutMs > 0) turn.timer = setTimeout(() => this.#timeOut(turn), timeoutMs);
-    this.#away.add(turn);
+    this.#away.use(turn);
+    turn.isAway = true;
     this.#endWith(turn, Promise.resolve(result));
   }
 
@@ -246,7 +248,7 @@ export class TurnRuntime<Subject> {
   /** Step 2. `outcome` is the value of a turn that is `done`, else its error. */
   #end(turn: Turn, phase: TurnPhase, outcome: unknown): void {
     const { transactions, outputs } = this.#open;
-    this.#away.delete(turn);
+    if (turn.isAway) this.#away.delete(turn);
     let error = phase === "done" ? turn.commitError : outcome;
     let hasFailed = phase !== "done" || turn.commitError !== null;
     if (hasFailed && this.#options.keepsFailedWrites !== true) transactions.rollback(turn);

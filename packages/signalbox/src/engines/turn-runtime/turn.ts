@@ -71,6 +71,10 @@ export class Turn<Subject = unknown, T = unknown> {
   phase: TurnPhase = "waiting";
   /** True while the function runs on the runtime's stack: the runtime ends the segment when the function returns. */
   isOnStack = false;
+  /** True when the turn has left the stack: then it is in the runtime's list of such turns, with these neighbours. */
+  isAway = false;
+  older: Turn | null = null;
+  newer: Turn | null = null;
   startedAt = 0;
   timer: NodeJS.Timeout | undefined;
   /** Set when a commit between two awaits failed: the turn fails whatever its function returns. */
