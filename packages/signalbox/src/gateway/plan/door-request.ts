@@ -98,7 +98,8 @@ function translatedHeaders(given: readonly string[], dialect: DoorDialect): stri
   const headers = ["content-type", "application/json"];
   for (let i = 0; i + 1 < given.length; i += 2) {
     const name = given[i] ?? "";
-    if (REPLACED.test(name) || OF_AGENTS.test(name) || belongsElsewhere(name.toLowerCase(), dialect)) continue;
+    if (REPLACED.test(name) || OF_AGENTS.test(name) || belongsElsewhere(name.toLowerCase(), dialect))
+      continue;
     headers.push(name, given[i + 1] ?? "");
   }
   return headers;
