@@ -247,12 +247,12 @@ describe("@google/genai", () => {
     const failure: unknown = await ask("nowhere").catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ApiError);
     expect(failure).toMatchObject({ status: 400, message: expect.stringContaining("2008") as string });
-    google.answer = providerOfAll({ kind: "error", status: 429 });
+    google.answer = providerOfAll({ kind: "error", status: 400 });
     const refused: unknown = await ask("google-ai-studio").catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(ApiError);
     expect(refused).toMatchObject({
-      status: 429,
-      message: expect.stringContaining("The provider says 429") as string,
+      status: 400,
+      message: expect.stringContaining("The provider says 400") as string,
     });
     for (const kind of ["cut", "late"] as const) {
       google.answer = providerOfAll({ kind });

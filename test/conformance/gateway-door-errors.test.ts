@@ -1,6 +1,6 @@
 /**
- * Errors and broken streams, as real clients of the unified doors see them: whatever the dialect of the provider, each client throws an
- * error of its own type with the message of the provider or of the gateway.
+ * Errors, and streams that break off or begin late, as clients of the unified doors see them: whatever the dialect of the provider, each
+ * client throws an error of its own type with the message of the provider or of the gateway.
  */
 import Anthropic from "@anthropic-ai/sdk";
 import { createAnthropic } from "@ai-sdk/anthropic";
@@ -208,5 +208,45 @@ describe.each(CLIENTS)("$name", ({ whole, streamed, isOwnError }) => {
   it.each(MODELS)("throws when the stream of %s ends with an error", async (model) => {
     meet({ kind: "late" });
     expect((await failureOf(streamed(model))).message).toMatch(/The provider gave up/);
+  });
+});
+
+describe("a stream whose provider thinks", () => {
+  /** The head at once, and the rest when the client has begun to read. */
+  const think = () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const chunk = (delta: object, finish_reason: string | null) =>
+      `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    peer.answer = async (_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.flushHeaders();
+      await promise;
+      response.end(
+        `${chunk({ role: "assistant", content: "Hi" }, null)}${chunk({}, "stop")}data: [DONE]\n\n`,
+      );
+    };
+    return resolve;
+  };
+
+  it.each([
+    ["/v1/messages", { max_tokens: 9, messages }, "event: message_start", "message_stop"],
+    ["/v1/responses", { input: "x" }, "event: response.created", "response.completed"],
+  ])("begins at once: %s", async (path, body, first, last) => {
+    const go = think();
+    const response = await fetch(server.url + path, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
+      body: JSON.stringify({ model: "groq/llama-4", stream: true, ...body }),
+    });
+    let text = "";
+    for await (const chunk of response.body ?? []) {
+      if (text === "") {
+        expect(Buffer.from(chunk).toString()).toMatch(first);
+        go();
+      }
+      text += Buffer.from(chunk).toString();
+    }
+    expect(text.split(first)).toHaveLength(2);
+    expect(text).toContain(last);
   });
 });

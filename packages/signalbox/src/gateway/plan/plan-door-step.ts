@@ -48,7 +48,8 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
   const plan =
     request.endpoint === "embeddings" ? planEmbeddings(request, target) : planCall(request, target);
   const { door } = plan;
-  const isTranslated = door.providerDialect !== request.endpoint;
+  // The client's query belongs to the API of the client's dialect, at the path that this API has everywhere.
+  const isSameApi = !plan.isModelHidden || request.path !== undefined;
   const question = plan.path.indexOf("?");
   const query = question === -1 ? "" : plan.path.slice(question + 1);
   const step = planStep(parts, {
@@ -56,8 +57,7 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
     provider,
     method: "POST",
     path: question === -1 ? plan.path : plan.path.slice(0, question),
-    // The client's query belongs to the client's dialect.
-    query: isTranslated || query !== "" ? query : request.query,
+    query: isSameApi && query === "" ? request.query : query,
     forwarded: headersFor(plan.request, target, door.providerDialect),
     traceparent: request.traceparent,
     isAuthenticated: request.isAuthenticated,
