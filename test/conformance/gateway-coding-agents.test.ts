@@ -159,6 +159,12 @@ function lastRequest({ requests }: ProviderPeer): { readonly body: Fields; reado
   return { body: JSON.parse(body) as Fields, headers: JSON.stringify(headers) };
 }
 
+/** The text of one member of all deltas. */
+function joinDeltas(events: readonly Fields[], name: string): string {
+  const parts = events.map(({ delta }) => (delta as Fields | undefined)?.[name]);
+  return parts.filter((part) => typeof part === "string").join("");
+}
+
 describe("Claude Code", () => {
   const cache_control = { type: "ephemeral" };
   const tool = (name: string, more: object = {}) => ({
@@ -222,9 +228,7 @@ describe("Claude Code", () => {
       block === undefined ? [] : [block as Fields],
     );
     const call = blocks.find(({ type }) => type === "tool_use");
-    const json = first.events
-      .map(({ delta }) => (delta as Fields | undefined)?.["partial_json"] ?? "")
-      .join("");
+    const json = joinDeltas(first.events, "partial_json");
     expect([call?.["name"], JSON.parse(json)]).toEqual(["Bash", { command: COMMAND }]);
     expect(first.events.at(-2)).toMatchObject({ type: "message_delta", delta: { stop_reason: "tool_use" } });
 
@@ -257,7 +261,12 @@ describe("Claude Code", () => {
     expect(sent).not.toMatch(/anthropic|x-claude-code|x-stainless|x-app/);
     if (peerOf() === chat) {
       expect((body["messages"] as Fields[]).map(({ role }) => role)).toEqual([
-        ...["system", "user", "system", "assistant", "tool", "user"],
+        "system",
+        "user",
+        "system",
+        "assistant",
+        "tool",
+        "user",
       ]);
     } else {
       const contents = JSON.stringify(body["contents"]);
@@ -268,9 +277,11 @@ describe("Claude Code", () => {
 
   /** The block as the client keeps it: with the text and the signature of its deltas. */
   function withSignature(block: Fields, events: readonly Fields[]): Fields {
-    const deltas = events.map(({ delta }) => (delta ?? {}) as Fields);
-    const join = (name: string) => deltas.map((delta) => delta[name] ?? "").join("");
-    return { ...block, thinking: join("thinking"), signature: join("signature") };
+    return {
+      ...block,
+      thinking: joinDeltas(events, "thinking"),
+      signature: joinDeltas(events, "signature"),
+    };
   }
 });
 
