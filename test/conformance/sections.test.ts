@@ -34,7 +34,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "gateway: streaming, back-pressure and aborts": ["gateway-streaming"],
   "gateway: retries, time-outs and fallback": ["gateway-retries", "gateway-failover", "gateway-cut-streams"],
   "gateway: dynamic routes": ["gateway-dynamic-routes", "cli-routes"],
-  "gateway: cache, rate and spend limits": ["gateway-cache-and-limits"],
+  "gateway: cache, rate and spend limits": ["gateway-cache-and-limits", "gateway-books", "gateway-figures"],
   "gateway: errors of the data plane": ["gateway-bad-input"],
   "gateway: management and stored calls": [
     "gateway-management",
