@@ -112,7 +112,11 @@ export class Attempt implements UpstreamHandler {
   }
 
   onReadEnd(): void {
-    if (this.#state === "relaying" && !this.#hasBody) this.#owner.onHeadAlone();
+    if (this.#state !== "relaying" || this.#hasBody) return;
+    // Some dialects have an event for the beginning. A held answer must not begin: it may still come from another target.
+    const first = this.converted?.begin() ?? null;
+    if (first === null) this.#owner.onHeadAlone();
+    else this.onBody(first, false);
   }
 
   onFailure(failure: UpstreamFailure): void {

@@ -236,7 +236,7 @@ export class GatewayDoor implements Area {
         await run({ options, showsStep: true, ...routed });
         return;
       }
-      const steps = parseUniversalSteps(
+      const call = parseUniversalSteps(
         body,
         gateway,
         this.#parts,
@@ -245,8 +245,8 @@ export class GatewayDoor implements Area {
         caller.isAuthenticated,
       );
       await run({
-        options,
-        steps: orderSteps(steps, gateway, options, this.#parts.stepOrder),
+        options: call.options,
+        steps: orderSteps(call.steps, gateway, options, this.#parts.stepOrder),
         showsStep: true,
       });
     } catch (error) {

@@ -29,6 +29,8 @@ export type ResponseConverter = (
 export interface ConvertedExchange extends UpstreamExchange {
   /** Reports the usage that the provider's bytes state, and ignores what is pushed into it; null when the call reads it from its own bytes. */
   readonly tap: UsageTap | null;
+  /** What the client of a stream gets before the provider's first event; null when there is nothing, or it has begun. */
+  begin(): Buffer | null;
   /** The event that tells the client of a stream that broke off; null for the usual one of the client's dialect. */
   cut(isTimeout: boolean): Buffer | null;
 }
