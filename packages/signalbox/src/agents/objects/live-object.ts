@@ -82,6 +82,7 @@ export class LiveObject implements Resident {
       clock: parts.environment.clock,
       onDue: parts.onDue,
       run: (body) => parts.runtime.run({ kind: "alarm", label: "alarm", isInternal: true, body }),
+      passGate: () => parts.holder.passGate(),
       ring: (info) => this.#handlers.alarm?.(info),
       onGiveUp: (error) => parts.reports.logError(error, "alarm() failed and is not tried again"),
     });
