@@ -103,7 +103,9 @@ it("goes on with an answer after kill -9 in the middle", async () => {
   await sees(page, "three");
   server = await server.killAndRestart();
   release();
-  await page.waitForSelector("p.assistant:has-text('ten'), p.assistant:has-text('so on')", { timeout: 60_000 });
+  await page.waitForSelector("p.assistant:has-text('ten'), p.assistant:has-text('so on')", {
+    timeout: 60_000,
+  });
   await page.waitForSelector("#status:text-is('ready')");
   const stored = await fetch(`${server.url}/agents/chat/killed/get-messages`);
   const messages = (await stored.json()) as { role: string }[];

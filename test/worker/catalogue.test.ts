@@ -118,34 +118,40 @@ test("schedules of every kind, retries, and work that keeps the agent in memory"
 /** The class itself waits 30 seconds before it repeats work of a process that ended. */
 const REPEAT = { timeout: 50_000, interval: 500 };
 
-test("kill -9 during queued work, a schedule and a fiber: each is finished", { timeout: 90_000 }, async () => {
-  const [queue, schedule, fiber] = await Promise.all(
-    ["queue", "schedule", "fiber"].map((name) => connect("Jobs", name)),
-  );
-  if (queue === undefined || schedule === undefined || fiber === undefined) throw new Error("unreachable");
-  await call(schedule, "later", 1, "slow scheduled");
-  await new Promise((resolve) => setTimeout(resolve, 1000));
-  await call(queue, "queueAll", ["a", "slow b", "bad", "c"]);
-  const begun = (await call(fiber, "begin", 8)) as { id: string; accepted: boolean };
-  expect(begun.accepted).toBe(true);
-  expect(await call(fiber, "begin", 8)).toEqual({ id: begun.id, accepted: false });
-  await expect.poll(() => call(fiber, "done")).toContain("step 3");
-  await expect.poll(() => call(queue, "done")).toEqual(["a"]);
-  server = await server.killAndRestart();
+test(
+  "kill -9 during queued work, a schedule and a fiber: each is finished",
+  { timeout: 90_000 },
+  async () => {
+    const [queue, schedule, fiber] = await Promise.all(
+      ["queue", "schedule", "fiber"].map((name) => connect("Jobs", name)),
+    );
+    if (queue === undefined || schedule === undefined || fiber === undefined) throw new Error("unreachable");
+    await call(schedule, "later", 1, "slow scheduled");
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await call(queue, "queueAll", ["a", "slow b", "bad", "c"]);
+    const begun = (await call(fiber, "begin", 8)) as { id: string; accepted: boolean };
+    expect(begun.accepted).toBe(true);
+    expect(await call(fiber, "begin", 8)).toEqual({ id: begun.id, accepted: false });
+    await expect.poll(() => call(fiber, "done")).toContain("step 3");
+    await expect.poll(() => call(queue, "done")).toEqual(["a"]);
+    server = await server.killAndRestart();
 
-  // From its last checkpoint: at most the interrupted step runs twice.
-  await expect.poll(() => call(fiber, "done"), REPEAT).toContain("counted");
-  const done = (await call(fiber, "done")) as string[];
-  const steps = done.filter((what) => what.startsWith("step"));
-  expect([...new Set(steps)]).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map((step) => `step ${step}`));
-  expect(steps.length).toBeLessThanOrEqual(9);
-  expect(done).toContain("recovered count");
-  await expect.poll(() => call(fiber, "fiber", begun.id)).toBe("completed");
+    // From its last checkpoint: at most the interrupted step runs twice.
+    await expect.poll(() => call(fiber, "done"), REPEAT).toContain("counted");
+    const done = (await call(fiber, "done")) as string[];
+    const steps = done.filter((what) => what.startsWith("step"));
+    expect([...new Set(steps)]).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map((step) => `step ${step}`));
+    expect(steps.length).toBeLessThanOrEqual(9);
+    expect(done).toContain("recovered count");
+    await expect.poll(() => call(fiber, "fiber", begun.id)).toBe("completed");
 
-  await expect.poll(() => call(schedule, "done"), REPEAT).toEqual(["slow scheduled"]);
-  // What fails is tried as often as the class says.
-  await expect.poll(() => call(queue, "done"), REPEAT).toEqual(["a", "slow b", "bad tried", "bad tried", "c"]);
-});
+    await expect.poll(() => call(schedule, "done"), REPEAT).toEqual(["slow scheduled"]);
+    // What fails is tried as often as the class says.
+    await expect
+      .poll(() => call(queue, "done"), REPEAT)
+      .toEqual(["a", "slow b", "bad tried", "bad tried", "c"]);
+  },
+);
 
 test("nested agents are called by their parent and by clients, survive a kill, and are deleted", async () => {
   const team = await connect("Team", "red");

@@ -102,7 +102,7 @@ export class LiveObject implements Resident {
     const { objectClass } = spec;
     this.#hasAlarmHandler = "alarm" in objectClass.prototype;
     const context = this.#createContext(spec);
-    nameWork(this.work, `${this.#parts.ref.agent}/${context.id.name ?? String(context.id)}`);
+    nameWork(this.work, this.#parts.ref.agent, context.id);
     this.#object = new objectClass(context as never, spec.env as never);
   }
 

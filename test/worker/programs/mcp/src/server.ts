@@ -80,7 +80,8 @@ export default {
     const { pathname } = new URL(request.url);
     if (pathname === "/echo") return createMcpHandler(createEcho(), { route: "/echo" })(request, env, ctx);
     ctx.props = { by: request.headers.get("x-by") ?? "a guest" };
-    if (pathname.startsWith("/sse")) return Tally.serveSSE("/sse", { binding: "TALLY" }).fetch(request, env, ctx);
+    if (pathname.startsWith("/sse"))
+      return Tally.serveSSE("/sse", { binding: "TALLY" }).fetch(request, env, ctx);
     if (pathname === "/mcp") return Tally.serve("/mcp", { binding: "TALLY" }).fetch(request, env, ctx);
     return (await routeAgentRequest(request, env)) ?? new Response("nothing here", { status: 404 });
   },
