@@ -114,9 +114,8 @@ export class ObjectHost {
 
   /** Removes the object, its facets, and everything they stored; its connections are cut. */
   async destroy(ref: InstanceRef): Promise<void> {
-    const sockets = this.sockets.find(keyOf(ref));
+    this.sockets.find(keyOf(ref))?.terminate();
     await this.#facetsOf(ref.agent).remove(ref.name);
-    sockets?.terminate();
   }
 
   #find(exportName: string): Registered {
