@@ -56,6 +56,9 @@ test("operators see the classes and objects of a worker, without their state, an
   const { result: documents } = await api<Shown[]>("GET", "/document/instances");
   expect(documents).toMatchObject([{ object_name: "plan", connection_count: 1 }]);
   const id = documents[0]?.name ?? "";
+  for (const search of ["plan", id.slice(10, 20)])
+    expect((await api<Shown[]>("GET", `/document/instances?search=${search}`)).result).toHaveLength(1);
+  expect((await api<Shown[]>("GET", "/document/instances?search=pla")).result).toEqual([]);
   const detail = await api<Shown>("GET", `/document/instances/${id}`);
   expect(detail.result).toMatchObject({ object_name: "plan", state: null });
   expect(JSON.stringify(detail)).not.toContain("a secret");

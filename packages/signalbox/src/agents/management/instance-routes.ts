@@ -58,7 +58,8 @@ function list(parts: InstanceRouteParts): Route {
     method: "GET",
     path: INSTANCES,
     access: "agents.read",
-    summary: "List an agent's instances by name; `search` is a part of the name, `tag` filters repeat.",
+    summary:
+      "List an agent's instances by name; `search` is a part of the name, or the whole name that a program gave its object; `tag` filters repeat.",
     query: pageQuery.extend({ search: z.string().max(256).optional() }),
     parameters: ["tag"],
     result: z.array(show.instanceResult),
@@ -69,12 +70,30 @@ function list(parts: InstanceRouteParts): Route {
         ...request.query,
         tags: request.rawQuery.getAll("tag"),
       });
+      const { cursor, search } = request.query;
+      const named =
+        search === undefined || cursor !== undefined
+          ? []
+          : await findNamed(parts, accountOf(request), agent, search);
+      const others = entries.filter(({ name }) => name !== named[0]?.name);
       return {
-        result: await showAll(parts, entries, access.isObjectClass(request)),
-        resultInfo: show.pageInfo(entries.length, next),
+        result: await showAll(parts, [...named, ...others], access.isObjectClass(request)),
+        resultInfo: show.pageInfo(named.length + others.length, next),
       };
     },
   });
+}
+
+/** The catalog has the ids of objects, not their names. */
+async function findNamed(
+  { catalog, objects }: InstanceRouteParts,
+  account: string,
+  agent: string,
+  name: string,
+): Promise<CatalogEntry[]> {
+  const ref = objects.named(agent, name);
+  const entry = ref === null ? undefined : await catalog.find({ ...ref, account });
+  return entry === undefined ? [] : [entry];
 }
 
 /** Names of objects are in their databases, which are opened one after the other: a page must not use up the open files. */

@@ -104,6 +104,13 @@ export class ObjectHost {
       .map(([exportName, { definition }]) => ({ agent: definition.kebab, exportName }));
   }
 
+  /** The object that has this name in the program, whether or not it exists. */
+  named(agent: string, name: string): InstanceRef | null {
+    const registered = this.#byAgent.get(agent);
+    if (registered === undefined) return null;
+    return { account: this.#parts.account, agent, name: String(registered.ids.fromName(name)) };
+  }
+
   nameOf(ref: InstanceRef): Promise<string | null> {
     return readName(this.#parts.directory, ref);
   }
