@@ -159,7 +159,6 @@ async function acceptedSockets(side: Side): Promise<Transcript> {
   const steps: [string, unknown][] = [];
   const socket = await new Recorder(side, "/socket/plain/accepted").opened();
   await socket.exchange("one", 1);
-  socket.socket.send("throw");
   await socket.exchange("two", 2);
   steps.push(["frames", socket.take()]);
   socket.socket.send("close");
@@ -169,6 +168,12 @@ async function acceptedSockets(side: Side): Promise<Transcript> {
   other.socket.close(4003, "client");
   steps.push(["closed by the client", await other.closed]);
   steps.push(["log", await logOf(side, "plain", 1)]);
+  const failed = await new Recorder(side, "/socket/failing/accepted").opened();
+  failed.socket.send("throw");
+  failed.socket.send("after");
+  await Promise.race([failed.closed, failed.arrived(1)]);
+  steps.push(["after a listener that throws", [failed.take(), failed.socket.readyState]]);
+  failed.socket.terminate();
   const refused = await fetch(`${side.url}/socket/plain/in`);
   steps.push(["without an upgrade", [refused.status, await refused.text()]]);
   return steps;

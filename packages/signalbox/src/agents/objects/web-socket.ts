@@ -21,6 +21,8 @@ export type FrameReceiver = (frame: SocketFrame) => Promise<void> | undefined;
 
 /** The size limit of an attachment. */
 const MAX_ATTACHMENT_BYTES = 16_384;
+/** The reason fits into a control frame beside the code (RFC 6455, section 5.5). */
+const MAX_REASON_BYTES = 123;
 
 export class SocketEnd {
   /** The other end of the pair. */
@@ -122,6 +124,7 @@ export class WorkerWebSocket extends EventTarget {
 
   /** Begins to deliver frames as events. The object whose code runs stays in memory while the WebSocket is open. */
   accept(): void {
+    if (this.#owner !== null) throw new TypeError("Can't accept() WebSocket after enabling hibernation.");
     if (this.#end.isConnected) return;
     const work = currentWork();
     const release = work?.hold();
@@ -137,8 +140,7 @@ export class WorkerWebSocket extends EventTarget {
   }
 
   send(message: string | ArrayBuffer | ArrayBufferView): void {
-    if (!this.#end.isConnected && this.#owner === null)
-      throw new TypeError("You must call accept() on this WebSocket before sending messages.");
+    this.#requireAccepted();
     if (this.#end.hasSentClose) {
       if (this.#end.hasReceivedClose) return;
       throw new TypeError("Can't call WebSocket send() after close().");
@@ -147,10 +149,10 @@ export class WorkerWebSocket extends EventTarget {
     this.#output({ kind: "message", data });
   }
 
-  close(code?: number, reason = ""): void {
-    if (code !== undefined && !isCloseCode(code))
-      throw new TypeError(`Invalid WebSocket close code: ${code}.`);
-    this.#output({ kind: "close", code: code ?? 1005, reason, wasClean: true });
+  close(code?: number, reason?: string): void {
+    this.#requireAccepted();
+    checkClose(code, reason);
+    this.#output({ kind: "close", code: code ?? 1005, reason: reason ?? "", wasClean: true });
   }
 
   /** Keeps a value with the connection, also while the object is not in memory. */
@@ -166,6 +168,13 @@ export class WorkerWebSocket extends EventTarget {
 
   deserializeAttachment(): unknown {
     return this.#end.attachment === null ? null : deserialize(this.#end.attachment);
+  }
+
+  #requireAccepted(): void {
+    if (!this.#end.isConnected && this.#owner === null)
+      throw new TypeError(
+        "You must call one of accept() or state.acceptWebSocket() on this WebSocket before sending messages.",
+      );
   }
 
   #output(frame: SocketFrame): void {
@@ -207,26 +216,42 @@ export class WebSocketPair {
 
 /** For `ctx.setWebSocketAutoResponse`. */
 export class WebSocketRequestResponsePair {
-  readonly request: string;
-  readonly response: string;
+  readonly #request: string;
+  readonly #response: string;
 
   constructor(request: string, response: string) {
-    this.request = request;
-    this.response = response;
+    this.#request = request;
+    this.#response = response;
   }
 
-  getRequest(): string {
-    return this.request;
+  get request(): string {
+    return this.#request;
   }
 
-  getResponse(): string {
-    return this.response;
+  get response(): string {
+    return this.#response;
   }
 }
 
 function copyOf(message: ArrayBuffer | ArrayBufferView): ArrayBuffer {
   if (message instanceof ArrayBuffer) return message.slice(0);
   return new Uint8Array(message.buffer, message.byteOffset, message.byteLength).slice().buffer;
+}
+
+function checkClose(code: number | undefined, reason: string | undefined): void {
+  if (code !== undefined && !isCloseCode(code))
+    throw new DOMException(`Invalid WebSocket close code: ${code}.`, "InvalidAccessError");
+  if (reason === undefined) return;
+  if (code === undefined)
+    throw new DOMException(
+      "If you specify a WebSocket close reason, you must also specify a code.",
+      "InvalidAccessError",
+    );
+  if (Buffer.byteLength(reason) > MAX_REASON_BYTES)
+    throw new DOMException(
+      `WebSocket close reason must not be longer than ${MAX_REASON_BYTES} bytes when UTF-8 encoded.`,
+      "SyntaxError",
+    );
 }
 
 /** Codes that a program may send; 1005, 1006 and 1015 are never sent (RFC 6455, section 7.4.1). */

@@ -57,7 +57,8 @@ export class Socket extends DurableObject {
       case "answered":
         return answer(this.ctx.getWebSocketAutoResponseTimestamp(socket) instanceof Date);
       case "large":
-        return answer(await outcome(() => socket.serializeAttachment("x".repeat(Number(argument)))));
+        answer(await outcome(() => socket.serializeAttachment("x".repeat(Number(argument)))));
+        return socket.serializeAttachment(attachment);
       case "function":
         return answer(await outcome(() => socket.serializeAttachment(() => 1)));
       case "object":
