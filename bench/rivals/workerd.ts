@@ -7,12 +7,11 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { builtinModules } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { build, type Plugin } from "esbuild";
+import { bundleWorker } from "../../test/support/worker-bundle.ts";
 import { type ServerOnCore, startOnCore } from "../support/server-on-core.ts";
 
 const WORKERD_VERSION = "1.20261104.1";
@@ -30,7 +29,9 @@ export interface Workerd extends ServerOnCore {
 /** Starts it with empty storage on a free port; `stop` removes the storage. */
 export async function startWorkerd(webhookSecret = "secret-of-the-benchmark"): Promise<Workerd> {
   const installed = install();
-  const bundle = await bundleWorker(installed);
+  // From text, so that packages are resolved in the installed folder and not in this repository.
+  const contents = readFileSync(join(SOURCES, "worker.js"), "utf8");
+  const bundle = await bundleWorker({ contents, resolveDir: installed }, true);
   const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-workerd-"));
   const port = await findFreePort();
   mkdirSync(join(folder, "storage"));
@@ -74,42 +75,6 @@ function install(): string {
   renameSync(unfinished, folder);
   return folder;
 }
-
-/** The worker and the `agents` package in one file. */
-async function bundleWorker(installed: string): Promise<Uint8Array> {
-  const { outputFiles } = await build({
-    // From standard input, so that packages are resolved in the installed folder and not in this repository.
-    stdin: { contents: readFileSync(join(SOURCES, "worker.js"), "utf8"), resolveDir: installed },
-    bundle: true,
-    write: false,
-    format: "esm",
-    target: "es2022",
-    conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*"],
-    plugins: [requiredBuiltins],
-    minify: true,
-    keepNames: true,
-    logLevel: "error",
-  });
-  const [file] = outputFiles;
-  if (file === undefined) throw new Error("esbuild wrote no bundle");
-  return file.contents;
-}
-
-/** CommonJS packages inside the bundle require Node's modules, but an ES module can only import them. */
-const requiredBuiltins: Plugin = {
-  name: "required builtins",
-  setup(bundling) {
-    const filter = new RegExp(`^(node:)?(${builtinModules.join("|")})$`);
-    bundling.onResolve({ filter }, ({ path, kind }) => {
-      const name = path.startsWith("node:") ? path : `node:${path}`;
-      return kind === "require-call" ? { path: name, namespace: "builtin" } : { path: name, external: true };
-    });
-    bundling.onLoad({ filter: /./, namespace: "builtin" }, ({ path }) => ({
-      contents: `export * from "${path}"; export { default } from "${path}";`,
-    }));
-  },
-};
 
 function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -66,7 +66,8 @@ export class KvStorage {
   }
 }
 
-function toBytes(value: unknown): Uint8Array {
+/** A structured clone of the value. */
+export function toBytes(value: unknown): Uint8Array {
   try {
     return serialize(value);
   } catch (error) {

@@ -198,9 +198,7 @@ export class LiveObject implements Resident {
   #accept(webSocket: WorkerWebSocket, tags: readonly string[]): void {
     const end = endOf(webSocket);
     if (end.isConnected)
-      throw new Error(
-        "Cannot call `acceptWebSocket()` if the WebSocket was already accepted via `accept()`",
-      );
+      throw new Error("Cannot call `acceptWebSocket()` if the WebSocket was already accepted via `accept()`");
     this.#host.sockets.add(this.#key, end, tags);
     webSocket.belongsTo(this.work);
     this.#views.set(end, webSocket);

@@ -65,7 +65,8 @@ class Operations {
     if (!hasEntries) {
       if (value === undefined) throw new TypeError("put() called with undefined value.");
       this.kv.put(keyOrEntries, value);
-    } else for (const [key, one] of Object.entries(keyOrEntries)) if (one !== undefined) this.kv.put(key, one);
+    } else
+      for (const [key, one] of Object.entries(keyOrEntries)) if (one !== undefined) this.kv.put(key, one);
   }
 
   /** Whether there was a value, or for several keys the number of values. */

@@ -25,6 +25,7 @@ function rebuild(error: unknown): Error {
   if (!(error instanceof Error)) return copyThrown(error);
   if (error instanceof DOMException) return new DOMException(error.message, error.name);
   const { name, message } = error;
+  if (error instanceof AggregateError) return new AggregateError(error.errors.map(rebuild), message);
   const type = CLASSES.get(name);
   const flags = flagsOf(error);
   const copy = type === undefined ? new Error(message) : new type(message);

@@ -9,8 +9,10 @@
  * 3. A `SocketEnd` belongs to the connection and survives hibernation. A `WorkerWebSocket` is what one object in memory sees of an end: after
  *    that object has left memory, it can send nothing.
  */
-import { deserialize, serialize } from "node:v8";
+import { deserialize } from "node:v8";
+import { toBytes } from "./kv-storage.ts";
 import { currentWork, type ObjectWork } from "./current-work.ts";
+import { workerBinding } from "./worker-binding.ts";
 
 export type SocketFrame =
   | { readonly kind: "message"; readonly data: string | ArrayBuffer }
@@ -32,6 +34,8 @@ export class SocketEnd {
   attachment: Uint8Array | null = null;
   /** When the last automatic response was sent. */
   autoResponseAt: Date | null = null;
+  /** The program has closed it; the frame may still wait for the output gate. */
+  isClosing = false;
   hasSentClose = false;
   hasReceivedClose = false;
   #early: SocketFrame[] | null = [];
@@ -66,8 +70,12 @@ export class SocketEnd {
     let handled: Promise<void> | undefined;
     if (this.#receiver === null) this.#early?.push(frame);
     else handled = this.#receiver(frame);
-    // The answer to a close frame (RFC 6455, section 5.5.1).
-    if (frame.kind === "close" && !this.hasSentClose) void this.transmit(frame);
+    // The answer to a close frame (RFC 6455, section 5.5.1), unless the handler of the event has answered.
+    if (frame.kind === "close" && !this.hasSentClose) {
+      const answer = () => void this.transmit(frame);
+      if (handled === undefined) answer();
+      else handled.then(answer, answer);
+    }
     return handled;
   }
 }
@@ -94,6 +102,9 @@ export class WorkerWebSocket extends EventTarget {
   readonly #end: SocketEnd;
   /** The object that accepted the end for hibernation; else outputs pass the gate of whatever object's code runs. */
   #owner: ObjectWork | null;
+  readonly #wrapped = new WeakMap<object, (event: Event) => void>();
+  /** What a listener of the current event threw. */
+  #thrown: { readonly error: unknown } | null = null;
   readonly url: string | null = null;
   readonly protocol: string = "";
   readonly extensions: string = "";
@@ -112,7 +123,7 @@ export class WorkerWebSocket extends EventTarget {
 
   get readyState(): number {
     if (this.#end.isClosed) return WorkerWebSocket.CLOSED;
-    return this.#end.hasSentClose || this.#end.hasReceivedClose
+    return this.#end.isClosing || this.#end.hasSentClose || this.#end.hasReceivedClose
       ? WorkerWebSocket.CLOSING
       : WorkerWebSocket.OPEN;
   }
@@ -131,7 +142,12 @@ export class WorkerWebSocket extends EventTarget {
     this.#end.connect((frame) => {
       if (frame.kind === "close") release?.();
       if (work === undefined) {
-        this.#dispatch(frame);
+        try {
+          this.#dispatch(frame);
+        } catch (error) {
+          // The worker logs it.
+          workerBinding().waitUntil(Promise.reject(error));
+        }
         return undefined;
       }
       // A listener that failed has been reported with its turn.
@@ -141,23 +157,24 @@ export class WorkerWebSocket extends EventTarget {
 
   send(message: string | ArrayBuffer | ArrayBufferView): void {
     this.#requireAccepted();
-    if (this.#end.hasSentClose) {
+    if (this.#end.isClosing || this.#end.hasSentClose) {
       if (this.#end.hasReceivedClose) return;
       throw new TypeError("Can't call WebSocket send() after close().");
     }
-    const data = typeof message === "string" ? message : copyOf(message);
+    const data = typeof message === "object" ? copyOf(message) : String(message);
     this.#output({ kind: "message", data });
   }
 
   close(code?: number, reason?: string): void {
     this.#requireAccepted();
     checkClose(code, reason);
+    this.#end.isClosing = true;
     this.#output({ kind: "close", code: code ?? 1005, reason: reason ?? "", wasClean: true });
   }
 
   /** Keeps a value with the connection, also while the object is not in memory. */
   serializeAttachment(value: unknown): void {
-    const bytes = serialize(value);
+    const bytes = toBytes(value);
     if (bytes.length > MAX_ATTACHMENT_BYTES) {
       throw new Error(
         `A WebSocket 'attachment' cannot be larger than ${MAX_ATTACHMENT_BYTES} bytes. 'attachment' was ${bytes.length} bytes.`,
@@ -184,14 +201,51 @@ export class WorkerWebSocket extends EventTarget {
     else work.output(release);
   }
 
+  /** Listeners are wrapped: an `EventTarget` would report what they throw as an error of the process. */
+  override addEventListener(...[type, listener, options]: Parameters<EventTarget["addEventListener"]>): void {
+    super.addEventListener(type, this.#wrap(listener), options);
+  }
+
+  override removeEventListener(
+    ...[type, listener, options]: Parameters<EventTarget["removeEventListener"]>
+  ): void {
+    super.removeEventListener(type, this.#wrap(listener), options);
+  }
+
+  #wrap<L extends Parameters<EventTarget["addEventListener"]>[1]>(listener: L): L {
+    if (listener === null) return listener;
+    const known =
+      this.#wrapped.get(listener) ??
+      ((event: Event) => {
+        try {
+          if (typeof listener === "function") listener.call(this, event);
+          else listener.handleEvent(event);
+        } catch (error) {
+          this.#thrown ??= { error };
+        }
+      });
+    this.#wrapped.set(listener, known);
+    return known as L;
+  }
+
   #dispatch(frame: SocketFrame): void {
     const event =
       frame.kind === "message"
         ? new MessageEvent("message", { data: frame.data })
         : new CloseEvent("close", { code: frame.code, reason: frame.reason, wasClean: frame.wasClean });
     const handler = frame.kind === "message" ? this.onmessage : this.onclose;
-    handler?.call(this, event);
+    try {
+      handler?.call(this, event);
+    } catch (error) {
+      this.#thrown = { error };
+    }
     this.dispatchEvent(event);
+    const thrown = this.#thrown;
+    if (thrown === null) return;
+    this.#thrown = null;
+    // As in the originals, the connection is broken.
+    void this.#end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
+    throw thrown.error;
   }
 }
 
@@ -233,8 +287,10 @@ export class WebSocketRequestResponsePair {
   }
 }
 
-function copyOf(message: ArrayBuffer | ArrayBufferView): ArrayBuffer {
+/** Any other value is sent as text. */
+function copyOf(message: ArrayBuffer | ArrayBufferView): ArrayBuffer | string {
   if (message instanceof ArrayBuffer) return message.slice(0);
+  if (!ArrayBuffer.isView(message)) return String(message);
   return new Uint8Array(message.buffer, message.byteOffset, message.byteLength).slice().buffer;
 }
 

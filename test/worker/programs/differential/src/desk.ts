@@ -38,7 +38,9 @@ export class Desk extends Agent<Env, DeskState> {
 
   async onRequest(request: Request) {
     if (request.method === "DELETE") throw new RangeError("in onRequest");
-    return Response.json([request.method, new URL(request.url).pathname, this.name, await request.text()], { status: 202 });
+    return Response.json([request.method, new URL(request.url).pathname, this.name, await request.text()], {
+      status: 202,
+    });
   }
 
   log(entry: unknown) {
@@ -148,13 +150,17 @@ export class Desk extends Agent<Env, DeskState> {
     ];
     const results: unknown[] = [];
     for (const attempt of tries)
-      results.push(await Promise.resolve().then(attempt).then(show, (error) => ({ throws: show(error) })));
+      results.push(
+        await Promise.resolve()
+          .then(attempt)
+          .then(show, (error) => ({ throws: show(error) })),
+      );
     return results;
   }
 
   @callable()
   async soon() {
-    await this.schedule(1, "tick", "scheduled");
+    await this.schedule(2, "tick", "scheduled");
     await this.queue("tick", "queued 1");
     await this.queue("tick", "queued 2");
   }

@@ -130,13 +130,18 @@ export class Order extends DurableObject {
   }
 
   async alarm(info) {
-    this.log.push(show({ retry: info.isRetry, count: info.retryCount, set: await this.ctx.storage.getAlarm() }));
+    this.log.push(
+      show({ retry: info.isRetry, count: info.retryCount, set: await this.ctx.storage.getAlarm() }),
+    );
     if (this.log.filter((entry) => typeof entry === "object").length === 1) {
       await this.ctx.storage.put("written by the failed alarm", 1);
       throw new Error("the first call fails");
     }
     if (info.isRetry) await this.ctx.storage.setAlarm(Date.now() + 1);
-    else this.log.push(show([await this.ctx.storage.get("written by the failed alarm"), await this.ctx.storage.getAlarm()]));
+    else
+      this.log.push(
+        show([await this.ctx.storage.get("written by the failed alarm"), await this.ctx.storage.getAlarm()]),
+      );
   }
 }
 
@@ -152,7 +157,12 @@ export async function orderCases(env): Promise<unknown> {
   const notes = new Notes();
   const interleaved = env.Order.getByName("interleaved");
   await notes.note("interleaving", async () => {
-    await Promise.all([interleaved.waiting("a"), interleaved.waiting("b"), interleaved.touch("c"), interleaved.wake()]);
+    await Promise.all([
+      interleaved.waiting("a"),
+      interleaved.waiting("b"),
+      interleaved.touch("c"),
+      interleaved.wake(),
+    ]);
     return interleaved.read();
   });
   const counted = env.Order.getByName("counted");
@@ -170,7 +180,10 @@ export async function orderCases(env): Promise<unknown> {
   const failing = env.Order.getByName("failing");
   await notes.note("builds", () => failing.built());
   await notes.note("a block that fails", () => failing.blockAndFail());
-  await notes.note("after it", async () => [await env.Order.getByName("failing").built(), await env.Order.getByName("failing").blockFails()]);
+  await notes.note("after it", async () => [
+    await env.Order.getByName("failing").built(),
+    await env.Order.getByName("failing").blockFails(),
+  ]);
   const aborted = env.Order.getByName("aborted");
   await notes.note("abort", () => aborted.abort("enough"));
   await notes.note("abort without a reason", () => env.Order.getByName("aborted").abort());

@@ -140,9 +140,21 @@ export class Remote extends DurableObject {
       case "/error":
         return new Response("teapot", { status: 418, statusText: "short and stout" });
       case "/cookies":
-        return new Response("", { headers: [["set-cookie", "a=1"], ["set-cookie", "b=2"], ["x-list", "1"], ["x-list", "2"]] });
+        return new Response("", {
+          headers: [
+            ["set-cookie", "a=1"],
+            ["set-cookie", "b=2"],
+            ["x-list", "1"],
+            ["x-list", "2"],
+          ],
+        });
       default:
-        return Response.json([request.method, request.url, [...request.headers].filter(([name]) => name.startsWith("x-")), await request.text()]);
+        return Response.json([
+          request.method,
+          request.url,
+          [...request.headers].filter(([name]) => name.startsWith("x-")),
+          await request.text(),
+        ]);
     }
   }
 }
@@ -174,8 +186,20 @@ export async function remoteCases(env): Promise<unknown> {
   await notes.note("a class instance", () => stub.shown(new Point(1)));
   await notes.note("a symbol", () => stub.shown(Symbol("x")));
   await notes.note("a weak map", () => stub.shown(new WeakMap()));
-  for (const kind of ["instance", "symbol", "weak"]) await notes.note(`result ${kind}`, () => stub.unserializable(kind));
-  for (const kind of ["range", "custom", "cause", "text", "object", "undefined", "dom", "empty", "aggregate", "rejected"])
+  for (const kind of ["instance", "symbol", "weak"])
+    await notes.note(`result ${kind}`, () => stub.unserializable(kind));
+  for (const kind of [
+    "range",
+    "custom",
+    "cause",
+    "text",
+    "object",
+    "undefined",
+    "dom",
+    "empty",
+    "aggregate",
+    "rejected",
+  ])
     await notes.note(`error ${kind}`, () => stub.throwing(kind));
   await notes.note("a missing method", () => stub.missing());
   await notes.note("a missing property", () => stub.missing);
@@ -204,9 +228,11 @@ export async function remoteCases(env): Promise<unknown> {
     return [await list[0].add(1), plain, await double(4)];
   });
   await notes.note("a callback", () => stub.use((value) => value + 1));
-  await notes.note("a callback that throws", () => stub.use(() => {
-    throw new RangeError("of the callback");
-  }));
+  await notes.note("a callback that throws", () =>
+    stub.use(() => {
+      throw new RangeError("of the callback");
+    }),
+  );
   await notes.note("a target as argument", async () => show(typeof (await stub.echo(new Account(3))).add));
   await notes.note("after dispose", async () => {
     const account = await stub.account(1);
@@ -220,7 +246,9 @@ export async function remoteCases(env): Promise<unknown> {
     return [response.status, response.headers.get("x-own"), await response.json()];
   });
   await notes.note("a request as argument", () =>
-    stub.request(new Request("https://example.com/p", { method: "PUT", body: "body", headers: { "x-sent": "1" } })),
+    stub.request(
+      new Request("https://example.com/p", { method: "PUT", body: "body", headers: { "x-sent": "1" } }),
+    ),
   );
   const fetched = async (path: string, init?: RequestInit) => {
     const response = await stub.fetch(`https://example.com${path}`, { redirect: "manual", ...init });
@@ -229,10 +257,16 @@ export async function remoteCases(env): Promise<unknown> {
   };
   for (const path of ["/throw", "/nothing", "/text", "/redirect", "/stream", "/empty", "/error", "/cookies"])
     await notes.note(`fetch ${path}`, () => fetched(path));
-  await notes.note("fetch with a body", () => fetched("/echo?q=1", { method: "POST", body: "sent", headers: { "x-a": "1", "X-B": "2" } }));
-  await notes.note("fetch a stream", () => fetched("/echo", { method: "POST", body: new Response("streamed").body }));
+  await notes.note("fetch with a body", () =>
+    fetched("/echo?q=1", { method: "POST", body: "sent", headers: { "x-a": "1", "X-B": "2" } }),
+  );
+  await notes.note("fetch a stream", () =>
+    fetched("/echo", { method: "POST", body: new Response("streamed").body }),
+  );
   await notes.note("status text", async () => {
-    const texts = await Promise.all(["/empty", "/error", "/echo"].map((path) => stub.fetch(`https://example.com${path}`)));
+    const texts = await Promise.all(
+      ["/empty", "/error", "/echo"].map((path) => stub.fetch(`https://example.com${path}`)),
+    );
     return texts.map(({ statusText }) => statusText);
   });
   await notes.note("fetch a relative address", () => stub.fetch("/relative"));
@@ -246,11 +280,20 @@ async function idCases(env, notes: Notes): Promise<void> {
   const space = env.Remote;
   const named = space.idFromName("a name");
   const unique = space.newUniqueId();
-  await notes.note("ids of a name are equal", () => [named.equals(space.idFromName("a name")), `${named}` === `${space.idFromName("a name")}`]);
+  await notes.note("ids of a name are equal", () => [
+    named.equals(space.idFromName("a name")),
+    `${named}` === `${space.idFromName("a name")}`,
+  ]);
   await notes.note("ids of other names are not", () => named.equals(space.idFromName("another")));
   await notes.note("names of ids", () => [named.name, unique.name, "name" in unique]);
-  await notes.note("the form of ids", () => [/^[0-9a-f]{64}$/.test(`${named}`), /^[0-9a-f]{64}$/.test(`${unique}`)]);
-  await notes.note("an id of its text", () => [space.idFromString(`${named}`).equals(named), space.idFromString(`${named}`).name]);
+  await notes.note("the form of ids", () => [
+    /^[0-9a-f]{64}$/.test(`${named}`),
+    /^[0-9a-f]{64}$/.test(`${unique}`),
+  ]);
+  await notes.note("an id of its text", () => [
+    space.idFromString(`${named}`).equals(named),
+    space.idFromString(`${named}`).name,
+  ]);
   await notes.note("an id of another class", () => space.idFromString(`${env.Plain.idFromName("a name")}`));
   await notes.note("a wrong id", () => space.idFromString("0".repeat(64)));
   await notes.note("a short id", () => space.idFromString("abc"));
@@ -263,8 +306,14 @@ async function idCases(env, notes: Notes): Promise<void> {
   });
   await notes.note("inside, by name", () => space.getByName("inner").identity());
   await notes.note("inside, by id", () => space.get(unique).identity());
-  await notes.note("inside, by the text of a name's id", () => space.get(space.idFromString(`${space.idFromName("never called")}`)).identity());
+  await notes.note("inside, by the text of a name's id", () =>
+    space.get(space.idFromString(`${space.idFromName("never called")}`)).identity(),
+  );
   await notes.note("a name of odd letters", () => space.getByName("é/😀 \u0000%").identity());
-  await notes.note("tags", () => [named, space, space.get(named)].map((value) => Object.prototype.toString.call(value)));
-  await notes.note("jurisdiction", () => /^[0-9a-f]{64}$/.test(`${space.jurisdiction("eu").idFromName("x")}`));
+  await notes.note("tags", () =>
+    [named, space, space.get(named)].map((value) => Object.prototype.toString.call(value)),
+  );
+  await notes.note("jurisdiction", () =>
+    /^[0-9a-f]{64}$/.test(`${space.jurisdiction("eu").idFromName("x")}`),
+  );
 }

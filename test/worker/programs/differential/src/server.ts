@@ -28,7 +28,9 @@ export default {
         return Response.json(await outcome(() => env[space].getByName(name)[second](...args)));
       }
       case "socket":
-        return env.Socket.getByName(first).fetch(new Request(`https://example.com/${second}${url.search}`, request));
+        return env.Socket.getByName(first).fetch(
+          new Request(`https://example.com/${second}${url.search}`, request),
+        );
       case "agents":
         return (await routeAgentRequest(request, env)) ?? new Response("no agent", { status: 404 });
       default:

@@ -37,6 +37,8 @@ export function show(value: unknown): unknown {
       return Number.isFinite(value) && !Object.is(value, -0) ? value : { number: String(value) };
     case "object":
       return value === null ? null : showObject(value);
+    case "string":
+      return value.replaceAll(/\b[0-9a-f]{64}\b/g, "an id of 64 digits");
     default:
       return value;
   }
@@ -59,6 +61,7 @@ function showObject(value: object): unknown {
 
 /** Stacks name files of the server and are left out. */
 function showError(error: Error): unknown {
-  const flags = ["remote", "retryable", "overloaded", "durableObjectReset"].filter((name) => error[name] === true);
+  const names = ["remote", "retryable", "overloaded", "durableObjectReset"];
+  const flags = names.filter((name) => error[name] === true);
   return { name: error.name, message: error.message, type: error.constructor.name, flags };
 }

@@ -7,7 +7,8 @@ export class Socket extends DurableObject {
 
   fetch(request: Request) {
     const url = new URL(request.url);
-    if (request.headers.get("upgrade") !== "websocket") return new Response("upgrade needed", { status: 426 });
+    if (request.headers.get("upgrade") !== "websocket")
+      return new Response("upgrade needed", { status: 426 });
     const [client, server] = Object.values(new WebSocketPair());
     if (url.pathname === "/accepted") this.#accept(server);
     else {
@@ -30,6 +31,7 @@ export class Socket extends DurableObject {
     });
     server.addEventListener("close", ({ code, reason, wasClean }) => {
       this.log.push(["close event", code, reason, wasClean]);
+      if (wasClean) server.close(code, reason);
     });
   }
 
@@ -45,7 +47,11 @@ export class Socket extends DurableObject {
       case "binary":
         return socket.send(new Uint8Array([1, 2, 3]).subarray(1));
       case "tags":
-        return answer([this.ctx.getTags(socket), this.ctx.getWebSockets(argument).length, this.ctx.getWebSockets("no such").length]);
+        return answer([
+          this.ctx.getTags(socket),
+          this.ctx.getWebSockets(argument).length,
+          this.ctx.getWebSockets("no such").length,
+        ]);
       case "all":
         for (const other of this.ctx.getWebSockets()) other.send(`to all: ${argument}`);
         return;
@@ -53,7 +59,10 @@ export class Socket extends DurableObject {
         return answer([socket.readyState, socket.url, socket.protocol, socket.extensions]);
       case "auto":
         this.ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
-        return answer([this.ctx.getWebSocketAutoResponse().request, this.ctx.getWebSocketAutoResponse().response]);
+        return answer([
+          this.ctx.getWebSocketAutoResponse().request,
+          this.ctx.getWebSocketAutoResponse().response,
+        ]);
       case "answered":
         return answer(this.ctx.getWebSocketAutoResponseTimestamp(socket) instanceof Date);
       case "large":
@@ -78,9 +87,21 @@ export class Socket extends DurableObject {
     }
   }
 
-  webSocketClose(socket: WebSocket, code: number, reason: string, wasClean: boolean) {
-    this.log.push(["webSocketClose", code, reason, wasClean, socket.readyState, this.ctx.getWebSockets().length]);
+  async webSocketClose(socket: WebSocket, code: number, reason: string, wasClean: boolean) {
+    this.log.push([
+      "webSocketClose",
+      code,
+      reason,
+      wasClean,
+      socket.readyState,
+      this.ctx.getWebSockets().length,
+    ]);
     this.log.push(["attachment", show(socket.deserializeAttachment()?.seen ?? null)]);
+    // Programs answer the close frame themselves.
+    this.log.push([
+      "answer",
+      await outcome(() => (wasClean && code !== 1005 ? socket.close(code, reason) : socket.close())),
+    ]);
   }
 
   webSocketError(_socket: WebSocket, error: unknown) {
@@ -103,7 +124,12 @@ export class Socket extends DurableObject {
     await notes.note("without new", () => (WebSocketPair as never as () => unknown)());
     await notes.note("send before accept", () => pairs()[0].send("x"));
     await notes.note("close before accept", () => pairs()[0].close());
-    await notes.note("11 tags", () => this.ctx.acceptWebSocket(pairs()[1], Array.from({ length: 11 }, (_, i) => `t${i}`)));
+    await notes.note("11 tags", () =>
+      this.ctx.acceptWebSocket(
+        pairs()[1],
+        Array.from({ length: 11 }, (_, i) => `t${i}`),
+      ),
+    );
     await notes.note("a long tag", () => this.ctx.acceptWebSocket(pairs()[1], ["x".repeat(257)]));
     await notes.note("equal tags", () => {
       const pair = pairs();
@@ -131,24 +157,41 @@ export class Socket extends DurableObject {
       return this.ctx.getTags(server);
     });
     await notes.note("attachment of a new one", () => pairs()[0].deserializeAttachment());
-    await notes.note("a long automatic response", () => new WebSocketRequestResponsePair("x".repeat(2049), "y"));
+    await notes.note(
+      "a long automatic response",
+      () => new WebSocketRequestResponsePair("x".repeat(2049), "y"),
+    );
     await notes.note("set a long automatic response", () =>
       this.ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("x".repeat(2049), "y")),
     );
-    await notes.note("no automatic response", () => [this.ctx.setWebSocketAutoResponse(), this.ctx.getWebSocketAutoResponse()]);
+    await notes.note("no automatic response", () => [
+      this.ctx.setWebSocketAutoResponse(),
+      this.ctx.getWebSocketAutoResponse(),
+    ]);
     await notes.note("both ends here", async () => {
       const [client, server] = Object.values(pairs());
       const heard: unknown[] = [];
       client.accept();
       server.accept();
-      const closed = new Promise((resolve) => client.addEventListener("close", ({ code, reason }) => resolve([code, reason])));
+      const closed = new Promise((resolve) =>
+        client.addEventListener("close", ({ code, reason }) => resolve([code, reason])),
+      );
       client.addEventListener("message", ({ data }) => heard.push(show(data)));
       server.send("text");
       server.send(new Uint8Array([7]));
       server.close(4000, "end");
       return [await closed, heard];
     });
-    for (const args of [[1005], [1006], [999], [5000], [1000, "x".repeat(124)], [undefined, "reason"], [1001], [3000]])
+    for (const args of [
+      [1005],
+      [1006],
+      [999],
+      [5000],
+      [1000, "x".repeat(124)],
+      [undefined, "reason"],
+      [1001],
+      [3000],
+    ])
       await notes.note(`close ${String(args[0])} ${String(args[1]?.length)}`, () => {
         const [client, server] = Object.values(pairs());
         client.accept();
@@ -156,7 +199,10 @@ export class Socket extends DurableObject {
         return server.close(...args);
       });
     await notes.note("101 without a socket", () => new Response(null, { status: 101 }));
-    await notes.note("a socket without 101", () => new Response(null, { status: 200, webSocket: pairs()[0] }));
+    await notes.note(
+      "a socket without 101",
+      () => new Response(null, { status: 200, webSocket: pairs()[0] }),
+    );
     return notes.steps;
   }
 }
