@@ -2,14 +2,9 @@
 import { builtinModules } from "node:module";
 import { build, type Plugin } from "esbuild";
 
-/** `resolveDir` is the folder whose packages are used. */
-export type WorkerSource =
-  | { readonly entry: string }
-  | { readonly contents: string; readonly resolveDir: string };
-
-export async function bundleWorker(source: WorkerSource, minify = false): Promise<Uint8Array> {
+export async function bundleWorker(entry: string, minify = false): Promise<Uint8Array> {
   const { outputFiles } = await build({
-    ...("entry" in source ? { entryPoints: [source.entry] } : { stdin: source }),
+    entryPoints: [entry],
     bundle: true,
     write: false,
     format: "esm",

@@ -42,7 +42,7 @@ export const CASES: Readonly<Record<string, (side: Side) => Promise<Transcript>>
 
 async function call(side: Side, object: string, method: string, ...args: unknown[]): Promise<unknown> {
   const query = new URLSearchParams({ args: JSON.stringify(args) });
-  return (await fetch(`${side.url}/call/${object}/${method}?${query}`)).json();
+  return (await fetch(`${side.url}/call/${object}/${method}?${String(query)}`)).json();
 }
 
 async function throwWithoutRollback(side: Side): Promise<Transcript> {

@@ -20,13 +20,13 @@ export interface Workerd {
 export async function startWorkerd(program: string, classes: readonly string[]): Promise<Workerd> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-workerd-"));
   await mkdir(join(folder, "storage"));
-  await writeFile(join(folder, "worker.js"), await bundleWorker({ entry: join(PROGRAMS, program) }));
+  await writeFile(join(folder, "worker.js"), await bundleWorker(join(PROGRAMS, program)));
   await writeFile(join(folder, "email.js"), "export default { EmailMessage: class {} };\n");
   await writeFile(join(folder, "config.capnp"), configOf(classes));
   // It tells its port on the control channel, so that no port is chosen in advance.
   const child = spawn(WORKERD, ["serve", "config.capnp", "--control-fd=1", "--experimental"], {
     cwd: folder,
-    stdio: ["ignore", "pipe", process.env["WORKERD_LOG"] === undefined ? "ignore" : "inherit"],
+    stdio: ["ignore", "pipe", "ignore"],
   });
   const exit = once(child, "exit");
   const port = await new Promise<number>((resolve, reject) => {

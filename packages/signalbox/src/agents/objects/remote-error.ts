@@ -38,11 +38,12 @@ function rebuild(error: unknown): Error {
 
 /** Programs may throw objects that are no errors, and catch them by their properties. */
 function copyThrown(thrown: unknown): Error {
-  if (typeof thrown !== "object" || thrown === null) return new Error(String(thrown));
+  const text = String(thrown);
+  if (typeof thrown !== "object" || thrown === null) return new Error(text);
   try {
     return structuredClone(thrown) as Error;
   } catch {
-    return new Error(String(thrown));
+    return new Error(text);
   }
 }
 

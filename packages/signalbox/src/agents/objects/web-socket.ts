@@ -155,13 +155,14 @@ export class WorkerWebSocket extends EventTarget {
     });
   }
 
-  send(message: string | ArrayBuffer | ArrayBufferView): void {
+  /** A value that is neither text nor bytes is sent as text. */
+  send(message: unknown): void {
     this.#requireAccepted();
     if (this.#end.isClosing || this.#end.hasSentClose) {
       if (this.#end.hasReceivedClose) return;
       throw new TypeError("Can't call WebSocket send() after close().");
     }
-    const data = typeof message === "object" ? copyOf(message) : String(message);
+    const data = typeof message === "string" ? message : toData(message);
     this.#output({ kind: "message", data });
   }
 
@@ -287,12 +288,13 @@ export class WebSocketRequestResponsePair {
   }
 }
 
-/** Any other value is sent as text. */
-function copyOf(message: ArrayBuffer | ArrayBufferView): ArrayBuffer | string {
+function toData(message: unknown): ArrayBuffer | string {
   if (message instanceof ArrayBuffer) return message.slice(0);
-  if (!ArrayBuffer.isView(message)) return String(message);
+  if (!ArrayBuffer.isView(message)) return toText(message);
   return new Uint8Array(message.buffer, message.byteOffset, message.byteLength).slice().buffer;
 }
+
+const toText: (value: unknown) => string = String;
 
 function checkClose(code: number | undefined, reason: string | undefined): void {
   if (code !== undefined && !isCloseCode(code))
