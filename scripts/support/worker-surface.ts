@@ -99,13 +99,13 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     about: "One SQLite database per object, durable before anything leaves the object.",
     members: [...KEYS, "deleteAll", "kv", "sql", "sync", "transaction", "transactionSync"],
     throwing: BOOKMARKS,
-    internal: ["parts"],
+    internal: ["begin", "parts"],
   },
   {
     name: "ctx.storage.transaction",
     about: "The argument of the function.",
     members: [...KEYS, "kv", "rollback"],
-    internal: ["isRolledBack", "parts"],
+    internal: ["begin", "finish", "parts"],
   },
   { name: "ctx.storage.sql", about: "SQL of run-time text.", members: ["Cursor", "databaseSize", "exec"] },
   {
@@ -117,7 +117,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     name: "ctx.storage.kv",
     about: "Keys and values without promises.",
     members: ["delete", "get", "list", "put"],
-    internal: ["deleteAll", "entries"],
+    internal: ["deleteAll"],
   },
   {
     name: "ctx.facets",
@@ -130,6 +130,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     about: "An end of a pair; it is an `EventTarget`.",
     members: [
       "accept",
+      "addEventListener",
       "binaryType",
       "close",
       "deserializeAttachment",
@@ -140,6 +141,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
       "onopen",
       "protocol",
       "readyState",
+      "removeEventListener",
       "send",
       "serializeAttachment",
       "url",

@@ -5,6 +5,7 @@
  * unknown: the process must stop. If the outermost frame is code of an agent (a timer, an event listener), or the stack has no server code
  * (an `error` event without a listener), no step of the server was interrupted; inner server frames are calls of the agent that failed. Libraries
  * are the server's and the agents': as the outermost frame in the turn of an agent, a library is code of that agent.
+ * An `EventTarget` catches what a listener throws and reports it later: the code that dispatched the event was not interrupted.
  *
  * An unhandled rejection ends only the async function that threw it. The process continues, unless the rejection started in storage code: a write
  * may be missing. Transient storage errors are the exception.
@@ -24,7 +25,8 @@ export interface OwnCode {
 }
 
 export function mayContinue(kind: UncaughtKind, error: unknown, own: OwnCode): boolean {
-  const all = framesOf(stackOf(error), own.folder);
+  const stack = stackOf(error);
+  const all = framesOf(kind === "exception" ? interrupted(stack) : stack, own.folder);
   if (kind === "exception" && all.at(-1) === "library" && own.isInTurn()) return true;
   const frames = all.filter((frame) => frame !== "library");
   if (kind === "exception") return frames.at(-1) !== "own" && frames.at(-1) !== "storage";
@@ -39,6 +41,12 @@ function stackOf(error: unknown): string {
     // The stack is created on first use, and a getter of the error may throw. Errors of the server have no getters.
     return "";
   }
+}
+
+/** The part of the stack that the exception has unwound. */
+function interrupted(stack: string): string {
+  const end = stack.search(/^ {4}at .*\(node:internal\/event_target:/m);
+  return end === -1 ? stack : stack.slice(0, end);
 }
 
 type Frame = "own" | "storage" | "foreign" | "library";

@@ -16,6 +16,7 @@ const OWN = `at Mailbox.#drain (file://${FOLDER}engines/turn-runtime/turn.ts:10:
 const STORAGE = `at Journal.#flush (file://${FOLDER}engines/instance-store/journal/journal.ts:10:3)`;
 const AGENT = "at Timeout._onTimeout (file:///home/me/my-agents.ts:3:9)";
 const LIBRARY = "at Receiver.emit (/home/me/node_modules/ws/lib/receiver.js:5:5)";
+const DISPATCH = "at WebSocket.dispatchEvent (node:internal/event_target:789:26)";
 const NODE = "at process.processTimers (node:internal/timers:529:7)";
 
 function errorWith(...frames: string[]): Error {
@@ -32,6 +33,8 @@ it.each([
   ["a callback of the server", [OWN, NODE], false],
   ["a callback of the server called by a library", [STORAGE, OWN, LIBRARY, NODE], false],
   ["an agent's code called by a callback of the server", [AGENT, OWN, NODE], false],
+  ["an agent's listener of an event of the server", [AGENT, DISPATCH, OWN, NODE], true],
+  ["a listener of the server", [OWN, DISPATCH, OWN, NODE], false],
 ])("decides about an exception by its outermost frame: %s", (_what, frames, expected) => {
   expect(mayContinue("exception", errorWith(...frames), own)).toBe(expected);
 });

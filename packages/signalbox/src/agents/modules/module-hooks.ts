@@ -31,6 +31,7 @@ const SYNTAX: Readonly<Record<string, "ts" | "tsx" | "jsx">> = {
   ".tsx": "tsx",
   ".jsx": "jsx",
 };
+const DECORATOR = /^\s*(?:export\s+(?:default\s+)?)?@[A-Za-z_$]/m;
 const PLATFORM = "cloudflare:";
 
 let isRegistered = false;
@@ -84,7 +85,7 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
         attributes["type"] !== "json" &&
         !isInstalled(path) &&
         !context.conditions.includes("require");
-      const syntax = isBareJson ? "json" : SYNTAX[ending];
+      const syntax = isBareJson ? "json" : (SYNTAX[ending] ?? decoratedSyntax(path, ending));
       if (syntax === undefined || (worker === null && isInstalled(path))) return nextLoad(url, context);
       const { jsx, jsxImportSource } = projectSettings(dirname(path));
       const { code } = transformSync(readFileSync(path, "utf8"), {
@@ -106,6 +107,12 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
       return { format: "module", source: code, shortCircuit: true };
     },
   });
+}
+
+/** JavaScript of the worker's program needs a compiler when it has decorators. */
+function decoratedSyntax(path: string, ending: string): "js" | undefined {
+  if (worker === null || (ending !== ".js" && ending !== ".mjs") || isInstalled(path)) return undefined;
+  return DECORATOR.test(readFileSync(path, "utf8")) ? "js" : undefined;
 }
 
 /** Throws for a module that does not exist here, with what to do. */

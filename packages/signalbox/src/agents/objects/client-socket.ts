@@ -13,6 +13,7 @@ const GROUP = "\0worker";
 /** The code for an end without a close frame (RFC 6455, section 7.4.1). */
 const ABNORMAL = 1006;
 const NO_STATUS = 1005;
+const CUT = "WebSocket disconnected without sending Close frame.";
 
 /** `end` is the `webSocket` of a response with status 101; `socket` is the connection below `webSocket`. */
 export function joinClient(hub: SocketHub, end: object, webSocket: WebSocket, socket: Duplex): void {
@@ -24,8 +25,10 @@ export function joinClient(hub: SocketHub, end: object, webSocket: WebSocket, so
     if (frame.kind === "message") {
       connection.write(toFrame(typeof frame.data === "string" ? frame.data : new Uint8Array(frame.data)));
     } else if (frame.code === ABNORMAL) webSocket.terminate();
-    else if (frame.code === NO_STATUS) connection.closeNow(1000, "");
-    else connection.closeNow(frame.code, frame.reason);
+    else if (frame.code === NO_STATUS) {
+      connection.markClosed();
+      webSocket.close();
+    } else connection.closeNow(frame.code, frame.reason);
     return undefined;
   });
 
@@ -54,7 +57,12 @@ export function joinClient(hub: SocketHub, end: object, webSocket: WebSocket, so
   webSocket.on("close", (code: number, reason: Buffer) => {
     connection.markClosed();
     hub.remove(group, connection);
-    pass({ kind: "close", code, reason: reason.toString("utf8"), wasClean: code !== ABNORMAL });
+    pass({
+      kind: "close",
+      code,
+      reason: code === ABNORMAL ? CUT : reason.toString("utf8"),
+      wasClean: code !== ABNORMAL,
+    });
   });
 }
 

@@ -39,7 +39,6 @@ export class KvStorage {
   }
 
   put(key: Key, value: unknown): void {
-    if (value === undefined) throw new TypeError("put() called with undefined value.");
     const bytes = toBytes(value);
     this.#parts.transactions.open();
     this.#parts.database.run(
@@ -55,17 +54,10 @@ export class KvStorage {
   }
 
   /** Entries in order of their keys. */
-  *list(options: ListOptions = {}): Generator<[string, unknown], undefined> {
+  list(options?: ListOptions | null): IteratorObject<[string, unknown], undefined> {
     this.#parts.transactions.requirePresent();
-    for (const { key, value } of this.#parts.database.all<Row>(toQuery(options)))
-      yield [key, deserialize(value)];
-    return undefined;
-  }
-
-  /** Checks the options at the call, not when the first entry is read. */
-  entries(options: ListOptions = {}): Iterable<[string, unknown]> {
-    toQuery(options);
-    return this.list(options);
+    const rows = this.#parts.database.all<Row>(toQuery(options ?? {}));
+    return rows.values().map(({ key, value }): [string, unknown] => [key, deserialize(value)]);
   }
 
   deleteAll(): void {
@@ -74,7 +66,8 @@ export class KvStorage {
   }
 }
 
-function toBytes(value: unknown): Uint8Array {
+/** A structured clone of the value. */
+export function toBytes(value: unknown): Uint8Array {
   try {
     return serialize(value);
   } catch (error) {

@@ -104,7 +104,12 @@ export class LiveObject implements Resident {
     this.#hasAlarmHandler = "alarm" in objectClass.prototype;
     const context = this.#createContext(spec);
     nameWork(this.work, this.#parts.ref.agent, context.id);
-    this.#object = new objectClass(context as never, spec.env as never);
+    try {
+      this.#object = new objectClass(context as never, spec.env as never);
+    } catch (error) {
+      // Its callers see that there is no object, not that their call failed.
+      throw error instanceof Error ? Object.assign(error, { durableObjectReset: true }) : error;
+    }
   }
 
   ready(): void {
@@ -205,7 +210,7 @@ export class LiveObject implements Resident {
   #accept(webSocket: WorkerWebSocket, tags: readonly string[]): void {
     const end = endOf(webSocket);
     if (end.isConnected)
-      throw new Error("Cannot call `acceptWebSocket()` if the WebSocket has already been accepted.");
+      throw new Error("Cannot call `acceptWebSocket()` if the WebSocket was already accepted via `accept()`");
     this.#host.sockets.add(this.#key, end, tags);
     webSocket.belongsTo(this.work);
     this.#views.set(end, webSocket);

@@ -1,6 +1,6 @@
 /** `ctx`: what an object can do with itself. */
 import { SignalboxError } from "@signalbox/protocol";
-import type { TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import { afterMicrotasks, type TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { Holder } from "../instance/resident.ts";
 import type { ObjectFacets } from "./object-facets.ts";
 import type { ObjectStorage } from "./object-storage.ts";
@@ -11,6 +11,8 @@ import { workerBinding } from "./worker-binding.ts";
 
 /** How long `blockConcurrencyWhile` may take. */
 const BLOCK_LIMIT_MS = 30_000;
+/** Of the message and of its automatic response; as in the originals. */
+const MAX_AUTO_RESPONSE_BYTES = 2048;
 /** The longest time that a program may set for its WebSocket handlers; as in the originals. */
 const MAX_EVENT_TIMEOUT_MS = 7 * 24 * 3600 * 1000;
 
@@ -74,7 +76,8 @@ export class ObjectContext {
     } finally {
       clearTimeout(timer);
       release();
-      unblock();
+      // The code that awaits the result goes on before other events start.
+      afterMicrotasks(unblock);
     }
   }
 
@@ -90,10 +93,11 @@ export class ObjectContext {
   }
 
   getTags(webSocket: WorkerWebSocket): string[] {
-    return [...this.#hibernating(webSocket).tags];
+    return [...this.#hibernating(webSocket, "tags").tags];
   }
 
   setWebSocketAutoResponse(pair?: WebSocketRequestResponsePair): void {
+    if (pair !== undefined) checkAutoResponse(pair);
     this.#parts.sockets().autoResponse =
       pair === undefined ? null : { request: pair.request, response: pair.response };
   }
@@ -104,7 +108,7 @@ export class ObjectContext {
   }
 
   getWebSocketAutoResponseTimestamp(webSocket: WorkerWebSocket): Date | null {
-    return this.#hibernating(webSocket).autoResponseAt;
+    return this.#hibernating(webSocket, "automatic responses").autoResponseAt;
   }
 
   /** Kept for programs that read it back: events here have no time limit. */
@@ -127,11 +131,21 @@ export class ObjectContext {
     throw error;
   }
 
-  #hibernating(webSocket: WorkerWebSocket): SocketEnd {
+  #hibernating(webSocket: WorkerWebSocket, what: string): SocketEnd {
     const end = endOf(webSocket);
     if (!this.#parts.sockets().ends.has(end))
-      throw new Error("only hibernatable websockets can have tags and automatic responses");
+      throw new Error(`only hibernatable websockets can have ${what}.`);
     return end;
+  }
+}
+
+function checkAutoResponse({ request, response }: WebSocketRequestResponsePair): void {
+  for (const [name, text] of Object.entries({ Request: request, Response: response })) {
+    const size = Buffer.byteLength(text);
+    if (size > MAX_AUTO_RESPONSE_BYTES)
+      throw new RangeError(
+        `${name} cannot be larger than ${MAX_AUTO_RESPONSE_BYTES} bytes. A ${name.toLowerCase()} of size ${size} was provided.`,
+      );
   }
 }
 

@@ -15,8 +15,6 @@ class Id implements ObjectId {
   constructor(hex: string, name: string | undefined) {
     this.#hex = hex;
     this.name = name;
-    // As in the originals, the property is missing when there is no name.
-    if (name === undefined) delete (this as { name?: string }).name;
   }
 
   get [Symbol.toStringTag](): string {
@@ -75,6 +73,10 @@ export class ObjectIds {
 }
 
 const MAX_KNOWN = 10_000;
+
+export function isId(value: unknown): value is ObjectId {
+  return value instanceof Id;
+}
 
 /** An id that a program chose for a facet, or that an object was created with. */
 export function createId(hex: string, name: string | undefined): ObjectId {

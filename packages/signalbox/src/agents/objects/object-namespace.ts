@@ -1,6 +1,6 @@
 /** The namespace of an object class: ids, and stubs for ids. */
 import { kebabCase } from "@signalbox/protocol";
-import type { ObjectIds } from "./object-id.ts";
+import { isId, type ObjectIds } from "./object-id.ts";
 import type { GetOptions, ObjectId, ObjectNamespace, ObjectStub } from "./object-types.ts";
 
 const EXPORT_NAMES = new WeakMap<object, string>();
@@ -37,6 +37,10 @@ export class Namespace implements ObjectNamespace {
   }
 
   get(id: ObjectId, _options?: GetOptions): ObjectStub {
+    if (!isId(id))
+      throw new TypeError(
+        "Failed to execute 'get' on 'DurableObjectNamespace': parameter 1 is not of type 'DurableObjectId'.",
+      );
     return this.#stub(id);
   }
 

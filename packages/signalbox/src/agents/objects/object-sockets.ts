@@ -16,13 +16,13 @@ export interface AutoResponse {
 
 /** The sockets of one object. */
 export class SocketSet {
+  /** Those that are closing are among them until the close event has been handled. */
   readonly ends = new Set<SocketEnd>();
   /** Sent for a message that equals the request, without loading the object. */
   autoResponse: AutoResponse | null = null;
 
   list(tag?: string): SocketEnd[] {
-    const open = [...this.ends].filter((end) => !end.isClosed);
-    return tag === undefined ? open : open.filter(({ tags }) => tags.includes(tag));
+    return tag === undefined ? [...this.ends] : [...this.ends].filter(({ tags }) => tags.includes(tag));
   }
 
   /** True when the message was answered. */

@@ -1,7 +1,7 @@
 /** `ctx.storage`. All operations are synchronous below; those that return promises have taken effect when they return. */
 import { SignalboxError } from "@signalbox/protocol";
 import { rawSql, sql } from "../../core/sql.ts";
-import type { OutputGate } from "../../engines/turn-runtime/index.ts";
+import { afterMicrotasks, type OutputGate } from "../../engines/turn-runtime/index.ts";
 import { KvStorage, type ListOptions } from "./kv-storage.ts";
 import type { ObjectAlarm } from "./object-alarm.ts";
 import { SqlStorage } from "./sql-storage.ts";
@@ -23,10 +23,20 @@ export interface ObjectStorageParts extends StorageParts {
   readonly block: () => () => void;
 }
 
-/** What a transaction and the storage have in common. */
+/** Options of operations with promises. Those about caches have nothing to change here. */
+interface OperationOptions {
+  /** Lets other events start while the operation is awaited. */
+  readonly allowConcurrency?: boolean;
+}
+
+/**
+ * What a transaction and the storage have in common. While a program awaits an operation no other event starts, so that it can read, compute and
+ * write without a lock (the input gate of the originals).
+ */
 class Operations {
   protected readonly parts: ObjectStorageParts;
   readonly kv: KvStorage;
+  #isGateShut = false;
 
   constructor(parts: ObjectStorageParts) {
     this.parts = parts;
@@ -34,7 +44,8 @@ class Operations {
   }
 
   /** The value of one key, or a map of the values of several. */
-  async get(keys: string | readonly string[]): Promise<unknown> {
+  async get(keys: string | readonly string[], options?: OperationOptions): Promise<unknown> {
+    this.begin(options);
     if (!Array.isArray(keys)) return this.kv.get(keys as string);
     const found = new Map<string, unknown>();
     for (const key of [...new Set(keys as string[])].toSorted(byBytes)) {
@@ -44,50 +55,93 @@ class Operations {
     return found;
   }
 
-  async put(keyOrEntries: string | Readonly<Record<string, unknown>>, value?: unknown): Promise<void> {
-    if (typeof keyOrEntries !== "object" || keyOrEntries === null) this.kv.put(keyOrEntries, value);
-    else for (const [key, one] of Object.entries(keyOrEntries)) if (one !== undefined) this.kv.put(key, one);
+  async put(
+    keyOrEntries: string | Readonly<Record<string, unknown>>,
+    value?: unknown,
+    options?: OperationOptions,
+  ): Promise<void> {
+    const hasEntries = typeof keyOrEntries === "object" && keyOrEntries !== null;
+    this.begin(hasEntries ? (value as OperationOptions | undefined) : options);
+    if (!hasEntries) {
+      if (value === undefined) throw new TypeError("put() called with undefined value.");
+      this.kv.put(keyOrEntries, value);
+    } else
+      for (const [key, one] of Object.entries(keyOrEntries)) if (one !== undefined) this.kv.put(key, one);
   }
 
   /** Whether there was a value, or for several keys the number of values. */
-  async delete(keys: string | readonly string[]): Promise<boolean | number> {
+  async delete(keys: string | readonly string[], options?: OperationOptions): Promise<boolean | number> {
+    this.begin(options);
     if (!Array.isArray(keys)) return this.kv.delete(keys as string);
     return (keys as string[]).filter((key) => this.kv.delete(key)).length;
   }
 
-  async list(options?: ListOptions): Promise<Map<string, unknown>> {
-    return new Map(this.kv.entries(options));
+  async list(options?: (ListOptions & OperationOptions) | null): Promise<Map<string, unknown>> {
+    this.begin(options);
+    return new Map(this.kv.list(options));
   }
 
-  async getAlarm(): Promise<number | null> {
+  async getAlarm(options?: OperationOptions): Promise<number | null> {
+    this.begin(options);
     return this.parts.alarm.get();
   }
 
-  async setAlarm(time: number | Date): Promise<void> {
+  async setAlarm(time: number | Date, options?: OperationOptions): Promise<void> {
+    this.begin(options);
     if (this.parts.isFacet) throw new Error("Facets currently cannot set alarms.");
     if (!this.parts.hasAlarmHandler)
       throw new TypeError(
         "Your Durable Object class must have an alarm() handler in order to call setAlarm()",
       );
+    if (typeof time !== "number" && !((time as unknown) instanceof Date))
+      throw new TypeError(
+        "Failed to execute 'setAlarm' on 'DurableObjectStorage': parameter 1 is not of type 'date'.",
+      );
     const at = Math.trunc(Number(time));
     if (!Number.isFinite(at))
-      throw new TypeError("setAlarm() needs a time: a Date, or milliseconds since the epoch.");
+      throw new TypeError("The value cannot be converted because it is not a valid Date.");
     if (at <= 0) throw new TypeError("setAlarm() cannot be called with an alarm time <= 0");
     this.parts.alarm.set(at);
   }
 
-  async deleteAlarm(): Promise<void> {
+  async deleteAlarm(options?: OperationOptions): Promise<void> {
+    this.begin(options);
     if (this.parts.alarm.get() !== null || !this.parts.isFacet) this.parts.alarm.delete();
+  }
+
+  /** Shuts the gate until the code that awaits the operation has run, up to its next real wait. */
+  protected begin(options: OperationOptions | null | undefined): void {
+    if (this.#isGateShut || options?.allowConcurrency === true) return;
+    this.#isGateShut = true;
+    const unblock = this.parts.block();
+    afterMicrotasks(() => {
+      this.#isGateShut = false;
+      unblock();
+    });
   }
 }
 
 export class ObjectTransaction extends Operations {
-  isRolledBack = false;
+  /** Why nothing can be done with it any more. */
+  #end: "rolled back" | "over" | null = null;
 
   rollback(): void {
-    if (this.isRolledBack) return;
-    this.isRolledBack = true;
+    if (this.#end === "rolled back") return;
+    this.begin(undefined);
+    this.#end = "rolled back";
     this.parts.database.run(ROLLBACK_TO);
+  }
+
+  /** The function has ended. */
+  finish(): void {
+    this.#end ??= "over";
+  }
+
+  protected override begin(options: OperationOptions | null | undefined): void {
+    if (this.#end === "rolled back") throw new Error("This transaction has been rolled back.");
+    if (this.#end === "over")
+      throw new Error("This transaction has ended; did you use `txn` outside of its function?");
+    super.begin(options);
   }
 }
 
@@ -110,8 +164,9 @@ export class ObjectStorage extends Operations {
     const release = transactions.hold();
     const unblock = block();
     database.run(SAVEPOINT);
+    const transaction = new ObjectTransaction(this.parts);
     try {
-      const result = await work(new ObjectTransaction(this.parts));
+      const result = await work(transaction);
       database.run(RELEASE);
       return result;
     } catch (error) {
@@ -119,8 +174,9 @@ export class ObjectStorage extends Operations {
       database.run(RELEASE);
       throw error;
     } finally {
+      transaction.finish();
       release();
-      unblock();
+      afterMicrotasks(unblock);
     }
   }
 
@@ -144,6 +200,7 @@ export class ObjectStorage extends Operations {
   /** Removes everything that the object stored, and its alarm. */
   async deleteAll(): Promise<void> {
     const { database, transactions } = this.parts;
+    this.begin(undefined);
     this.transactionSync(() => {
       transactions.open();
       database.run(DEFER_FOREIGN_KEYS);

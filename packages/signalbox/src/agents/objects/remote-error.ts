@@ -1,6 +1,5 @@
 /**
- * Errors as they reach the caller of an object. Built-in classes are kept; the name of any other class becomes a part of the message, as the
- * originals do. `remote` marks an error of the object's code; `retryable` and `overloaded` tell whether and how to try again.
+ * Errors as they reach the caller of an object. Built-in classes are kept; an error of any other class is an `Error` with its name. `remote` marks an error of the object's code; `retryable` and `overloaded` tell whether and how to try again.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { InstanceGoneError } from "../instance/instance-gone-error.ts";
@@ -23,15 +22,29 @@ export function toRemoteError(error: unknown): Error {
 }
 
 function rebuild(error: unknown): Error {
-  if (!(error instanceof Error)) return new Error(String(error));
+  if (!(error instanceof Error)) return copyThrown(error);
   if (error instanceof DOMException) return new DOMException(error.message, error.name);
   const { name, message } = error;
+  if (error instanceof AggregateError) return new AggregateError(error.errors.map(rebuild), message);
   const type = CLASSES.get(name);
   const flags = flagsOf(error);
-  const copy = type === undefined ? new Error(`${name}: ${message}`) : new type(message);
+  const copy = type === undefined ? new Error(message) : new type(message);
+  if (type === undefined)
+    Object.defineProperty(copy, "name", { value: name, configurable: true, writable: true });
   // The stack of the object's code shows where it failed; both sides are programs of one owner.
   if (error.stack !== undefined) copy.stack = error.stack;
   return Object.assign(copy, flags);
+}
+
+/** Programs may throw objects that are no errors, and catch them by their properties. */
+function copyThrown(thrown: unknown): Error {
+  const text = String(thrown);
+  if (typeof thrown !== "object" || thrown === null) return new Error(text);
+  try {
+    return structuredClone(thrown) as Error;
+  } catch {
+    return new Error(text);
+  }
 }
 
 /** Flags that a call further down has set stay. */

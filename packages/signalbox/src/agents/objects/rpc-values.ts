@@ -4,6 +4,7 @@
  */
 import type { ObjectWork } from "./current-work.ts";
 import { ENTRYPOINT, OBJECT, RPC_TARGET } from "./marks.ts";
+import { toRemoteError } from "./remote-error.ts";
 import { type CallTarget, createStub, targetOf } from "./rpc-stub.ts";
 import { WorkerWebSocket } from "./web-socket.ts";
 
@@ -43,7 +44,7 @@ const RESERVED: ReadonlySet<string> = new Set([
 /** Copies a value for the other side. Throws `DataCloneError` for what cannot be copied. */
 export function transfer(value: unknown, from: Side): unknown {
   if (value === null || (typeof value !== "object" && typeof value !== "function")) {
-    if (typeof value === "symbol") throw notCloneable(String(value));
+    if (typeof value === "symbol") throw refused(String(value));
     return value;
   }
   return copy(value, from, new Map());
@@ -51,7 +52,7 @@ export function transfer(value: unknown, from: Side): unknown {
 
 function copy(value: unknown, from: Side, seen: Map<object, unknown>): unknown {
   if (value === null || typeof value === "undefined") return value;
-  if (typeof value === "symbol") throw notCloneable(String(value));
+  if (typeof value === "symbol") throw refused(String(value));
   if (typeof value !== "object" && typeof value !== "function") return value;
   const known = seen.get(value);
   if (known !== undefined) return known;
@@ -87,9 +88,18 @@ function copySpecial(value: object, from: Side, seen: Map<object, unknown>): unk
     return items;
   }
   if (referenceClasses().some((type) => value instanceof type)) return value;
-  if (value instanceof Error || isCloneable(value)) return structuredClone(value);
+  if (value instanceof Error) return copyError(value);
+  if (isCloneable(value)) return structuredClone(value);
   const { name } = value.constructor ?? { name: "Object" };
-  throw notCloneable(name);
+  throw NEVER_CLONED.has(name) ? refused(`#<${name}>`) : notCloneable(name);
+}
+
+/** A structured clone keeps the names of built-in classes only. */
+function copyError(error: Error): Error {
+  const copy = structuredClone(error);
+  if (copy.name !== error.name)
+    Object.defineProperty(copy, "name", { value: error.name, configurable: true, writable: true });
+  return copy;
 }
 
 function isCloneable(value: object): boolean {
@@ -99,6 +109,13 @@ function isCloneable(value: object): boolean {
     value instanceof ArrayBuffer ||
     ArrayBuffer.isView(value)
   );
+}
+
+/** Classes of the language that no clone can hold. */
+const NEVER_CLONED: ReadonlySet<string> = new Set(["WeakMap", "WeakSet", "WeakRef", "Promise"]);
+
+function refused(text: string): DOMException {
+  return new DOMException(`${text} could not be cloned.`, "DataCloneError");
 }
 
 function notCloneable(type: string): DOMException {
@@ -113,8 +130,12 @@ function stubOf(value: object, from: Side): object {
   const target: CallTarget = {
     send: async (path, args) => {
       const work = () => reach(value, path, args);
-      const result = from === null ? await work() : await from.enter(`rpc ${path.join(".")}`, work);
-      return transfer(result, from);
+      try {
+        const result = from === null ? await work() : await from.enter(`rpc ${path.join(".")}`, work);
+        return transfer(result, from);
+      } catch (error) {
+        throw toRemoteError(error);
+      }
     },
     dispose: () => (value as { [Symbol.dispose]?: () => void })[Symbol.dispose]?.(),
   };

@@ -6,7 +6,7 @@
  */
 import { SqlError } from "../../engines/instance-store/index.ts";
 import { rawSql, type SqlValue } from "../../core/sql.ts";
-import { countBindings } from "./sql-bindings.ts";
+import { readBindings } from "./sql-bindings.ts";
 import type { StorageParts } from "./storage-parts.ts";
 
 type CursorValue = string | number | null | ArrayBuffer;
@@ -21,8 +21,8 @@ const WRONG_COUNT = "Wrong number of parameter bindings for SQL query.";
 const NO_TRANSACTIONS =
   "SQL statements cannot begin or end a transaction; use ctx.storage.transaction() or ctx.storage.transactionSync()";
 
-/** As the originals do: any value becomes text. */
-const toText: (value: unknown) => string = String;
+/** As the originals do: any value becomes text, but a symbol is refused. */
+const toText = (value: unknown): string => "".concat(value as string);
 
 export class SqlStorage {
   readonly #parts: StorageParts;
@@ -47,10 +47,10 @@ export class SqlStorage {
     const { database, transactions } = this.#parts;
     transactions.requirePresent();
     const values = bindings.map(toSqlValue);
-    const count = countBindings(query);
+    const { count, text } = readBindings(toText(query));
     if (count === null) throw new Error(NO_STATEMENT);
     try {
-      const statement = database.guardedStatement([query]);
+      const statement = database.guardedStatement([text]);
       if (count !== values.length) throw new Error(WRONG_COUNT);
       if (statement.isWrite) transactions.open();
       const { columns, rows, changes } = statement.allRaw(values);
@@ -82,9 +82,9 @@ export class SqlStorageCursor {
     return this.#rows.length;
   }
 
-  next(): { done: false; value: CursorRow } | { done: true; value?: undefined } {
+  next(): IteratorResult<CursorRow, undefined> {
     const row = this.#take();
-    return row === undefined ? { done: true } : { done: false, value: this.#toObject(row) };
+    return row === undefined ? { done: true, value: undefined } : { done: false, value: this.#toObject(row) };
   }
 
   toArray(): CursorRow[] {

@@ -9,8 +9,10 @@
  * 3. A `SocketEnd` belongs to the connection and survives hibernation. A `WorkerWebSocket` is what one object in memory sees of an end: after
  *    that object has left memory, it can send nothing.
  */
-import { deserialize, serialize } from "node:v8";
+import { deserialize } from "node:v8";
+import { toBytes } from "./kv-storage.ts";
 import { currentWork, type ObjectWork } from "./current-work.ts";
+import { workerBinding } from "./worker-binding.ts";
 
 export type SocketFrame =
   | { readonly kind: "message"; readonly data: string | ArrayBuffer }
@@ -21,6 +23,8 @@ export type FrameReceiver = (frame: SocketFrame) => Promise<void> | undefined;
 
 /** The size limit of an attachment. */
 const MAX_ATTACHMENT_BYTES = 16_384;
+/** The reason fits into a control frame beside the code (RFC 6455, section 5.5). */
+const MAX_REASON_BYTES = 123;
 
 export class SocketEnd {
   /** The other end of the pair. */
@@ -30,6 +34,8 @@ export class SocketEnd {
   attachment: Uint8Array | null = null;
   /** When the last automatic response was sent. */
   autoResponseAt: Date | null = null;
+  /** The program has closed it; the frame may still wait for the output gate. */
+  isClosing = false;
   hasSentClose = false;
   hasReceivedClose = false;
   #early: SocketFrame[] | null = [];
@@ -64,8 +70,12 @@ export class SocketEnd {
     let handled: Promise<void> | undefined;
     if (this.#receiver === null) this.#early?.push(frame);
     else handled = this.#receiver(frame);
-    // The answer to a close frame (RFC 6455, section 5.5.1).
-    if (frame.kind === "close" && !this.hasSentClose) void this.transmit(frame);
+    // The answer to a close frame (RFC 6455, section 5.5.1), unless the handler of the event has answered.
+    if (frame.kind === "close" && !this.hasSentClose) {
+      const answer = () => void this.transmit(frame);
+      if (handled === undefined) answer();
+      else handled.then(answer, answer);
+    }
     return handled;
   }
 }
@@ -92,6 +102,9 @@ export class WorkerWebSocket extends EventTarget {
   readonly #end: SocketEnd;
   /** The object that accepted the end for hibernation; else outputs pass the gate of whatever object's code runs. */
   #owner: ObjectWork | null;
+  readonly #wrapped = new WeakMap<object, (event: Event) => void>();
+  /** What a listener of the current event threw. */
+  #thrown: { readonly error: unknown } | null = null;
   readonly url: string | null = null;
   readonly protocol: string = "";
   readonly extensions: string = "";
@@ -110,7 +123,7 @@ export class WorkerWebSocket extends EventTarget {
 
   get readyState(): number {
     if (this.#end.isClosed) return WorkerWebSocket.CLOSED;
-    return this.#end.hasSentClose || this.#end.hasReceivedClose
+    return this.#end.isClosing || this.#end.hasSentClose || this.#end.hasReceivedClose
       ? WorkerWebSocket.CLOSING
       : WorkerWebSocket.OPEN;
   }
@@ -122,13 +135,19 @@ export class WorkerWebSocket extends EventTarget {
 
   /** Begins to deliver frames as events. The object whose code runs stays in memory while the WebSocket is open. */
   accept(): void {
+    if (this.#owner !== null) throw new TypeError("Can't accept() WebSocket after enabling hibernation.");
     if (this.#end.isConnected) return;
     const work = currentWork();
     const release = work?.hold();
     const deliver: FrameReceiver = (frame) => {
       if (frame.kind === "close") release?.();
       if (work === undefined) {
-        this.#dispatch(frame);
+        try {
+          this.#dispatch(frame);
+        } catch (error) {
+          // The worker logs it.
+          workerBinding().waitUntil(Promise.reject(error));
+        }
         return undefined;
       }
       // A listener that failed has been reported with its turn.
@@ -148,26 +167,27 @@ export class WorkerWebSocket extends EventTarget {
     });
   }
 
-  send(message: string | ArrayBuffer | ArrayBufferView): void {
-    if (!this.#end.isConnected && this.#owner === null)
-      throw new TypeError("You must call accept() on this WebSocket before sending messages.");
-    if (this.#end.hasSentClose) {
+  /** A value that is neither text nor bytes is sent as text. */
+  send(message: unknown): void {
+    this.#requireAccepted();
+    if (this.#end.isClosing || this.#end.hasSentClose) {
       if (this.#end.hasReceivedClose) return;
       throw new TypeError("Can't call WebSocket send() after close().");
     }
-    const data = typeof message === "string" ? message : copyOf(message);
+    const data = typeof message === "string" ? message : toData(message);
     this.#output({ kind: "message", data });
   }
 
-  close(code?: number, reason = ""): void {
-    if (code !== undefined && !isCloseCode(code))
-      throw new TypeError(`Invalid WebSocket close code: ${code}.`);
-    this.#output({ kind: "close", code: code ?? 1005, reason, wasClean: true });
+  close(code?: number, reason?: string): void {
+    this.#requireAccepted();
+    checkClose(code, reason);
+    this.#end.isClosing = true;
+    this.#output({ kind: "close", code: code ?? 1005, reason: reason ?? "", wasClean: true });
   }
 
   /** Keeps a value with the connection, also while the object is not in memory. */
   serializeAttachment(value: unknown): void {
-    const bytes = serialize(value);
+    const bytes = toBytes(value);
     if (bytes.length > MAX_ATTACHMENT_BYTES) {
       throw new Error(
         `A WebSocket 'attachment' cannot be larger than ${MAX_ATTACHMENT_BYTES} bytes. 'attachment' was ${bytes.length} bytes.`,
@@ -180,11 +200,45 @@ export class WorkerWebSocket extends EventTarget {
     return this.#end.attachment === null ? null : deserialize(this.#end.attachment);
   }
 
+  #requireAccepted(): void {
+    if (!this.#end.isConnected && this.#owner === null)
+      throw new TypeError(
+        "You must call one of accept() or state.acceptWebSocket() on this WebSocket before sending messages.",
+      );
+  }
+
   #output(frame: SocketFrame): void {
     const release = () => void this.#end.transmit(frame);
     const work = currentWork() ?? this.#owner;
     if (work === null) release();
     else work.output(release);
+  }
+
+  /** Listeners are wrapped: an `EventTarget` would report what they throw as an error of the process. */
+  override addEventListener(...[type, listener, options]: Parameters<EventTarget["addEventListener"]>): void {
+    super.addEventListener(type, this.#wrap(listener), options);
+  }
+
+  override removeEventListener(
+    ...[type, listener, options]: Parameters<EventTarget["removeEventListener"]>
+  ): void {
+    super.removeEventListener(type, this.#wrap(listener), options);
+  }
+
+  #wrap<L extends Parameters<EventTarget["addEventListener"]>[1]>(listener: L): L {
+    if (listener === null) return listener;
+    const known =
+      this.#wrapped.get(listener) ??
+      ((event: Event) => {
+        try {
+          if (typeof listener === "function") listener.call(this, event);
+          else listener.handleEvent(event);
+        } catch (error) {
+          this.#thrown ??= { error };
+        }
+      });
+    this.#wrapped.set(listener, known);
+    return known as L;
   }
 
   #dispatch(frame: SocketFrame): void {
@@ -193,8 +247,18 @@ export class WorkerWebSocket extends EventTarget {
         ? new MessageEvent("message", { data: frame.data })
         : new CloseEvent("close", { code: frame.code, reason: frame.reason, wasClean: frame.wasClean });
     const handler = frame.kind === "message" ? this.onmessage : this.onclose;
-    handler?.call(this, event);
+    try {
+      handler?.call(this, event);
+    } catch (error) {
+      this.#thrown = { error };
+    }
     this.dispatchEvent(event);
+    const thrown = this.#thrown;
+    if (thrown === null) return;
+    this.#thrown = null;
+    // As in the originals, the connection is broken.
+    void this.#end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
+    throw thrown.error;
   }
 }
 
@@ -219,26 +283,45 @@ export class WebSocketPair {
 
 /** For `ctx.setWebSocketAutoResponse`. */
 export class WebSocketRequestResponsePair {
-  readonly request: string;
-  readonly response: string;
+  readonly #request: string;
+  readonly #response: string;
 
   constructor(request: string, response: string) {
-    this.request = request;
-    this.response = response;
+    this.#request = request;
+    this.#response = response;
   }
 
-  getRequest(): string {
-    return this.request;
+  get request(): string {
+    return this.#request;
   }
 
-  getResponse(): string {
-    return this.response;
+  get response(): string {
+    return this.#response;
   }
 }
 
-function copyOf(message: ArrayBuffer | ArrayBufferView): ArrayBuffer {
+function toData(message: unknown): ArrayBuffer | string {
   if (message instanceof ArrayBuffer) return message.slice(0);
+  if (!ArrayBuffer.isView(message)) return toText(message);
   return new Uint8Array(message.buffer, message.byteOffset, message.byteLength).slice().buffer;
+}
+
+const toText: (value: unknown) => string = String;
+
+function checkClose(code: number | undefined, reason: string | undefined): void {
+  if (code !== undefined && !isCloseCode(code))
+    throw new DOMException(`Invalid WebSocket close code: ${code}.`, "InvalidAccessError");
+  if (reason === undefined) return;
+  if (code === undefined)
+    throw new DOMException(
+      "If you specify a WebSocket close reason, you must also specify a code.",
+      "InvalidAccessError",
+    );
+  if (Buffer.byteLength(reason) > MAX_REASON_BYTES)
+    throw new DOMException(
+      `WebSocket close reason must not be longer than ${MAX_REASON_BYTES} bytes when UTF-8 encoded.`,
+      "SyntaxError",
+    );
 }
 
 /** Codes that a program may send; 1005, 1006 and 1015 are never sent (RFC 6455, section 7.4.1). */

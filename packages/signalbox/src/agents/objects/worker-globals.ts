@@ -47,7 +47,9 @@ function createResponseClass(base: typeof Response): typeof Response {
     construct(target, args: [unknown, WorkerResponseInit | undefined], newTarget) {
       const [body, init] = args;
       const webSocket = init?.webSocket ?? null;
-      const isUpgrade = webSocket !== null || init?.status === 101;
+      const isUpgrade = webSocket !== null;
+      if (isUpgrade && init?.status !== 101)
+        throw new RangeError("Responses with a WebSocket must have status code 101.");
       const response = Reflect.construct(
         target,
         isUpgrade ? [null, { headers: init?.headers }] : args,

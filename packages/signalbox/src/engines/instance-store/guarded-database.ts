@@ -169,12 +169,15 @@ export abstract class GuardedDatabase implements InstanceDatabase {
 /*
  * Checks statements of foreign code. SQLite calls the guard while it compiles a statement, so that a cached statement is not checked again.
  *
- * Refused: ATTACH, DETACH and VACUUM, transaction statements, PRAGMA (except those that describe the schema), `load_extension`, writes to reserved
- * tables, triggers on reserved tables, and creating anything with a reserved name. Reading reserved tables is allowed.
+ * Refused: ATTACH, DETACH and VACUUM, transaction statements, PRAGMA (except those that describe or check the schema, and `defer_foreign_keys`),
+ * `load_extension`, writes to reserved tables, triggers on reserved tables, and creating anything with a reserved name. Reading reserved tables is
+ * allowed.
  */
 
-/** PRAGMA statements that only describe the schema. */
+/** PRAGMA statements that only describe the schema or check it. Full-text tables read `data_version` themselves. */
 const HARMLESS_PRAGMAS: ReadonlySet<string> = new Set([
+  "data_version",
+  "foreign_key_check",
   "foreign_key_list",
   "index_info",
   "index_list",
@@ -183,6 +186,9 @@ const HARMLESS_PRAGMAS: ReadonlySet<string> = new Set([
   "table_list",
   "table_xinfo",
 ]);
+
+/** Lasts until the transaction ends, which then fails if a reference is still violated. */
+const DEFER_REFERENCES = "defer_foreign_keys";
 
 /** Actions that write, and which of the two names passed with an action is the table. */
 const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
@@ -295,7 +301,7 @@ export class StatementGuard {
     }
     const refusal = REFUSED.get(action);
     if (refusal !== undefined) return this.#refuse(refusal);
-    if (action === A.SQLITE_PRAGMA && !HARMLESS_PRAGMAS.has((first ?? "").toLowerCase())) {
+    if (action === A.SQLITE_PRAGMA && !this.#mayUsePragma((first ?? "").toLowerCase(), second)) {
       return this.#refuse(`PRAGMA ${first ?? ""} is not allowed`);
     }
     if (action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension") {
@@ -303,6 +309,13 @@ export class StatementGuard {
     }
     return true;
   };
+
+  #mayUsePragma(name: string, value: string | null): boolean {
+    if (name === DEFER_REFERENCES) this.#isWrite = true;
+    return (
+      HARMLESS_PRAGMAS.has(name) || name === DEFER_REFERENCES || (name === "foreign_keys" && value === null)
+    );
+  }
 
   /** Compiles a guarded statement; throws if the guard refuses the statement. */
   compile<T extends { readonly text: string }>(prepare: () => T): Compiled<T> {
