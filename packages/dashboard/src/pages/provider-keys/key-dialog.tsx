@@ -25,11 +25,12 @@ interface KeyDialogProps {
 }
 
 export function KeyDialog({ keys, edited, onClose, onSaved }: KeyDialogProps) {
-  const [draft, setDraft] = useState<KeyDraft>(edited === null ? BLANK_KEY : toKeyDraft(edited));
-  const change = (part: Partial<KeyDraft>) => setDraft((before) => ({ ...before, ...part }));
+  const [before] = useState<KeyDraft>(() => (edited === null ? BLANK_KEY : toKeyDraft(edited)));
+  const [draft, setDraft] = useState(before);
+  const change = (part: Partial<KeyDraft>) => setDraft((now) => ({ ...now, ...part }));
   const listId = useId();
   const save = async () => {
-    const members = fromKeyDraft(draft);
+    const members = fromKeyDraft(draft, before);
     await (edited === null
       ? keys.create({ provider_slug: draft.provider.trim(), ...members })
       : keys.update(edited.id, members));

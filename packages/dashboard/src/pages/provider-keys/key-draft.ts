@@ -32,12 +32,12 @@ export const BLANK_KEY: KeyDraft = {
 };
 
 export function toKeyDraft(key: ProviderKey): KeyDraft {
-  const isReference = /^(env|file):/.test(key.secret_id);
+  const reference = referenceOf(key);
   return {
     provider: key.provider_slug,
-    source: isReference ? "reference" : "secret",
+    source: reference === "" ? "secret" : "reference",
     secret: "",
-    reference: isReference ? key.secret_id : "",
+    reference,
     alias: key.alias,
     isDefault: key.default_config,
     weight: String(key.weight),
@@ -47,11 +47,12 @@ export function toKeyDraft(key: ProviderKey): KeyDraft {
   };
 }
 
-export function fromKeyDraft(draft: KeyDraft): ProviderKeyChange {
+/** `before` is the draft that an edit began with: a credential that did not change is not sent. */
+export function fromKeyDraft(draft: KeyDraft, before: KeyDraft = BLANK_KEY): ProviderKeyChange {
   return {
     alias: draft.alias.trim(),
     default_config: draft.alias.trim() !== "" && draft.isDefault,
-    ...credentialOf(draft),
+    ...credentialOf(draft, before),
     weight: Number(draft.weight),
     models: parseLines(draft.models),
     rate_limit: draft.rateLimit === "" ? null : Number(draft.rateLimit),
@@ -59,8 +60,13 @@ export function fromKeyDraft(draft: KeyDraft): ProviderKeyChange {
   };
 }
 
-/** A reference that did not change is sent again; a stored key is never shown, so it is sent only when it was typed. */
-function credentialOf({ source, secret, reference }: KeyDraft): ProviderKeyChange {
-  if (source === "reference") return { secret_id: reference.trim() };
-  return secret === "" ? {} : { secret };
+function credentialOf({ source, secret, reference }: KeyDraft, before: KeyDraft): ProviderKeyChange {
+  if (source === "secret") return secret === "" ? {} : { secret };
+  return reference.trim() === before.reference ? {} : { secret_id: reference.trim() };
+}
+
+/** The variable or file of a key; empty for a stored one, whose preview begins with an ellipsis. */
+function referenceOf({ secret_preview: preview }: ProviderKey): string {
+  if (preview.startsWith("$")) return `env:${preview.slice(1)}`;
+  return preview.startsWith("file:") ? preview : "";
 }

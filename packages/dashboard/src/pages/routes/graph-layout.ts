@@ -113,7 +113,7 @@ function depthsOf(elements: Elements, edges: readonly Edge[]): Map<string, numbe
   // The start comes first, so that a cycle is cut where it leads back and not at its entry.
   for (const { id, type } of elements) if (type === "start") visit(id);
   for (const { id } of elements) visit(id);
-  for (const id of done.reverse()) {
+  for (const id of done.toReversed()) {
     for (const { to } of forward.filter(({ from }) => from === id))
       depths.set(to, Math.max(depths.get(to) ?? 0, (depths.get(id) ?? 0) + 1));
   }

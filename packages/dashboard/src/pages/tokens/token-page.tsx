@@ -44,7 +44,7 @@ export function TokenPage({ id }: { readonly id: string }) {
               <Details token={value} />
             </section>
             <section className="section" aria-labelledby="token-budgets-title">
-              <h2 id="token-budgets-title">What is left</h2>
+              <h2 id="token-budgets-title">Budgets and rate limits</h2>
               <ResourceView of={budgets}>
                 {(states) =>
                   states.length === 0 ? (
