@@ -211,7 +211,7 @@ describe.each(["light", "dark"] as const)("in the %s theme", (colorScheme) => {
       expect(await seriousViolations(page)).toEqual([]);
     }
     await open(`/gateways/default/routes/${routeId}`);
-    await page.getByRole("button", { name: /^limit,/ }).click();
+    await page.getByRole("button", { name: /^limit / }).click();
     await page.getByRole("button", { name: "Try" }).click();
     await page.getByTestId("way").waitFor();
     expect(await seriousViolations(page)).toEqual([]);

@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const ROUTES = "/accounts/default/ai-gateway/gateways/default/routes";
 const editor = (page: Page) => page.getByRole("region", { name: "Editor" });
-const element = (page: Page, id: string) => editor(page).getByRole("button", { name: new RegExp(`^${id},`) });
+const element = (page: Page, id: string) => editor(page).getByRole("button", { name: new RegExp(`^${id} `) });
 
 /** Calls the route as a client does; resolves to the step that answered. */
 const modelOf = async (metadata: object) => {

@@ -65,7 +65,7 @@ function viewOf(tab: string, id: string, gateway: Resource<Gateway>): ReactNode 
   if (tab === "routes") return <RoutesTab gatewayId={id} />;
   const show = (view: (value: Gateway) => ReactNode) => <ResourceView of={gateway}>{view}</ResourceView>;
   if (tab === "limits") return show((value) => <LimitsTab gateway={value} onChange={gateway.reload} />);
-  if (tab === "provider-keys") return show((value) => <KeysTab gateway={value} />);
+  if (tab === "provider-keys") return show((value) => <KeysTab gateway={value} onChange={gateway.reload} />);
   if (tab === "settings") return show((value) => <SettingsTab gateway={value} onChange={gateway.reload} />);
   return null;
 }

@@ -76,24 +76,23 @@ function Node({ element, at, isSelected, isTaken, onSelect }: NodeProps) {
     event.preventDefault();
     onSelect();
   };
-  const note = noteOf(element);
   return (
     // oxlint-disable-next-line jsx-a11y/prefer-tag-over-role -- SVG has no button element
     <g
       role="button"
       tabIndex={0}
       aria-pressed={isSelected}
-      aria-label={`${element.id}, ${note}${isTaken ? ", taken" : ""}`}
       className={`route-node ${isTaken ? "route-node-taken" : ""}`}
       onClick={onSelect}
       onKeyDown={onKeyDown}
     >
       <rect x={at.x - NODE_WIDTH / 2} y={at.y} width={NODE_WIDTH} height={NODE_HEIGHT} rx={6} />
       <text x={at.x} y={at.y + 20}>
-        {shorten(element.id, 20)}
+        {/* The space separates the two lines in the name of the button. */}
+        {shorten(element.id, 20)}{" "}
       </text>
       <text x={at.x} y={at.y + 36} className="route-note">
-        {shorten(note, 26)}
+        {shorten(noteOf(element), 26)}
       </text>
     </g>
   );
