@@ -159,3 +159,22 @@ it("adds a custom provider, sets a price for it, and calls it", async () => {
   await page.getByText("No prices of your own").waitFor();
   await close();
 });
+
+it("shows a circuit that has opened, and closes it", async () => {
+  const { body } = await server.api("POST", "/accounts/default/ai-gateway/custom-providers", {
+    slug: "failing",
+    name: "Failing",
+    base_url: provider.url,
+  });
+  expect(body.success).toBe(true);
+  provider.answer = (_, response) => sendJson(response, 500, {});
+  for (let i = 0; i < 5; i++) await post(server, "custom-failing/v1/chat/completions");
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/gateways/default/routes");
+  const row = page.getByRole("row", { name: /custom-failing\/gpt-4o-mini/ });
+  await row.getByText("open", { exact: true }).waitFor();
+  await row.getByText("5 of 5, 5 in a row").waitFor();
+  await page.getByRole("button", { name: "Close all" }).click();
+  await page.getByText("No target has failed recently.").waitFor();
+  await close();
+});

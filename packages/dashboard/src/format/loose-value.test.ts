@@ -20,7 +20,7 @@ it("reads back every value that it wrote", () => {
       expect(parseLooseValue(formatLooseValue(one))).toBe(one);
     }),
   );
-  const name = fc.stringMatching(/^[a-z][a-z_.-]*$/).filter((text) => text !== "__proto__");
+  const name = fc.string({ unit: fc.constantFrom("a", "b", "_", ".", "-"), minLength: 1 });
   fc.assert(
     fc.property(fc.dictionary(name, value, { noNullPrototype: true }), (pairs) => {
       expect(parsePairs(formatPairs(pairs))).toEqual(pairs);

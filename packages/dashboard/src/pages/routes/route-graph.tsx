@@ -25,17 +25,21 @@ export function RouteGraph({ elements, selected, onSelect, way }: RouteGraphProp
     <div className="route-graph" tabIndex={0} role="region" aria-label="Graph">
       <svg width={width} height={height} role="group" aria-label="Elements of the route">
         <defs>
-          <marker
-            id={arrowId}
-            viewBox="0 0 8 8"
-            refX="7"
-            refY="4"
-            markerWidth="7"
-            markerHeight="7"
-            orient="auto"
-          >
-            <path d="M0 0L8 4L0 8z" className="route-arrow" />
-          </marker>
+          {["", "-taken"].map((kind) => (
+            <marker
+              key={kind}
+              id={arrowId + kind}
+              viewBox="0 0 8 8"
+              refX="7"
+              refY="4"
+              markerWidth="9"
+              markerHeight="9"
+              markerUnits="userSpaceOnUse"
+              orient="auto"
+            >
+              <path d="M0 0L8 4L0 8z" className={`route-arrow${kind}`} />
+            </marker>
+          ))}
         </defs>
         {edges.map((edge) => (
           <g
@@ -43,7 +47,7 @@ export function RouteGraph({ elements, selected, onSelect, way }: RouteGraphProp
             className={`route-edge ${isTaken(edge) ? "route-edge-taken" : ""}`}
             aria-hidden="true"
           >
-            <path d={pathOf(edge.points)} markerEnd={`url(#${arrowId})`} />
+            <path d={pathOf(edge.points)} markerEnd={`url(#${arrowId}${isTaken(edge) ? "-taken" : ""})`} />
             <text {...labelPoint(edge.points)}>{edge.outputs.join(", ")}</text>
           </g>
         ))}
