@@ -313,7 +313,9 @@ describe("calls without an output limit", () => {
     expect(refused.status).toBe(429);
     for (const write of writes) write();
     writes = [];
-    expect((await Promise.all(calls)).map(({ status }) => status).sort()).toEqual([200, 429, 429, 429]);
+    expect((await Promise.all(calls)).map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      200, 429, 429, 429,
+    ]);
     expect(await readUsed()).toBeLessThanOrEqual(200_000 + 120_010);
   });
 });
