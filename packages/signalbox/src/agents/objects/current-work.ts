@@ -27,7 +27,13 @@ const NAMES = new WeakMap<
   { readonly agent: string; readonly id: string; readonly name: string | null }
 >();
 
-export function nameWork(work: ObjectWork, agent: string, id: { readonly name?: string | undefined }): void {
+/** The id of an object: its text is the id, and it may have a name. */
+interface ObjectName {
+  readonly name?: string | undefined;
+  toString(): string;
+}
+
+export function nameWork(work: ObjectWork, agent: string, id: ObjectName): void {
   NAMES.set(work, { agent, id: String(id), name: id.name ?? null });
 }
 

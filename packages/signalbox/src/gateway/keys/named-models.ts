@@ -43,7 +43,8 @@ export function readNamedModels(step: Step): NamedModels {
   const isNamedByPath = own !== null;
   if (READING.has(upstream.method)) return { names, isCertain: true };
   // What an unknown path runs is not known, whatever the body says.
-  if (requestType === "" && !isNamedByPath && !COUNTS_TOKENS.test(step.path)) return { names, isCertain: false };
+  if (requestType === "" && !isNamedByPath && !COUNTS_TOKENS.test(step.path))
+    return { names, isCertain: false };
   const inBody = isEncoded(upstream.headers) ? null : readBody(upstream.body);
   if (inBody === null) return { names, isCertain: isNamedByPath && upstream.body.kind === "none" };
   const all = [...names, ...inBody];

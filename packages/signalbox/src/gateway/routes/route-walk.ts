@@ -117,7 +117,9 @@ function pick(shares: readonly Share[], draw: number): Share {
 }
 
 function toRefusal({ limitType, id }: RateElement, waitMs: number): SignalboxError {
-  const headers = Number.isFinite(waitMs) ? { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))) } : {};
+  const headers = Number.isFinite(waitMs)
+    ? { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))) }
+    : {};
   return limitType === "cost"
     ? new SignalboxError("gateway_spend_limit", {
         message: `The budget of the route's element ${id} is spent`,

@@ -3,11 +3,20 @@ import type { HttpRequest } from "../../engines/http-server/index.ts";
 import type { Caller } from "../keys/caller-token.ts";
 import { requireAllowedStep } from "../keys/policy-use.ts";
 import type { CallOptions } from "../plan/call-options.ts";
-import { checkProviderPath, readForwardedHeaders, refuseOwnTokenInTarget } from "../plan/forwarded-request.ts";
+import {
+  checkProviderPath,
+  readForwardedHeaders,
+  refuseOwnTokenInTarget,
+} from "../plan/forwarded-request.ts";
 import { planDoorStep } from "../plan/plan-door-step.ts";
 import { malformed, planStep } from "../plan/plan-step.ts";
 import { COMPAT, toDoorRequest } from "../plan/universal-door.ts";
-import { splitEndpoint, type UniversalParts, universalHeaders, universalJson } from "../plan/universal-steps.ts";
+import {
+  splitEndpoint,
+  type UniversalParts,
+  universalHeaders,
+  universalJson,
+} from "../plan/universal-steps.ts";
 import { sessionOf } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { ROUTE_PREFIX, type RoutedCall, type RouteResolver } from "./resolve-route.ts";
