@@ -30,7 +30,7 @@ export interface UniversalParts extends StepParts {
   readonly authenticator: RootTokenCheck;
 }
 
-export interface UniversalCall {
+interface UniversalCall {
   readonly steps: Step[];
   /** Those of the request, with those of the first step that concern the whole call. */
   readonly options: CallOptions;
