@@ -71,7 +71,7 @@ test("a session of the older transport, and a server without sessions", async ()
 
 test("a session that was ended is unknown", async () => {
   const transport = http("/mcp") as StreamableHTTPClientTransport;
-  const client = await connect(transport as Transport);
+  const client = await connect(transport);
   await use(client, "add", { amount: 1 });
   const session = transport.sessionId ?? "";
   await transport.terminateSession();

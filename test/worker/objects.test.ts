@@ -51,6 +51,12 @@ test("operators see the classes and objects of a worker, without their state, an
     callable: [],
     instance_count: 1,
   });
+  expect(
+    classes
+      .filter(({ kind }) => kind === "object")
+      .map(({ name }) => name)
+      .toSorted(),
+  ).toEqual(["bomb", "document", "jobs", "member", "team"]);
   expect(classes.find(({ name }) => name === "webhook-agent")).toMatchObject({ kind: "agent" });
 
   const { result: documents } = await api<Shown[]>("GET", "/document/instances");

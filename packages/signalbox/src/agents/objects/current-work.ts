@@ -1,5 +1,6 @@
 /** The object whose code runs, as far as code without a `ctx` needs it. */
 import { currentTurn } from "../../engines/turn-runtime/index.ts";
+import type { ObjectId } from "./object-types.ts";
 
 /** The owner of a turn: the instance of the object. */
 export interface ObjectWork {
@@ -27,13 +28,7 @@ const NAMES = new WeakMap<
   { readonly agent: string; readonly id: string; readonly name: string | null }
 >();
 
-/** The id of an object: its text is the id, and it may have a name. */
-interface ObjectName {
-  readonly name?: string | undefined;
-  toString(): string;
-}
-
-export function nameWork(work: ObjectWork, agent: string, id: ObjectName): void {
+export function nameWork(work: ObjectWork, agent: string, id: ObjectId): void {
   NAMES.set(work, { agent, id: String(id), name: id.name ?? null });
 }
 

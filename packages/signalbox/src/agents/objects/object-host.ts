@@ -97,10 +97,10 @@ export class ObjectHost {
     await Promise.all([...this.#byAgent.keys()].map((agent) => this.#parts.directory.endAll(agent, reason)));
   }
 
-  /** The registered classes, for the management interface. */
+  /** The registered classes, for the management interface. Those of the service itself (`signalbox:…`) are not the operator's. */
   classes(): { agent: string; exportName: string }[] {
     return [...this.#byExport]
-      .filter(([, { objectClass }]) => objectClass !== null)
+      .filter(([name, { objectClass }]) => objectClass !== null && !name.startsWith("signalbox:"))
       .map(([exportName, { definition }]) => ({ agent: definition.kebab, exportName }));
   }
 
