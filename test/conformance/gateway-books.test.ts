@@ -1,6 +1,6 @@
 /**
  * Random callers against a provider that keeps its own bill: calls and streams, with and without usage, answered, refused, cut, left in the middle
- * or before the answer, with fallbacks and several answers. After any of it the gateway's books contain at least the provider's bill, and the bill
+ * or before the answer, with fallbacks, several answers and hedging. After any of it the gateway's books contain at least the provider's bill, and the bill
  * exceeds the limit by at most one call.
  */
 import { once } from "node:events";
@@ -26,6 +26,7 @@ interface PlannedCall {
   readonly n: number;
   readonly isBounded: boolean;
   readonly hasFailingStep: boolean;
+  readonly isHedged: boolean;
   readonly model: "known" | "unknown" | "twice";
 }
 
@@ -129,7 +130,10 @@ async function run(call: PlannedCall): Promise<void> {
     port: new URL(server.url).port,
     method: "POST",
     path: isUniversal ? "/v1/default/default" : "/v1/default/default/openai/chat/completions",
-    headers: { "content-type": "application/json" },
+    headers: {
+      "content-type": "application/json",
+      ...(call.isHedged ? { "gw-aig-hedge-after": "1" } : {}),
+    },
     agent: false,
   });
   request.on("error", () => undefined);
@@ -176,6 +180,7 @@ it("keeps books that contain the provider's bill, which exceeds the limit by at 
     n: fc.integer({ min: 1, max: 3 }),
     isBounded: fc.boolean(),
     hasFailingStep: fc.boolean(),
+    isHedged: fc.boolean(),
     model: fc.constantFrom("known", "known", "known", "unknown", "twice"),
   });
   let exhausted = 0;

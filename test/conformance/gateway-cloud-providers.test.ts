@@ -129,6 +129,39 @@ function expectSigned({ headers, url, body, method }: ProviderRequest): void {
 describe("Amazon Bedrock", () => {
   const MODEL = "us.anthropic.claude-opus-5-v1:0";
 
+  it("has the betas of the caller in the body, without those that it would refuse", async () => {
+    const ask = (beta: string, more: object = {}) =>
+      send(server, "POST", "/v1/messages?beta=true", {
+        body: JSON.stringify({
+          model: `aws-bedrock/${MODEL}`,
+          max_tokens: 9,
+          messages: [{ role: "user", content: "Hi" }],
+          ...more,
+        }),
+        headers: { "content-type": "application/json", ...(beta === "" ? {} : { "anthropic-beta": beta }) },
+      });
+    const answer = await ask("claude-code-20250219, effort-2025-11-24,context-1m-2025-08-07", {
+      anthropic_beta: ["other"],
+    });
+    expect(answer.headers["gw-aig-dropped"]).toBe("anthropic-beta.claude-code-20250219");
+    const [request] = peer.requests;
+    if (request === undefined) throw new Error("no request");
+    expectSigned(request);
+    expect(request.headers).not.toHaveProperty("anthropic-beta");
+    expect(JSON.parse(request.body)).toEqual({
+      anthropic_beta: ["effort-2025-11-24", "context-1m-2025-08-07"],
+      anthropic_version: "bedrock-2023-05-31",
+      max_tokens: 9,
+      messages: [{ role: "user", content: "Hi" }],
+    });
+    // Without the header, the body is the caller's.
+    await ask("", { anthropic_beta: ["own"] });
+    await ask("claude-code-20250219", { anthropic_beta: ["own"] });
+    for (const { body } of peer.requests.slice(1)) {
+      expect(JSON.parse(body)).toMatchObject({ anthropic_beta: ["own"] });
+    }
+  });
+
   it("signs a call of a door, and has the model in the path only", async () => {
     const { status, body } = await chat(`aws-bedrock/${MODEL}`);
     expect([status, JSON.parse(body).object]).toEqual([200, "chat.completion"]);

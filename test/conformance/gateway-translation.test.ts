@@ -357,6 +357,7 @@ describe("ai/run", () => {
     ]) {
       const answer = await call("/accounts/default/ai/run", body);
       expect([answer.status, JSON.parse(answer.body).success]).toEqual([400, false]);
+      expect(answer.headers["gw-aig-error-origin"]).toBe("gateway");
     }
   });
 });

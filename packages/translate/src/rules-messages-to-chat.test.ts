@@ -165,6 +165,9 @@ describe("blocks of a messages request for chat completions", () => {
 describe("settings of a messages request for chat completions", () => {
   it("gives the user id as safety identifier", () => {
     expect(encode({ metadata: { user_id: "u" } }).body["safety_identifier"]).toBe("u");
+    const long = encode({ metadata: { user_id: "u".repeat(65) } });
+    expect(long.body["safety_identifier"]).toBeUndefined();
+    expect(long.dropped).toContain("metadata.user_id");
   });
 
   it("leaves out top_k, listed", () => {

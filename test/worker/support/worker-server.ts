@@ -13,6 +13,8 @@ export interface WorkerServer extends ServerProcess {
   readonly folder: string;
   /** Kills the process and starts another on the same data, port and program. */
   killAndRestart(): Promise<WorkerServer>;
+  /** Starts another on the same data, port and program after the process has ended by itself. */
+  restart(): Promise<WorkerServer>;
   /** Ends the process and removes its data. */
   remove(): Promise<void>;
 }
@@ -57,6 +59,7 @@ async function start(
       await server.end("SIGKILL");
       return start(program, options, folder, new URL(server.url).port);
     },
+    restart: () => start(program, options, folder, new URL(server.url).port),
     async remove() {
       await server.kill();
       await rm(folder, { recursive: true, force: true });

@@ -186,6 +186,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       streams,
       store: parts.instanceStore,
       tags: parts.tags,
+      objects,
     }),
     door,
     objects,

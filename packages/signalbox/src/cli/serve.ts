@@ -3,6 +3,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { loadConfig } from "../config/index.ts";
 import { type Service, startService } from "../service.ts";
 import { isBusy, isFullDisk } from "../engines/sqlite-file/index.ts";
+import { currentTurn } from "../engines/turn-runtime/index.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { UncaughtErrors } from "../telemetry/uncaught-errors.ts";
 import { VERSION } from "../version.ts";
@@ -24,6 +25,7 @@ export const serve: Command = {
     const uncaughtErrors = new UncaughtErrors({
       logger,
       isTransient: (error) => error instanceof SignalboxError || isFullDisk(error) || isBusy(error),
+      isInTurn: () => currentTurn() !== undefined,
       onInterrupted: () => stop.resolve("unsound"),
     });
     uncaughtErrors.install();

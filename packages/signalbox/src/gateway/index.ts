@@ -17,7 +17,6 @@ import { GatewayDoor } from "./door/gateway-door.ts";
 import { KeySources } from "./keys/key-source.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
-import { RateLimits } from "./limits/rate-limits.ts";
 import { createGatewayLimits } from "./limits/create-limits.ts";
 import { gatewayOwner } from "./limits/limits.ts";
 import { limitRoutes } from "./limits/routes.ts";
@@ -38,7 +37,7 @@ import { gatewayRoutes } from "./settings/routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
 import { DynamicRoutes } from "./routes/dynamic-routes.ts";
 import { RouteResolver } from "./routes/resolve-route.ts";
-import { MemoryRouteCounters } from "./routes/route-counters.ts";
+import { RouteCounters } from "./routes/route-counters.ts";
 import { dynamicRouteRoutes } from "./routes/routes.ts";
 import { Circuits } from "./reliability/circuits.ts";
 import { circuitRoutes } from "./reliability/routes.ts";
@@ -197,14 +196,12 @@ function createDataPlane(
   const metrics = new GatewayMetrics(registry, () => callLog.size);
   const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
   metrics.readBufferedBytes = () => budget.used;
-  const rateLimits = new RateLimits(steadyClock);
   const circuits = new Circuits(steadyClock);
   metrics.showCircuits(registry, circuits);
   const gatewayLimits = createGatewayLimits(parts);
   gateways.listen({
     onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
     onDeleted(gateway) {
-      rateLimits.forget(gateway);
       gatewayLimits.forgetGateway(gateway);
       circuits.forget(gateway.accountId, gateway.id);
       dynamicRoutes.forget(gateway);
@@ -223,7 +220,6 @@ function createDataPlane(
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
     cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
-    rateLimits,
     limits: gatewayLimits.limits,
     circuits,
     latencies,
@@ -248,7 +244,7 @@ function createDataPlane(
     stepOrder: { prices, latencies },
     routes: new RouteResolver({
       routes: dynamicRoutes,
-      counters: new MemoryRouteCounters(steadyClock),
+      counters: new RouteCounters(gatewayLimits.limits),
       providers,
     }),
     bodyLimits: {

@@ -7,10 +7,10 @@ import { type HttpResponse, STATUS_CODES } from "../engines/http-server/index.ts
 import { INERT_HEADERS } from "./foreign-answer.ts";
 
 /**
- * `envelope`: management, webhooks and agents. `gateway`: the format that gateway clients expect. `openai` and `anthropic`: what the SDKs
+ * `envelope`: management, webhooks and agents. `run`: calls of models that answer in the envelope. `gateway`: the format that gateway clients expect. `openai` and `anthropic`: what the SDKs
  * of these providers read.
  */
-export type ErrorDialect = "envelope" | "gateway" | "openai" | "anthropic";
+export type ErrorDialect = "envelope" | "run" | "gateway" | "openai" | "anthropic";
 
 export interface RenderedError {
   readonly status: number;
@@ -74,6 +74,7 @@ export function closeCodeOf(error: SignalboxError): { code: number; reason: stri
 
 const BODIES: Readonly<Record<ErrorDialect, (error: SignalboxError, requestId: string) => object>> = {
   envelope: envelopeBody,
+  run: envelopeBody,
   gateway: gatewayBody,
   openai: ({ message, param, reason, code }) => ({
     error: { message, type: "gateway_error", param, code: reason ?? String(code) },

@@ -9,6 +9,7 @@ const FOLDER = ["", "opt", "signalbox", "src", ""].join(sep);
 const own = {
   folder: FOLDER,
   isTransient: (error: unknown) => (error as { code?: string }).code === "ENOSPC",
+  isInTurn: () => false,
 };
 
 const OWN = `at Mailbox.#drain (file://${FOLDER}engines/turn-runtime/turn.ts:10:3)`;
@@ -36,6 +37,13 @@ it.each([
   ["a listener of the server", [OWN, DISPATCH, OWN, NODE], false],
 ])("decides about an exception by its outermost frame: %s", (_what, frames, expected) => {
   expect(mayContinue("exception", errorWith(...frames), own)).toBe(expected);
+});
+
+it.each([
+  ["a timer of a library that an agent uses", [OWN, LIBRARY, NODE], true],
+  ["a callback of the server", [LIBRARY, OWN, NODE], false],
+])("decides about an exception in an agent's turn: %s", (_what, frames, expected) => {
+  expect(mayContinue("exception", errorWith(...frames), { ...own, isInTurn: () => true })).toBe(expected);
 });
 
 it.each([
@@ -68,6 +76,7 @@ beforeEach(() => {
       destination: { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) },
     }),
     isTransient: own.isTransient,
+    isInTurn: own.isInTurn,
     onInterrupted: (error) => interruptions.push(error),
     ownFolder: FOLDER,
   });

@@ -6,6 +6,7 @@ import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
 import { CUSTOM_INPUT_SCHEMA, customToolDescription } from "../tool-format.ts";
+import { encodeUser } from "../user-id.ts";
 import { encodeMessages } from "./encode-messages.ts";
 
 export function encodeChatRequest(
@@ -33,7 +34,7 @@ export function encodeChatRequest(
   }
   if (request.verbosity !== null) body["verbosity"] = request.verbosity;
   encodeReasoning(body, request, environment);
-  if (request.user !== null) body[from === "messages" ? "safety_identifier" : "user"] = request.user;
+  encodeUser(body, request, environment);
   if (request.cacheKey !== null) body["prompt_cache_key"] = request.cacheKey;
   if (request.cache !== null) losses.note(sourceField(from, "cache"));
   if (request.metadata !== null) body["metadata"] = request.metadata;

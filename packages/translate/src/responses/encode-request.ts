@@ -4,6 +4,7 @@ import { chooseEffort } from "../reasoning-effort.ts";
 import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
+import { encodeUser } from "../user-id.ts";
 import { encodeInput, encodeSystem } from "./encode-input.ts";
 
 /** The provider rejects a lower limit. */
@@ -35,7 +36,7 @@ export function encodeResponsesRequest(
   const text = encodeText(request, environment);
   if (text !== null) body["text"] = text;
   encodeReasoning(body, request, environment);
-  if (request.user !== null) body[from === "messages" ? "safety_identifier" : "user"] = request.user;
+  encodeUser(body, request, environment);
   if (request.cacheKey !== null) body["prompt_cache_key"] = request.cacheKey;
   if (request.cache !== null) losses.note(sourceField(from, "cache"));
   if (request.metadata !== null) body["metadata"] = request.metadata;

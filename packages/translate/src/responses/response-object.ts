@@ -21,12 +21,17 @@ export interface ResponseState {
 export function echoOf(request: Json): Item {
   const { format, verbosity } = recordOf(request["text"]);
   return {
+    frequency_penalty: request["frequency_penalty"] ?? 0,
     instructions: request["instructions"] ?? null,
     max_output_tokens: request["max_output_tokens"] ?? null,
+    max_tool_calls: request["max_tool_calls"] ?? null,
     metadata: request["metadata"] ?? {},
     parallel_tool_calls: request["parallel_tool_calls"] ?? true,
+    presence_penalty: request["presence_penalty"] ?? 0,
     previous_response_id: null,
+    prompt_cache_key: request["prompt_cache_key"] ?? null,
     reasoning: request["reasoning"] ?? { effort: null, summary: null },
+    safety_identifier: request["safety_identifier"] ?? null,
     service_tier: request["service_tier"] ?? "default",
     // Nothing is stored here, whatever the client asked for.
     store: false,
@@ -34,6 +39,7 @@ export function echoOf(request: Json): Item {
     text: { format: format ?? { type: "text" }, ...(verbosity == null ? {} : { verbosity }) },
     tool_choice: request["tool_choice"] ?? "auto",
     tools: request["tools"] ?? [],
+    top_logprobs: request["top_logprobs"] ?? 0,
     top_p: request["top_p"] ?? 1,
     truncation: request["truncation"] ?? "disabled",
     user: request["user"] ?? null,
@@ -47,6 +53,8 @@ export function encodeResponseObject(state: ResponseState, context: ResponseCont
     id: state.id,
     object: "response",
     created_at: state.created,
+    // There is no clock here.
+    completed_at: null,
     status: stopReason === null ? "in_progress" : incomplete === null ? "completed" : "incomplete",
     background: false,
     error: null,

@@ -267,10 +267,13 @@ export class Directory {
     return instance;
   }
 
-  #onLeave(instance: AnyInstance, { closed, wakeAt, hasFailed }: Leaving): void {
+  #onLeave(instance: AnyInstance, { closed, isDisposable, wakeAt, hasFailed }: Leaving): void {
     if (this.#instances.get(instance.key) === instance) this.#instances.delete(instance.key);
     this.#byUse.delete(instance);
-    this.#files.hold(instance.key, closed);
+    this.#files.hold(
+      instance.key,
+      closed.then(() => (isDisposable() ? this.#remove(instance.ref) : undefined)),
+    );
     this.#waker.onLeave(instance, wakeAt, hasFailed);
   }
 

@@ -81,6 +81,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   #started: Promise<void> = Promise.resolve();
   #left: Promise<void> = Promise.resolve();
   #hasFailed = false;
+  #isDisposable = false;
   /** When the instance left memory, for code that outlives it. */
   #goneAt: number | null = null;
   lastActiveAt: number;
@@ -382,7 +383,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.#runtime.close(() => reason ?? new SignalboxError("stopping"));
     const hasFailed = this.#hasFailed;
     const wakeAt = this.#presence.leave(this.lastActiveAt, hasFailed);
-    this.#events.onLeave(this, { closed: this.#left, wakeAt, hasFailed });
+    const isDisposable = () => this.#isDisposable && !this.#hasFailed;
+    this.#events.onLeave(this, { closed: this.#left, isDisposable, wakeAt, hasFailed });
   }
 
   #goneError(): Error {
@@ -395,6 +397,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       this.#identity?.require();
       this.#goneAt ??= this.#environment.clock.now();
       this.#runtime.finish(() => this.#goneError());
+      this.#isDisposable = live.isDisposable === true;
     }
     this.group.detach();
     this.#environment.hub.releaseIfUnused(this.group);

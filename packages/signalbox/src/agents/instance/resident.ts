@@ -20,6 +20,8 @@ export interface Resident {
   readonly reader: InstanceReader;
   /** True when the resident runs no work of its own. */
   readonly isIdle: boolean;
+  /** True when nothing that is stored is worth keeping: the instance that leaves memory is removed. Read before the database is closed. */
+  readonly isDisposable?: boolean;
   /** The first turn: constructs the object of the user's class. */
   start(): void | Promise<void>;
   /** The first turn has succeeded: the resident may begin work of its own. */

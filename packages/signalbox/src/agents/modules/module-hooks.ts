@@ -76,11 +76,13 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
       const raw = rawSource(url, path);
       if (raw !== null) return { format: "module", source: raw, shortCircuit: true };
       const ending = extname(path);
-      // Node wants an import attribute; bundlers do not.
+      // Node wants an import attribute; bundlers do not. A file loaded by `require` has no attributes, whatever the type says.
+      const attributes = context.importAttributes as ImportAttributes | undefined;
       const isBareJson =
         worker !== null &&
         ending === ".json" &&
-        context.importAttributes["type"] !== "json" &&
+        attributes !== undefined &&
+        attributes["type"] !== "json" &&
         !isInstalled(path) &&
         !context.conditions.includes("require");
       const syntax = isBareJson ? "json" : (SYNTAX[ending] ?? decoratedSyntax(path, ending));

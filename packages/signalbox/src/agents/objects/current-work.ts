@@ -22,14 +22,29 @@ export function currentWork(): ObjectWork | undefined {
 }
 
 /** Names of objects for people, by the owner of their turns. */
-const NAMES = new WeakMap<ObjectWork, string>();
+const NAMES = new WeakMap<
+  object,
+  { readonly agent: string; readonly id: string; readonly name: string | null }
+>();
 
-export function nameWork(work: ObjectWork, name: string): void {
-  NAMES.set(work, name);
+/** The id of an object: its text is the id, and it may have a name. */
+interface ObjectName {
+  readonly name?: string | undefined;
+  toString(): string;
+}
+
+export function nameWork(work: ObjectWork, agent: string, id: ObjectName): void {
+  NAMES.set(work, { agent, id: String(id), name: id.name ?? null });
+}
+
+/** The name of an object in memory, null if it has none; undefined before it is constructed. */
+export function nameOfWork(work: object): string | null | undefined {
+  return NAMES.get(work)?.name;
 }
 
 /** The object whose code runs, as `agent/name`; null for code that belongs to no object. */
 export function currentObject(): string | null {
   const work = currentWork();
-  return (work === undefined ? undefined : NAMES.get(work)) ?? null;
+  const named = work === undefined ? undefined : NAMES.get(work);
+  return named === undefined ? null : `${named.agent}/${named.name ?? named.id}`;
 }

@@ -56,7 +56,7 @@ export class FacetInstances implements FacetHost {
       database.all<{ name: string }>(sql`SELECT name FROM _signalbox_facet`),
     );
     for (const { name } of nested) await this.remove(facetInstanceName(instanceName, name));
-    directory.find(ref)?.abort(new Error("The facet was deleted."));
+    directory.find(ref)?.abort(new Error("The object was deleted."));
     await directory.destroy(ref);
   }
 

@@ -54,6 +54,7 @@ export class LiveObject implements Resident {
   readonly database: InstanceDatabase;
   readonly errorHook = null;
   readonly isIdle = true;
+  #storage: ObjectStorage | null = null;
   readonly alarm: ObjectAlarm;
   readonly #parts: ResidentParts<LiveObject>;
   readonly #host: LiveObjectHost;
@@ -82,6 +83,7 @@ export class LiveObject implements Resident {
       clock: parts.environment.clock,
       onDue: parts.onDue,
       run: (body) => parts.runtime.run({ kind: "alarm", label: "alarm", isInternal: true, body }),
+      passGate: () => parts.holder.passGate(),
       ring: (info) => this.#handlers.alarm?.(info),
       onGiveUp: (error) => parts.reports.logError(error, "alarm() failed and is not tried again"),
     });
@@ -101,7 +103,7 @@ export class LiveObject implements Resident {
     const { objectClass } = spec;
     this.#hasAlarmHandler = "alarm" in objectClass.prototype;
     const context = this.#createContext(spec);
-    nameWork(this.work, `${this.#parts.ref.agent}/${context.id.name ?? String(context.id)}`);
+    nameWork(this.work, this.#parts.ref.agent, context.id);
     try {
       this.#object = new objectClass(context as never, spec.env as never);
     } catch (error) {
@@ -112,6 +114,15 @@ export class LiveObject implements Resident {
 
   ready(): void {
     this.alarm.start(this.database.isNew);
+  }
+
+  /** True after `deleteAll`, unless something was stored since, or a client is connected. */
+  get isDisposable(): boolean {
+    return (
+      !this.#isFacet &&
+      this.#storage?.isEmptied === true &&
+      (this.#host.sockets.find(this.#key)?.ends.size ?? 0) === 0
+    );
   }
 
   stop(): void {
@@ -165,6 +176,7 @@ export class LiveObject implements Resident {
       isFacet: spec.isFacet,
       block: () => runtime.block(),
     });
+    this.#storage = storage;
     const id = spec.id(this.#rememberName(spec.name));
     const facets = new ObjectFacets(this.#host.facets, ref.name, id, base);
     this.#facets = facets;
@@ -220,16 +232,18 @@ export class LiveObject implements Resident {
     return view;
   }
 
-  /** The response with a body that keeps the object in memory until it has been read. */
+  /** The response with a body that keeps the object in memory until it has been read, and whose chunks leave when what was written before them is durable. */
   #held(response: Response): Response {
     const { body } = response;
     if (body === null) return response;
-    const release = this.#parts.holder.hold();
+    const { holder } = this.#parts;
+    const release = holder.hold();
     const reader = body.getReader();
     const held = new ReadableStream({
       async pull(controller) {
         try {
           const { done, value } = await reader.read();
+          await holder.passGate();
           if (!done) controller.enqueue(value);
           else {
             release();

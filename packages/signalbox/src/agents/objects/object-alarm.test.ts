@@ -35,9 +35,12 @@ async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
   await settle();
 }
-/** Commits happen in later iterations of the event loop. */
+/** Commits happen in later iterations of the event loop, and a handler runs when its attempt is on the disk. */
 async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+  for (let i = 0; i < 20; i++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    await test.runtime.outputs.pass();
+  }
 }
 async function setAlarm(at: number): Promise<void> {
   await test.storage.setAlarm(at);
@@ -91,6 +94,36 @@ describe("an alarm", () => {
     expect([givenUp.length, await test.storage.getAlarm()]).toEqual([1, null]);
     await pass(3_600_000);
     expect(rings).toHaveLength(7);
+  });
+
+  it("that ended the process uses up its attempts too: the first repeat is at once, then it waits", async () => {
+    // A process that ends in the handler leaves the row as it is while the handler runs; the next process has another object.
+    const end = Promise.withResolvers<void>();
+    handler = () => end.promise;
+    let { alarm } = test;
+    const crash = async () => {
+      alarm.stop();
+      alarm = test.createAlarm();
+      alarm.start(false);
+      await pass(1);
+    };
+    await setAlarm(now);
+    await pass(1);
+    expect(rings).toHaveLength(1);
+    await crash();
+    expect(rings.at(-1)).toMatchObject({ retryCount: 1, isRetry: true });
+    for (const [i, seconds] of [4, 8, 16, 32, 64].entries()) {
+      await crash();
+      await pass(seconds * 1000 - 2);
+      expect(rings).toHaveLength(i + 2);
+      await pass(2);
+    }
+    expect(rings.map(({ retryCount }) => retryCount)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    await crash();
+    await pass(3_600_000);
+    expect([rings.length, givenUp.length, await test.storage.getAlarm()]).toEqual([7, 1, null]);
+    alarm.stop();
+    end.resolve();
   });
 
   it("that its handler sets again rings again, also if the handler fails then", async () => {

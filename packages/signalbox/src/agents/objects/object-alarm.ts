@@ -9,6 +9,8 @@
  * 1. The row is the truth: what is in memory (the timer, the due time in the catalog) is derived from it after each commit.
  * 2. A row that is `running` when the object is loaded belongs to a process that ended: the handler is called again.
  * 3. At most one handler runs at a time.
+ * 4. An attempt is durable before its handler runs. A handler that ends the process uses up its attempts like one that throws: it cannot keep
+ *    the server from starting for ever.
  */
 import { sql } from "../../core/sql.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -33,6 +35,8 @@ export interface ObjectAlarmOptions extends StorageParts {
   readonly onDue: (at: number | null) => void;
   /** Runs the function as a turn of the object. */
   readonly run: (body: () => Promise<void>) => Promise<void>;
+  /** Resolves when everything written so far is durable. */
+  readonly passGate: () => Promise<void>;
   /** Calls the handler of the object. */
   readonly ring: (info: AlarmInfo) => unknown;
   /** The handler has failed for the last time. */
@@ -51,6 +55,8 @@ export class ObjectAlarm implements Participant {
   #hasChanged = false;
   #isStarted = false;
   #isRinging = false;
+  /** A process ended while the handler ran; read when the object is loaded. */
+  #isInterrupted = false;
 
   constructor(options: ObjectAlarmOptions) {
     this.#options = options;
@@ -75,7 +81,9 @@ export class ObjectAlarm implements Participant {
   /** Begins to ring: the object has been constructed. */
   start(isNew: boolean): void {
     this.#isStarted = true;
-    if (!isNew) this.#derive();
+    if (isNew) return;
+    this.#isInterrupted = this.#row().alarm_running === 1;
+    this.#derive();
   }
 
   stop(): void {
@@ -126,9 +134,13 @@ export class ObjectAlarm implements Participant {
   }
 
   async #attempt(): Promise<void> {
+    if (this.#isInterrupted) this.#countInterrupted();
     const { alarm_at: at, alarm_retries: retries } = this.#row();
     if (at === null || at > this.#options.clock.now()) return;
     this.#write(at, retries, 1);
+    await this.#options.passGate();
+    // The alarm may have been set or deleted in the meantime.
+    if (this.#row().alarm_running === 0) return;
     try {
       await this.#options.ring({ retryCount: retries, isRetry: retries > 0, scheduledTime: at });
     } catch (error) {
@@ -136,6 +148,15 @@ export class ObjectAlarm implements Participant {
       throw error;
     }
     if (this.#row().alarm_running === 1) this.#write(null, 0, 0);
+  }
+
+  /** The process ended during the attempt before. One restart costs no time; after more of them the alarm waits as after failures. */
+  #countInterrupted(): void {
+    this.#isInterrupted = false;
+    const { alarm_at: at, alarm_retries: retries, alarm_running: running } = this.#row();
+    if (at === null || running === 0) return;
+    if (retries === 0) this.#write(at, 1, 0);
+    else this.#failed(new Error("the process ended while alarm() ran"), retries);
   }
 
   #failed(error: unknown, retries: number): void {

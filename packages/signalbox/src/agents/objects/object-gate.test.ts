@@ -49,10 +49,28 @@ class Sender extends DurableObject<
     this.ctx.waitUntil(fetch(url));
   }
 
-  fetch(): Response {
+  fetch(request: Request): Response {
+    if (request.url.endsWith("/chunks")) return new Response(this.#chunks());
     const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server);
     return new Response(null, { status: 101, webSocket: client } as ResponseInit);
+  }
+
+  /** The second chunk follows a write. */
+  #chunks(): ReadableStream {
+    const bytes = new TextEncoder().encode("chunk");
+    let count = 0;
+    return new ReadableStream(
+      {
+        pull: (controller) => {
+          count += 1;
+          if (count === 2) this.#write();
+          controller.enqueue(bytes);
+          if (count === 2) controller.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
   }
 
   webSocketMessage(webSocket: WorkerWebSocket): void {
@@ -108,11 +126,21 @@ async function socket(): Promise<WorkerWebSocket> {
 const note = (text: string) => () => void heard.push(text);
 const OUTPUTS: [string, string, () => void, () => Promise<void>][] = [];
 let webSocket: WorkerWebSocket | null = null;
+let body: ReadableStreamDefaultReader<Uint8Array> | undefined;
 OUTPUTS.push(
   ["a result", "answered", () => void sender()["answer"]?.().then(note("answered")), async () => {}],
   ["an error", "failed", () => void sender()["fail"]?.().catch(note("failed")), async () => {}],
   ["a call of another object", "called", () => void sender()["callOther"]?.(), async () => {}],
   ["a request to the outside", "fetched", () => void sender()["fetchOutside"]?.(), async () => {}],
+  [
+    "a later chunk of a response",
+    "chunk",
+    () => void body?.read().then(note("chunk")),
+    async () => {
+      body = (await sender().fetch("http://x/chunks")).body?.getReader();
+      await body?.read();
+    },
+  ],
   [
     "a frame, also one that was sent before the write",
     "frame",

@@ -22,6 +22,7 @@ import { LiveObject, type LiveObjectHost, type ObjectSpec } from "./live-object.
 import { exportKind } from "./marks.ts";
 import { FacetInstances, isFacetName } from "./facet-instances.ts";
 import { createId, ObjectIds } from "./object-id.ts";
+import { readName } from "./object-name.ts";
 import { agentNameOf, exportNameOf, Namespace } from "./object-namespace.ts";
 import { OBJECT_SCHEMA } from "./object-schema.ts";
 import { ObjectSockets } from "./object-sockets.ts";
@@ -96,6 +97,34 @@ export class ObjectHost {
     await Promise.all([...this.#byAgent.keys()].map((agent) => this.#parts.directory.endAll(agent, reason)));
   }
 
+  /** The registered classes, for the management interface. */
+  classes(): { agent: string; exportName: string }[] {
+    return [...this.#byExport]
+      .filter(([, { objectClass }]) => objectClass !== null)
+      .map(([exportName, { definition }]) => ({ agent: definition.kebab, exportName }));
+  }
+
+  /** The object that has this name in the program, whether or not it exists. */
+  named(agent: string, name: string): InstanceRef | null {
+    const registered = this.#byAgent.get(agent);
+    if (registered === undefined) return null;
+    return { account: this.#parts.account, agent, name: String(registered.ids.fromName(name)) };
+  }
+
+  nameOf(ref: InstanceRef): Promise<string | null> {
+    return readName(this.#parts.directory, ref);
+  }
+
+  connectionCount(ref: InstanceRef): number {
+    return this.sockets.find(keyOf(ref))?.list().length ?? 0;
+  }
+
+  /** Removes the object, its facets, and everything they stored; its connections are cut. */
+  async destroy(ref: InstanceRef): Promise<void> {
+    this.sockets.find(keyOf(ref))?.terminate();
+    await this.#facetsOf(ref.agent).remove(ref.name);
+  }
+
   #find(exportName: string): Registered {
     let registered = this.#byExport.get(exportName);
     if (registered === undefined) {
@@ -166,15 +195,19 @@ export class ObjectHost {
 
   /** What the objects of one class use of the host; facets have the name of their parent's class in the catalog. */
   #hostOf(agent: string): LiveObjectHost {
+    const facets = this.#facetsOf(agent);
+    return { facets, sockets: this.sockets, receive: (...frame) => this.#receive(...frame) };
+  }
+
+  #facetsOf(agent: string): FacetInstances {
     const { account, directory } = this.#parts;
-    const facets = new FacetInstances({
+    return new FacetInstances({
       directory,
       account,
       agent,
       define: (spec) => this.#define(agent, spec),
       classOf: (value) => this.#classOf(value),
     });
-    return { facets, sockets: this.sockets, receive: (...frame) => this.#receive(...frame) };
   }
 
   /** Delivers a frame to the object, which is loaded if it is not in memory. */

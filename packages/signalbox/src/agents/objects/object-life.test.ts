@@ -175,6 +175,12 @@ const STATES: Record<string, () => Promise<{ count: number; release?: () => Prom
     await call("deleteAll");
     return { count: 0 };
   },
+  "was emptied and evicted": async () => {
+    await call("add");
+    await call("deleteAll");
+    await evict();
+    return { count: 0 };
+  },
   "failed to start": async () => {
     failingStarts = 1;
     await expect(call("add")).rejects.toThrow("the start failed");
@@ -289,5 +295,30 @@ describe("memory", () => {
     await evict();
     expect(() => leftOver?.()).toThrow("left memory at");
     expect([await call("add"), await call("birth")]).toEqual([2, 2]);
+  });
+});
+
+describe("an object that has deleted everything", () => {
+  const ref = () => {
+    const id = String(test.env["Life"]?.idFromName(`object ${objects}`));
+    return { account: "default", agent: "life", name: id };
+  };
+
+  it("is forgotten when it leaves memory, and not before", async () => {
+    await call("add");
+    await evict();
+    expect(await test.directory.exists(ref())).toBe(true);
+    await call("deleteAll");
+    await evict();
+    await expect.poll(() => test.directory.exists(ref())).toBe(false);
+    expect(await call("add")).toBe(1);
+  });
+
+  it("is kept if it has stored something since", async () => {
+    await call("deleteAll");
+    await call("add");
+    await evict();
+    expect(await call("add")).toBe(2);
+    expect(await test.directory.exists(ref())).toBe(true);
   });
 });

@@ -35,9 +35,10 @@ export class SocketSet {
 
   /** Ends all connections without a close frame, as a crash of the object would. */
   terminate(): void {
-    for (const end of this.ends)
-      void end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
+    const cut = [...this.ends];
+    // Forgotten first: the client's answer to the close is not an event of an object that may be gone.
     this.ends.clear();
+    for (const end of cut) void end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
   }
 }
 

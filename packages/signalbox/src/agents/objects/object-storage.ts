@@ -147,6 +147,7 @@ export class ObjectTransaction extends Operations {
 
 export class ObjectStorage extends Operations {
   readonly sql: SqlStorage;
+  #wasEmptied = false;
 
   constructor(parts: ObjectStorageParts) {
     super(parts);
@@ -213,6 +214,19 @@ export class ObjectStorage extends Operations {
       this.kv.deleteAll();
       this.parts.alarm.delete();
     });
+    this.#wasEmptied = true;
+  }
+
+  /** True when everything was deleted while the object was in memory, and nothing has been stored since. */
+  get isEmptied(): boolean {
+    if (!this.#wasEmptied) return false;
+    const row = this.parts.database.get<{ used: number }>(
+      sql`SELECT (SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+            AND name NOT LIKE '\\_signalbox\\_%' ESCAPE '\\')
+          + (SELECT count(*) FROM _signalbox_kv) + (SELECT count(*) FROM _signalbox_facet)
+          + (SELECT count(*) FROM _signalbox_object WHERE alarm_at IS NOT NULL) AS used`,
+    );
+    return row?.used === 0;
   }
 
   /** Resolves when everything written so far is durable. */

@@ -15,6 +15,8 @@ export interface TestStorage {
   readonly storage: ObjectStorage;
   readonly alarm: ObjectAlarm;
   readonly runtime: TurnRuntime<null>;
+  /** Another alarm on the same storage, as after a restart. */
+  createAlarm(): ObjectAlarm;
   /** Due times that the catalog would have received. */
   readonly due: (number | null)[];
   close(): Promise<void>;
@@ -54,15 +56,18 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
   await runtime.start(null, { kind: "start", label: "", isInternal: true, body: () => undefined });
   const { outputs, transactions } = runtime;
   const due: (number | null)[] = [];
-  const alarm = new ObjectAlarm({
-    database,
-    transactions,
-    clock: options.clock ?? systemClock,
-    onDue: (at) => due.push(at),
-    run: (body) => runtime.run({ kind: "alarm", label: "", isInternal: true, body }),
-    ring: options.ring ?? (() => undefined),
-    onGiveUp: options.onGiveUp ?? (() => undefined),
-  });
+  const createAlarm = () =>
+    new ObjectAlarm({
+      database,
+      transactions,
+      clock: options.clock ?? systemClock,
+      onDue: (at) => due.push(at),
+      run: (body) => runtime.run({ kind: "alarm", label: "", isInternal: true, body }),
+      passGate: () => outputs.pass(),
+      ring: options.ring ?? (() => undefined),
+      onGiveUp: options.onGiveUp ?? (() => undefined),
+    });
+  const alarm = createAlarm();
   const storage = new ObjectStorage({
     database,
     transactions,
@@ -75,6 +80,7 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
   return {
     storage,
     alarm,
+    createAlarm,
     runtime,
     due,
     async close() {

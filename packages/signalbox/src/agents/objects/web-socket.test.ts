@@ -163,7 +163,7 @@ describe("a WebSocket that was accepted without hibernation", () => {
 });
 
 describe("a pair", () => {
-  it("keeps frames until they are accepted, and refuses to send before accept and after close", () => {
+  it("keeps frames until they are accepted, and refuses to send before accept and after close", async () => {
     const [a, b] = new WebSocketPair();
     const received: unknown[] = [];
     expect(() => a?.send("early")).toThrow("accept()");
@@ -174,6 +174,7 @@ describe("a pair", () => {
     b?.addEventListener("message", (event) => received.push((event as MessageEvent).data));
     b?.addEventListener("close", (event) => received.push((event as CloseEvent).code));
     b?.accept();
+    await new Promise((resolve) => setImmediate(resolve));
     expect([received, a?.readyState, b?.readyState]).toEqual([["1", 4000], 3, 3]);
   });
 

@@ -139,7 +139,7 @@ export class WorkerWebSocket extends EventTarget {
     if (this.#end.isConnected) return;
     const work = currentWork();
     const release = work?.hold();
-    this.#end.connect((frame) => {
+    const deliver: FrameReceiver = (frame) => {
       if (frame.kind === "close") release?.();
       if (work === undefined) {
         try {
@@ -152,6 +152,18 @@ export class WorkerWebSocket extends EventTarget {
       }
       // A listener that failed has been reported with its turn.
       return work.enter(`websocket ${frame.kind}`, () => this.#dispatch(frame)).catch(() => undefined);
+    };
+    // Programs add their listeners after `accept()`, in the same segment: what has arrived by then is delivered later.
+    let early: SocketFrame[] | null = [];
+    this.#end.connect((frame) => {
+      if (early === null) return deliver(frame);
+      early.push(frame);
+      return undefined;
+    });
+    setImmediate(() => {
+      const arrived = early ?? [];
+      early = null;
+      for (const frame of arrived) void deliver(frame);
     });
   }
 

@@ -57,16 +57,20 @@ export function endOfLevel(bytes: Buffer, from: number): number {
   return -1;
 }
 
+/** Objects of settings are small; larger ones are content, and are not parsed. */
+const MAX_OBJECT_BYTES = 64 * 1024;
+
 /**
- * The wanted members of the outermost object whose values are strings, numbers, booleans or null. Reads the beginning of an object as
- * well: a text that is cut off or malformed gives the members that are complete before that point.
+ * The wanted members of the outermost object whose values are strings, numbers, booleans, null or small objects. Reads the beginning of an
+ * object as well: a text that is cut off or malformed gives the members that are complete before that point.
  */
 export function readMembers(bytes: Buffer, wanted: ReadonlySet<string>): Map<string, unknown> {
   const found = new Map<string, unknown>();
   scanMembers(bytes, (key, start, end) => {
     if (!wanted.has(key)) return;
     // As in `JSON.parse`, the last of several members with one name counts.
-    if (isOpening(bytes[start])) found.delete(key);
+    if (isOpening(bytes[start]) && (bytes[start] === OPEN_BRACKET || end - start > MAX_OBJECT_BYTES))
+      found.delete(key);
     else found.set(key, parse(bytes, start, end));
   });
   return found;

@@ -47,7 +47,7 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     target,
     significant(headers),
     step.keyScope,
-    step.door?.clientDialect ?? "",
+    `${step.door?.clientDialect ?? ""}${step.door?.isEnveloped === true ? " in an envelope" : ""}`,
     ...(options.cacheKey === undefined ? ["body", bodyOf(step)] : ["custom", options.cacheKey]),
   ]);
 }

@@ -75,9 +75,13 @@ export class Attempt implements UpstreamHandler {
     const planned = this.key?.upstream ?? upstream;
     const request =
       policy.stallTimeoutMs === null ? planned : { ...planned, stallTimeoutMs: policy.stallTimeoutMs };
-    const answer = provider.answer ?? ((sent, handler) => client.send(sent, handler));
-    this.converted = door?.convert?.((handler) => answer(request, handler), this) ?? null;
-    this.#exchange = this.converted ?? answer(request, this);
+    if (door !== null && door.convert !== null) {
+      const answer = provider.answer ?? ((sent, handler) => client.send(sent, handler));
+      this.converted = door.convert((handler) => answer(request, handler), this);
+      this.#exchange = this.converted;
+    } else {
+      this.#exchange = provider.answer?.(request, this) ?? client.send(request, this);
+    }
   }
 
   onHead(head: ResponseHead): void {
@@ -108,7 +112,11 @@ export class Attempt implements UpstreamHandler {
   }
 
   onReadEnd(): void {
-    if (this.#state === "relaying" && !this.#hasBody) this.#owner.onHeadAlone();
+    if (this.#state !== "relaying" || this.#hasBody) return;
+    // Some dialects have an event for the beginning. A held answer must not begin: it may still come from another target.
+    const first = this.converted?.begin() ?? null;
+    if (first === null) this.#owner.onHeadAlone();
+    else this.onBody(first, false);
   }
 
   onFailure(failure: UpstreamFailure): void {

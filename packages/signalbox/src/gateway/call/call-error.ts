@@ -9,7 +9,7 @@ export function sendCallError(start: CallStart, stepIndex: number, error: Signal
   const rendered = renderError(error, errorDialect, requestId);
   const headers: Record<string, string> = { ...rendered.headers };
   if (logDetail !== "none") headers["gw-aig-log-id"] = id;
-  if (showsStep) headers["gw-aig-step"] = String(stepIndex);
+  if (showsStep) headers["gw-aig-step"] = headers["cf-aig-step"] = String(stepIndex);
   for (let i = 0; i + 1 < routeHeaders.length; i += 2)
     headers[routeHeaders[i] ?? ""] = routeHeaders[i + 1] ?? "";
   sendError(response, { ...rendered, headers });

@@ -7,6 +7,7 @@ import { NO_USAGE, type ResponseHead, type TappedResponse, type Usage } from "..
 import type { CallFigures, UsageState } from "../limits/call-figures.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
 import { costByCaller } from "../limits/price-table.ts";
+import { isFree } from "../limits/step-price.ts";
 import type { AttemptReport } from "./attempt-seams.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
@@ -113,8 +114,6 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
   "embeddings",
   "generate_content",
 ]);
-/** Types that cost something although the gateway cannot measure it. */
-const OTHER_BILLED_TYPES: ReadonlySet<string> = new Set(["images", "audio"]);
 
 /** Determines the figures of a call, and charges its limits with them. */
 export function settleCall(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
@@ -169,7 +168,15 @@ function usageOf(call: AnsweredCall): [UsageState, Usage] {
   if (isReported && isComplete) return ["reported", usage];
   if (TEXT_TYPES.has(step.requestType)) return estimated(call, isReported ? usage : NO_USAGE);
   if (isReported) return ["estimated", usage];
-  return OTHER_BILLED_TYPES.has(step.requestType) ? ["unknown", NO_USAGE] : ["none", NO_USAGE];
+  if (isFree(step) || step.requestType === "moderations") return ["none", NO_USAGE];
+  // Of a path that is not known, an answer in text can be measured.
+  const isMeasured =
+    step.requestType === "" && isText(head) && estimateOutput(call.kept, call.responseBytes) > 0;
+  return isMeasured ? estimated(call, NO_USAGE) : ["unknown", NO_USAGE];
+}
+
+function isText({ contentType }: ResponseHead): boolean {
+  return /^(?:application\/json|text\/event-stream)/i.test(contentType);
 }
 
 /** A stream that broke off may have reported its input, and part of its output. */
@@ -181,8 +188,8 @@ function estimated({ step, kept, responseBytes }: AnsweredCall, reported: Usage)
   return ["estimated", { ...reported, tokensIn, tokensOut: Math.max(reported.tokensOut, written) }];
 }
 
-function isBilled({ requestType }: Step): boolean {
-  return TEXT_TYPES.has(requestType) || OTHER_BILLED_TYPES.has(requestType);
+function isBilled(step: Step): boolean {
+  return !isFree(step) && step.requestType !== "moderations";
 }
 
 /** The provider goes on when a client leaves before the answer, and bills it. */

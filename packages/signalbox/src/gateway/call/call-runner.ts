@@ -11,7 +11,6 @@ import { ulid } from "../../core/ulid.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
-import type { RateLimits } from "../limits/rate-limits.ts";
 import { CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { Limits } from "../limits/limits.ts";
@@ -26,7 +25,6 @@ export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus" | "
 
 export interface CallRunnerParts extends CallParts {
   readonly cache: ResponseCache;
-  readonly rateLimits: RateLimits;
   readonly limits: Limits;
 }
 
@@ -91,7 +89,6 @@ export class CallRunner {
     const now = this.#parts.clock.now();
     return {
       ...planned,
-      ...(account === null ? null : { admission: account }),
       id: ulid(now),
       createdAt: now,
       account,
@@ -102,24 +99,23 @@ export class CallRunner {
 
   /** Counts the call. Everything is checked before anything is counted; null for a call without limits. */
   #arrive(planned: PlannedCall): CallAccount | null {
-    const { rateLimits, limits } = this.#parts;
-    const { gateway, token, steps } = planned;
-    // The usual call has no limits, and pays three comparisons for that.
+    const { limits } = this.#parts;
+    const { gateway, token, steps, budgets } = planned;
+    // The usual call has no limits, and pays five comparisons for that.
     const mayHaveRules =
-      gateway.settings.spend_limits !== null || token?.policy != null || limits.accountRules.size > 0;
-    const rules = mayHaveRules ? limits.rulesOf(gateway, token) : null;
-    const isRated = (gateway.settings.rate_limiting_limit ?? 0) > 0;
-    if (rules === null && !isRated) return null;
-    rules?.setMetadata(planned.options.metadata ?? null);
+      gateway.settings.spend_limits !== null ||
+      gateway.settings.rate_limiting_limit !== null ||
+      token?.policy != null ||
+      limits.accountRules.size > 0 ||
+      budgets !== undefined;
+    const rules = mayHaveRules ? limits.rulesOf(gateway, token, budgets) : null;
+    if (rules === null) return null;
+    rules.setMetadata(planned.options.metadata ?? null);
     const account = new CallAccount({
       rules,
       pricing: this.#pricingOf(planned),
-      takeRequest: () => rateLimits.take(gateway),
-      inner: planned.admission,
-      hasOwnTimeout:
-        planned.options.requestTimeoutMs !== undefined || planned.options.firstTokenTimeoutMs !== undefined,
     });
-    const refusal = rateLimits.check(gateway) ?? account.arrive(steps) ?? rateLimits.take(gateway);
+    const refusal = account.arrive(steps);
     if (refusal !== null) throw refusal;
     return account;
   }
@@ -171,7 +167,6 @@ export class CallRunner {
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
-      start.onCost?.(outcome.figures.cost);
       if (use !== null) {
         const isStored = this.#store(use, outcome);
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");

@@ -6,6 +6,7 @@ import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http
 import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
 import type { CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
+import type { RouteBudget } from "../limits/call-rules.ts";
 import type { ErrorDialect } from "../../http/render-error.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
@@ -15,7 +16,7 @@ import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import type { Circuits } from "../reliability/circuits.ts";
 import type { TargetLatencies } from "../reliability/target-latencies.ts";
-import type { AttemptReport, StepAdmission, StepSource } from "./attempt-seams.ts";
+import type { AttemptReport, StepSource } from "./attempt-seams.ts";
 
 export interface CallStart {
   readonly id: string;
@@ -40,13 +41,12 @@ export interface CallStart {
   readonly logDetail: LogDetail;
   /** Steps behind those in `steps`. */
   readonly moreSteps?: StepSource | undefined;
-  readonly admission?: StepAdmission | undefined;
   /** Settles the call under its limits; null for a call without limits. */
   readonly account: CallAccount | null;
   /** Headers about the route, for every response: name, value, … */
   readonly routeHeaders?: readonly string[] | undefined;
-  /** Called once with what the call cost; null when that is unknown. */
-  readonly onCost?: ((dollars: number | null) => void) | undefined;
+  /** Budgets of the route; undefined when the route has none. */
+  readonly budgets?: readonly RouteBudget[] | undefined;
 }
 
 /** What the call log stores of a call: no row, a row, or a row and the bodies. */

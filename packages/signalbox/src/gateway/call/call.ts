@@ -17,7 +17,7 @@
  * 2. The row is recorded before the last byte of the response is written, so a client that has read the end can read the row.
  * 3. When the client's socket is full, reading upstream pauses: a slow client does not fill the memory.
  * 4. `ended` is reached once; afterwards the call has no timer and no attempt.
- * 5. A step is admitted once, before its first attempt; one whose circuit is open is skipped while another step exists.
+ * 5. A step is admitted before its first attempt; one whose circuit is open is skipped while another step exists.
  */
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
@@ -51,6 +51,7 @@ const ESTIMATED_BYTES = 64 * 1024;
 
 export class Call implements AttemptOwner, Placed {
   place = -1;
+  readonly response: HttpResponse;
   readonly #parts: CallParts;
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;
@@ -85,18 +86,12 @@ export class Call implements AttemptOwner, Placed {
     const logBytes = start.logDetail === "bodies" ? parts.payloadBytes : 0;
     const keptBytes = Math.max(cacheBytes, logBytes, start.account === null ? 0 : ESTIMATED_BYTES);
     this.#kept = new KeptBody(keptBytes, parts.budget);
-    start.response.once("close", () => this.#onClientClose());
-  }
-
-  get response(): HttpResponse {
-    return this.#start.response;
+    this.response = start.response;
+    this.response.once("close", () => this.#onClientClose());
   }
 
   run(): void {
-    if (this.#start.response.destroyed) {
-      this.#onClientClose();
-      return;
-    }
+    if (this.response.destroyed) return this.#onClientClose();
     this.#overheadMs = performance.now() - this.#start.startedAt;
     this.#try();
   }
@@ -107,7 +102,7 @@ export class Call implements AttemptOwner, Placed {
     const isRelaying = this.#state === "relaying";
     this.#abortAttempts();
     this.#end(isRelaying ? (this.#head?.status ?? error.status) : error.status, false);
-    if (isRelaying) this.#start.response.destroy();
+    if (isRelaying) this.response.destroy();
     else sendCallError(this.#start, this.#step.place ?? this.#stepIndex, error);
   }
 
@@ -115,7 +110,7 @@ export class Call implements AttemptOwner, Placed {
   cancel(): void {
     if (this.#state === "ended") return;
     this.#onClientClose();
-    this.#start.response.destroy();
+    this.response.destroy();
   }
 
   get #step(): Step {
@@ -149,18 +144,17 @@ export class Call implements AttemptOwner, Placed {
   /** The attempt to send, or why the step may not be sent. */
   #prepare(): Attempt | SignalboxError {
     const step = this.#step;
+    const { account } = this.#start;
+    // First, because a refused call must use up neither the rate of a key nor the probe of a circuit.
+    const refusal = (this.#attempts === 0 ? account?.admit(step, this.#stepIndex) : null) ?? null;
+    if (refusal !== null) return refusal;
     const key = step.keys?.pick(step.upstream) ?? null;
     if (key !== null && key instanceof SignalboxError) return key;
-    if (this.#attempts === 0) {
-      if (this.#isOpen(step, key) && this.#hasOtherStep && this.#takeNextStep()) return this.#prepare();
-    }
-    const { admission } = this.#start;
-    const refusal =
-      (this.#attempts === 0 ? admission?.admit(step, this.#stepIndex) : null) ??
-      (this.#current === null ? null : admission?.admitAttempt?.(step));
-    if (refusal != null) return refusal;
-    this.#attempts += 1;
-    return new Attempt(this, step, this.#stepIndex, key);
+    const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
+    if (isSkipped && this.#takeNextStep()) return this.#prepare();
+    const refused = (this.#current === null ? null : account?.admitAttempt(step)) ?? null;
+    if (refused === null) this.#attempts += 1;
+    return refused ?? new Attempt(this, step, this.#stepIndex, key);
   }
 
   #isOpen(step: Step, key: PickedKey | null): boolean {
@@ -182,12 +176,15 @@ export class Call implements AttemptOwner, Placed {
   #hedgeLater(ms: number): void {
     this.#timer = setTimeout(() => {
       if (this.#state !== "attempting" || this.#hedge !== null || !this.#canResend) return;
+      const [stepIndex, attempts] = [this.#stepIndex, this.#attempts];
+      this.#start.account?.keepReservation();
       if (this.#hasOtherStep) this.#takeNextStep();
       const attempt = this.#prepare();
-      if (!(attempt instanceof Attempt)) return;
-      this.#parts.metrics.retried(attempt.step.provider.slug);
-      this.#hedge = attempt;
-      attempt.send(this.#parts.client);
+      if (attempt instanceof Attempt) {
+        this.#parts.metrics.retried(attempt.step.provider.slug);
+        this.#hedge = attempt;
+        attempt.send(this.#parts.client);
+      } else [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
     }, ms);
   }
 
@@ -248,7 +245,9 @@ export class Call implements AttemptOwner, Placed {
   }
 
   #addReport(attempt: Attempt, outcome: AttemptReport["outcome"], failure: AttemptFailure | null): void {
-    (this.#otherAttempts ??= []).push(attempt.toReport(outcome, failure));
+    const report = attempt.toReport(outcome, failure);
+    (this.#otherAttempts ??= []).push(report);
+    if (outcome === "failed") this.#start.account?.attemptFailed(report);
   }
 
   #abortAttempts(): void {
@@ -302,7 +301,6 @@ export class Call implements AttemptOwner, Placed {
 
   onBody(received: Buffer, isLast: boolean): void {
     if (this.#state !== "relaying") return;
-    const { response } = this.#start;
     if (received.length > 0) this.#tap?.push(received);
     const chunk = this.#filter === null ? received : this.#filter.push(received, isLast);
     if (chunk.length > 0) {
@@ -316,12 +314,12 @@ export class Call implements AttemptOwner, Placed {
     if (isLast) {
       this.#end(this.#head?.status ?? 0, true);
       if (this.#figures !== null) client.addTrailers(this.#figures);
-      if (chunk.length > 0) response.end(chunk);
-      else response.end();
-    } else if (chunk.length > 0 && !response.write(chunk) && !this.#waitsForDrain) {
+      if (chunk.length > 0) this.response.end(chunk);
+      else this.response.end();
+    } else if (chunk.length > 0 && !this.response.write(chunk) && !this.#waitsForDrain) {
       this.#waitsForDrain = true;
       this.#current?.pause();
-      response.once("drain", () => {
+      this.response.once("drain", () => {
         this.#waitsForDrain = false;
         this.#current?.resume();
       });
@@ -330,7 +328,7 @@ export class Call implements AttemptOwner, Placed {
 
   onHeadAlone(): void {
     // A client that waits for a stream to open must not wait for its first event.
-    if (this.#state === "relaying" && this.#answer?.isHeld === false) this.#start.response.flushHeaders();
+    if (this.#state === "relaying" && this.#answer?.isHeld === false) this.response.flushHeaders();
   }
 
   onCut(attempt: Attempt, failure: AttemptFailure): void {
@@ -340,7 +338,7 @@ export class Call implements AttemptOwner, Placed {
     const client = this.#answer;
     if (client?.isHeld === true && this.#isRefused(client.release(this.#figures))) return;
     this.#end(this.#head?.status ?? 0, false);
-    sendCut(this.#start.response, {
+    sendCut(this.response, {
       head: this.#head,
       dialect: attempt.step.door?.clientDialect ?? attempt.step.requestType,
       lastChunk: this.#lastChunk,
@@ -351,10 +349,13 @@ export class Call implements AttemptOwner, Placed {
 
   #onClientClose(): void {
     if (this.#state === "ended") return;
-    const isLeft = this.#state === "attempting" && this.#current !== null;
+    // Both attempts of a hedged call run on at their providers.
+    if (this.#hedge !== null) this.#dropLoser(this.#hedge);
+    const left = this.#state === "attempting" ? this.#current : null;
+    this.#stepIndex = left?.stepIndex ?? this.#stepIndex;
     this.#abortAttempts();
     const status = this.#state === "relaying" ? (this.#head?.status ?? CLIENT_CLOSED) : CLIENT_CLOSED;
-    this.#settle(false, isLeft);
+    this.#settle(false, left !== null);
     this.#end(status, false, true);
   }
 

@@ -98,7 +98,8 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
   }
   if (marks.logId !== null) headers.push("gw-aig-log-id", marks.logId);
   if (marks.cacheStatus !== null) headers.push("gw-aig-cache-status", marks.cacheStatus);
-  if (marks.step !== null) headers.push("gw-aig-step", String(marks.step));
+  // Clients of the hosted original choose by its name for the header which of their models reads the answer.
+  if (marks.step !== null) headers.push("gw-aig-step", String(marks.step), "cf-aig-step", String(marks.step));
   if (marks.door !== null) headers.push(...marks.door.responseHeaders);
   if (marks.errorOrigin !== null) headers.push("gw-aig-error-origin", marks.errorOrigin);
   return headers;

@@ -48,6 +48,10 @@ export class PingedExchange implements ConvertedExchange, UpstreamHandler {
     this.#exchange.abort();
   }
 
+  begin(): null {
+    return null;
+  }
+
   cut(): null {
     return null;
   }

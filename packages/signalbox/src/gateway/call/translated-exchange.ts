@@ -8,8 +8,9 @@
  * 2. A stream is translated event by event as its bytes arrive. Every write to the client ends at the end of an event.
  * 3. A stream that breaks off, or that the provider ends with an error, is a failure. `cut` has the error event of the client's dialect,
  *    for a call that cannot try another model because its response has begun.
- * 4. While a stream is silent, the client gets a comment every 15 s, unless it has stopped reading.
- * 5. Usage is read from the provider's bytes.
+ * 4. A client whose dialect has an event for the beginning gets it with the head, unless the call may still go to another target.
+ * 5. While a stream is silent, the client gets a comment every 15 s, unless it has stopped reading.
+ * 6. Usage is read from the provider's bytes.
  */
 import { ERROR_TABLE } from "@signalbox/protocol";
 import type { NeutralError, StreamTranslator } from "@signalbox/translate";
@@ -155,6 +156,13 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
     if (mode.kind === "ended") return;
     this.#end();
     this.#handler.onFailure(failure);
+  }
+
+  begin(): Buffer | null {
+    const text = this.#mode.kind === "stream" ? this.#mode.translator.begin() : "";
+    if (text === "") return null;
+    this.#isSilent = false;
+    return Buffer.from(text);
   }
 
   cut(isTimeout: boolean): Buffer | null {

@@ -73,7 +73,7 @@ export function parseAccountDoor(path: string): DoorPath {
   const account = { accountId: decodePath(accountId), gatewayId: null };
   if (!rest.startsWith(VERSION)) {
     const model = rest.startsWith(RUN) ? decodePath(rest.slice(RUN.length)) : null;
-    return { ...account, endpoint: "run", model, errorDialect: "envelope" };
+    return { ...account, endpoint: "run", model, errorDialect: "run" };
   }
   const { endpoint, model } = toEndpoint(rest.slice(VERSION.length));
   return { ...account, endpoint, model, errorDialect: sdkDialect(endpoint) };

@@ -18,7 +18,7 @@ import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
 import { type Caller, identifyCaller } from "../keys/caller-token.ts";
-import { applyPolicy } from "../keys/policy-use.ts";
+import { requireAllowedSteps, stampOptions } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { ModelList } from "../models/model-list.ts";
 import type { ModelNames } from "../models/model-names.ts";
@@ -72,7 +72,7 @@ interface Incoming {
 
 type CallPlan = Pick<
   PlannedCall,
-  "options" | "steps" | "showsStep" | "moreSteps" | "routeHeaders" | "onCost"
+  "options" | "steps" | "showsStep" | "moreSteps" | "routeHeaders" | "budgets"
 >;
 
 export class GatewayDoor implements Area {
@@ -102,16 +102,15 @@ export class GatewayDoor implements Area {
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
       const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
       const policy = caller.token?.policy ?? null;
-      const run = (plan: CallPlan) => {
-        const { options, steps, showsStep, moreSteps, routeHeaders, onCost } =
-          policy === null ? plan : applyPolicy(policy, plan);
+      const run = ({ options, steps, showsStep, moreSteps, routeHeaders, budgets }: CallPlan) => {
+        if (policy !== null) requireAllowedSteps(policy, steps);
         return this.#parts.runner.run({
           options,
           steps,
           showsStep,
           moreSteps,
           routeHeaders,
-          onCost,
+          budgets,
           gateway,
           request,
           response,
@@ -166,7 +165,7 @@ export class GatewayDoor implements Area {
       authenticator,
       caller.text,
     );
-    const { options } = forwarded;
+    const options = stampOptions(caller.token?.policy ?? null, forwarded.options);
     const start = (body: RequestBody) => {
       const step = planStep(this.#parts, {
         gateway,
@@ -222,7 +221,7 @@ export class GatewayDoor implements Area {
       if (request.method !== "POST") {
         throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
       }
-      const options = readCallOptions(request.rawHeaders);
+      const options = stampOptions(caller.token?.policy ?? null, readCallOptions(request.rawHeaders));
       const body = await readWholeBody(request, context, this.#parts.bodyLimits);
       const traceparent = traceparentOf(request, context);
       const routed = planUniversalRoute(this.#parts.routes, this.#parts, {
@@ -237,7 +236,7 @@ export class GatewayDoor implements Area {
         await run({ options, showsStep: true, ...routed });
         return;
       }
-      const steps = parseUniversalSteps(
+      const call = parseUniversalSteps(
         body,
         gateway,
         this.#parts,
@@ -246,8 +245,8 @@ export class GatewayDoor implements Area {
         caller.isAuthenticated,
       );
       await run({
-        options,
-        steps: orderSteps(steps, gateway, options, this.#parts.stepOrder),
+        options: call.options,
+        steps: orderSteps(call.steps, gateway, options, this.#parts.stepOrder),
         showsStep: true,
       });
     } catch (error) {

@@ -16,7 +16,7 @@ import { readMembers, type RequestBody } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { CallRunner } from "../call/call-runner.ts";
 import { type Caller, identifyCaller } from "../keys/caller-token.ts";
-import { applyPolicy, requireAllowedStep } from "../keys/policy-use.ts";
+import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import type { ModelList } from "../models/model-list.ts";
 import type { ModelTarget } from "../models/model-target.ts";
@@ -167,7 +167,7 @@ export class UnifiedDoor {
       credential: header === undefined ? null : { header, value, key: bearerText(value) ?? value },
       isAuthenticated: caller.isAuthenticated,
       traceparent,
-      options: forwarded.options,
+      options: stampOptions(caller.token?.policy ?? null, forwarded.options),
       now: clock.now(),
       fields: () => {
         if (fields !== undefined) return fields;
@@ -185,14 +185,19 @@ export class UnifiedDoor {
   async #run(call: Admitted, doorRequest: DoorRequest, model: string, plan: PlanModel): Promise<void> {
     const { request, response, context, gateway, caller, startedAt } = call;
     const policy = caller.token?.policy ?? null;
+    const planAllowed: PlanModel = (own, target) => {
+      const step = plan(own, target);
+      if (policy !== null) requireAllowedStep(policy, step);
+      return step;
+    };
     const named = this.#parts.modelNames.resolve(gateway.accountId, model);
     const planned =
       named.kind === "model"
-        ? { steps: [plan(doorRequest, named)], showsStep: false }
-        : { ...this.#planRoute(call, doorRequest, named.name, plan), showsStep: true };
-    const whole = { ...planned, options: doorRequest.options };
+        ? { steps: [planAllowed(doorRequest, named)], showsStep: false }
+        : { ...this.#planRoute(call, doorRequest, named.name, planAllowed), showsStep: true };
     await this.#parts.runner.run({
-      ...(policy === null ? whole : applyPolicy(policy, whole)),
+      ...planned,
+      options: doorRequest.options,
       gateway,
       request,
       response,
@@ -229,11 +234,7 @@ export class UnifiedDoor {
         tokensEstimate: () => Math.ceil(bytes / BYTES_PER_TOKEN),
         session: sessionOf(options),
       },
-      (target) => {
-        const step = plan(own, { ...target, isExplicit: false });
-        if (caller.token?.policy != null) requireAllowedStep(caller.token.policy, step);
-        return step;
-      },
+      (target) => plan(own, { ...target, isExplicit: false }),
     );
   }
 

@@ -14,6 +14,7 @@ export interface NamedModels {
   readonly isCertain: boolean;
 }
 
+const NO_NAMES: string[] = [];
 /** A segment after one of these names a model in the APIs of Google, Azure, AWS, Hugging Face, Replicate and OpenAI. */
 const MODEL_SEGMENTS: ReadonlySet<string> = new Set([
   "models",
@@ -28,6 +29,8 @@ const MODEL_SEGMENTS: ReadonlySet<string> = new Set([
 const NOT_A_MODEL: ReadonlySet<string> = new Set(["openapi"]);
 /** These methods start no model in any known API. */
 const READING: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS"]);
+/** Anthropic counts the tokens of a conversation: the body is that of a message. */
+export const COUNTS_TOKENS = /(?:^|\/)messages\/count_tokens$/i;
 /** Members of a body that name models, in lower case: `models` and the like are lists of alternatives. */
 const MEMBERS: ReadonlySet<string> = new Set(["model", "models", "fallbacks", "fallback_models", "tools"]);
 
@@ -40,7 +43,8 @@ export function readNamedModels(step: Step): NamedModels {
   const isNamedByPath = own !== null;
   if (READING.has(upstream.method)) return { names, isCertain: true };
   // What an unknown path runs is not known, whatever the body says.
-  if (requestType === "" && !isNamedByPath) return { names, isCertain: false };
+  if (requestType === "" && !isNamedByPath && !COUNTS_TOKENS.test(step.path))
+    return { names, isCertain: false };
   const inBody = isEncoded(upstream.headers) ? null : readBody(upstream.body);
   if (inBody === null) return { names, isCertain: isNamedByPath && upstream.body.kind === "none" };
   const all = [...names, ...inBody];
@@ -74,7 +78,11 @@ function collectOfTools(tools: unknown, names: string[]): void {
   for (const tool of tools) if (typeof tool === "object" && tool !== null) collect(tool, names);
 }
 
+/** A path without any of these, and without escapes, names no model. */
+const MAY_NAME_MODEL = /%|models?\/|deployments\/|engines\/|endpoints\/|inference-profile\//i;
+
 function inPath(path: string): string[] {
+  if (!MAY_NAME_MODEL.test(path)) return NO_NAMES;
   const segments = path.split(/\/|%2f/i).map(decoded);
   return segments.flatMap((segment, i) => {
     if (!MODEL_SEGMENTS.has((segments[i - 1] ?? "").toLowerCase())) return [];

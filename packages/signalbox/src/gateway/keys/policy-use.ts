@@ -1,9 +1,7 @@
 /**
- * Applies the policy of a call's token to its plan: refuses models, providers and kinds of calls that the token may not use, and stamps the token's
- * metadata. Runs after planning and before anything leaves the process, on every step: a fallback is no way around a rule. Budgets and rates are the
- * limits' part.
- *
- * Code that plans more steps later (a route, an alias) calls `requireAllowedStep` for each of them.
+ * Applies the policy of a call's token: stamps the token's metadata, and refuses models, providers and kinds of calls that the token may not use.
+ * The stamp comes before everything that reads metadata (routes, strategies, limits, the log). Steps are checked after planning and before anything
+ * leaves the process, each of them: a fallback is no way around a rule. Budgets and rates are the limits' part.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import {
@@ -15,7 +13,7 @@ import {
 } from "../../accounts/index.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { readNamedModels } from "./named-models.ts";
+import { COUNTS_TOKENS, readNamedModels } from "./named-models.ts";
 
 /** What is derived from a policy once: a policy is immutable, and a changed token has a new one. */
 interface PolicyRules {
@@ -30,24 +28,22 @@ const derived = new WeakMap<TokenPolicy, PolicyRules>();
 /** No model has a longer name; a longer one is refused without a search in it. */
 const MAX_MODEL_LENGTH = 512;
 
-interface Plan {
-  readonly options: CallOptions;
-  readonly steps: readonly Step[];
-}
-
-/** The plan with the token's metadata. Throws `gateway_model_not_allowed`. */
-export function applyPolicy<P extends Plan>(policy: TokenPolicy, plan: P): P {
+/** The options with the token's metadata, which takes precedence over the caller's. */
+export function stampOptions(policy: TokenPolicy | null, options: CallOptions): CallOptions {
+  if (policy === null) return options;
   const { stamp, stampText } = rulesOf(policy);
-  plan.steps.forEach((step, i) => {
-    requireAllowedStep(policy, step, plan.steps.length > 1 ? `step ${i}: ` : "");
-  });
-  if (stampText === null) return plan;
-  const { metadata } = plan.options;
+  if (stampText === null) return options;
+  const { metadata } = options;
   const stamped =
     metadata === undefined
       ? stampText
       : JSON.stringify({ ...(JSON.parse(metadata) as Record<string, unknown>), ...stamp });
-  return { ...plan, options: { ...plan.options, metadata: stamped } };
+  return { ...options, metadata: stamped };
+}
+
+/** Throws `gateway_model_not_allowed`. */
+export function requireAllowedSteps(policy: TokenPolicy, steps: readonly Step[]): void {
+  steps.forEach((step, i) => requireAllowedStep(policy, step, steps.length > 1 ? `step ${i}: ` : ""));
 }
 
 /** Whether a token may use a model, as far as its name decides. */
@@ -60,7 +56,7 @@ export function allowsModel(policy: TokenPolicy, provider: string, model: string
 export function requireAllowedStep(policy: TokenPolicy, step: Step, prefix = ""): void {
   const { models, providers } = rulesOf(policy);
   const slug = step.provider.slug.toLowerCase();
-  const kind: RouteKind = step.requestType === "" ? "other" : step.requestType;
+  const kind = kindOf(step);
   if (policy.routes.length > 0 && !policy.routes.includes(kind)) {
     throw refused(
       `${prefix}The token may not make calls of the kind ${kind}; allowed: ${policy.routes.join(", ")}`,
@@ -86,6 +82,12 @@ export function requireAllowedStep(policy: TokenPolicy, step: Step, prefix = "")
       `${prefix}The token may call only some models, and the model of this request cannot be determined; send one JSON object that names it, uncompressed. Allowed models: ${policy.models.join(", ")}`,
     );
   }
+}
+
+/** Who may send messages may count their tokens. */
+function kindOf({ requestType, path }: Step): RouteKind {
+  if (requestType !== "") return requestType;
+  return COUNTS_TOKENS.test(path) ? "messages" : "other";
 }
 
 function rulesOf(policy: TokenPolicy): PolicyRules {

@@ -3,7 +3,7 @@
  * have limits.
  */
 import type { SignalboxError } from "@signalbox/protocol";
-import type { AttemptReport, StepAdmission } from "../call/attempt-seams.ts";
+import type { AttemptReport } from "../call/attempt-seams.ts";
 import type { Usage } from "../../engines/relay/index.ts";
 import type { Step } from "../plan/plan-step.ts";
 import { type CallRules, type Charge, unknownPrice } from "./call-rules.ts";
@@ -12,22 +12,20 @@ import type { Remaining, StepDemand } from "./limit-rule.ts";
 import { costOfStep, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
 
 export interface CallAccountParts {
-  readonly rules: CallRules | null;
+  readonly rules: CallRules;
   readonly pricing: PricingParts;
-  /** Counts a further request against the gateway's rate limit; an error when it has no room. */
-  readonly takeRequest: () => SignalboxError | null;
-  /** What a route adds to the admission of steps. */
-  readonly inner: StepAdmission | undefined;
-  /** The caller limits the time of its attempts: one that ends by that limit has run at the provider. */
-  readonly hasOwnTimeout: boolean;
 }
 
-export class CallAccount implements StepAdmission {
+export class CallAccount {
   readonly #parts: CallAccountParts;
   readonly #prices = new Map<Step, StepPrice>();
   #isSettled = false;
   /** The first step was admitted before the call began. */
   #isFirstAdmitted = false;
+  /** Steps that were known when the call was counted. */
+  #arrivedSteps = 0;
+  /** The next attempt must reserve, even if its step is admitted. */
+  #mustReserve = false;
 
   constructor(parts: CallAccountParts) {
     this.#parts = parts;
@@ -36,7 +34,7 @@ export class CallAccount implements StepAdmission {
   /** Counts the call; an error when a rule has no room for it. */
   arrive(steps: readonly Step[]): SignalboxError | null {
     const { rules } = this.#parts;
-    if (rules === null) return null;
+    this.#arrivedSteps = steps.length;
     return rules.arrive(rules.hasConditions ? steps.flatMap((step) => this.#demandOf(step)) : ANY_STEP);
   }
 
@@ -47,32 +45,56 @@ export class CallAccount implements StepAdmission {
     return refusal;
   }
 
+  /** Called before the first attempt of a step. An error sends the call to its next step; that of the last step goes to the client. */
   admit(step: Step, stepIndex: number): SignalboxError | null {
     if (stepIndex === 0 && this.#isFirstAdmitted) return null;
-    return this.#parts.inner?.admit(step, stepIndex) ?? this.#reserve(step);
+    return this.#arriveLate(step, stepIndex) ?? this.#reserve(step);
+  }
+
+  /** A step of a route becomes known when the one before it has failed. */
+  #arriveLate(step: Step, stepIndex: number): SignalboxError | null {
+    const { rules } = this.#parts;
+    if (stepIndex < this.#arrivedSteps || !rules.hasConditions) return null;
+    const refusal = rules.arrive(this.#demandOf(step));
+    if (refusal === null) this.#arrivedSteps = stepIndex + 1;
+    return refusal;
   }
 
   /** Reserves what the step may use, in place of what an earlier step reserved. */
   #reserve(step: Step): SignalboxError | null {
     const { rules } = this.#parts;
-    if (rules === null || !rules.needsTokens) return null;
+    if (!rules.needsTokens) return null;
     const demand = this.#demandOf(step);
     if (this.#priceOf(step).cost === null && demand.some((one) => rules.limitsCostOf(one))) {
       return unknownPrice({ provider: step.provider.slug, model: step.model });
     }
     rules.release();
-    return rules.reserve(demand);
+    const refusal = rules.reserve(demand);
+    if (refusal === null) this.#mustReserve = false;
+    return refusal;
   }
 
+  /** Called for each attempt after the first one of the call; an error has the same effect. */
   admitAttempt(step: Step): SignalboxError | null {
     return (
-      this.#parts.takeRequest() ?? this.#parts.rules?.takeAttempt(step.provider.slug, step.model) ?? null
+      (this.#mustReserve ? this.#reserve(step) : null) ??
+      this.#parts.rules.takeAttempt(step.provider.slug, step.model)
     );
+  }
+
+  /** Another attempt follows. */
+  attemptFailed(report: AttemptReport): void {
+    if (this.#chargeOfReport(report) !== null) this.keepReservation();
+  }
+
+  /** Another attempt is to run beside the present one, or the present one is charged. */
+  keepReservation(): void {
+    this.#parts.rules.keep();
+    this.#mustReserve = true;
   }
 
   /** Whether the model that the response names is needed for the price. */
   wantsModel(step: Step): boolean {
-    if (this.#parts.rules === null) return false;
     const { models } = this.#priceOf(step);
     return models.length !== 1 || models[0] !== step.model;
   }
@@ -80,7 +102,7 @@ export class CallAccount implements StepAdmission {
   /** Charges what the call and its other attempts used. Only the first call counts. */
   settle(step: Step, figures: CallFigures | null, others: readonly AttemptReport[] | null): void {
     const { rules } = this.#parts;
-    if (this.#isSettled || rules === null) return;
+    if (this.#isSettled) return;
     this.#isSettled = true;
     const charges: Charge[] = [];
     for (const report of others ?? []) {
@@ -92,7 +114,7 @@ export class CallAccount implements StepAdmission {
   }
 
   remaining(step: Step): Remaining | null {
-    return this.#parts.rules?.remaining({ provider: step.provider.slug, model: step.model }) ?? null;
+    return this.#parts.rules.remaining({ provider: step.provider.slug, model: step.model });
   }
 
   #chargeOfAnswer(step: Step, figures: CallFigures): Charge {
@@ -112,8 +134,7 @@ export class CallAccount implements StepAdmission {
       const cost = costOfStep(this.#parts.pricing, step, price.models, null, usage) ?? price.cost ?? 0;
       return this.#chargeOf(step, cost, tokensOf(usage));
     }
-    const isCutByCaller =
-      outcome === "cancelled" || (failure?.kind === "timeout" && this.#parts.hasOwnTimeout);
+    const isCutByCaller = outcome === "cancelled" || (failure?.kind === "timeout" && hasOwnTimeout(step));
     return isCutByCaller ? this.#chargeOf(step, price.cost ?? 0, tokensOf(price.usage)) : null;
   }
 
@@ -135,6 +156,7 @@ export class CallAccount implements StepAdmission {
       provider: step.provider.slug,
       model,
       cost: price.cost ?? 0,
+      most: price.most,
       tokens: tokensOf(price.usage),
       isBounded: price.isBounded,
     }));
@@ -151,7 +173,14 @@ export class CallAccount implements StepAdmission {
 }
 
 /** For rules that apply to every call. */
-const ANY_STEP: readonly StepDemand[] = [{ provider: "", model: "", cost: 0, tokens: 0, isBounded: true }];
+const ANY_STEP: readonly StepDemand[] = [
+  { provider: "", model: "", cost: 0, most: 0, tokens: 0, isBounded: true },
+];
+
+/** An attempt that the caller or a route limits in time, and that ends by that limit, has run at the provider. */
+function hasOwnTimeout({ policy: { requestTimeoutMs, firstTokenTimeoutMs, stallTimeoutMs } }: Step): boolean {
+  return requestTimeoutMs !== null || firstTokenTimeoutMs !== null || stallTimeoutMs !== null;
+}
 
 function tokensOf({ tokensIn, tokensOut }: Usage): number {
   return tokensIn + tokensOut;

@@ -3,9 +3,7 @@
  * The invariants are those of limits.ts.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { Token } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Gateway } from "../settings/gateway.ts";
 import type { Books } from "./books.ts";
 import {
   type LimitKind,
@@ -45,11 +43,15 @@ export interface ActiveRule {
   readonly buckets: RuleBuckets;
 }
 
+/** A budget on the way of a call through a route. It decided when the route was walked, so here it refuses nothing. */
+export interface RouteBudget {
+  readonly rule: LimitRule;
+  readonly bucket: NamedBucket;
+}
+
 /** All rules of calls with one gateway and one token. */
 export interface RuleSet {
   readonly account: object;
-  readonly gateway: Gateway;
-  readonly token: Token | null;
   readonly rules: readonly ActiveRule[];
   /** Whether a rule limits cost or tokens. */
   readonly needsTokens: boolean;
@@ -60,30 +62,45 @@ export interface RuleSet {
 /** Taken by every call, also one that the cache answers. */
 const AT_ARRIVAL: ReadonlySet<LimitKind> = new Set(["requests", "parallel"]);
 const BEFORE_SENDING: ReadonlySet<LimitKind> = new Set(["cost", "tokens"]);
+const NO_BUDGETS: readonly RouteBudget[] = [];
 const FOR_AN_ATTEMPT: ReadonlySet<LimitKind> = new Set(["requests"]);
 
 interface Held {
-  readonly active: ActiveRule;
+  readonly rule: LimitRule;
   readonly bucket: NamedBucket;
   readonly amount: number;
+  /** What the books remember: an amount that may become much larger is not lost money when the process is killed. */
+  readonly expected: number;
 }
 
 /** The rules of one call, and what it holds under them. */
 export class CallRules {
   readonly #parts: LimitsParts;
   readonly #rules: readonly ActiveRule[];
-  readonly #held: Held[] = [];
+  /** Of the present attempt. */
+  #held: Held[] = [];
   /** Its number in the books; 0 when it holds no money. */
   #call = 0;
+  /** Until the end of the call: its place among parallel calls, and what attempts hold that run beside the present one or are charged. */
+  readonly #kept: Held[] = [];
+  readonly #keptCalls: number[] = [];
+  /** Rules with conditions that have counted the call. */
+  #arrived: Set<LimitRule> | null = null;
+  readonly #budgets: readonly RouteBudget[];
   #metadata: Metadata | null = null;
   #metadataText: string | null = null;
   readonly needsTokens: boolean;
   readonly hasConditions: boolean;
 
-  constructor(parts: LimitsParts, { rules, needsTokens, hasConditions }: RuleSet) {
+  constructor(
+    parts: LimitsParts,
+    { rules, needsTokens, hasConditions }: RuleSet,
+    budgets: readonly RouteBudget[] | undefined,
+  ) {
     this.#parts = parts;
     this.#rules = rules;
-    this.needsTokens = needsTokens;
+    this.#budgets = budgets ?? NO_BUDGETS;
+    this.needsTokens = needsTokens || budgets !== undefined;
     this.hasConditions = hasConditions;
   }
 
@@ -92,7 +109,10 @@ export class CallRules {
     this.#metadataText = text;
   }
 
-  /** Counts the request and the running call; `gateway_rate_limited` when a rule has no room. Of `demand` no amount is used. */
+  /**
+   * Counts the request and the running call; `gateway_rate_limited` when a rule has no room. Of `demand` no amount is used. Called again for
+   * steps that become known later; rules that have counted the call do not count it twice.
+   */
   arrive(demand: readonly StepDemand[]): SignalboxError | null {
     return this.#take(AT_ARRIVAL, demand);
   }
@@ -104,18 +124,22 @@ export class CallRules {
 
   /** Counts one more request upstream, for a retry or a fallback. */
   takeAttempt(provider: string, model: string): SignalboxError | null {
-    return this.#take(FOR_AN_ATTEMPT, [{ provider, model, cost: 0, tokens: 0, isBounded: true }]);
+    return this.#take(FOR_AN_ATTEMPT, [{ provider, model, cost: 0, most: 0, tokens: 0, isBounded: true }]);
   }
 
   /** Gives back what `reserve` took: another step follows. */
   release(): void {
-    for (let i = this.#held.length - 1; i >= 0; i--) {
-      const held = this.#held[i];
-      if (held === undefined || held.active.rule.kind === "parallel") continue;
-      held.bucket.release(held.amount);
-      this.#held.splice(i, 1);
-    }
+    for (const { bucket, amount } of this.#held) bucket.release(amount);
+    this.#held = [];
     if (this.#call !== 0) this.#parts.books.settled(this.#call, []);
+    this.#call = 0;
+  }
+
+  /** Keeps what `reserve` took until the call ends: the next attempt must reserve for itself. */
+  keep(): void {
+    this.#kept.push(...this.#held);
+    this.#held = [];
+    if (this.#call !== 0) this.#keptCalls.push(this.#call);
     this.#call = 0;
   }
 
@@ -130,14 +154,19 @@ export class CallRules {
   settle(charges: readonly Charge[]): void {
     const wall = this.#parts.clock.now();
     const steady = this.#parts.steadyClock.now();
-    for (const { bucket, amount } of this.#held) bucket.release(amount);
-    this.#held.length = 0;
+    this.keep();
+    for (const { bucket, amount } of this.#kept) bucket.release(amount);
+    this.#kept.length = 0;
     const settled: SlotAmount[] = [];
     for (const charge of charges) {
       for (const active of this.#rules) this.#charge(active, charge, wall, steady, settled);
+      const amount = amountOf("cost", charge);
+      if (amount > 0) for (const { bucket } of this.#budgets) addAmount(bucket, amount, wall, settled);
     }
-    if (this.#call !== 0 || settled.length > 0) this.#parts.books.settled(this.#call, settled);
-    this.#call = 0;
+    const [first = 0, ...others] = this.#keptCalls;
+    if (first !== 0 || settled.length > 0) this.#parts.books.settled(first, settled);
+    for (const call of others) this.#parts.books.settled(call, []);
+    this.#keptCalls.length = 0;
   }
 
   /** What is left of the tightest budget that applies; null when none does. */
@@ -149,10 +178,19 @@ export class CallRules {
       const partition = this.#partitionOf(rule, step);
       if (partition === undefined) continue;
       const bucket = buckets.find(partition, now);
-      const amount = Math.max(0, rule.limit - bucket.used(now) - bucket.reserved) / MICRO;
+      const left = rule.limit - bucket.used(now) - bucket.reserved + this.#unexpectedIn(bucket);
+      const amount = Math.max(0, left) / MICRO;
       if (least === null || amount < least.amount) least = { amount, resetAt: bucket.resetAt(now) };
     }
     return least;
+  }
+
+  /** What this call has reserved beyond the amount that it is expected to use. */
+  #unexpectedIn(bucket: NamedBucket): number {
+    let sum = 0;
+    for (const held of this.#held) if (held.bucket === bucket) sum += held.amount - held.expected;
+    for (const held of this.#kept) if (held.bucket === bucket) sum += held.amount - held.expected;
+    return sum;
   }
 
   #take(kinds: ReadonlySet<LimitKind>, demand: readonly StepDemand[]): SignalboxError | null {
@@ -162,7 +200,7 @@ export class CallRules {
     let refusal: Refusal | null = null;
     for (const active of this.#rules) {
       const { rule, buckets } = active;
-      if (!kinds.has(rule.kind)) continue;
+      if (!kinds.has(rule.kind) || (kinds === AT_ARRIVAL && this.#arrived?.has(rule) === true)) continue;
       const needed = this.#needOf(rule, demand);
       if (needed === null) continue;
       const now = rule.kind === "cost" ? wall : steady;
@@ -170,26 +208,36 @@ export class CallRules {
       const refused = refuse(rule, bucket, needed, now);
       // Of several exhausted rules, `retry-after` follows the one with the longest wait.
       if (refused !== null && refused.waitMs > (refusal?.waitMs ?? -1)) refusal = refused;
-      taken.push({ active, bucket, amount: needed.amount });
+      taken.push({ rule, bucket, amount: needed.amount, expected: needed.expected });
     }
     if (refusal !== null) return refusal.toError(wall - steady);
+    if (kinds === BEFORE_SENDING) {
+      for (const { rule, bucket } of this.#budgets) {
+        const need = this.#needOf(rule, demand);
+        if (need !== null) taken.push({ rule, bucket, amount: need.amount, expected: need.expected });
+      }
+    }
     this.#hold(taken, wall, steady);
+    if (kinds === AT_ARRIVAL && this.hasConditions) {
+      this.#arrived ??= new Set();
+      for (const { rule } of taken) this.#arrived.add(rule);
+    }
     return null;
   }
 
   #hold(taken: readonly Held[], wall: number, steady: number): void {
     const money: SlotAmount[] = [];
     for (const held of taken) {
-      const { active, bucket, amount } = held;
-      const { kind, isSoft } = active.rule;
+      const { rule, bucket, amount, expected } = held;
+      const { kind, isSoft } = rule;
       // A request has happened when it arrives: there is nothing to settle.
       if (kind === "requests") bucket.add(bucket.window.slotOf(steady), 1);
       else if (!isSoft) {
         bucket.reserve(amount);
-        this.#held.push(held);
+        (kind === "parallel" ? this.#kept : this.#held).push(held);
         if (kind === "cost") {
           const slot = bucket.window.slotOf(wall);
-          money.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
+          money.push({ bucket, slot, end: bucket.window.endOf(slot), amount: expected });
         }
       }
     }
@@ -202,14 +250,16 @@ export class CallRules {
     for (const step of demand) {
       const partition = this.#partitionOf(rule, step);
       if (partition === undefined) continue;
-      const amount = amountOf(rule.kind, step);
+      const expected = amountOf(rule.kind, step);
+      const amount = rule.kind === "cost" ? toMicro(step.most) : expected;
       const isBounded = rule.kind === "requests" || rule.kind === "parallel" || step.isBounded;
       need =
         need === null
-          ? { partition, amount, isBounded, step }
+          ? { partition, amount, expected, isBounded, step }
           : {
               partition,
               amount: Math.max(amount, need.amount),
+              expected: Math.max(expected, need.expected),
               isBounded: isBounded && need.isBounded,
               step: amount > need.amount ? step : need.step,
             };
@@ -230,14 +280,12 @@ export class CallRules {
     if (partition === undefined) return;
     const now = rule.kind === "cost" ? wall : steady;
     const bucket = buckets.find(partition, now);
-    const slot = bucket.window.slotOf(now);
     if (rule.isSoft) {
       const before = bucket.used(now);
       if (before < rule.limit && before + amount >= rule.limit)
         this.#parts.onSoftBudget(rule, before + amount);
     }
-    bucket.add(slot, amount);
-    if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
+    addAmount(bucket, amount, now, settled);
   }
 
   #partitionOfCharge(rule: LimitRule, { provider, models }: Charge): string | null | undefined {
@@ -262,9 +310,19 @@ export class CallRules {
   }
 }
 
+function addAmount(bucket: NamedBucket, amount: number, now: number, settled: SlotAmount[]): void {
+  const slot = bucket.window.slotOf(now);
+  bucket.add(slot, amount);
+  if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
+}
+
 /** The unit of money is small; an amount is rounded up, so that no number of small calls is free. */
+function toMicro(dollars: number): number {
+  return Math.ceil(dollars * MICRO);
+}
+
 function amountOf(kind: LimitKind, { cost, tokens }: Pick<StepDemand, "cost" | "tokens">): number {
-  if (kind === "cost") return Math.ceil(cost * MICRO);
+  if (kind === "cost") return toMicro(cost);
   return kind === "tokens" ? tokens : 1;
 }
 

@@ -1,7 +1,7 @@
 /** Decides whether an amount fits a bucket, and describes why not: error, headers and the fields that programs read. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { AmountBucket } from "./amount-bucket.ts";
-import { type LimitRule, MICRO, type Need } from "./limit-rule.ts";
+import { type LimitRule, MICRO, type Need, RATE_RULE } from "./limit-rule.ts";
 
 /** The shortest wait: running calls may end at any moment, usually below their reservation. */
 const SOON_MS = 1000;
@@ -69,7 +69,10 @@ function rateError({ rule, bucket, used, waitMs, now }: RefusedState, wallOffset
   const per = rule.kind === "parallel" ? "at a time" : rule.window.text;
   const resetMs = Number.isFinite(waitMs) ? waitMs : 0;
   return new SignalboxError("gateway_rate_limited", {
-    message: `Rate limited: rule ${rule.name} allows ${rule.limit} ${unit} ${per}`,
+    // The hosted original says no more about its own limit.
+    ...(rule.id === RATE_RULE
+      ? {}
+      : { message: `Rate limited: rule ${rule.name} allows ${rule.limit} ${unit} ${per}` }),
     headers: { ...retryAfter(waitMs), ...rateHeaders(rule.kind, rule.limit, left, resetMs) },
     fields: {
       rule: rule.name,

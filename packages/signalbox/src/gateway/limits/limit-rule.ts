@@ -4,8 +4,8 @@
  */
 import { type TokenBudget, type TokenPolicy, type TokenRateLimit, budgetId } from "../../accounts/index.ts";
 import { type Glob, matchesGlob, parseGlob } from "../../core/glob.ts";
-import type { SpendRule } from "../settings/gateway-settings.ts";
-import { createWindow, type Window } from "./window.ts";
+import type { GatewaySettings, SpendRule } from "../settings/gateway-settings.ts";
+import { createRateWindow, createWindow, type Window } from "./window.ts";
 
 /** Who the amounts of a rule belong to. A new gateway of an old name is another owner. */
 export interface LimitOwner {
@@ -53,8 +53,10 @@ interface MetadataCondition {
 export interface StepDemand {
   readonly provider: string;
   readonly model: string;
-  /** Dollars. */
+  /** Dollars that it is expected to cost. */
   readonly cost: number;
+  /** Dollars that it may cost; as `cost` for a call that limits its output. */
+  readonly most: number;
   readonly tokens: number;
   /** Whether cost and tokens are upper bounds. */
   readonly isBounded: boolean;
@@ -63,7 +65,9 @@ export interface StepDemand {
 /** What a call needs under one rule. */
 export interface Need {
   readonly partition: string | null;
+  /** To reserve. */
   readonly amount: number;
+  readonly expected: number;
   readonly isBounded: boolean;
   /** The step that needs it. */
   readonly step: Pick<StepDemand, "provider" | "model">;
@@ -93,6 +97,26 @@ export function toLimitRules(owner: LimitOwner, label: string, rules: readonly S
     }));
 }
 
+/** No id of a spend rule contains a slash. */
+export const RATE_RULE = "/rate_limiting";
+
+/** The limit of requests that the settings of a gateway have; null when they have none. */
+export function toRateRule(owner: LimitOwner, settings: GatewaySettings): LimitRule | null {
+  const { rate_limiting_limit: limit, rate_limiting_interval: interval } = settings;
+  if (limit === null || limit === 0 || interval === null || interval === 0) return null;
+  const window = createRateWindow(limit, interval, settings.rate_limiting_technique ?? "fixed");
+  return {
+    owner,
+    id: RATE_RULE,
+    name: "rate_limiting",
+    kind: "requests",
+    limit,
+    window: { ...window, key: `${window.key} ${limit}` },
+    isSoft: false,
+    conditions: null,
+  };
+}
+
 /** The rules of a token's policy. */
 export function toTokenRules(owner: LimitOwner, policy: TokenPolicy): LimitRule[] {
   const rule = (
@@ -115,7 +139,7 @@ export function toTokenRules(owner: LimitOwner, policy: TokenPolicy): LimitRule[
   const rate = (limited: TokenRateLimit) => ({
     kind: limited.type,
     limit: limited.limit,
-    window: limited.type === "parallel" ? createWindow(null) : createWindow(limited.interval, "sliding"),
+    window: rateWindow(limited),
   });
   return [
     ...policy.budgets.map((one) => rule(`budget-${budgetId(one)}`, budget(one))),
@@ -126,6 +150,13 @@ export function toTokenRules(owner: LimitOwner, policy: TokenPolicy): LimitRule[
       ? []
       : [rule(`soft-budget-${budgetId(policy.softBudget)}`, budget(policy.softBudget), true)]),
   ];
+}
+
+function rateWindow(rate: TokenRateLimit): Window {
+  if (rate.type === "parallel") return createWindow(null);
+  return rate.type === "requests"
+    ? createRateWindow(rate.limit, rate.interval, "sliding")
+    : createWindow(rate.interval, "sliding");
 }
 
 function toConditions({ provider, model, metadata }: SpendRule): RuleConditions | null {

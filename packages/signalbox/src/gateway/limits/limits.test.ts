@@ -104,7 +104,7 @@ function reserve(
   const rules = limits.rulesOf(gateway, null);
   if (rules === null) throw new Error("the gateway has no rules");
   rules.setMetadata(user === undefined ? null : JSON.stringify({ user }));
-  const step = { provider: "openai", model: "m", cost: dollars, tokens: 0, isBounded: true };
+  const step = { provider: "openai", model: "m", cost: dollars, most: dollars, tokens: 0, isBounded: true };
   return (
     rules.reserve([step]) ??
     ((cost) => rules.settle([{ provider: "openai", models: ["m"], cost, tokens: 0 }]))

@@ -7,8 +7,9 @@
  * 1. Reserving is one synchronous step over all rules that apply: every bucket accepts its amount, or none is changed.
  * 2. A call reserves, under each rule, the largest amount of those of its steps that the rule applies to. Whatever a step has used is then
  *    charged to the rules that apply to that step.
- * 3. If a call sets no limit of its output, its reservation is an assumption. Such a call may run while no other does, even if the
- *    assumption exceeds what is left, because a small limit would otherwise refuse every call. Only such calls can exceed a limit.
+ * 3. A call that sets no limit of its output reserves the longest answer of its model. Such a call may run while no other does, even if that
+ *    exceeds what is left, because a small limit would otherwise refuse every call. Only such calls can exceed a limit.
+ *    Attempts that run beside each other, or are charged, each hold their own reservation.
  * 4. A call whose price is unknown does not run under a limit on money, unless the operator has said what to assume (`unknown_price`).
  * See docs/decisions/0112.
  */
@@ -16,8 +17,21 @@ import type { Token, TokenPolicy } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendRule } from "../settings/gateway-settings.ts";
 import { type BudgetState, toBudgetState } from "./budget-state.ts";
-import { type LimitOwner, type LimitRule, toLimitRules, toTokenRules } from "./limit-rule.ts";
-import { type ActiveRule, CallRules, type LimitsParts, type RuleSet } from "./call-rules.ts";
+import {
+  type LimitOwner,
+  type LimitRule,
+  RATE_RULE,
+  toLimitRules,
+  toRateRule,
+  toTokenRules,
+} from "./limit-rule.ts";
+import {
+  type ActiveRule,
+  CallRules,
+  type LimitsParts,
+  type RouteBudget,
+  type RuleSet,
+} from "./call-rules.ts";
 import { RuleBuckets } from "./rule-buckets.ts";
 
 const NO_RULES: readonly ActiveRule[] = [];
@@ -33,28 +47,25 @@ export class Limits {
   readonly #owners = new Map<string, Map<string, RuleBuckets>>();
   /** Rules are made when their settings are used for the first time, and collected with them. */
   readonly #compiled = new WeakMap<object, readonly ActiveRule[]>();
-  /** By the rules of the gateway, then by the policy of the token. */
-  readonly #sets = new WeakMap<object, WeakMap<object, RuleSet>>();
+  /** By gateway, then by token; tokens without a policy share one entry. A changed gateway or token is another object. */
+  readonly #sets = new WeakMap<Gateway, WeakMap<object, RuleSet>>();
 
   constructor(parts: LimitsParts) {
     this.#parts = parts;
   }
 
-  /** The rules of a call; null when it has none. */
-  rulesOf(gateway: Gateway, token: Token | null): CallRules | null {
-    const own = gateway.settings.spend_limits;
+  /** The rules of a call; null when it has none. `budgets` are those of its route, to which a walk may add more. */
+  rulesOf(gateway: Gateway, token: Token | null, budgets?: readonly RouteBudget[]): CallRules | null {
     const account = this.accountRules.get(gateway.accountId) ?? NO_SETTINGS;
-    const ofGateway = own?.enabled === true ? own.rules : NO_SETTINGS;
-    const policy = token?.policy ?? NO_SETTINGS;
-    let byPolicy = this.#sets.get(ofGateway);
-    if (byPolicy === undefined) this.#sets.set(ofGateway, (byPolicy = new WeakMap()));
-    let set = byPolicy.get(policy);
-    // Rules of tokens and accounts without rules of a gateway share an entry of the map.
-    if (set === undefined || set.account !== account || set.gateway !== gateway || set.token !== token) {
+    const limited = token === null || token.policy === null ? NO_SETTINGS : token;
+    let byToken = this.#sets.get(gateway);
+    if (byToken === undefined) this.#sets.set(gateway, (byToken = new WeakMap()));
+    let set = byToken.get(limited);
+    if (set === undefined || set.account !== account) {
       set = this.#createSet(gateway, token, account);
-      byPolicy.set(policy, set);
+      byToken.set(limited, set);
     }
-    return set.rules.length === 0 ? null : new CallRules(this.#parts, set);
+    return set.rules.length === 0 && budgets === undefined ? null : new CallRules(this.#parts, set, budgets);
   }
 
   #createSet(gateway: Gateway, token: Token | null, account: object): RuleSet {
@@ -62,12 +73,12 @@ export class Limits {
     const rules: ActiveRule[] = [];
     const ofAccount = this.accountRules.get(gateway.accountId);
     if (ofAccount !== undefined) rules.push(...this.#ofAccount(gateway.accountId, ofAccount));
+    const rate = toRateRule(gatewayOwner(gateway), gateway.settings);
+    if (rate !== null) rules.push({ rule: rate, buckets: this.bucketsOf(rate) });
     if (own?.enabled === true) rules.push(...this.#ofGateway(gateway, own.rules));
     if (token !== null && token.policy !== null) rules.push(...this.#ofToken(token, token.policy));
     return {
       account,
-      gateway,
-      token,
       rules,
       needsTokens: rules.some(({ rule }) => rule.kind === "cost" || rule.kind === "tokens"),
       hasConditions: rules.some(({ rule }) => rule.conditions !== null),
@@ -88,11 +99,16 @@ export class Limits {
     const steady = this.#parts.steadyClock.now();
     return rules.flatMap((rule) => {
       const now = rule.kind === "cost" ? wall : steady;
-      const buckets = this.#bucketsOf(rule);
+      const buckets = this.bucketsOf(rule);
       const isPartitioned = rule.conditions?.metadata.some(({ values }) => values === null) === true;
       const shown = isPartitioned ? buckets.first(MAX_SHOWN_BUCKETS) : [buckets.find(null, now)];
       return shown.map((bucket) => toBudgetState(rule, bucket, now, wall - now));
     });
+  }
+
+  /** Money follows the system clock, because it outlives the process; everything else a monotonic one. */
+  nowOf({ kind }: LimitRule): number {
+    return kind === "cost" ? this.#parts.clock.now() : this.#parts.steadyClock.now();
   }
 
   /** The owner is gone, or a new one of its name begins at nothing. */
@@ -118,12 +134,13 @@ export class Limits {
   #activate(settings: object, toRules: () => readonly LimitRule[]): readonly ActiveRule[] {
     const known = this.#compiled.get(settings);
     if (known !== undefined) return known;
-    const active = toRules().map((rule) => ({ rule, buckets: this.#bucketsOf(rule) }));
+    const active = toRules().map((rule) => ({ rule, buckets: this.bucketsOf(rule) }));
     this.#compiled.set(settings, active);
     return active;
   }
 
-  #bucketsOf(rule: LimitRule): RuleBuckets {
+  /** The buckets of a rule. */
+  bucketsOf(rule: LimitRule): RuleBuckets {
     const { books } = this.#parts;
     const key = ownerKey(rule.owner);
     let ofOwner = this.#owners.get(key);
@@ -136,8 +153,8 @@ export class Limits {
     if (known?.window.key === rule.window.key) return known;
     const stored = rule.kind === "cost" ? books.storedNames(rule.owner, rule.id) : [];
     const buckets = new RuleBuckets(rule, stored, (bucket) => books.restore(bucket));
-    const now = rule.kind === "cost" ? this.#parts.clock.now() : this.#parts.steadyClock.now();
-    known?.moveTo(buckets, now, (...move) => books.moved(...move));
+    // A changed rate limit of a gateway starts a new count.
+    if (rule.id !== RATE_RULE) known?.moveTo(buckets, this.nowOf(rule), (...move) => books.moved(...move));
     ofOwner.set(id, buckets);
     return buckets;
   }

@@ -27,6 +27,8 @@ export interface StepPrice {
   readonly usage: Usage;
   /** Dollars; null when the price is unknown and calls without a price are refused. */
   readonly cost: number | null;
+  /** Dollars that the step costs if its model writes as much as it can; as `cost` for a request that limits its output. */
+  readonly most: number;
   readonly isBounded: boolean;
   /** Every model that the request may mean, without repetition. */
   readonly models: readonly string[];
@@ -39,6 +41,7 @@ const FREE_PATH =
   /(?:^|\/)(?:files|uploads)(?:\/|$)|(?:^|\/)messages\/count_tokens$|:countTokens$|\/(?:cancel|input_tokens)$/i;
 /** Their answers have no tokens. */
 const WITHOUT_OUTPUT: ReadonlySet<string> = new Set(["embeddings", "moderations"]);
+const MAX_OUTPUT_TOKENS = 131_072;
 const MAX_DECODED_BYTES = 16 * 1024 * 1024;
 
 export function isFree({ upstream, requestType, path }: Step): boolean {
@@ -47,7 +50,7 @@ export function isFree({ upstream, requestType, path }: Step): boolean {
   );
 }
 
-const FREE: StepPrice = { usage: NO_USAGE, cost: 0, isBounded: true, models: [] };
+const FREE: StepPrice = { usage: NO_USAGE, cost: 0, most: 0, isBounded: true, models: [] };
 
 export function priceStep(parts: PricingParts, step: Step): StepPrice {
   if (isFree(step)) return FREE;
@@ -56,8 +59,21 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const usage = expectedUsage(parts, readable, models);
   const { custom } = parts;
   const isBounded = isOutputBounded(readable) || (custom !== undefined && "total" in custom);
-  const cost = custom === undefined ? dearest(parts, step, models, usage) : costByCaller(custom, usage);
-  return { usage, cost, isBounded, models };
+  const costFor = (used: Usage) =>
+    custom === undefined ? dearest(parts, step, models, used) : costByCaller(custom, used);
+  const cost = costFor(usage);
+  if (isBounded) return { usage, cost, most: cost ?? 0, isBounded, models };
+  const tokensOut = largestOutput(parts, readable, models) * readable.choices;
+  return { usage, cost, most: costFor({ ...usage, tokensOut }) ?? 0, isBounded, models };
+}
+
+/** No model is known to write more in one answer, nor more than its context window. */
+function largestOutput({ prices }: PricingParts, { provider }: Step, models: readonly string[]): number {
+  let most = 0;
+  for (const model of models) {
+    most = Math.max(most, prices.contextWindowOf(provider.slug, model) ?? MAX_OUTPUT_TOKENS);
+  }
+  return most === 0 ? MAX_OUTPUT_TOKENS : Math.min(most, MAX_OUTPUT_TOKENS);
 }
 
 /** What a step has cost; null when no price is known. `named` is the model that the response names, null when it names none. */

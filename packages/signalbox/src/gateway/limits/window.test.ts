@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { createWindow, isTimeZone, NEVER } from "./window.ts";
+import { AmountBucket } from "./amount-bucket.ts";
+import { createRateWindow, createWindow, isTimeZone, NEVER } from "./window.ts";
 
 const time = (text: string) => Date.parse(text);
 
@@ -47,6 +48,38 @@ it("slots follow each other without gaps, in every zone", () => {
     ),
     { numRuns: 300 },
   );
+});
+
+it.each(["fixed", "sliding"] as const)(
+  "a %s rate window never allows more than its limit in its interval",
+  (technique) => {
+    const calls = fc.array(fc.integer({ min: 0, max: 9000 }), { minLength: 1, maxLength: 400 });
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 80 }), calls, (limit, waits) => {
+        const bucket = new AmountBucket(createRateWindow(limit, 60, technique));
+        const passed: number[] = [];
+        let now = 0;
+        for (const wait of waits) {
+          now += wait;
+          if (bucket.used(now) >= limit) continue;
+          bucket.add(bucket.window.slotOf(now), 1);
+          passed.push(now);
+        }
+        const length = 60_000;
+        for (const at of passed) {
+          const from = technique === "fixed" ? Math.floor(at / length) * length : at;
+          const count = passed.filter((one) => one >= from && one < from + length).length;
+          expect(count).toBeLessThanOrEqual(limit);
+        }
+      }),
+    );
+  },
+);
+
+it("a sliding rate window with a small limit opens exactly after its interval", () => {
+  const bucket = new AmountBucket(createRateWindow(1, 60, "sliding"));
+  bucket.add(bucket.window.slotOf(500), 1);
+  expect([bucket.msUntilUsedIs(0, 500), bucket.used(60_499), bucket.used(60_500)]).toEqual([60_000, 1, 0]);
 });
 
 it("credit has one slot that never ends", () => {

@@ -3,7 +3,7 @@
  *
  * - Fixed seconds: one slot of the window's length, aligned to the clock.
  * - Sliding seconds: slots of a sixtieth of the window. A slot counts entirely while any part of it is inside the window, so a limit is
- *   never exceeded, at the cost of being stricter.
+ *   never exceeded, at the cost of being stricter. Rates with a small limit have one slot for each moment, and are exact.
  * - `day`, `week` (from Monday), `month`: one slot from midnight to midnight in a time zone, whatever the length of the days.
  * - None (`null`): one slot that never ends, for prepaid credit.
  */
@@ -38,6 +38,18 @@ export function createWindow(
   if (length === null) return PREPAID;
   if (typeof length === "string") return new CalendarWindow(length, timeZone);
   return technique === "fixed" ? fixedWindow(length) : slidingWindow(length);
+}
+
+/** Of a limit of requests: a bucket has at most as many slots as the limit, so a small one needs no coarser slots. */
+export function createRateWindow(limit: number, seconds: number, technique: "fixed" | "sliding"): Window {
+  if (technique === "fixed" || limit > SLIDING_SLOTS) return createWindow(seconds, technique);
+  const ms = seconds * 1000;
+  return {
+    key: `${seconds} exact`,
+    text: `per ${seconds} s (sliding)`,
+    slotOf: (time) => time,
+    endOf: (slot) => slot + ms,
+  };
 }
 
 const PREPAID: Window = { key: "credit", text: "in total", slotOf: () => 0, endOf: () => NEVER };

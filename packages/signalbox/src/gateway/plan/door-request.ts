@@ -48,6 +48,8 @@ const HOME: Readonly<Record<DoorRequest["endpoint"], string>> = {
 const ANTHROPIC_VERSION = "2023-06-01";
 /** They describe the client's SDK or the body as the client wrote it. */
 const REPLACED = /^(?:accept|content-(?!language)[\w-]+|digest|x-stainless-.*|x-app)$/i;
+/** What coding agents tell their own vendor about the session: of no use to another provider, and not meant for it. */
+const OF_AGENTS = /^(?:x-codex-.*|x-claude-code-.*|originator|session-id|thread-id)$/i;
 
 /** Throws when the body is not a JSON object. */
 export function parseFields(bytes: Buffer): Record<string, unknown> {
@@ -76,12 +78,28 @@ export function headersFor(
   return { headers, credential: credentialFor(request, target) };
 }
 
+/** The request without the header `anthropic-beta`, for an API that takes betas in its body, and the betas. */
+export function takeBetas(request: DoorRequest): {
+  readonly request: DoorRequest;
+  readonly betas: readonly string[];
+} {
+  const headers: string[] = [];
+  const betas = new Set<string>();
+  for (let i = 0; i + 1 < request.headers.length; i += 2) {
+    const [name = "", value = ""] = request.headers.slice(i, i + 2);
+    if (name.toLowerCase() !== "anthropic-beta") headers.push(name, value);
+    else for (const beta of value.split(",")) if (beta.trim() !== "") betas.add(beta.trim());
+  }
+  return { request: { ...request, headers }, betas: [...betas] };
+}
+
 /** Headers that mean something to another API than the client's. */
 function translatedHeaders(given: readonly string[], dialect: DoorDialect): string[] {
   const headers = ["content-type", "application/json"];
   for (let i = 0; i + 1 < given.length; i += 2) {
     const name = given[i] ?? "";
-    if (REPLACED.test(name) || belongsElsewhere(name.toLowerCase(), dialect)) continue;
+    if (REPLACED.test(name) || OF_AGENTS.test(name) || belongsElsewhere(name.toLowerCase(), dialect))
+      continue;
     headers.push(name, given[i + 1] ?? "");
   }
   return headers;

@@ -14,6 +14,8 @@ export interface DoorStep {
   readonly request: RequestBody;
   /** Headers of every response: name, value, name, value, … */
   readonly responseHeaders: readonly string[];
+  /** The response is in the envelope of the management interface. */
+  readonly isEnveloped?: boolean;
   /** Null when the response goes to the client as it is. */
   readonly convert: ResponseConverter | null;
 }
@@ -27,6 +29,8 @@ export type ResponseConverter = (
 export interface ConvertedExchange extends UpstreamExchange {
   /** Reports the usage that the provider's bytes state, and ignores what is pushed into it; null when the call reads it from its own bytes. */
   readonly tap: UsageTap | null;
+  /** What the client of a stream gets before the provider's first event; null when there is nothing, or it has begun. */
+  begin(): Buffer | null;
   /** The event that tells the client of a stream that broke off; null for the usual one of the client's dialect. */
   cut(isTimeout: boolean): Buffer | null;
 }

@@ -22,7 +22,7 @@ import { TranslatedExchange } from "../call/translated-exchange.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { ProviderApi } from "../providers/provider-api.ts";
 import type { DoorStep, ResponseConverter } from "./door-step.ts";
-import { type DoorRequest, headersFor } from "./door-request.ts";
+import { type DoorRequest, headersFor, takeBetas } from "./door-request.ts";
 import { malformed, planStep, type Step, type StepParts, toFacts } from "./plan-step.ts";
 
 type Send = Parameters<ResponseConverter>[0];
@@ -31,6 +31,8 @@ type Send = Parameters<ResponseConverter>[0];
 interface Plan {
   readonly path: string;
   readonly body: RequestBody;
+  /** The request whose headers are sent on. */
+  readonly request: DoorRequest;
   /** Whether the body does not name the model. */
   readonly isModelHidden: boolean;
   readonly door: Omit<DoorStep, "clientDialect" | "request" | "responseHeaders">;
@@ -46,7 +48,8 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
   const plan =
     request.endpoint === "embeddings" ? planEmbeddings(request, target) : planCall(request, target);
   const { door } = plan;
-  const isTranslated = door.providerDialect !== request.endpoint;
+  // The client's query belongs to the API of the client's dialect, at the path that this API has everywhere.
+  const isSameApi = !plan.isModelHidden || request.path !== undefined;
   const question = plan.path.indexOf("?");
   const query = question === -1 ? "" : plan.path.slice(question + 1);
   const step = planStep(parts, {
@@ -54,9 +57,8 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
     provider,
     method: "POST",
     path: question === -1 ? plan.path : plan.path.slice(0, question),
-    // The client's query belongs to the client's dialect.
-    query: isTranslated || query !== "" ? query : request.query,
-    forwarded: headersFor(request, target, door.providerDialect),
+    query: isSameApi && query === "" ? request.query : query,
+    forwarded: headersFor(plan.request, target, door.providerDialect),
     traceparent: request.traceparent,
     isAuthenticated: request.isAuthenticated,
     contentType: "application/json",
@@ -81,9 +83,40 @@ function planCall(request: DoorRequest, target: ModelTarget): Plan {
   const { calls } = target.provider.apisFor(target.model);
   const api = calls.find(({ dialect }) => dialect === endpoint) ?? calls[0];
   if (api === undefined) throw unavailable(target, "conversations");
-  return api.dialect === endpoint
-    ? planSame(request, target, api)
-    : planTranslated(request, endpoint, target, api);
+  const plan =
+    api.dialect === endpoint
+      ? planSame(request, target, api)
+      : planTranslated(request, endpoint, target, api);
+  return api.betas === undefined ? plan : withBetas(plan, api.betas);
+}
+
+/** Moves the betas of the caller into the body. Those that the API would refuse are left out and listed. */
+function withBetas(plan: Plan, { member, known }: NonNullable<ProviderApi["betas"]>): Plan {
+  const { request, betas } = takeBetas(plan.request);
+  const taken = betas.filter((beta) => known.has(beta.toLowerCase()));
+  const left = betas.filter((beta) => !taken.includes(beta)).map((beta) => `anthropic-beta.${beta}`);
+  return {
+    ...plan,
+    request,
+    body: taken.length === 0 ? plan.body : addMember(plan.body, member, taken),
+    door: { ...plan.door, dropped: [...plan.door.dropped, ...left] },
+  };
+}
+
+/** Adds a member in front of the others; one of the same name that the client sent is replaced. */
+function addMember(body: RequestBody, name: string, value: unknown): RequestBody {
+  const edited = editBody(body, new Map([[name, null]]));
+  if (edited.kind === "none") return edited;
+  const bytes = edited.kind === "whole" ? edited.bytes : edited.start;
+  const brace = bytes.indexOf("{") + 1;
+  const added = Buffer.concat([
+    bytes.subarray(0, brace),
+    Buffer.from(`${JSON.stringify(name)}:${JSON.stringify(value)},`),
+    bytes.subarray(brace),
+  ]);
+  if (edited.kind === "whole") return { kind: "whole", bytes: added };
+  const length = edited.length === null ? null : edited.length + added.length - bytes.length;
+  return { ...edited, start: added, length };
 }
 
 function planSame(request: DoorRequest, target: ModelTarget, api: ProviderApi): Plan {
@@ -96,6 +129,7 @@ function planSame(request: DoorRequest, target: ModelTarget, api: ProviderApi): 
   const edits = new Map<string, MemberEdit>([["model", member]]);
   for (const name of without) edits.set(name, null);
   return {
+    request,
     path: request.path ?? pathOf(api, target, isStream),
     body: editBody(request.body, edits),
     isModelHidden: inPlaceOfModel !== undefined || request.path !== undefined,
@@ -134,6 +168,7 @@ function planTranslated(
     createStream: () => createStreamTranslator(context),
   };
   return {
+    request,
     path: pathOf({ path }, target, stream),
     body: { kind: "whole", bytes: Buffer.from(JSON.stringify(body)) },
     isModelHidden: true,
@@ -170,7 +205,7 @@ function planEmbeddings(request: DoorRequest, target: ModelTarget): Plan {
     const edits = new Map([["model", { name: "model", json: JSON.stringify(target.model) }]]);
     const door = { providerDialect: "embeddings" as const, dropped: [], convert: null };
     const body = editBody(request.body, edits);
-    return { path: embeddings.path(target.model), body, isModelHidden: false, door };
+    return { request, path: embeddings.path(target.model), body, isModelHidden: false, door };
   }
   const { body, dropped, context } = checked(() =>
     embeddingsToGemini(request.fields(), {
@@ -188,6 +223,7 @@ function planEmbeddings(request: DoorRequest, target: ModelTarget): Plan {
     },
   };
   return {
+    request,
     path: embeddings.path(encodeURIComponent(target.model)),
     body: { kind: "whole", bytes: Buffer.from(JSON.stringify(body)) },
     isModelHidden: true,

@@ -58,6 +58,7 @@ export function planRunStep(
     ...step,
     door: {
       ...door,
+      isEnveloped: true,
       convert: (send, handler) =>
         new TranslatedExchange(ENVELOPE, convert === null ? send : (inner) => convert(send, inner), handler),
     },

@@ -37,8 +37,8 @@ export interface Step {
   /** The service tier that the request asks for; empty for the usual one. */
   readonly tier: string;
   readonly upstream: UpstreamRequest;
-  /** Stored keys of which each attempt picks one; absent when the credential is already in `upstream`. */
-  readonly keys?: KeyPool;
+  /** Stored keys of which each attempt picks one; null when the credential is already in `upstream`. */
+  readonly keys: KeyPool | null;
   /** Tells apart, for the cache, steps that use different stored keys; empty without stored keys. */
   readonly keyScope: string;
   readonly policy: AttemptPolicy;
@@ -46,8 +46,8 @@ export interface Step {
   readonly door: DoorStep | null;
   /** The position in the caller's list, when a strategy has changed the order. */
   readonly place?: number;
-  /** Removes from the response what only the gateway asked for; absent when it passes as it is. */
-  readonly filter?: (head: ResponseHead) => UsageEventRemover | null;
+  /** Removes from the response what only the gateway asked for; null when it passes as it is. */
+  readonly filter: ((head: ResponseHead) => UsageEventRemover | null) | null;
 }
 
 /** The type of a call, for the log and for the checks of its body; empty when the path is not known. */
@@ -115,7 +115,6 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
 ]);
 
 const NO_HEADERS: readonly string[] = [];
-const NO_KEYS = { keyScope: "" };
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const DEFAULT_RETRY_DELAY_MS = 100;
 /** A caller that waits longer for one provider would rather hear of the limit. */
@@ -148,15 +147,14 @@ export function planStep(parts: StepParts, wanted: StepRequest): Step {
       headers: upstreamHeaders(wanted, pool),
       body: usage?.body ?? wanted.body,
     },
-    ...(pool === null
-      ? NO_KEYS
-      : {
-          keys: new StepKeys(pool, { providerSlug: provider.slug, model, session: wanted.options.sessionId }),
-          keyScope: pool.scope,
-        }),
+    keys:
+      pool === null
+        ? null
+        : new StepKeys(pool, { providerSlug: provider.slug, model, session: wanted.options.sessionId }),
+    keyScope: pool?.scope ?? "",
     policy: toPolicy(wanted.options, wanted.gateway.settings),
     door: wanted.door,
-    ...(usage === null ? {} : { filter: usage.filter }),
+    filter: usage?.filter ?? null,
   };
 }
 
@@ -302,9 +300,11 @@ const NESTED = ["generationConfig", "generation_config", "inferenceConfig", "opt
 const WANTED: ReadonlySet<string> = new Set([
   "model",
   "stream",
+  "stream_options",
   "service_tier",
   ...OUTPUT_LIMITS,
   ...CHOICES,
+  ...NESTED,
 ]);
 
 /** Throws `gateway_malformed_request` when the body is not a JSON object although `mustBeJson` requires one. */

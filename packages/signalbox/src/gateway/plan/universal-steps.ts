@@ -1,6 +1,7 @@
 /**
  * Parses the body of the universal endpoint: an array of steps (or one step), each with a provider, an endpoint, headers and the JSON to
- * send. A step's headers take precedence over its `config`, then the request's headers, then the gateway's settings.
+ * send. A step's headers take precedence over its `config`, then the request's headers, then the gateway's settings. What concerns the
+ * whole call is taken from the first step: clients of the hosted original repeat it in the headers of every step.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -29,6 +30,23 @@ export interface UniversalParts extends StepParts {
   readonly authenticator: RootTokenCheck;
 }
 
+interface UniversalCall {
+  readonly steps: Step[];
+  /** Those of the request, with those of the first step that concern the whole call. */
+  readonly options: CallOptions;
+}
+
+const OF_THE_CALL = [
+  "skipCache",
+  "cacheTtlS",
+  "cacheKey",
+  "collectLog",
+  "collectLogPayload",
+  "metadata",
+  "customCost",
+  "eventId",
+] as const satisfies (keyof CallOptions)[];
+
 export function parseUniversalSteps(
   bytes: Buffer,
   gateway: Gateway,
@@ -36,7 +54,7 @@ export function parseUniversalSteps(
   callOptions: CallOptions,
   traceparent: string | null,
   isAuthenticated: boolean,
-): Step[] {
+): UniversalCall {
   let value: unknown;
   try {
     value = JSON.parse(bytes.toString("utf8"));
@@ -47,7 +65,7 @@ export function parseUniversalSteps(
   if (items.length === 0 || items.length > MAX_STEPS) {
     throw malformed(`The body must be an array of 1 to ${MAX_STEPS} steps`);
   }
-  return items.map((item, i) => {
+  const calls = items.map((item, i) => {
     try {
       return toStep(item, gateway, parts, callOptions, traceparent, isAuthenticated);
     } catch (error) {
@@ -55,6 +73,11 @@ export function parseUniversalSteps(
       throw new SignalboxError(error.id, { message: `step ${i}: ${error.message}` });
     }
   });
+  const first = calls[0]?.own ?? {};
+  const shared = Object.fromEntries(
+    OF_THE_CALL.flatMap((name) => (first[name] === undefined ? [] : [[name, first[name]]])),
+  ) as CallOptions;
+  return { steps: calls.map(({ step }) => step), options: { ...callOptions, ...shared } };
 }
 
 function toStep(
@@ -64,7 +87,7 @@ function toStep(
   callOptions: CallOptions,
   traceparent: string | null,
   isAuthenticated: boolean,
-): Step {
+): { readonly step: Step; readonly own: CallOptions } {
   if (typeof item !== "object" || item === null) throw malformed("must be an object");
   const given = item as Record<string, unknown>;
   const { provider: slug, endpoint, query } = given;
@@ -89,9 +112,10 @@ function toStep(
     parts.clock,
   );
   const target = request === null ? null : targetOf(parts.modelNames, request, provider);
-  if (request !== null && target !== null) return planDoorStep(parts, request, target);
+  const own = forwarded.options;
+  if (request !== null && target !== null) return { step: planDoorStep(parts, request, target), own };
   if (provider === null) throw malformed(`${COMPAT} has no endpoint ${path.slice(0, 64)}`);
-  return planStep(parts, {
+  const step = planStep(parts, {
     gateway,
     provider,
     method: "POST",
@@ -107,6 +131,7 @@ function toStep(
     facts: null,
     isAuthenticated,
   });
+  return { step, own };
 }
 
 /** V8 parses JSON in a loop but writes it recursively, so a deeply nested value that was parsed may not be writable. */
@@ -119,7 +144,7 @@ export function universalJson(value: unknown): Buffer {
   }
 }
 
-function splitEndpoint(endpoint: string): [string, string] {
+export function splitEndpoint(endpoint: string): [string, string] {
   const trimmed = endpoint.replace(/^\/+/, "");
   if (!/^[\x21-\x7e]*$/.test(trimmed) || trimmed.includes("#")) {
     throw malformed("endpoint must be a path in printable ASCII");

@@ -18,6 +18,24 @@ const BEDROCK_CLAUDE = /(?:^|[./])anthropic\./;
 const BEDROCK_VERSION = { name: "anthropic_version", value: "bedrock-2023-05-31" };
 const VERTEX_VERSION = { name: "anthropic_version", value: "vertex-2023-10-16" };
 
+/** As Amazon lists them; a call with another one gets "invalid beta flag". */
+const BEDROCK_BETAS = {
+  member: "anthropic_beta",
+  known: new Set([
+    "computer-use-2024-10-22",
+    "computer-use-2025-01-24",
+    "context-1m-2025-08-07",
+    "context-management-2025-06-27",
+    "dev-full-thinking-2025-05-14",
+    "effort-2025-11-24",
+    "interleaved-thinking-2025-05-14",
+    "output-128k-2025-02-19",
+    "token-efficient-tools-2025-02-19",
+    "tool-examples-2025-10-29",
+    "tool-search-tool-2025-10-19",
+  ]),
+};
+
 /** Claude has its own API; other models have the OpenAI-compatible one. */
 export function bedrockApis(model: string, { region }: ProviderPlace): ProviderApis {
   if (region === null) throw unset("aws-bedrock", "region");
@@ -28,6 +46,7 @@ export function bedrockApis(model: string, { region }: ProviderPlace): ProviderA
         path: (name, isStream) =>
           `${base}/model/${name}/${isStream ? "invoke-with-response-stream" : "invoke"}`,
         inPlaceOfModel: BEDROCK_VERSION,
+        betas: BEDROCK_BETAS,
         without: ["stream"],
         unframe: readAwsEventStream,
       }

@@ -16,6 +16,8 @@ export interface ProviderApi {
   readonly traits?: TargetTraits;
   /** The member that stands in the body in place of `model`, for APIs that have the model in the path. */
   readonly inPlaceOfModel?: { readonly name: string; readonly value: string };
+  /** For an API that takes the betas of `anthropic-beta` in its body, and refuses a call with one that it does not know. */
+  readonly betas?: { readonly member: string; readonly known: ReadonlySet<string> };
   /** Members that the API does not accept in the body. */
   readonly without?: readonly string[];
   /** Turns the API's own framing of a stream into server-sent events. */

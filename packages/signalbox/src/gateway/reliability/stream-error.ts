@@ -1,6 +1,7 @@
 /**
  * The event that ends a stream which the provider cut: clients of each API understand it as an error and do not take the partial answer for a
- * whole one. The connection is closed without the end of the body afterwards, so clients that ignore the event notice too.
+ * whole one. The connection is closed without the end of the body afterwards, so clients that ignore the event notice too. It is closed a
+ * little later: many clients discard what they have not read yet when a connection breaks, and would never see the event.
  */
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
@@ -18,11 +19,19 @@ export interface CutAnswer {
   readonly isTimeout: boolean;
 }
 
+const READING_MS = 100;
+
 /** Sends the error event, if the stream is at the end of an event, and closes the connection. */
 export function sendCut(response: HttpResponse, cut: CutAnswer): void {
   const event = toCutEvent(cut);
   if (event === null || response.destroyed) response.destroy();
-  else response.write(event, () => response.destroy());
+  else response.write(event, () => closeLater(response));
+}
+
+/** A client that has read the event usually closes the connection itself. */
+function closeLater(response: HttpResponse): void {
+  const timer = setTimeout(() => response.destroy(), READING_MS);
+  response.once("close", () => clearTimeout(timer));
 }
 
 function toCutEvent({ head, dialect, lastChunk, converted, isTimeout }: CutAnswer): Buffer | null {
@@ -45,6 +54,7 @@ interface StreamFault {
 }
 
 function toErrorEvent(type: RequestType | DoorDialect, { code, message, isTimeout }: StreamFault): Buffer {
+  const error = { message, type: "gateway_error", param: null, code: String(code) };
   switch (type) {
     case "messages":
       return event("error", {
@@ -52,7 +62,8 @@ function toErrorEvent(type: RequestType | DoorDialect, { code, message, isTimeou
         error: { type: isTimeout ? "timeout_error" : "api_error", message },
       });
     case "responses":
-      return event("error", { type: "error", code: String(code), message, param: null });
+      // The documented event is flat; the nested error is what the clients throw.
+      return event("error", { type: "error", code: String(code), message, param: null, error });
     case "generate_content":
       return event("", {
         error: {
@@ -62,7 +73,7 @@ function toErrorEvent(type: RequestType | DoorDialect, { code, message, isTimeou
         },
       });
     default:
-      return event("", { error: { message, type: "gateway_error", param: null, code: String(code) } });
+      return event("", { error });
   }
 }
 

@@ -13,7 +13,7 @@ import type { Gateway } from "../settings/gateway.ts";
 import type { DynamicRoutes } from "./dynamic-routes.ts";
 import type { RouteCounters } from "./route-counters.ts";
 import type { RequestFacts } from "./route-facts.ts";
-import type { ModelElement } from "./route-graph.ts";
+import type { ModelElement, RouteGraph } from "./route-graph.ts";
 import { RouteWalk } from "./route-walk.ts";
 
 /** The name of a route as a model. */
@@ -30,7 +30,7 @@ export interface RouteTarget {
 /** Turns a target into a step; may throw a `SignalboxError`, and the route then goes to the element's fallback. */
 export type PlanTarget = (target: RouteTarget) => Step;
 
-export type RoutedCall = Pick<CallStart, "steps" | "moreSteps" | "routeHeaders" | "onCost">;
+export type RoutedCall = Pick<CallStart, "steps" | "moreSteps" | "routeHeaders" | "budgets">;
 
 export interface RouteResolverParts {
   readonly routes: DynamicRoutes;
@@ -62,8 +62,7 @@ export class RouteResolver {
     const walk = new RouteWalk({
       graph,
       facts,
-      routeId: route.id,
-      counters,
+      count: (element, value) => counters.take(gateway, route.id, element, value),
       draw: (elementId) =>
         facts.session === null ? Math.random() : shareOf(facts.session, `${route.id}/${elementId}`),
     });
@@ -74,7 +73,7 @@ export class RouteResolver {
       steps: [first],
       moreSteps: source,
       routeHeaders: ["gw-aig-route", route.name, "gw-aig-route-version", route.version.id],
-      onCost: (dollars) => walk.charge(dollars ?? 0),
+      budgets: hasBudget(graph) ? walk.budgets : undefined,
     };
   }
 
@@ -141,6 +140,14 @@ class WalkedSteps implements StepSource {
     }
     return null;
   }
+}
+
+/** A budget may be behind a model, and be found only when the model has failed. */
+function hasBudget({ elements }: RouteGraph): boolean {
+  for (const element of elements.values()) {
+    if (element.type === "rate" && element.limitType === "cost") return true;
+  }
+  return false;
 }
 
 function withoutModel(name: string, { way, refusal }: RouteWalk): SignalboxError {

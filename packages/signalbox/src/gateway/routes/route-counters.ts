@@ -1,103 +1,62 @@
 /**
- * Counts calls and money for the rate elements of routes. Time comes from a monotonic clock. Counts are in memory: a restart begins with empty
- * windows, as for the gateway's rate limit.
+ * Counts calls and money for the rate elements of routes, in the buckets of the gateway's other limits: money is durable, counts of calls live
+ * as long as the process.
  *
  * Invariants:
- * 1. A count belongs to a bucket and to the element's limit: a new version of a route with the same limit goes on counting, another limit
- *    starts at zero.
- * 2. `take` is synchronous, so simultaneous calls cannot exceed a limit of calls. Money counts when a call ends; calls that run at the
- *    same time may exceed a limit of money by their own cost.
- * 3. The number of buckets is bounded, because callers choose keys; those that were not used for longest are dropped.
+ * 1. A count belongs to an element of a route: a new version of the route with an element of that id goes on counting.
+ * 2. `take` is synchronous, so simultaneous calls cannot exceed a limit of calls. A call reserves its money before it is sent, and the last
+ *    call that finds money left may exceed a budget.
  */
-import { LRUCache } from "lru-cache";
-import type { Clock } from "../../core/clock.ts";
-import { FixedWindowLimiter, SlidingWindowLimiter } from "../limits/rate-limits.ts";
+import type { RouteBudget } from "../limits/call-rules.ts";
+import { refuse } from "../limits/limit-refusal.ts";
+import { type LimitRule, MICRO } from "../limits/limit-rule.ts";
+import { gatewayOwner, type Limits } from "../limits/limits.ts";
+import { createRateWindow, createWindow } from "../limits/window.ts";
+import type { Gateway } from "../settings/gateway.ts";
 import type { RateElement } from "./route-graph.ts";
 
-/** What a walk needs of the counters. */
-export interface RouteCounters {
-  /** Counts a call; null when it is within the limit, otherwise the milliseconds until one may pass. */
-  take(element: RateElement, bucket: string): number | null;
-  spend(element: RateElement, bucket: string, dollars: number): void;
-}
+/** The milliseconds until a call may pass, or that it may; then the budget to charge, null for a count. */
+export type Taken = { readonly waitMs: number } | { readonly budget: RouteBudget | null };
 
-const MAX_BUCKETS = 100_000;
+const ANY_STEP = { provider: "", model: "" };
 
-interface Limiter {
-  take(now: number): number | null;
-}
+export class RouteCounters {
+  readonly #limits: Pick<Limits, "bucketsOf" | "nowOf">;
+  /** A graph is parsed once, so its elements can be keys. */
+  readonly #rules = new WeakMap<RateElement, LimitRule>();
 
-export class MemoryRouteCounters implements RouteCounters {
-  readonly #clock: Clock;
-  readonly #calls = new LRUCache<string, Limiter>({ max: MAX_BUCKETS });
-  readonly #money = new LRUCache<string, MoneyWindow>({ max: MAX_BUCKETS });
-
-  constructor(steadyClock: Clock) {
-    this.#clock = steadyClock;
+  constructor(limits: Pick<Limits, "bucketsOf" | "nowOf">) {
+    this.#limits = limits;
   }
 
-  take(element: RateElement, bucket: string): number | null {
-    const now = this.#clock.now();
-    if (element.limitType === "cost") return this.#windowOf(element, bucket).waitMs(now, element.limit);
-    const key = keyOf(element, bucket);
-    let limiter = this.#calls.get(key);
-    if (limiter === undefined) {
-      const Counter = element.technique === "sliding" ? SlidingWindowLimiter : FixedWindowLimiter;
-      limiter = new Counter(Math.floor(element.limit), element.windowS * 1000);
-      this.#calls.set(key, limiter);
-    }
-    return limiter.take(now);
-  }
-
-  spend(element: RateElement, bucket: string, dollars: number): void {
-    if (dollars > 0) this.#windowOf(element, bucket).add(this.#clock.now(), dollars);
-  }
-
-  #windowOf(element: RateElement, bucket: string): MoneyWindow {
-    const key = keyOf(element, bucket);
-    let window = this.#money.get(key);
-    if (window === undefined) {
-      window = new MoneyWindow(element.windowS * 1000, element.technique === "sliding");
-      this.#money.set(key, window);
-    }
-    return window;
+  /** Counts a call. `value` separates the counts of one element. */
+  take(gateway: Gateway, routeId: string, element: RateElement, value: string | null): Taken {
+    let rule = this.#rules.get(element);
+    if (rule === undefined) this.#rules.set(element, (rule = toRule(gateway, routeId, element)));
+    const now = this.#limits.nowOf(rule);
+    const bucket = this.#limits.bucketsOf(rule).find(value, now);
+    // One call, or the smallest amount of money.
+    const need = { partition: value, amount: 1, expected: 1, isBounded: true, step: ANY_STEP };
+    const refusal = refuse(rule, bucket, need, now);
+    if (refusal !== null) return refusal;
+    if (rule.kind === "cost") return { budget: { rule, bucket } };
+    bucket.add(bucket.window.slotOf(now), 1);
+    return { budget: null };
   }
 }
 
-/** A sliding window is a hundred slots; money leaves it slot by slot. A fixed window is one slot. */
-const SLOTS = 100;
-
-class MoneyWindow {
-  readonly #slotMs: number;
-  readonly #slots: number;
-  #spent: { readonly slot: number; dollars: number }[] = [];
-
-  constructor(windowMs: number, isSliding: boolean) {
-    this.#slots = isSliding ? SLOTS : 1;
-    this.#slotMs = windowMs / this.#slots;
-  }
-
-  add(now: number, dollars: number): void {
-    const slot = Math.floor(now / this.#slotMs);
-    const last = this.#spent.at(-1);
-    if (last?.slot === slot) last.dollars += dollars;
-    else this.#spent.push({ slot, dollars });
-  }
-
-  /** Null below the limit; otherwise the time until enough money has left the window. */
-  waitMs(now: number, limit: number): number | null {
-    const oldest = Math.floor(now / this.#slotMs) - this.#slots + 1;
-    this.#spent = this.#spent.filter(({ slot }) => slot >= oldest);
-    let total = this.#spent.reduce((sum, { dollars }) => sum + dollars, 0);
-    if (total < limit) return null;
-    for (const { slot, dollars } of this.#spent) {
-      total -= dollars;
-      if (total < limit) return (slot + this.#slots) * this.#slotMs - now;
-    }
-    return this.#slots * this.#slotMs;
-  }
-}
-
-function keyOf({ limit, windowS, technique }: RateElement, bucket: string): string {
-  return `${limit}/${windowS}/${technique} ${bucket}`;
+function toRule(gateway: Gateway, routeId: string, element: RateElement): LimitRule {
+  const { limitType, limit, windowS, technique, id } = element;
+  const isCost = limitType === "cost";
+  return {
+    owner: gatewayOwner(gateway),
+    // No id of a spend rule contains a slash, and the names of buckets have a space behind the id.
+    id: `/routes/${routeId}/${encodeURIComponent(id)}`,
+    name: id,
+    kind: isCost ? "cost" : "requests",
+    limit: isCost ? limit * MICRO : Math.floor(limit),
+    window: isCost ? createWindow(windowS, technique) : createRateWindow(limit, windowS, technique),
+    isSoft: false,
+    conditions: null,
+  };
 }

@@ -299,9 +299,8 @@ it.each(["without a session", "with a session each"])("percentages are kept over
   for (let i = 0; i < 10_000; i++) {
     const walk = new RouteWalk({
       graph,
-      routeId: "r",
       facts: parseTrial({}).facts,
-      counters: { take: () => null, spend: () => undefined },
+      count: () => ({ budget: null }),
       draw: (id) => (kind === "without a session" ? random() : shareOf(`user-${i}`, `r/${id}`)),
     });
     const { model: name = "" } = walk.start() ?? {};

@@ -5,7 +5,8 @@
  * The walk always ends: a graph has no cycles, and each move goes along an output.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { RouteCounters } from "./route-counters.ts";
+import type { RouteBudget } from "../limits/call-rules.ts";
+import type { Taken } from "./route-counters.ts";
 import { readFact, type RequestFacts } from "./route-facts.ts";
 import type { ModelElement, RateElement, RouteElement, RouteGraph, Share } from "./route-graph.ts";
 
@@ -20,9 +21,7 @@ export interface WalkedElement {
 export interface WalkParts {
   readonly graph: RouteGraph;
   readonly facts: RequestFacts;
-  /** Names the route in the counters. */
-  readonly routeId: string;
-  readonly counters: RouteCounters;
+  readonly count: (element: RateElement, value: string | null) => Taken;
   /** A number in [0, 1): at random, or the same for all calls of a session. */
   readonly draw: (elementId: string) => number;
 }
@@ -32,8 +31,8 @@ export class RouteWalk {
   /** The refusal of the last rate element, when the route ended there. */
   refusal: SignalboxError | null = null;
   readonly #parts: WalkParts;
-  /** Cost elements on the way: what the call costs is added to them. */
-  readonly #costBuckets: { readonly element: RateElement; readonly bucket: string }[] = [];
+  /** Of cost elements on the way: what the call costs is charged to them. */
+  readonly budgets: RouteBudget[] = [];
   #model: ModelElement | null = null;
 
   constructor(parts: WalkParts) {
@@ -57,11 +56,6 @@ export class RouteWalk {
     if (from === null || from.fallback === null) return null;
     this.way[this.way.length - 1] = { id: from.id, type: "model", output: "fallback" };
     return this.#walk(from.fallback);
-  }
-
-  /** Adds the cost of the call to the cost elements on the way. */
-  charge(dollars: number): void {
-    for (const { element, bucket } of this.#costBuckets) this.#parts.counters.spend(element, bucket, dollars);
   }
 
   #walk(from: string): ModelElement | null {
@@ -103,16 +97,15 @@ export class RouteWalk {
   }
 
   #count(element: RateElement): { output: string; next: string | null } {
-    const { facts, counters, routeId } = this.#parts;
-    const value = element.key === null ? "" : readFact(facts, element.key);
+    const { facts, count } = this.#parts;
     // Calls without the key share one count: leaving it out must not be a way around the limit.
-    const bucket = `${routeId}/${element.id}/${typeof value === "string" ? value : JSON.stringify(value ?? "")}`;
-    const waitMs = counters.take(element, bucket);
-    if (waitMs === null) {
-      if (element.limitType === "cost") this.#costBuckets.push({ element, bucket });
+    const value = element.key === null ? null : JSON.stringify([readFact(facts, element.key) ?? ""]);
+    const taken = count(element, value);
+    if (!("waitMs" in taken)) {
+      if (taken.budget !== null) this.budgets.push(taken.budget);
       return { output: "success", next: element.success };
     }
-    if (element.fallback === null) this.refusal = toRefusal(element, waitMs);
+    if (element.fallback === null) this.refusal = toRefusal(element, taken.waitMs);
     return { output: "fallback", next: element.fallback };
   }
 }
@@ -124,7 +117,9 @@ function pick(shares: readonly Share[], draw: number): Share {
 }
 
 function toRefusal({ limitType, id }: RateElement, waitMs: number): SignalboxError {
-  const headers = { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))) };
+  const headers = Number.isFinite(waitMs)
+    ? { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))) }
+    : {};
   return limitType === "cost"
     ? new SignalboxError("gateway_spend_limit", {
         message: `The budget of the route's element ${id} is spent`,

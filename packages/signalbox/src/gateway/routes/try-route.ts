@@ -1,6 +1,5 @@
 /** Walks through a route without calling a model, to show which way a request takes. */
 import { shareOf } from "../reliability/order-steps.ts";
-import type { RouteCounters } from "./route-counters.ts";
 import type { RequestFacts } from "./route-facts.ts";
 import type { RouteGraph } from "./route-graph.ts";
 import { RouteWalk, type WalkedElement } from "./route-walk.ts";
@@ -55,15 +54,12 @@ export function parseTrial({
   };
 }
 
-/** A trial finds every limit unused. */
-const NO_COUNTERS: RouteCounters = { take: () => null, spend: () => undefined };
-
 export function tryRoute(graph: RouteGraph, routeId: string, { facts, failing }: Trial): TrialResult {
   const walk = new RouteWalk({
     graph,
     facts,
-    routeId,
-    counters: NO_COUNTERS,
+    // A trial finds every limit unused.
+    count: () => ({ budget: null }),
     draw: (elementId) =>
       facts.session === null ? Math.random() : shareOf(facts.session, `${routeId}/${elementId}`),
   });

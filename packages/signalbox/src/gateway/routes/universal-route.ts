@@ -3,11 +3,20 @@ import type { HttpRequest } from "../../engines/http-server/index.ts";
 import type { Caller } from "../keys/caller-token.ts";
 import { requireAllowedStep } from "../keys/policy-use.ts";
 import type { CallOptions } from "../plan/call-options.ts";
-import { checkProviderPath, readForwardedHeaders } from "../plan/forwarded-request.ts";
+import {
+  checkProviderPath,
+  readForwardedHeaders,
+  refuseOwnTokenInTarget,
+} from "../plan/forwarded-request.ts";
 import { planDoorStep } from "../plan/plan-door-step.ts";
 import { malformed, planStep } from "../plan/plan-step.ts";
 import { COMPAT, toDoorRequest } from "../plan/universal-door.ts";
-import { type UniversalParts, universalHeaders, universalJson } from "../plan/universal-steps.ts";
+import {
+  splitEndpoint,
+  type UniversalParts,
+  universalHeaders,
+  universalJson,
+} from "../plan/universal-steps.ts";
 import { sessionOf } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { ROUTE_PREFIX, type RoutedCall, type RouteResolver } from "./resolve-route.ts";
@@ -43,8 +52,9 @@ export function planUniversalRoute(
   if (items.length > 1) throw malformed("A dynamic route must be the only step");
   const { endpoint, query, headers } = call;
   if (typeof endpoint !== "string") throw malformed("step 0: endpoint must be a string");
-  const path = endpoint.replace(/^\/+/, "");
+  const [path, search] = splitEndpoint(endpoint);
   checkProviderPath(path);
+  refuseOwnTokenInTarget(parts.authenticator, path, search);
   const rawHeaders = universalHeaders(headers);
   const metadata =
     options.metadata === undefined ? null : (JSON.parse(options.metadata) as Record<string, unknown>);
@@ -80,14 +90,14 @@ export function planUniversalRoute(
         body,
         options: { ...options, ...forwarded.options, ...target.options },
       };
-      const call = toDoorRequest({ ...step, query, search: "" }, parts.clock);
+      const call = toDoorRequest({ ...step, query, search }, parts.clock);
       const planned =
         call === null
           ? planStep(parts, {
               ...step,
               provider,
               method: "POST",
-              query: "",
+              query: search,
               contentType: rawHeaders[1],
               isEncoded: false,
               door: null,
