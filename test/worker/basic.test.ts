@@ -41,6 +41,7 @@ test("imports work as bundlers understand them", async () => {
   expect(await json("/imports")).toEqual({
     alias: ["alias", "alias", "low"],
     index: "index",
+    decorated: 42,
     sum: 5,
     answer: 42,
     greeting: "Hello, {{name}}!\n",

@@ -64,8 +64,10 @@ export abstract class GuardedDatabase implements InstanceDatabase {
   guardedStatement(parts: readonly string[]): GuardedStatement {
     const known = this.#statements.get(parts);
     if (known !== undefined) return known;
-    const statement = this.#compile(textOf(parts));
-    this.#statements.set(parts, statement);
+    const text = textOf(parts);
+    const statement = this.#compile(text);
+    // Statements about the schema run once in the life of an instance, and each would hold some kilobytes.
+    if (!/^\s*(?:create|alter|drop)\b/i.test(text)) this.#statements.set(parts, statement);
     return statement;
   }
 

@@ -4,6 +4,7 @@ import add from "./add.wasm";
 import data from "./data.json";
 import greeting from "./greeting.tmpl";
 import { fromIndex } from "./lib";
+import { decorated } from "./lib/decorated.js";
 import { fromAlias as byJsEnding } from "./lib/names.js";
 import page from "./page.html";
 
@@ -27,6 +28,7 @@ const routes: Record<string, Handler> = {
   "/imports": () => ({
     alias: [fromAlias, byJsEnding, Level.Low],
     index: fromIndex,
+    decorated,
     sum: new WebAssembly.Instance(add).exports.add(2, 3),
     answer: data.answer,
     greeting,
