@@ -196,6 +196,12 @@ test("a spend limit holds for each object by itself", async () => {
     error: expect.stringContaining("per-agent") as string,
   });
   expect(await spend("other")).toMatchObject({ result: { response: expect.any(String) as string } });
+  // A model without a price cannot be called under a limit of cost.
+  expect(await think("unpriced", "run", LLAMA, { prompt: "x" })).toHaveProperty("error");
+  await api("PUT", "/accounts/default/ai-gateway/gateways/default", {
+    authentication: true,
+    spend_limits: { enabled: false, rules: [] },
+  });
 });
 
 test("a chat streams its answer, keeps the transcript, and survives kill -9", async () => {
