@@ -99,7 +99,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     about: "One SQLite database per object, durable before anything leaves the object.",
     members: [...KEYS, "deleteAll", "kv", "sql", "sync", "transaction", "transactionSync"],
     throwing: BOOKMARKS,
-    internal: ["begin", "parts"],
+    internal: ["begin", "isEmptied", "parts"],
   },
   {
     name: "ctx.storage.transaction",
