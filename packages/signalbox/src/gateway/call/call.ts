@@ -194,14 +194,22 @@ export class Call implements AttemptOwner, Placed {
 
   onHead({ step }: Attempt, head: ResponseHead): AnswerHold | AttemptFailure | null {
     const hasOtherStep = this.#hasOtherStep;
+    const { maxAttempts, firstTokenTimeoutMs, holdsResponse } = step.policy;
     if (head.status >= 400) {
       const failure = statusFailure(head, this.#parts.clock.now());
-      return hasOtherStep && this.#canResend && mayHaveReason(head.status) ? new ErrorHold(failure) : failure;
+      return this.#readsError(head.status, maxAttempts) ? new ErrorHold(failure) : failure;
     }
-    const { maxAttempts, firstTokenTimeoutMs, holdsResponse } = step.policy;
     const isFinal = !hasOtherStep && this.#attempts >= maxAttempts && this.#hedge === null;
     if ((isFinal || !this.#canResend) && firstTokenTimeoutMs === null && !holdsResponse) return null;
     return holdFor(head, step, this.#parts.budget);
+  }
+
+  /** The body of an error that another attempt may replace: it may say why, and under a limit what the attempt used. */
+  #readsError(status: number, maxAttempts: number): boolean {
+    if (!this.#canResend) return false;
+    if (this.#hasOtherStep && mayHaveReason(status)) return true;
+    const isLast = !this.#hasOtherStep && this.#hedge === null && this.#attempts >= maxAttempts;
+    return this.#start.account !== null && !isLast;
   }
 
   onFailed(attempt: Attempt, failure: AttemptFailure): boolean {
