@@ -11,7 +11,8 @@ let server: TestServer;
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "signalbox-cli-"));
-  server = await startTestServer({});
+  // Under a budget a call needs a price.
+  server = await startTestServer({ file: { gateway: { prices: { echo: { "*": { in: 1, out: 1 } } } } } });
   await setGateway(server, { authentication: true });
 });
 afterAll(async () => {
