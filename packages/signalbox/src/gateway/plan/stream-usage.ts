@@ -64,6 +64,7 @@ function isObject(value: unknown): value is object {
 
 const LINE_FEED = 0x0a;
 const RETURN = 0x0d;
+const USAGE_MEMBER = Buffer.from('"prompt_tokens"');
 /** Longer lines are not the event with the usage. */
 const MAX_LINE_BYTES = 8 * 1024;
 const NO_BYTES = Buffer.from("");
@@ -98,36 +99,34 @@ export class UsageEventRemover {
     return passed.length === lines.length ? bytes : Buffer.concat([passed, rest]);
   }
 
-  /** Whole lines, except at the end of the stream. */
+  /** Whole lines, except at the end of the stream. Only lines that may be the event are looked at: a read may have hundreds. */
   #filter(bytes: Buffer): Buffer {
     if (bytes.length === 0) return bytes;
-    const mayHaveUsage = bytes.includes('"prompt_tokens"', 0, "latin1");
-    if (!mayHaveUsage && !this.#isAfterRemoved) {
-      this.#isInLongLine = false;
-      return bytes;
-    }
-    const kept: Buffer[] = [];
-    for (let at = 0; at < bytes.length;) {
-      const newline = bytes.indexOf(LINE_FEED, at);
-      const end = newline === -1 ? bytes.length : newline + 1;
-      const line = bytes.subarray(at, end);
-      if (!this.#isRemoved(line)) kept.push(line);
-      at = end;
-    }
-    return kept.length === 1 ? (kept[0] ?? NO_BYTES) : Buffer.concat(kept);
-  }
-
-  #isRemoved(line: Buffer): boolean {
     const isEndOfLong = this.#isInLongLine;
     this.#isInLongLine = false;
-    const isBlank = line[0] === LINE_FEED || (line[0] === RETURN && line[1] === LINE_FEED);
-    if (isBlank && this.#isAfterRemoved) {
-      this.#isAfterRemoved = false;
-      return true;
+    let from = this.#isAfterRemoved ? blankLength(bytes, 0) : 0;
+    this.#isAfterRemoved = false;
+    const kept: Buffer[] = [];
+    for (let at = bytes.indexOf(USAGE_MEMBER, from); at !== -1;) {
+      const start = bytes.lastIndexOf(LINE_FEED, at) + 1;
+      const newline = bytes.indexOf(LINE_FEED, at);
+      const end = newline === -1 ? bytes.length : newline + 1;
+      if (!(isEndOfLong && start === 0) && isUsageEvent(bytes.subarray(start, end))) {
+        if (start > from) kept.push(bytes.subarray(from, start));
+        this.#isAfterRemoved = end === bytes.length;
+        from = end + blankLength(bytes, end);
+      }
+      at = bytes.indexOf(USAGE_MEMBER, end);
     }
-    this.#isAfterRemoved = !isEndOfLong && isUsageEvent(line);
-    return this.#isAfterRemoved;
+    if (from < bytes.length) kept.push(from === 0 ? bytes : bytes.subarray(from));
+    return kept.length === 1 ? (kept[0] ?? NO_BYTES) : Buffer.concat(kept);
   }
+}
+
+/** The length of a blank line at this position; 0 if there is none. */
+function blankLength(bytes: Buffer, at: number): number {
+  if (bytes[at] === LINE_FEED) return 1;
+  return bytes[at] === RETURN && bytes[at + 1] === LINE_FEED ? 2 : 0;
 }
 
 function isUsageEvent(line: Buffer): boolean {
