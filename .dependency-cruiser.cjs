@@ -1,7 +1,7 @@
 // The import table of docs/architecture.md as rules. `scripts/check.ts` fails when no module was read.
 const SRC = "^packages/signalbox/src";
 const area = (name) => `${SRC}/${name}/`;
-const AREAS = ["gateway", "agents", "webhooks", "tags"];
+const AREAS = ["gateway", "agents", "webhooks", "tags", "worker"];
 const ENGINES = [
   "http-server",
   "relay",
@@ -22,17 +22,17 @@ const HTTP_TYPES = `${SRC}/http/(area|route|request-context|render-error|foreign
 
 const islands = AREAS.map((name) => ({
   name: `${name}-is-an-island`,
-  comment: "Areas do not know each other; webhooks may use the agents' door.",
+  comment: "Areas do not know each other; webhooks and the worker may use the agents' door.",
   severity: "error",
   from: { path: area(name), pathNot: "\\.test\\.ts$" },
   to: {
     path: `${SRC}/(${AREAS.filter((other) => other !== name).join("|")})/`,
-    ...(name === "webhooks" ? { pathNot: `${SRC}/agents/index\\.ts$` } : {}),
+    ...(name === "webhooks" || name === "worker" ? { pathNot: `${SRC}/agents/index\\.ts$` } : {}),
   },
 }));
 
 /** The layers of the agents' area: each imports itself and those before it. */
-const AGENT_LAYERS = ["work", "api", "connections", "instance", "(doors|management|modules)"];
+const AGENT_LAYERS = ["work", "api", "connections", "instance", "objects", "(doors|management|modules)"];
 
 module.exports = {
   forbidden: [
@@ -172,7 +172,8 @@ module.exports = {
     doNotFollow: { path: "node_modules" },
     parser: "swc",
     tsPreCompilationDeps: true,
-    exclude: { path: "(^|/)(dist|node_modules)/" },
+    // Programs of the worker mode are resolved by its own loader.
+    exclude: { path: "(^|/)(dist|node_modules)/|^test/worker/programs/" },
     enhancedResolveOptions: {
       exportsFields: ["exports"],
       conditionNames: ["import", "node", "default"],

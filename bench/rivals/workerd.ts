@@ -1,24 +1,20 @@
 /**
  * The rival of the agents: the same classes on the `agents` package and bare workerd, without a development server. It syncs every write
  * to disk before it answers, as Signalbox does.
- *
- * workerd has 160 MB and only benchmarks need it, so it is not a dependency: the first run installs it and the package from npm into a
- * cache folder.
  */
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { builtinModules } from "node:module";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { build, type Plugin } from "esbuild";
+import { bundleWorker } from "../../test/support/worker-bundle.ts";
 import { type ServerOnCore, startOnCore } from "../support/server-on-core.ts";
 
-const WORKERD_VERSION = "1.20261104.1";
-const AGENTS_VERSION = "0.32.0";
-const CACHE = join(import.meta.dirname, "../results/.cache");
+const WORKERD = join(createRequire(import.meta.url).resolve("workerd/package.json"), "../bin/workerd");
 const SOURCES = join(import.meta.dirname, "workerd");
+/** Signalbox runs the same file in worker mode. */
+export const WORKER_FILE = join(SOURCES, "worker.js");
 const READY_WITHIN_MS = 30_000;
 
 export interface Workerd extends ServerOnCore {
@@ -29,8 +25,7 @@ export interface Workerd extends ServerOnCore {
 
 /** Starts it with empty storage on a free port; `stop` removes the storage. */
 export async function startWorkerd(webhookSecret = "secret-of-the-benchmark"): Promise<Workerd> {
-  const installed = install();
-  const bundle = await bundleWorker(installed);
+  const bundle = await bundleWorker(WORKER_FILE, true);
   const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-workerd-"));
   const port = await findFreePort();
   mkdirSync(join(folder, "storage"));
@@ -40,10 +35,7 @@ export async function startWorkerd(webhookSecret = "secret-of-the-benchmark"): P
     .replace("@PORT@", String(port))
     .replace("@SECRET@", webhookSecret);
   writeFileSync(join(folder, "config.capnp"), config);
-  const server = await startOnCore(
-    [join(installed, "node_modules/workerd/bin/workerd"), "serve", "config.capnp"],
-    { cwd: folder, waitForLine: false },
-  );
+  const server = await startOnCore([WORKERD, "serve", "config.capnp"], { cwd: folder, waitForLine: false });
   const stop = async () => {
     await server.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -56,60 +48,6 @@ export async function startWorkerd(webhookSecret = "secret-of-the-benchmark"): P
   }
   return { ...server, port, webhookSecret, stop };
 }
-
-/** The folder with workerd and the `agents` package in its node_modules. */
-function install(): string {
-  const folder = join(CACHE, `workerd-${WORKERD_VERSION}-agents-${AGENTS_VERSION}`);
-  if (existsSync(folder)) return folder;
-  // Installed into a temporary folder that is renamed at the end, so that an interrupted installation is not used.
-  mkdirSync(CACHE, { recursive: true });
-  const unfinished = mkdtempSync(join(CACHE, "installing-"));
-  writeFileSync(join(unfinished, "package.json"), '{ "private": true }\n');
-  const packages = [`workerd@${WORKERD_VERSION}`, `agents@${AGENTS_VERSION}`];
-  const { status, stderr } = spawnSync("npm", ["install", "--legacy-peer-deps=false", ...packages], {
-    cwd: unfinished,
-    encoding: "utf8",
-  });
-  if (status !== 0) throw new Error(`workerd could not be installed: ${stderr}`);
-  renameSync(unfinished, folder);
-  return folder;
-}
-
-/** The worker and the `agents` package in one file. */
-async function bundleWorker(installed: string): Promise<Uint8Array> {
-  const { outputFiles } = await build({
-    // From standard input, so that packages are resolved in the installed folder and not in this repository.
-    stdin: { contents: readFileSync(join(SOURCES, "worker.js"), "utf8"), resolveDir: installed },
-    bundle: true,
-    write: false,
-    format: "esm",
-    target: "es2022",
-    conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*"],
-    plugins: [requiredBuiltins],
-    minify: true,
-    keepNames: true,
-    logLevel: "error",
-  });
-  const [file] = outputFiles;
-  if (file === undefined) throw new Error("esbuild wrote no bundle");
-  return file.contents;
-}
-
-/** CommonJS packages inside the bundle require Node's modules, but an ES module can only import them. */
-const requiredBuiltins: Plugin = {
-  name: "required builtins",
-  setup(bundling) {
-    const filter = new RegExp(`^(node:)?(${builtinModules.join("|")})$`);
-    bundling.onResolve({ filter }, ({ path, kind }) => {
-      const name = path.startsWith("node:") ? path : `node:${path}`;
-      return kind === "require-call" ? { path: name, namespace: "builtin" } : { path: name, external: true };
-    });
-    bundling.onLoad({ filter: /./, namespace: "builtin" }, ({ path }) => ({
-      contents: `export * from "${path}"; export { default } from "${path}";`,
-    }));
-  },
-};
 
 function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {

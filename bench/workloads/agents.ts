@@ -1,14 +1,14 @@
 /**
  * Agents: calls per second, first touches, broadcasts, latency of cold starts and wakes, memory; against the same class on the `agents`
  * package and bare workerd. Both sides have every write on disk before they answer, both run on one core, and both get the same frames and
- * requests. On both sides instances fall asleep after ten seconds without work, which is workerd's own value.
+ * requests. "Worker mode" is Signalbox with the rival's own program, unchanged. On both sides instances fall asleep after ten seconds without work, which is workerd's own value.
  */
 import { randomUUID } from "node:crypto";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startWorkerd } from "../rivals/workerd.ts";
+import { startWorkerd, WORKER_FILE } from "../rivals/workerd.ts";
 import { meterCpu } from "../support/cpu-times.ts";
 import { encodeText, LeanSocket } from "../support/lean-socket.ts";
 import { runLoad } from "../support/load.ts";
@@ -254,14 +254,21 @@ async function startOurs(checkout: string): Promise<AgentServer> {
   };
 }
 
+/** The rival's program as it is, with its packages. */
+function startWorkerMode(checkout: string): Promise<AgentServer> {
+  const agents = { access: "worker", worker: { entry: WORKER_FILE }, idleTimeoutMs: IDLE_MS };
+  return startSignalbox({ checkout, config: { agents } });
+}
+
 const OURS = "signalbox";
+const WORKER_MODE = "worker mode";
 const RIVAL = "workerd";
 
-function atLeast(factor: number, scenario: string, metric: string, what: string) {
+function atLeast(factor: number, scenario: string, metric: string, what: string, ours = OURS) {
   return {
-    text: `at least ${factor} × workerd's ${what}`,
+    text: `${ours === OURS ? "" : `${ours}: `}at least ${factor} × workerd's ${what}`,
     isMet: (median: Median) =>
-      (median(OURS, scenario, metric) ?? 0) >= factor * (median(RIVAL, scenario, metric) ?? Infinity),
+      (median(ours, scenario, metric) ?? 0) >= factor * (median(RIVAL, scenario, metric) ?? Infinity),
   };
 }
 
@@ -269,7 +276,11 @@ export const workload: Workload = {
   name: "agents",
   summary: "the same agent here and on bare workerd, durable before every answer, one core each",
   rounds: ROUNDS,
-  contenders: [contender(OURS, () => startOurs(THIS_CHECKOUT)), contender(RIVAL, startWorkerd)],
+  contenders: [
+    contender(OURS, () => startOurs(THIS_CHECKOUT)),
+    contender(RIVAL, startWorkerd),
+    contender(WORKER_MODE, () => startWorkerMode(THIS_CHECKOUT)),
+  ],
   oursAt: (checkout) => contender(OURS, () => startOurs(checkout)),
   scenarios: [
     { name: READ_ONE, metrics: CALL_METRICS },
@@ -307,6 +318,14 @@ export const workload: Workload = {
     atLeast(4, WRITE_ONE, "calls", "durable writes per second on one instance at 64 callers"),
     atLeast(4, WRITE_MANY, "calls", "durable writes per second on 1,000 warm instances"),
     atLeast(8, FIRST_TOUCH, "touches", "rate of first touches of new instances"),
+    atLeast(2.5, WRITE_ONE, "calls", "durable writes per second on one instance", WORKER_MODE),
+    atLeast(2.5, WRITE_MANY, "calls", "durable writes per second on 1,000 warm instances", WORKER_MODE),
+    {
+      text: `${WORKER_MODE}: below half of workerd's memory at 1,000 active instances`,
+      isMet: (median) =>
+        (median(WORKER_MODE, MEMORY, "process with 1,000 active instances") ?? Infinity) * 2 <
+        (median(RIVAL, MEMORY, "process with 1,000 active instances") ?? 0),
+    },
     {
       text: "an instance wakes in under 10 ms",
       isMet: (median) => (median(OURS, LATENCY, "wake") ?? Infinity) < 10,

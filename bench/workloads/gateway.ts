@@ -120,9 +120,32 @@ async function measureOn(target: GatewayTarget, withMemory: boolean): Promise<Ru
   };
 }
 
+/** Three rules of the gateway, and a virtual key with a budget and a rate; none is ever exhausted. */
+const LIMITS = {
+  gateway: {
+    spend_limits: {
+      rules: [
+        { id: "day", limitType: "cost", limit: 1_000_000, window: "day" },
+        { id: "hour", limitType: "cost", limit: 1_000_000, window: 3600, technique: "sliding" },
+        {
+          id: "openai",
+          limitType: "tokens",
+          limit: 1e15,
+          window: 60,
+          provider: { mode: "filter", values: ["openai"] },
+        },
+      ],
+    },
+  },
+  token: {
+    budgets: [{ limit: 1_000_000, window: "month" }],
+    rate_limits: [{ type: "requests", limit: 1_000_000_000, interval: 60 }],
+  },
+};
+
 async function startOurs(
   providerPort: number,
-  keepsBodies: boolean,
+  { keepsBodies = true, isLimited = false },
   checkout = THIS_CHECKOUT,
 ): Promise<GatewayTarget> {
   const server = await startSignalbox({
@@ -130,16 +153,19 @@ async function startOurs(
     config: { providers: { openai: { baseUrl: `http://127.0.0.1:${providerPort}/v1` } } },
     env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
   });
+  const gateway = "/ai-gateway/gateways/default";
   const manage = async (method: string, path: string, body: object) => {
-    const response = await fetch(`${server.url}/accounts/default/ai-gateway/gateways/default${path}`, {
+    const response = await fetch(`${server.url}/accounts/default${path}`, {
       method,
       headers: { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
     return ((await response.json()) as { result: { token: string } }).result;
   };
-  await manage("PUT", "", { authentication: true });
-  const { token } = await manage("POST", "/tokens", {});
+  await manage("PUT", gateway, { authentication: true, ...(isLimited ? LIMITS.gateway : {}) });
+  const { token } = isLimited
+    ? await manage("POST", "/tokens", { name: "bench", permissions: ["gateway.run"], ...LIMITS.token })
+    : await manage("POST", `${gateway}/tokens`, {});
   return {
     port: server.port,
     path: "/v1/default/default/openai/chat/completions",
@@ -175,14 +201,15 @@ export const workload: Workload = {
     "calls through the gateway, authentication on, log rows and bodies kept (and rows only), one core each",
   rounds: roundsOf(3),
   contenders: [
-    contender("signalbox", (port) => startOurs(port, true)),
-    contender("signalbox, rows only", (port) => startOurs(port, false)),
+    contender("signalbox", (port) => startOurs(port, {})),
+    contender("signalbox, rows only", (port) => startOurs(port, { keepsBodies: false })),
+    contender("signalbox, three rules and a virtual key", (port) => startOurs(port, { isLimited: true })),
     contender("nginx", startNginx),
     contender("portkey", startPortkey),
     contender("node:http + undici", startBare),
     contender("direct", startDirect),
   ],
-  oursAt: (checkout) => contender("signalbox", (port) => startOurs(port, true, checkout)),
+  oursAt: (checkout) => contender("signalbox", (port) => startOurs(port, {}, checkout)),
   scenarios: [
     { name: ONE, metrics: METRICS },
     { name: MANY, metrics: [...METRICS, GENERATOR] },

@@ -11,6 +11,8 @@ let server: TestServer;
 let browser: Browser;
 let callId = "";
 let deliveryId = "";
+let routeId = "";
+let tokenId = "";
 
 beforeAll(async () => {
   server = await startTestServer({ environment: { GITHUB_WEBHOOK_SECRET: "a-secret-for-the-test" } });
@@ -24,6 +26,7 @@ beforeAll(async () => {
     await answer.text();
   }
   await server.token(["tags.read", "gateway.run"]);
+  ({ routeId, tokenId } = await createKeysAndRoutes());
   await server.api("PUT", "/accounts/default/tags", {
     resource_type: "ai_gateway",
     resource_id: "default",
@@ -38,12 +41,89 @@ afterAll(async () => {
   await server.stop();
 });
 
+/** One of everything that the pages of keys, limits and routes show. */
+async function createKeysAndRoutes(): Promise<{ routeId: string; tokenId: string }> {
+  const gateways = "/accounts/default/ai-gateway";
+  const rules = [
+    { id: "all", limitType: "cost", limit: 10, window: null },
+    {
+      id: "team",
+      limitType: "requests",
+      limit: 50,
+      window: 3600,
+      model: { mode: "filter", values: ["gpt-5*"] },
+    },
+  ];
+  const created = async (method: string, path: string, body: object) =>
+    (await server.api(method, path, body)).body.result as { id: string };
+  await created("PUT", `${gateways}/limits`, { rules });
+  await created("PUT", `${gateways}/gateways/default`, { spend_limits: { rules } });
+  await created("PUT", `${gateways}/prices`, { prices: { openai: { "*": { in: 1, out: 2 } } } });
+  for (const owner of [gateways, `${gateways}/gateways/default`])
+    for (const weight of [1, 3])
+      await created("POST", `${owner}/provider_configs`, {
+        provider_slug: "openai",
+        secret: `sk-${weight}-abcd`,
+        weight,
+      });
+  const custom = { slug: "inhouse", name: "In-house", base_url: "https://models.example.com" };
+  await created("POST", `${gateways}/custom-providers`, custom);
+  const model = (id: string, fallback?: string) => ({
+    id,
+    type: "model",
+    properties: { provider: "echo", model: id },
+    outputs: {
+      success: { elementId: "end" },
+      ...(fallback === undefined ? {} : { fallback: { elementId: fallback } }),
+    },
+  });
+  const elements = [
+    { id: "start", type: "start", outputs: { next: { elementId: "plan" } } },
+    {
+      id: "plan",
+      type: "conditional",
+      properties: { conditions: { "metadata.plan": { $eq: "pro" } } },
+      outputs: { true: { elementId: "limit" }, false: { elementId: "small" } },
+    },
+    {
+      id: "limit",
+      type: "rate",
+      properties: { limitType: "count", key: "metadata.user_id", limit: 100, window: 3600 },
+      outputs: { success: { elementId: "large" }, fallback: { elementId: "small" } },
+    },
+    model("large", "small"),
+    model("small"),
+    { id: "end", type: "end" },
+  ];
+  const route = await created("POST", `${gateways}/gateways/default/routes`, { name: "support", elements });
+  const token = await created("POST", "/accounts/default/tokens", {
+    name: "search-team",
+    permissions: ["gateway.run"],
+    owner: "ada@example.com",
+    budgets: [
+      { limit: 50, window: "month", timezone: "Europe/Berlin" },
+      { limit: 5, window: null },
+    ],
+    rate_limits: [{ type: "requests", limit: 60, interval: 60 }],
+    models: ["openai/gpt-5*"],
+  });
+  return { routeId: route.id, tokenId: token.id };
+}
+
 const instance = "/agents/webhook-agent/acme-widgets";
 const PAGES: readonly (() => string)[] = [
   () => "",
   () => "/gateways",
   () => "/usage",
+  () => "/limits",
+  () => "/provider-keys",
+  () => "/prices",
+  () => "/providers",
   () => "/gateways/default",
+  () => "/gateways/default/limits",
+  () => "/gateways/default/provider-keys",
+  () => "/gateways/default/routes",
+  () => `/gateways/default/routes/${routeId}`,
   () => "/gateways/default/logs",
   () => `/gateways/default/logs/${callId}`,
   () => "/gateways/default/analytics",
@@ -67,6 +147,7 @@ const PAGES: readonly (() => string)[] = [
   () => "/tags/changes",
   () => "/tags/resources/ai_gateway/default",
   () => "/tokens",
+  () => `/tokens/${tokenId}`,
   () => "/no-such-page",
 ];
 
@@ -118,6 +199,26 @@ describe.each(["light", "dark"] as const)("in the %s theme", (colorScheme) => {
     await open("/tokens");
     await page.getByRole("button", { name: "Create token" }).click();
     expect(await seriousViolations(page)).toEqual([]);
+    await page.getByText("Budgets, rate limits, models and owner").click();
+    await page.getByRole("button", { name: "Add budget" }).click();
+    expect(await seriousViolations(page)).toEqual([]);
+    for (const [path, button] of [
+      ["/gateways/default/limits", "Add limit"],
+      ["/provider-keys", "Add key"],
+    ] as const) {
+      await open(path);
+      await page.getByRole("button", { name: button }).click();
+      expect(await seriousViolations(page)).toEqual([]);
+    }
+    await open(`/gateways/default/routes/${routeId}`);
+    await page.getByRole("button", { name: /^limit / }).click();
+    await page.getByRole("button", { name: "Try" }).click();
+    await page.getByTestId("way").waitFor();
+    expect(await seriousViolations(page)).toEqual([]);
+    await page.screenshot({
+      path: join(SCREENSHOTS, colorScheme, "route-tried.png"),
+      fullPage: true,
+    });
     await open("/tags/resources/ai_gateway/default");
     await page.getByRole("button", { name: "Edit tags" }).click();
     await page.getByRole("combobox", { name: "Value" }).first().fill("prod");

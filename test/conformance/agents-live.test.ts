@@ -97,7 +97,7 @@ describe("state", () => {
 });
 
 describe("a read-only connection", () => {
-  it("a read-only connection receives state but cannot set it, call methods or send messages", async () => {
+  it("a read-only connection receives state and calls what does not write, but cannot set the state, write or send messages", async () => {
     await server.api("POST", "/agents/counter/ro/rpc/read", []);
     const client = await connect("counter/ro", { token: await server.token(["agents.read"]) });
     await client.greeted();
@@ -105,6 +105,7 @@ describe("a read-only connection", () => {
     expect(await client.next()).toEqual({ type: "cf_agent_state_error", error: "Connection is readonly" });
     expect(await client.next()).toEqual({ type: "cf_agent_state", state: { count: 0 } });
     expect(await client.call("increment")).toMatchObject({ success: false, error: "Connection is readonly" });
+    expect(await client.call("read")).toMatchObject({ success: true, result: { count: 0, hits: 0 } });
     client.send("hello");
     expect(await client.next()).toMatchObject({ type: "cf_agent_state_error" });
     const writer = await connect("counter/ro");

@@ -1,5 +1,5 @@
 /** Agent modules in a real server process: stack traces, and classes that extend the built-in agent. */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -62,10 +62,31 @@ it("agents see the environment without the secrets of the service", async () => 
   const own = await startTestServer({
     file: { agents: { modules: [path] } },
     // An empty address means the embedded database.
-    environment: { MY_SECRET: "s3cret", SIGNALBOX_ENCRYPTION_KEY: "k".repeat(32), DATABASE_URL: "" },
+    environment: {
+      MY_SECRET: "s3cret",
+      SIGNALBOX_ENCRYPTION_KEY: "k".repeat(32),
+      SIGNALBOX_MASTER_KEY: "ab".repeat(32),
+      DATABASE_URL: "",
+    },
   });
   expect((await own.api("POST", "/agents/env-agent/x/rpc/names", [])).body.result).toEqual(["MY_SECRET"]);
   await own.stop();
+});
+
+it("a configuration file imports signalbox and its neighbours without extension, wherever it is", async () => {
+  const own = join(folder, "configured");
+  await mkdir(join(own, "lib"), { recursive: true });
+  await writeFile(join(own, "lib/settings.ts"), `export const access = "public" as const;`);
+  await writeFile(
+    join(own, "signalbox.config.ts"),
+    `import { defineConfig } from "signalbox";
+     import { access } from "./lib/settings";
+     export default defineConfig({ agents: { access } });`,
+  );
+  const configured = await startServerProcess(["--data-dir", join(own, "data")], { cwd: own });
+  // The setting has taken effect.
+  expect((await post(`${configured.url}/agents/webhook-agent/x/rpc/getEvents`, "[]", {})).status).toBe(200);
+  await configured.end("SIGTERM");
 });
 
 it("a queue item for a method that the class no longer has becomes a dead letter", async () => {

@@ -144,8 +144,10 @@ describe("accepted tokens", () => {
     expect((await call({ "gw-aig-authorization": `Bearer ${ROOT_TOKEN}` })).status).toBe(200);
   });
 
-  it("a valid token in the wrong header is refused", async () => {
-    expect((await call({ authorization: `Bearer ${await gatewayToken()}` })).status).toBe(401);
+  it("a valid token is accepted in the place of the provider's key, and refused in any other header", async () => {
+    expect((await call({ authorization: `Bearer ${await gatewayToken()}` })).status).toBe(200);
+    expect(provider.requests[0]?.headers.authorization).toBeUndefined();
+    expect((await call({ "x-anything": await gatewayToken() })).status).toBe(401);
   });
 
   it("two tokens in one request are refused", async () => {

@@ -11,6 +11,7 @@ const OFF = {
   rate_limiting_limit: null,
   rate_limiting_interval: null,
   spend_limits: null,
+  trust_custom_cost: false,
 };
 
 let provider: ProviderPeer;
@@ -267,7 +268,8 @@ describe("spend limits", () => {
   /** One dollar per token, so two dollars per call. */
   const bounded = JSON.stringify({ model: "gpt-4o-mini", max_tokens: 1, m: 1 });
   const rule = (change: object = {}) => ({ id: "r", limitType: "cost", limit: 20, window: 3600, ...change });
-  const set = (...rules: object[]) => setGateway(server, { spend_limits: { enabled: true, rules } });
+  const set = (...rules: object[]) =>
+    setGateway(server, { spend_limits: { enabled: true, rules }, trust_custom_cost: true });
 
   beforeEach(() => {
     now += 7_200_000;
@@ -338,18 +340,31 @@ describe("spend limits", () => {
     expect((await call(by("vip"))).status).toBe(429);
   });
 
-  it("calls with an unknown price are not counted", async () => {
-    await set(rule({ id: "unknown", limit: 0.000001 }));
-    const body = JSON.stringify({ model: "no-such-model-anywhere" });
-    expect((await call({}, body)).status).toBe(200);
-    expect((await call({}, body)).status).toBe(200);
+  it("calls with an unknown price are refused with 2042, allowed or priced, as the setting says", async () => {
+    const body = JSON.stringify({ model: "no-such-model-anywhere", max_tokens: 1 });
+    const rules = [rule({ id: "unknown", limit: 100 })];
+    await set(...rules);
+    const refused = await call({}, body);
+    expect(refused.status).toBe(429);
+    expect(JSON.parse(refused.body)).toMatchObject({
+      internalCode: 2042,
+      message: expect.stringContaining("openai/no-such-model-anywhere") as string,
+    });
+    expect(refused.headers["retry-after"]).toBeUndefined();
+    await setGateway(server, { spend_limits: { rules, unknown_price: "allow" } });
+    expect((await call({}, body)).headers["gw-aig-budget-remaining"]).toBe("100");
+    await setGateway(server, { spend_limits: { rules, unknown_price: { in: 1_000_000, out: 1_000_000 } } });
+    expect((await call({}, body)).headers["gw-aig-budget-remaining"]).toBe("98");
   });
 
   it("the spent amount survives a restart", async () => {
     const file = { providers: { openai: { baseUrl: provider.url } } };
     const custom = { "gw-aig-custom-cost": '{"total_cost":1}' };
     const before = await startTestServer({ file, clock: { now: () => now } });
-    const limits = { spend_limits: { rules: [rule({ limit: 1, technique: "sliding" })] } };
+    const limits = {
+      spend_limits: { rules: [rule({ limit: 1, technique: "sliding" })] },
+      trust_custom_cost: true,
+    };
     await setGateway(before, limits);
     expect((await post(before, "openai/chat/completions", { headers: custom })).status).toBe(200);
     await before.service.stop();

@@ -26,6 +26,7 @@ beforeEach(async () => {
   first.answer = (_, response) => sendJson(response, 200, { from: "first" });
   second.answer = (_, response) => sendJson(response, 200, { from: "second" });
   await setGateway(server, { retry_max_attempts: null, retry_delay: null, retry_backoff: null });
+  await server.api("DELETE", "/accounts/default/ai-gateway/gateways/default/circuits");
 });
 
 const quick = { "gw-aig-retry-delay": "1" };
@@ -149,6 +150,14 @@ describe("attempts", () => {
     ["gw-aig-retry-delay", "-1"],
     ["gw-aig-backoff", "random"],
     ["gw-aig-request-timeout", "soon"],
+    ["gw-aig-max-retry-wait", "-1"],
+    ["gw-aig-first-token-timeout", "0"],
+    ["gw-aig-stall-timeout", "0"],
+    ["gw-aig-hold-response", "maybe"],
+    ["gw-aig-fallback-on", "399"],
+    ["gw-aig-hedge-after", "0"],
+    ["gw-aig-strategy", "luck"],
+    ["gw-aig-weight", "0"],
   ])("refused: %s: %s", async (name, value) => {
     const answer = await post(server, "openai/chat/completions", { headers: { [name]: value } });
     expect(answer.status).toBe(400);
@@ -206,11 +215,14 @@ describe("the universal endpoint", () => {
     expect((await readLogs(server))[0]).toMatchObject({ provider: "groq", step: 1, success: true });
   });
 
-  it("each step has its own attempts and timeout", async () => {
-    first.answer = () => undefined;
-    const slow = await universal(steps({ config: { requestTimeout: 30, maxAttempts: 2, retryDelay: 1 } }));
-    expect(slow.headers["gw-aig-step"]).toBe("1");
+  it("each step has its own attempts and timeout; a silent step is not tried again while another exists", async () => {
+    const config = { requestTimeout: 30, maxAttempts: 2, retryDelay: 1 };
+    first.answer = (_, response) => sendJson(response, 503, {});
+    expect((await universal(steps({ config }))).headers["gw-aig-step"]).toBe("1");
     expect(first.requests).toHaveLength(2);
+    first.answer = () => undefined;
+    expect((await universal(steps({ config }))).headers["gw-aig-step"]).toBe("1");
+    expect(first.requests).toHaveLength(3);
   });
 
   it("headers of a step override its config, which overrides the request's headers", async () => {

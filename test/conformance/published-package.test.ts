@@ -2,7 +2,16 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -11,6 +20,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const OWN = new Map([
   ["signalbox", "signalbox"],
   ["@signalbox/protocol", "protocol"],
+  ["@signalbox/translate", "translate"],
   ["@signalbox/client", "client"],
 ]);
 let project: string;
@@ -32,9 +42,12 @@ function installInto(modules: string): void {
   mkdirSync(join(modules, "@signalbox"), { recursive: true });
   for (const [name, folder] of OWN)
     cpSync(join(ROOT, "packages", folder, "dist"), join(modules, name), { recursive: true });
-  for (const name of readdirSync(join(ROOT, "node_modules"))) {
-    if (name.startsWith(".") || name === "signalbox" || name === "@signalbox") continue;
-    symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+  // Versions that only the service uses come first.
+  for (const folder of ["packages/signalbox/node_modules", "node_modules"]) {
+    for (const name of readdirSync(join(ROOT, folder))) {
+      if (name.startsWith(".") || name === "signalbox" || name === "@signalbox") continue;
+      if (!existsSync(join(modules, name))) symlinkSync(join(ROOT, folder, name), join(modules, name));
+    }
   }
 }
 

@@ -56,7 +56,7 @@ it("stored calls are assigned to the day on which they were made", async () => {
 
 it("amounts spent in between count for one window", async () => {
   const rule = { id: "r", limitType: "cost", limit: 1, window: 3600 };
-  await setGateway(server, { spend_limits: { rules: [rule] } });
+  await setGateway(server, { spend_limits: { rules: [rule] }, trust_custom_cost: true });
   const cost = { "gw-aig-custom-cost": '{"total_cost":1}' };
   wall = REAL + DAY;
   expect((await call(cost)).status).toBe(200);

@@ -1,7 +1,7 @@
 /** A cached response is never returned for another credential, or for the same credential in another scope. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
-import { callPath, CHAT, post, send } from "../support/gateway.ts";
+import { callPath, CHAT, post, send, setGateway } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 let provider: ProviderPeer;
@@ -14,6 +14,7 @@ beforeAll(async () => {
     file: { providers: { openai: at, lab: at, "google-ai-studio": at, "azure-openai": at } },
     environment: { OPENAI_API_KEY_A: "sk-a", OPENAI_API_KEY_B: "sk-b" },
   });
+  await setGateway(server, { allow_anonymous_keys: true });
 });
 afterAll(async () => {
   await server.stop();

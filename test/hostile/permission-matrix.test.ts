@@ -87,7 +87,7 @@ async function makeCallers(): Promise<Caller[]> {
   const unlessRoot = ({ access }: Operation): Verdict => (access === "root" ? "403" : "let in");
   // The existing token is bound to no gateway, so bound tokens cannot see it.
   const narrowed = (operation: Operation): Verdict =>
-    operation.method === "GET" && operation.path.endsWith("/tokens/{token_id}")
+    operation.method === "GET" && /\/tokens\/\{token_id\}(?:\/usage)?$/.test(operation.path)
       ? "403"
       : unlessRoot(operation);
   return [

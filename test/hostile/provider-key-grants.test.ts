@@ -25,7 +25,7 @@ beforeAll(async () => {
   });
   for (const id of ["team-a", "team-b"]) {
     await server.api("POST", "/accounts", { id });
-    await server.api("POST", `/accounts/${id}/ai-gateway/gateways`, { id: "g" });
+    await server.api("POST", `/accounts/${id}/ai-gateway/gateways`, { id: "g", allow_anonymous_keys: true });
   }
   editor = await server.token(["gateway.edit", "gateway.read"], { account: "team-b" });
 });
@@ -81,7 +81,7 @@ it("a variable is available to the accounts that the operator names, and to no o
 
 it("a variable without an entry is available to the account default", async () => {
   expect((await store("team-b", "OPENAI_API_KEY", "operator")).status).toBe(400);
-  await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "g" });
+  await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "g", allow_anonymous_keys: true });
   expect((await store("default", "OPENAI_API_KEY", "operator")).status).toBe(200);
   expect(await call("default", "operator")).toMatchObject({ status: 200, sent: "Bearer sk-operator" });
 });
@@ -103,7 +103,7 @@ it("an existing variable, a missing variable and names like constructor get the 
 it("a stored entry stops working when the operator withdraws the variable, default key included", async () => {
   const before = await start({ OPENAI_API_KEY_TEAM_A: ["*"] });
   await before.api("POST", "/accounts", { id: "team-b" });
-  await before.api("POST", "/accounts/team-b/ai-gateway/gateways", { id: "g" });
+  await before.api("POST", "/accounts/team-b/ai-gateway/gateways", { id: "g", allow_anonymous_keys: true });
   await store("team-b", "OPENAI_API_KEY_TEAM_A", "mine", { default_config: true }, before);
   await store("team-b", "OPENAI_API_KEY_TEAM_A", "unset", {}, before);
   expect((await call("team-b", undefined, "openai", before)).sent).toBe("Bearer sk-team-a-only");

@@ -7,6 +7,28 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/mixed-kill.test.ts › everything acknowledged survives ten kills at random moments under mixed load",
     "packages/signalbox/src/engines/instance-store/journal/next-segment.test.ts › a record that is written while the next segment is being created goes into that segment",
   ],
+  "The process is killed in the middle of a workflow's step": [
+    "test/worker/workflows.test.ts › kill -9 in the middle of a step: finished steps do not run again, the interrupted one does",
+    "test/worker/workflows.test.ts › kill -9 while it sleeps: it wakes by itself",
+    "packages/signalbox/src/worker/workflows/workflow-object.test.ts › after a crash finished steps are not repeated, and the step that was running is",
+  ],
+  "A worker's program does not load": [
+    "test/worker/start.test.ts › load errors name the file and the reason",
+    "test/worker/start.test.ts › the wrangler file must be readable and name exported classes",
+  ],
+  "The process is killed while an object has an alarm": [
+    "test/faults/objects-kill.test.ts › nothing that was answered is lost, nothing is half-written, and every alarm rings",
+  ],
+  "Code outlives its instance": [
+    "test/conformance/agents-long-work.test.ts › without a hold ends with an error when the instance has left memory, and writes nothing more",
+    "packages/signalbox/src/agents/objects/object-life.test.ts › that is left ends the object: code that outlives it receives an error",
+    "packages/signalbox/src/engines/turn-runtime/runtime-life.test.ts › fails running and waiting turns, whose code can neither write nor send",
+  ],
+  "An object is aborted, or its block fails": [
+    "packages/signalbox/src/agents/objects/object-life.test.ts › that run when the object is aborted fail at once, and their code can neither write nor send",
+    "packages/signalbox/src/agents/objects/object-life.test.ts › whose block fails is reset: what waits receives the error, and the next call constructs it again",
+    "packages/signalbox/src/agents/objects/web-socket.test.ts › survives a handler that throws, and is cut when the object is aborted",
+  ],
   "The power fails": [
     "test/faults/agents-power-cut.test.ts › every reported change is durable, and no change is partial",
     "test/faults/webhooks-power-cut.test.ts › entities whose first event was acknowledged are there after a power cut",
@@ -126,6 +148,14 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "A provider closes the connection during a response": [
     "test/conformance/gateway-streaming.test.ts › the client detects that the provider broke off the response",
+    "test/conformance/gateway-cut-streams.test.ts › a stream of %s that breaks off ends with an error event",
+    "test/conformance/gateway-failover.test.ts › S08: a stream that is cut in the middle is replaced by a whole answer",
+  ],
+  "A provider sends an error inside a success, or an empty stream": [
+    "test/conformance/gateway-failover.test.ts › a stream that begins with %s goes to the next step",
+  ],
+  "A provider fails again and again": [
+    "test/conformance/gateway-failover.test.ts › S15: while a provider is down the fallback answers without waiting for it, and the provider is used again when it works",
   ],
   "A provider cannot be reached, or sends something that is not HTTP": [
     "test/conformance/gateway-streaming.test.ts › a provider that cannot be reached or hangs up is answered 502 with code 2005",
@@ -156,8 +186,13 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/call-log/size-limit.test.ts › removes the oldest rows when no body is left, and keeps the usage",
   ],
   "Spend totals cannot be written": [
-    "packages/signalbox/src/gateway/limits/spend-limits.test.ts › keeps amounts that it could not write, and writes them later with those settled since",
-    "packages/signalbox/src/gateway/limits/spend-limits.test.ts › reports a failed periodic write, without an unhandled rejection",
+    "packages/signalbox/src/gateway/limits/limits.test.ts › keeps amounts that it could not write, and writes them later with those settled since",
+    "packages/signalbox/src/gateway/limits/limits.test.ts › reports a failed periodic write, without an unhandled rejection",
+  ],
+  "The process is killed while calls run under a limit": [
+    "test/faults/spend-kill.test.ts › no amount that a provider billed is lost, whenever the process is killed",
+    "packages/signalbox/src/gateway/limits/limits.test.ts › counts calls that were running when the process was killed with what they had reserved",
+    "packages/signalbox/src/gateway/limits/limits.test.ts › counts an amount once if the process is killed after the database has it",
   ],
   "The process is killed while a gateway is deleted": [
     "test/faults/gateway-deletion.test.ts › nothing of a gateway is left after `kill -9` during its deletion",

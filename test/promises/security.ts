@@ -1,5 +1,15 @@
 /** Each promise of SECURITY.md and the tests that hold us to it: `path › title`, where a title of `it.each` is its template. */
 export const SECURITY: Readonly<Record<string, readonly string[]>> = {
+  "A worker is open only if the configuration says so": [
+    "test/worker/start.test.ts › access must be stated",
+    "test/worker/webhooks.test.ts › agents of this package answer beside the worker's, and require a token",
+    "test/worker/basic.test.ts › scheduled and email handlers run for the operator only",
+  ],
+  "A worker sees neither the server's secrets nor the dashboard's session": [
+    "test/worker/basic.test.ts › variables come from the wrangler file and the process, without the server's secrets",
+    "test/worker/basic.test.ts › the program sees the request as it was sent, without the dashboard's session",
+    "test/worker/basic.test.ts › responses keep their headers and cookies, and cannot set the dashboard's session",
+  ],
   "Tokens are stored as hashes": [
     "test/conformance/accounts-and-tokens.test.ts › a token is shown once, at creation, and only its hash is stored",
     "test/conformance/dashboard.test.ts › a session survives a restart, and only its hash is stored",
@@ -7,6 +17,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "Files with secrets are readable by their owner only": [
     "test/conformance/running-it.test.ts › the first start creates a root token, prints it once and stores it in a file with mode 0600",
     "test/conformance/webhook-secret.test.ts › with the embedded database a secret is generated, survives restarts and is readable by its owner only",
+    "test/hostile/stored-secrets.test.ts › is in no file, log, row, answer, error or metric; the master key is in one file of the owner",
     "test/hostile/provider-secret-headers.test.ts › stored values are encrypted: the database alone reveals nothing, and a copied row cannot be decrypted",
   ],
   "Secrets are not logged": [
@@ -27,6 +38,9 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/token-bounds.test.ts › a created token has no permission that its creator lacks, also by the gateway's own path",
     "test/hostile/token-bounds.test.ts › a created token is bound to the same gateway, which must be named",
     "test/hostile/token-bounds.test.ts › a token may list but not revoke a token with more permissions",
+    "test/hostile/virtual-key-bounds.test.ts › a token creates tokens within its own limits only, by both paths",
+    "test/hostile/virtual-key-bounds.test.ts › a token widens neither itself nor a token it created",
+    "test/hostile/virtual-key-bounds.test.ts › creates no token that can run calls, however limited",
   ],
   "A token of one gateway reaches that gateway only": [
     "test/hostile/token-bounds.test.ts › every operation on another gateway, on the account or of another area is 403",
@@ -149,7 +163,17 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/fuzzing.test.ts › a short run finds no failure",
     "test/hostile/fuzzing.test.ts › kept cases cause no failure",
   ],
+  "A token calls only what its rules allow": [
+    "test/hostile/token-models.test.ts › %s is refused",
+    "test/hostile/token-models.test.ts › a body that cannot be read is refused",
+    "test/hostile/token-models.test.ts › every step of the universal endpoint is checked, and the message names what is allowed",
+    "test/hostile/token-models.test.ts › another provider or kind of call is refused",
+    "packages/signalbox/src/core/glob.test.ts › matches what the regular expression of the pattern matches",
+  ],
   "A Signalbox token is not forwarded": [
+    "test/hostile/token-places.test.ts › a token in $name identifies the call and stays here",
+    "test/hostile/token-places.test.ts › a wrong, revoked or foreign token in $name is refused",
+    "test/hostile/token-places.test.ts › two tokens in two places of a provider's key are refused, the same token twice is not",
     "test/hostile/gateway-forwarding.test.ts › in %s: 401, and nothing is sent upstream",
     "test/conformance/gateway-authentication.test.ts › gateway headers and cookies are not sent upstream; the provider's credential is",
   ],
@@ -172,6 +196,17 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/gateway-provider-responses.test.ts › with %s the request is repeated",
     "packages/signalbox/src/engines/relay/connection-reuse.test.ts › sends a %s once when the server closes the connection, because the server may have executed it",
     "packages/signalbox/src/engines/relay/connection-reuse.test.ts › detects before writing that the server closed an idle connection (%s), and opens a new one",
+  ],
+  "A caller's own key stays with its provider": [
+    "test/conformance/gateway-doors.test.ts › gives the caller's own key to the provider that the caller names, in the provider's header",
+    "test/conformance/gateway-doors.test.ts › does not give a key to a provider that an alias chose",
+    "test/conformance/gateway-translation.test.ts › has the caller's own key in the provider's header, when the caller names the provider",
+  ],
+  "A stored key goes to hosts of the provider or of the configuration": [
+    "test/conformance/gateway-cloud-providers.test.ts › never sends a stored key to a resource that the caller names",
+    "test/conformance/gateway-cloud-providers.test.ts › sends a stored key to the configured resource, whatever the path names",
+    "test/conformance/gateway-cloud-providers.test.ts › signs a call of a door, and has the model in the path only",
+    "packages/signalbox/src/gateway/providers/google-access-token.test.ts › exchanges a signed assertion at the configured address",
   ],
   "Custom providers and outgoing webhooks cannot reach private addresses": [
     "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies addresses of %s as private",
@@ -226,8 +261,16 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/provider-secret-headers.test.ts › a changed base URL removes the stored values, and the response says so",
     "test/hostile/provider-secret-headers.test.ts › values stored in plain text by an earlier version are encrypted at the next start",
   ],
-  "Provider keys are not stored": [
-    "test/conformance/gateway-management.test.ts › the SDK gets an error that keys are not stored",
+  "Provider keys are stored encrypted": [
+    "test/hostile/stored-secrets.test.ts › is in no file, log, row, answer, error or metric; the master key is in one file of the owner",
+    "test/hostile/stored-secrets.test.ts › cannot be moved to another owner in the database",
+    "test/hostile/stored-secrets.test.ts › does not follow a custom provider to another address",
     "test/conformance/gateway-providers.test.ts › a stored key appears only in the upstream request",
+  ],
+  "A kill during the rotation of the master key loses no provider key": [
+    "test/faults/master-key-rotation.test.ts › every stored key can be used after `kill -9` during rotations, and old master keys disappear",
+  ],
+  "A stored provider key needs a token": [
+    "test/hostile/stored-secrets.test.ts › is refused without a token while the gateway allows no anonymous keys",
   ],
 };

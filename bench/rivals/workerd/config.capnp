@@ -16,12 +16,12 @@ const main :Workerd.Worker = (
   compatibilityDate = "2026-10-01",
   bindings = [
     (name = "CounterAgent", durableObjectNamespace = "CounterAgent"),
-    (name = "WebhookAgent", durableObjectNamespace = "WebhookAgent"),
+    (name = "WebhookAgent", durableObjectNamespace = "RepositoryAgent"),
     (name = "GITHUB_WEBHOOK_SECRET", text = "@SECRET@"),
   ],
   durableObjectNamespaces = [
     (className = "CounterAgent", uniqueKey = "counter", enableSql = true),
-    (className = "WebhookAgent", uniqueKey = "webhook", enableSql = true),
+    (className = "RepositoryAgent", uniqueKey = "webhook", enableSql = true),
   ],
   durableObjectStorage = (localDisk = "storage"),
 );

@@ -41,7 +41,7 @@ export class CounterAgent extends Agent {
 }
 
 /** The minimum of a webhook handler: verify the raw body, accept each delivery once, store the event, update the state. */
-export class WebhookAgent extends Agent {
+export class RepositoryAgent extends Agent {
   initialState = { lastEvent: null, eventCount: 0 };
 
   onStart() {

@@ -19,6 +19,9 @@ export type * from "./management/gateways.ts";
 export { List, type Page } from "./management/list.ts";
 export { InvalidNameError, pathOf, type Query, withQuery } from "./management/path.ts";
 export type * from "./management/logs.ts";
+export type * from "./management/budgets.ts";
+export type * from "./management/routes.ts";
+export type * from "./management/provider-keys.ts";
 export type * from "./management/tags.ts";
 export type * from "./management/tokens.ts";
 export {

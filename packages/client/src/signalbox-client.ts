@@ -4,9 +4,12 @@ import { AgentConnection, type AgentConnectionOptions } from "./agent/agent-conn
 import { AccountsApi } from "./management/accounts.ts";
 import { AgentsApi } from "./management/agents.ts";
 import { errorName } from "./management/error-name.ts";
+import { BudgetsApi } from "./management/budgets.ts";
 import { GatewaysApi } from "./management/gateways.ts";
+import { RoutesApi } from "./management/routes.ts";
 import { LogsApi } from "./management/logs.ts";
 import { pathOf } from "./management/path.ts";
+import { ProviderKeysApi } from "./management/provider-keys.ts";
 import { TagsApi } from "./management/tags.ts";
 import { TokensApi } from "./management/tokens.ts";
 import {
@@ -76,6 +79,11 @@ export class SignalboxClient {
     return { url: this.url + path, expires_at };
   }
 
+  /** Encrypts all stored provider keys with a new master key. Requires the root token. */
+  async rotateMasterKey(options: RequestOptions = {}): Promise<{ rotated: number; unreadable: number }> {
+    return this.#transport.result("POST", "/provider_keys/rotate_master", options);
+  }
+
   /** Requests any path of the management interface. `pathOf` encodes names in the path. */
   request<Result = unknown>(
     method: Method,
@@ -101,6 +109,8 @@ export class AccountClient {
   readonly id: string;
   readonly tokens: TokensApi;
   readonly gateways: GatewaysApi;
+  /** Prices, limits and credit of the account, and what is left of budgets. */
+  readonly budgets: BudgetsApi;
   readonly agents: AgentsApi;
   readonly webhooks: WebhooksApi;
   readonly tags: TagsApi;
@@ -113,14 +123,25 @@ export class AccountClient {
     this.#path = pathOf`/accounts/${id}`;
     this.tokens = new TokensApi(transport, this.#path);
     this.gateways = new GatewaysApi(transport, this.#path);
+    this.budgets = new BudgetsApi(transport, this.#path);
     this.agents = new AgentsApi(transport, this.#path);
     this.webhooks = new WebhooksApi(transport, this.#path);
     this.tags = new TagsApi(transport, this.#path);
   }
 
+  /** The provider keys of one gateway; without a gateway, those of all gateways of the account. */
+  providerKeys(gatewayId?: string): ProviderKeysApi {
+    return new ProviderKeysApi(this.#transport, this.#path, gatewayId);
+  }
+
   /** The stored calls of one gateway. */
   logs(gatewayId: string): LogsApi {
     return new LogsApi(this.#transport, this.#path, gatewayId);
+  }
+
+  /** The dynamic routes and circuits of one gateway. */
+  routes(gatewayId: string): RoutesApi {
+    return new RoutesApi(this.#transport, this.#path + pathOf`/ai-gateway/gateways/${gatewayId}`);
   }
 
   /** Reads calls, tokens, cost and durations. */

@@ -80,6 +80,10 @@ export const ERROR_TABLE = {
   gateway_body_too_large: gateway(2010, 413, "Request body too large"),
   gateway_unknown_key_alias: gateway(2040, 400, "Unknown stored key alias"),
   gateway_spend_limit: gateway(2041, 429, "Spend limit exceeded", true),
+  gateway_unknown_price: gateway(2042, 429, "Price of the model unknown"),
+  gateway_model_not_allowed: gateway(2043, 403, "Model not allowed for this token"),
+  gateway_unknown_route: gateway(2044, 400, "Unknown dynamic route"),
+  gateway_route_without_model: gateway(2045, 400, "The dynamic route reached no model"),
 
   // Webhook intake.
   webhook_invalid_signature: webhooks(4001, 401, "Invalid signature"),
@@ -110,6 +114,8 @@ export const ERROR_TABLE = {
   agent_call_cycle: agents(3009, 409, "The call would deadlock: it waits for its own caller"),
   agent_destroyed: agents(3010, 410, "The instance was destroyed", true, 4410),
   agent_sql: agents(3011, 400, "The SQL statement failed"),
+  worker_failed: agents(3020, 500, "The worker failed"),
+  worker_rejected_email: agents(3021, 400, "The worker rejected the email"),
 
   // Tags.
   tags_invalid_set_payload: tags(1002, "Invalid set payload"),

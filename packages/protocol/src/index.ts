@@ -1,7 +1,7 @@
 export { ERROR_TABLE, type ErrorArea, type ErrorEntry, type ErrorName } from "./error-table.ts";
 export { SignalboxError, type ErrorDetails } from "./signalbox-error.ts";
 export { PERMISSIONS, type Permission } from "./permissions.ts";
-export { isIdentifier } from "./identifiers.ts";
+export { DOOR_WORDS, isIdentifier } from "./identifiers.ts";
 export { generateToken, isTokenShaped, tokenSuffix } from "./token-format.ts";
 export {
   type ClientFrame,

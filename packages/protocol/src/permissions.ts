@@ -3,6 +3,8 @@ export const PERMISSIONS = [
   "gateway.run",
   "gateway.read",
   "gateway.edit",
+  /** The price that a caller states for a call counts in limits. */
+  "gateway.price",
   "tags.read",
   "tags.edit",
   "agents.read",

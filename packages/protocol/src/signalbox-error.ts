@@ -7,8 +7,14 @@ export interface ErrorDetails {
   readonly cause?: unknown;
   /** Extra response headers, lower-case names (`retry-after`, `allow`, …). */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Extra members of a gateway error's body, for programs. */
+  readonly fields?: Readonly<Record<string, unknown>>;
   /** Overrides the status of the table, for a configured status (`tags.missing`). */
   readonly status?: number;
+  /** The field of the request that is wrong, for dialects that name it. */
+  readonly param?: string;
+  /** The dialect's own error code where clients look for one; replaces the number in that dialect. */
+  readonly reason?: string;
 }
 
 /** A registered symbol, so that the service recognizes errors from another copy of this package. */
@@ -26,6 +32,9 @@ export class SignalboxError extends Error {
   readonly status: number;
   readonly retryable: boolean;
   readonly headers: Readonly<Record<string, string>>;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly param: string | null;
+  readonly reason: string | null;
 
   constructor(id: ErrorName, details: ErrorDetails = {}) {
     const entry: ErrorEntry = ERROR_TABLE[id];
@@ -39,5 +48,8 @@ export class SignalboxError extends Error {
     this.status = details.status ?? entry.status;
     this.retryable = entry.retryable;
     this.headers = details.headers ?? {};
+    this.fields = details.fields ?? {};
+    this.param = details.param ?? null;
+    this.reason = details.reason ?? null;
   }
 }

@@ -4,13 +4,21 @@
  * Start: storage → accounts and tokens → areas → listeners.
  * Stop:  listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
-import { accountRoutes, FailureThrottle, openSealing, type RootToken } from "./accounts/index.ts";
+import {
+  accountRoutes,
+  tokenRoutes,
+  FailureThrottle,
+  MasterKeys,
+  openSealing,
+  type RootToken,
+} from "./accounts/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
-import type { Config } from "./config/index.ts";
+import { checkWorkerAccess, type Config } from "./config/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import type { HttpRequest } from "./engines/http-server/index.ts";
+import type { FallbackArea } from "./http/area.ts";
 import {
   buildOpenApi,
   createHealth,
@@ -21,6 +29,7 @@ import {
 } from "./http/index.ts";
 import { type Areas, createAreas } from "./service/areas.ts";
 import { closeAll, type Closer } from "./service/close-all.ts";
+import { LocalServer } from "./service/own-server.ts";
 import { exposureWarnings, requireOperator } from "./service/exposure.ts";
 import { type Identity, openIdentity } from "./service/identity.ts";
 import { firstCommandsOf, originsFor, ownOrigins } from "./service/origins.ts";
@@ -30,6 +39,7 @@ import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { StorageHealth } from "./telemetry/storage-health.ts";
 import type { UncaughtErrors } from "./telemetry/uncaught-errors.ts";
 import { VERSION } from "./version.ts";
+import type { WorkerArea } from "./worker/index.ts";
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -102,6 +112,7 @@ class Start {
 
   async run(): Promise<Service> {
     const { logger } = this.#options;
+    checkWorkerAccess(this.#config.file.agents);
     const storage = await openStorage(this.#options, this.#clock, this.#closers);
     // After the database was opened: a process that is refused because another one owns the database must not create files.
     if (this.#options.makesWebhookSecret === true) {
@@ -112,13 +123,24 @@ class Start {
     const areas = this.#createAreas(storage, identity, resourceEvents);
     this.#areas = areas;
     const dashboard = this.#createDashboard(identity, storage);
-    const all = [...areas.all, dashboard];
+    const server = new LocalServer(identity.rootToken);
+    // Its classes must be known before the agents' area wakes objects.
+    const worker = await this.#createWorker(areas, identity, server);
+    const all = [...areas.all, ...(worker === null ? [] : [worker.module]), dashboard];
     for (const area of all) {
       await area.start?.();
       this.#closers.push({ close: () => area.stop?.(), canStall: area.waitsForInstances === true });
     }
-    const front = await this.#openFront(storage, identity, areas, dashboard);
+    const front = await this.#openFront(
+      storage,
+      identity,
+      areas,
+      dashboard,
+      server,
+      worker?.fallback ?? null,
+    );
     this.#front = front;
+    server.listensOn(ownOrigins(front, this.#config).traffic);
     const { url, adminUrl } = front;
     storage.dataFolder.announce({ url, pid: process.pid, ...(adminUrl === url ? {} : { adminUrl }) });
     const { webhookSecretFile } = this.#config;
@@ -171,9 +193,39 @@ class Start {
       clock: this.#clock,
       steadyClock: this.#options.steadyClock ?? clock ?? steadyClock,
       sealing: openSealing(this.#config.encryptionKeys, storage.dataFolder.file("encryption-key")),
+      masterKeys: new MasterKeys({
+        fromEnvironment: this.#config.masterKeys,
+        file: this.#config.databaseUrl === undefined ? storage.dataFolder.file("master-key") : null,
+        onFile: (file) =>
+          logger.warn(
+            { file },
+            "the master key of the stored provider keys is in the data folder: a copy of the folder reveals them. Set SIGNALBOX_MASTER_KEY to keep the key elsewhere",
+          ),
+      }),
       resourceEvents,
       registry: this.#registry,
       onFatal,
+    });
+  }
+
+  /** Loaded on demand: most installations have no worker. */
+  async #createWorker(
+    { agents }: Areas,
+    { authenticator }: Identity,
+    server: LocalServer,
+  ): Promise<WorkerArea | null> {
+    if (this.#config.file.agents.worker === undefined) return null;
+    const { createWorkerArea } = await import("./worker/index.ts");
+    return createWorkerArea({
+      objects: agents.objects,
+      joinClient: agents.joinClient,
+      variables: agents.variables,
+      hasAgent: (agent) => agents.door.hasAgent(agent),
+      config: this.#config,
+      logger: this.#options.logger,
+      clock: this.#clock,
+      authenticator,
+      server,
     });
   }
 
@@ -200,11 +252,14 @@ class Start {
     { accounts, tokens, authenticator }: Identity,
     { all, gateway, webhooks, agents }: Areas,
     dashboard: AreaModule,
+    server: LocalServer,
+    fallback: FallbackArea | null,
   ): Promise<Front> {
     const config = this.#config;
     const { listener } = config.file;
     const routes = [
-      ...accountRoutes(accounts, tokens),
+      ...accountRoutes(accounts),
+      ...tokenRoutes(tokens),
       ...[...all, dashboard].flatMap((area) => area.routes),
     ];
     const health = new StorageHealth(this.#registry, {
@@ -214,7 +269,17 @@ class Start {
     });
     const problems = () => (this.#isStopping ? ["stopping"] : health.problems());
     const wrongTokens = new FailureThrottle(MAX_WRONG_TOKENS);
+    const management = createManagement({
+      routes,
+      authenticator,
+      accounts,
+      onWrongCredential: (request) => wrongTokens.record(request.socket.remoteAddress),
+      trafficOrigin: (request) => originsFor(request, this.#front, config).traffic,
+      maxBodyBytes: listener.maxBodyBytes,
+    });
+    server.open([...gateway.mounts, management]);
     return openFront({
+      fallback,
       traffic: [...gateway.mounts, ...webhooks.mounts],
       shared: agents.mounts,
       health: createHealth(problems),
@@ -229,14 +294,7 @@ class Start {
             requireOperator(authenticator.fromRequest(request), what);
           },
         }),
-        createManagement({
-          routes,
-          authenticator,
-          accounts,
-          onWrongCredential: (request) => wrongTokens.record(request.socket.remoteAddress),
-          trafficOrigin: (request) => originsFor(request, this.#front, config).traffic,
-          maxBodyBytes: listener.maxBodyBytes,
-        }),
+        management,
         ...dashboard.mounts,
       ],
       address: { host: config.host, port: config.port },

@@ -83,6 +83,15 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   "max-attempts": ["1", "2", "5", "6", "0", "x"],
   "retry-delay": ["0", "1", "x", "-1", "99999999"],
   backoff: ["constant", "linear", "exponential", "EXPONENTIAL", "__proto__", ""],
+  "max-retry-wait": ["0", "1", "600001", "x"],
+  "first-token-timeout": ["500", "1", "0", "x"],
+  "stall-timeout": ["500", "1", "0", "x"],
+  "hold-response": ["true", "false", "maybe"],
+  "fallback-on": ["429,5xx", "timeout, connection", "__proto__", "", "399", ",,"],
+  "hedge-after": ["1", "20", "0", "x"],
+  strategy: ["weighted", "sticky", "least-latency", "least-cost", "fallback", "constructor", ""],
+  weight: ["1", "0.5", "0", "1e9", "-1"],
+  "session-id": ["s", "", "x".repeat(600)],
   "byok-alias": ["nope", "default", "__proto__", ""],
   authorization: [`Bearer ${CREDENTIAL}`, "Bearer", CREDENTIAL, "Basic ::"],
   step: ["1", "x"],
@@ -221,7 +230,7 @@ function step(random: Random): string {
   }
   if (chance(random, 0.3))
     members.push(
-      `"config":${mostly(random, ['{"maxAttempts":2,"retryDelay":1}', '{"requestTimeout":"x"}', "[]", '{"maxAttempts":{}}', '{"backoff":"__proto__"}', '{"__proto__":{"maxAttempts":5}}', "1"])}`,
+      `"config":${mostly(random, ['{"maxAttempts":2,"retryDelay":1}', '{"fallbackOn":[429,"5xx"],"weight":2}', '{"fallbackOn":[{}]}', '{"requestTimeout":"x"}', "[]", '{"maxAttempts":{}}', '{"backoff":"__proto__"}', '{"__proto__":{"maxAttempts":5}}', "1"])}`,
     );
   if (chance(random, 0.05)) members.push(members[upTo(random, members.length)] ?? "");
   return `{${members.join(",")}}`;

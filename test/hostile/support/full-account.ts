@@ -79,6 +79,23 @@ export async function createFullAccount(): Promise<FullAccount> {
     provider_slug: "openai",
     secret_id: "OPENAI_API_KEY_OWN",
   });
+  const route = await create("POST", `${gateways}/mine/routes`, {
+    name: "theirs",
+    elements: [
+      { id: "start", type: "start", outputs: { next: { elementId: "model" } } },
+      {
+        id: "model",
+        type: "model",
+        properties: { provider: "echo", model: "echo" },
+        outputs: { success: { elementId: "end" } },
+      },
+      { id: "end", type: "end" },
+    ],
+  });
+  const accountConfig = await create("POST", `${account}/ai-gateway/provider_configs`, {
+    provider_slug: "openai",
+    secret: "sk-for-all-gateways-of-the-account",
+  });
   const call = await fetch(`${server.url}/v1/${OWN}/mine/echo/chat/completions`, {
     method: "POST",
     headers: { "gw-aig-authorization": `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
@@ -117,6 +134,9 @@ export async function createFullAccount(): Promise<FullAccount> {
       token_id: token["id"] ?? "",
       provider_id: provider["id"] ?? "",
       config_id: config["id"] ?? "",
+      route_id: route["id"] ?? "",
+      version_id: (route["version"] as unknown as { version_id?: string } | undefined)?.version_id ?? "",
+      account_config_id: accountConfig["id"] ?? "",
       id: log["id"] ?? "",
       delivery: delivery["id"] ?? "",
       "late-deliveries": late["id"] ?? "",

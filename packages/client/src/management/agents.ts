@@ -9,6 +9,8 @@ export interface AgentClass {
   /** Kebab-case, as in URLs. */
   readonly name: string;
   readonly class_name: string;
+  /** An object is a class of a worker program. */
+  readonly kind: "agent" | "object";
   readonly is_built_in: boolean;
   readonly callable: readonly {
     readonly name: string;
@@ -21,6 +23,8 @@ export interface AgentClass {
 export interface Instance {
   readonly agent: string;
   readonly name: string;
+  /** The name that a worker program gave its object; null for agents and for objects without a name. */
+  readonly object_name: string | null;
   readonly created_at: string;
   readonly last_active_at: string;
   readonly in_memory: boolean;

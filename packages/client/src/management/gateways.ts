@@ -1,17 +1,19 @@
 import { List } from "./list.ts";
-import type { CreatedToken } from "./tokens.ts";
+import type { CreatedToken, NewTokenPolicy } from "./tokens.ts";
 import { pathOf } from "./path.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface SpendRule {
   readonly id?: string;
   readonly enabled?: boolean;
-  readonly limitType: "cost";
-  /** US dollars. */
+  readonly limitType: "cost" | "requests" | "tokens" | "parallel";
+  /** US dollars, requests, tokens, or calls at the same time. */
   readonly limit: number;
-  /** Seconds. */
-  readonly window: number;
+  /** Seconds, a calendar period, or null for prepaid credit. */
+  readonly window?: number | "day" | "week" | "month" | null;
   readonly technique?: "fixed" | "sliding";
+  /** Of calendar periods; default UTC. */
+  readonly timezone?: string;
   readonly model?: SpendFilter;
   readonly provider?: SpendFilter;
   readonly metadata?: Readonly<Record<string, { readonly mode: "partition" } | SpendFilter>>;
@@ -25,6 +27,8 @@ interface SpendFilter {
 export interface GatewaySettings {
   /** True: every call requires a token. */
   readonly authentication: boolean;
+  /** True: stored provider keys are also used for calls without a token. */
+  readonly allow_anonymous_keys: boolean;
   /** Seconds; null or 0 disables the cache. */
   readonly cache_ttl: number | null;
   readonly cache_invalidate_on_update: boolean;
@@ -39,7 +43,16 @@ export interface GatewaySettings {
   /** Milliseconds. */
   readonly retry_delay: number | null;
   readonly retry_backoff: "constant" | "linear" | "exponential" | null;
-  readonly spend_limits: { readonly enabled?: boolean; readonly rules?: readonly SpendRule[] } | null;
+  readonly spend_limits: SpendLimits | null;
+  /** The price that a caller states for its call counts in limits. */
+  readonly trust_custom_cost: boolean;
+}
+
+export interface SpendLimits {
+  readonly enabled?: boolean;
+  readonly rules?: readonly SpendRule[];
+  /** For calls without a known price: refuse, do not count, or US dollars per million tokens. Default `block`. */
+  readonly unknown_price?: "block" | "allow" | { readonly in: number; readonly out: number };
 }
 
 export interface Gateway extends GatewaySettings {
@@ -100,7 +113,7 @@ export class GatewaysApi {
   /** Creates a token with the `gateway.run` permission for this gateway. */
   async createToken(
     id: string,
-    token: { name?: string | undefined; expires_at?: string | undefined } = {},
+    token: { name?: string | undefined; expires_at?: string | undefined } & NewTokenPolicy = {},
     options: RequestOptions = {},
   ): Promise<CreatedToken> {
     const path = this.#path + pathOf`/${id}/tokens`;

@@ -34,6 +34,11 @@ export interface Call {
   readonly event_id: string | null;
   readonly user_agent: string;
   readonly authentication: boolean;
+  /** Dialects of a call through a unified door: `chat`, `messages`, `responses`, `gemini`. Absent for other calls. */
+  readonly client_dialect?: string;
+  readonly provider_dialect?: string;
+  /** Fields that were left out of a translated request, separated by commas. */
+  readonly dropped?: string;
   readonly feedback: number | null;
   readonly score: number | null;
   readonly request_size: number;

@@ -4,7 +4,9 @@ import {
   type ApiRequest,
   type Method,
   type Query,
+  SignalboxClient,
   Transport,
+  type TransportOptions,
   withQuery as appendQuery,
 } from "@signalbox/client";
 
@@ -17,7 +19,7 @@ export interface Call extends ApiRequest {
   readonly method?: Method;
 }
 
-export const transport = new Transport({
+const OPTIONS: TransportOptions = {
   // A page shows an error at once; the user repeats the request.
   maxAttempts: 1,
   timeoutMs: 0,
@@ -26,7 +28,12 @@ export const transport = new Transport({
     if (response.status === 401) dispatchEvent(new Event(SESSION_LOST));
     return response;
   },
-});
+};
+
+export const transport = new Transport(OPTIONS);
+
+/** The management interface by resource; `useAccount` returns the part of the current account. */
+export const client = new SignalboxClient(OPTIONS);
 
 /** Resolves to the result and its paging information. */
 export function request<T>(path: string, { method = "GET", ...rest }: Call = {}): Promise<ApiResponse<T>> {

@@ -1,7 +1,8 @@
 /** The session of the logged-in user. The credential is an HttpOnly cookie, which scripts cannot read. */
-import { createContext, useContext } from "react";
+import type { AccountClient } from "@signalbox/client";
+import { createContext, useContext, useMemo } from "react";
 import type { Permission } from "@signalbox/protocol";
-import { read, request } from "../http/api.ts";
+import { client, read, request } from "../http/api.ts";
 
 export interface Session {
   readonly is_root: boolean;
@@ -53,6 +54,12 @@ export function useScope(): AccountScope {
   const scope = useContext(ScopeContext);
   if (scope === null) throw new Error("useScope must be called inside ScopeContext");
   return scope;
+}
+
+/** The management interface of the current account. */
+export function useAccount(): AccountClient {
+  const { accountId } = useScope();
+  return useMemo(() => client.account(accountId), [accountId]);
 }
 
 /** Scheme, host and port for gateway calls and webhooks. */

@@ -46,6 +46,30 @@ const DeliveryPage = lazy(async () => ({
 const TokensPage = lazy(async () => ({
   default: (await import("../pages/tokens/tokens-page.tsx")).TokensPage,
 }));
+const TokenPage = lazy(async () => ({
+  default: (await import("../pages/tokens/token-page.tsx")).TokenPage,
+}));
+const AccountLimitsPage = lazy(async () => ({
+  default: (await import("../pages/limits/account-limits-page.tsx")).AccountLimitsPage,
+}));
+const ProviderKeysPage = lazy(async () => ({
+  default: (await import("../pages/provider-keys/provider-keys-page.tsx")).ProviderKeysPage,
+}));
+const PricesPage = lazy(async () => ({
+  default: (await import("../pages/prices/prices-page.tsx")).PricesPage,
+}));
+const CustomProvidersPage = lazy(async () => ({
+  default: (await import("../pages/custom-providers/custom-providers-page.tsx")).CustomProvidersPage,
+}));
+
+/** Pages about all gateways of the account. */
+const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
+  usage: <UsagePage />,
+  limits: <AccountLimitsPage />,
+  "provider-keys": <ProviderKeysPage />,
+  prices: <PricesPage />,
+  providers: <CustomProvidersPage />,
+};
 
 export function PageRouter({ page }: { readonly page: readonly string[] }): ReactNode {
   const [area = "", ...rest] = page;
@@ -53,11 +77,12 @@ export function PageRouter({ page }: { readonly page: readonly string[] }): Reac
   const [name, ...below] = rest;
   if (area === "gateways")
     return name === undefined ? <GatewaysPage /> : <GatewayPage key={name} id={name} rest={below} />;
-  if (area === "usage" && rest.length === 0) return <UsagePage />;
+  if (rest.length === 0 && Object.hasOwn(ACCOUNT_PAGES, area)) return ACCOUNT_PAGES[area];
   if (area === "agents") return agentsPage(rest);
   if (area === "webhooks") return webhooksPage(rest);
   if (area === "tags") return tagsPage(rest);
-  if (area === "tokens" && rest.length === 0) return <TokensPage />;
+  if (area === "tokens" && below.length === 0)
+    return name === undefined ? <TokensPage /> : <TokenPage key={name} id={name} />;
   return <NotFoundPage />;
 }
 

@@ -1,5 +1,5 @@
 /** Accounts: the tenants. Every other object belongs to one account. */
-import { isIdentifier, SignalboxError } from "@signalbox/protocol";
+import { DOOR_WORDS, isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database } from "../database/database.ts";
@@ -34,6 +34,11 @@ export class Accounts {
     const id = wanted.id ?? ulid(this.#clock.now()).toLowerCase();
     if (!isIdentifier(id)) {
       throw new SignalboxError("invalid_request", { message: "id must be 1 to 64 letters, digits, _ or -" });
+    }
+    if (DOOR_WORDS.has(id)) {
+      throw new SignalboxError("invalid_request", {
+        message: `id must not be ${id}: /v1/${id} is a path of the gateway`,
+      });
     }
     const account: Account = { id, name: wanted.name ?? id, createdAt: this.#clock.now() };
     const { changes } = await this.#database.run(

@@ -78,3 +78,18 @@ it("ends a credential within a second after the clock is set past its expiry", (
   vi.advanceTimersByTime(1000);
   expect(onEnd).toHaveBeenCalledOnce();
 });
+
+it("ends a credential at its changed expiry, earlier, later or never", () => {
+  const [earlier, later, unlimited] = [vi.fn(), vi.fn(), vi.fn()];
+  ends.watch([{ key: "a", expiresAt: null }], earlier);
+  ends.watch([{ key: "b", expiresAt: now + 1000 }], later);
+  ends.watch([{ key: "c", expiresAt: now + 1000 }], unlimited);
+  ends.reschedule("a", now + 500);
+  ends.reschedule("b", now + 3000);
+  ends.reschedule("c", null);
+  ends.reschedule("unknown", now);
+  pass(2000);
+  expect([earlier, later, unlimited].map((each) => each.mock.calls.length)).toEqual([1, 0, 0]);
+  pass(2000);
+  expect([later, unlimited].map((each) => each.mock.calls.length)).toEqual([1, 0]);
+});

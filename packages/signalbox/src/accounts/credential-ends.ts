@@ -21,7 +21,7 @@ interface Watch {
 }
 
 interface Watched {
-  readonly expiresAt: number | null;
+  expiresAt: number | null;
   readonly watches: Set<Watch>;
 }
 
@@ -73,6 +73,17 @@ export class CredentialEnds {
     // Thrown after all callbacks were called: one failure must not keep another connection open.
     if (failures.length > 0)
       throw new AggregateError(failures, "cannot close a connection whose credential has ended");
+  }
+
+  /** The expiry of the credential was changed. */
+  reschedule(key: string, expiresAt: number | null): void {
+    const watched = this.#byKey.get(key);
+    if (watched === undefined) return;
+    watched.expiresAt = expiresAt;
+    if (expiresAt !== null && expiresAt < this.#nearest) {
+      this.#nearest = expiresAt;
+      this.#sleep();
+    }
   }
 
   /** Stops the timer. */

@@ -1,12 +1,27 @@
 export { Accounts } from "./account.ts";
+export { AllowRules } from "./allow-rules.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";
 export { boundGateway, isAllowed, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
+export { MasterKeys } from "./master-keys.ts";
 export { openSealing } from "./encryption-key.ts";
 export { FailureThrottle } from "./failure-throttle.ts";
 export { openSecretFile } from "./secret-file.ts";
-export { accountRoutes, showToken } from "./routes.ts";
+export { accountRoutes } from "./routes.ts";
 export { ownOrigin, SESSION_COOKIE_PREFIX } from "./session-cookie.ts";
 export { BrowserSessions } from "./browser-sessions.ts";
 export { Sessions } from "./sessions.ts";
+export { maySee } from "./token-bounds.ts";
+export { newTokenFields, showToken, toNewToken, tokenRoutes } from "./token-routes.ts";
+export type { Token } from "./token.ts";
+export {
+  budgetId,
+  type MetadataValue,
+  RESERVED_METADATA_PREFIX,
+  type RouteKind,
+  stampOf,
+  type TokenBudget,
+  type TokenPolicy,
+  type TokenRateLimit,
+} from "./token-policy.ts";
 export { Tokens } from "./tokens.ts";

@@ -15,6 +15,9 @@ const principal = (permissions: readonly Permission[], gatewayId: string | null)
     gatewayId,
     createdAt: 0,
     expiresAt: null,
+    isDisabled: false,
+    previous: null,
+    policy: null,
   },
 });
 
@@ -28,7 +31,7 @@ it("ignores stored permissions of a bound token that do not apply to gateways", 
 });
 
 it("refuses a token for another account, except by the root token", () => {
-  const wanted = { accountId: "b", permissions: [], gatewayId: null, expiresAt: null };
+  const wanted = { accountId: "b", permissions: [], gatewayId: null, expiresAt: null, policy: null };
   expect(() => requireWithinBounds(principal(["tokens.edit"], null), wanted)).toThrow("Permission denied");
   expect(() => requireWithinBounds({ kind: "root" }, wanted)).not.toThrow();
 });

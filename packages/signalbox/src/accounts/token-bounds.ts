@@ -1,5 +1,5 @@
 /**
- * Which tokens a token may create, see and revoke.
+ * Which tokens a token may create, change, see and revoke.
  *
  * Invariants:
  * 1. A new token has no permission that its creator lacks, does not expire later, and is bound to the gateway of its creator, if the creator is
@@ -7,11 +7,17 @@
  * 2. A token that is bound to a gateway has only permissions that apply to gateways.
  * 3. A bound token lists, reads and revokes a token only if that token is bound to the same gateway and has no additional permission. An
  *    unbound token lists and reads all tokens of its account, and revokes those without an additional permission. Expiry is ignored.
- * See docs/decisions/0087.
+ * 4. A new token may call no model, provider or kind of route that its creator may not, and carries the metadata, the owner and the tags of its
+ *    creator, because rules of the gateway are bound to them.
+ * 5. A creator with budgets or rate limits creates no token that can run calls: each new token would have its own amounts, and their sum has no
+ *    limit. The same holds for a change and for the rotation of another token, which returns its secret.
+ * See docs/decisions/0087 and docs/decisions/0116.
  */
 import { type Permission, SignalboxError } from "@signalbox/protocol";
+import { AllowRules } from "./allow-rules.ts";
 import { isBindable, type Principal } from "./principal.ts";
 import type { Token } from "./token.ts";
+import { NO_POLICY, type TokenPolicy } from "./token-policy.ts";
 
 /** The limits of a token. */
 export interface TokenLimits {
@@ -19,6 +25,7 @@ export interface TokenLimits {
   readonly permissions: Iterable<Permission>;
   readonly gatewayId: string | null;
   readonly expiresAt: number | null;
+  readonly policy: TokenPolicy | null;
 }
 
 /** Throws if the creator may not create such a token, or if no token can have these limits. */
@@ -45,6 +52,45 @@ function requireWithin(creator: Token, wanted: TokenLimits): void {
       `your token expires; expires_at must be at most ${new Date(creator.expiresAt).toISOString()}`,
     );
   }
+  if (creator.policy !== null && [...wanted.permissions].includes("gateway.run")) {
+    requirePolicyWithin(creator.policy, wanted.policy ?? NO_POLICY);
+  }
+}
+
+function requirePolicyWithin(own: TokenPolicy, wanted: TokenPolicy): void {
+  if (own.budgets.length > 0 || own.rateLimits.length > 0) {
+    throw denied("your token has budgets or rate limits, so it cannot give gateway.run to another token");
+  }
+  if (!AllowRules.ofModels(own.models).covers(AllowRules.ofModels(wanted.models))) {
+    throw denied(`models must be within those of your token: ${own.models.join(", ")}`);
+  }
+  if (!AllowRules.ofProviders(own.providers).covers(AllowRules.ofProviders(wanted.providers))) {
+    throw denied(`providers must be within those of your token: ${own.providers.join(", ")}`);
+  }
+  if (own.routes.length > 0 && !isPart(wanted.routes, own.routes)) {
+    throw denied(`routes must be within those of your token: ${own.routes.join(", ")}`);
+  }
+  if (own.owner !== null && wanted.owner !== own.owner) {
+    throw denied(`owner must be that of your token: ${own.owner}`);
+  }
+  requireSame("metadata", own.metadata, wanted.metadata);
+  requireSame("tags", own.tags, wanted.tags);
+}
+
+function isPart<T>(wanted: readonly T[], own: readonly T[]): boolean {
+  return wanted.length > 0 && wanted.every((item) => own.includes(item));
+}
+
+function requireSame(
+  name: string,
+  own: Readonly<Record<string, unknown>>,
+  wanted: Readonly<Record<string, unknown>>,
+): void {
+  for (const [key, value] of Object.entries(own)) {
+    if (!Object.hasOwn(wanted, key) || wanted[key] !== value) {
+      throw denied(`${name}.${key} must be that of your token: ${JSON.stringify(value)}`);
+    }
+  }
 }
 
 /** Returns true if the principal may list and read the token. */
@@ -55,6 +101,18 @@ export function maySee(principal: Principal, token: Token): boolean {
 /** Returns true if the principal may revoke the token. Every token may revoke itself. */
 export function mayRevoke(principal: Principal, token: Token): boolean {
   return principal.kind === "root" || isWithin(token, principal.token);
+}
+
+/** Returns true if the principal may have the secret of the token: its own, or one that it could have created. */
+export function mayRotate(principal: Principal, token: Token): boolean {
+  if (principal.kind === "token" && principal.token.id === token.id) return true;
+  try {
+    requireWithinBounds(principal, token);
+    return true;
+  } catch (error) {
+    if (error instanceof SignalboxError) return false;
+    throw error;
+  }
 }
 
 function isWithin(token: Token, other: Token): boolean {

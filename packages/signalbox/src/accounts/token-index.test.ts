@@ -1,7 +1,7 @@
 import { generateToken } from "@signalbox/protocol";
 import { expect, it } from "vitest";
 import type { Token } from "./token.ts";
-import { hashToken, TokenIndex } from "./tokens.ts";
+import { hashToken, TokenIndex } from "./token-index.ts";
 
 function tokenOf(id: string, text: string, expiresAt: number | null = null): Token {
   return {
@@ -14,6 +14,9 @@ function tokenOf(id: string, text: string, expiresAt: number | null = null): Tok
     gatewayId: null,
     createdAt: 0,
     expiresAt,
+    isDisabled: false,
+    previous: null,
+    policy: null,
   };
 }
 
@@ -66,4 +69,33 @@ it("restores uses that could not be stored, except those of tokens used again or
     { id: "1", time: 5 },
   ]);
   expect(index.takeUses()).toEqual([]);
+});
+
+it.each([null, {}])(
+  "accepts both texts of a rotated token during the grace, on connection %j",
+  (connection) => {
+    const index = new TokenIndex();
+    const [old, next] = [generateToken(), generateToken()];
+    index.add(tokenOf("one", old));
+    expect(index.findByText(old, 1, connection)?.id).toBe("one");
+    index.add({ ...tokenOf("one", next), previous: { hash: hashToken(old), endsAt: 100 } });
+    expect(index.size).toBe(1);
+    for (const text of [old, next, old]) expect(index.findByText(text, 99, connection)?.id).toBe("one");
+    expect(index.findByText(old, 100, connection)).toBeUndefined();
+    expect(index.findByText(next, 100, connection)?.id).toBe("one");
+    index.remove("one");
+    for (const text of [old, next]) expect(index.findByText(text, 99, connection)).toBeUndefined();
+  },
+);
+
+it.each([null, {}])("replaces a token, and refuses a disabled one, on connection %j", (connection) => {
+  const index = new TokenIndex();
+  const text = generateToken();
+  index.add(tokenOf("one", text));
+  expect(index.findByText(text, 5, connection)?.name).toBe("");
+  index.add({ ...tokenOf("one", text), name: "changed" });
+  expect(index.findByText(text, 6, connection)?.name).toBe("changed");
+  index.add({ ...tokenOf("one", text), isDisabled: true });
+  expect(index.findByText(text, 7, connection)).toBeUndefined();
+  expect(index.takeUses()).toEqual([{ id: "one", time: 6 }]);
 });

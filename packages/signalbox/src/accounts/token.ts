@@ -1,6 +1,7 @@
 import type { Permission } from "@signalbox/protocol";
+import type { TokenPolicy } from "./token-policy.ts";
 
-/** A token of one account. Its text is returned once, at creation, and never stored. */
+/** A token of one account: immutable, and replaced as a whole when it is changed. Its text is returned once, at creation, and never stored. */
 export interface Token {
   readonly id: string;
   readonly accountId: string;
@@ -13,4 +14,10 @@ export interface Token {
   readonly gatewayId: string | null;
   readonly createdAt: number;
   readonly expiresAt: number | null;
+  /** Refused everywhere until it is enabled again. */
+  readonly isDisabled: boolean;
+  /** The secret before the last rotation, and the time from which it is refused; null if there is none. */
+  readonly previous: { readonly hash: string; readonly endsAt: number } | null;
+  /** The limits of a virtual key; null for a token without any. */
+  readonly policy: TokenPolicy | null;
 }

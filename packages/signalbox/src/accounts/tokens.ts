@@ -1,18 +1,13 @@
 /**
- * Creates, lists and revokes tokens.
+ * Creates, lists, changes, rotates and revokes tokens.
  *
  * Invariants:
  * 1. A revoked token is refused from the next request on: it is removed from the index before the database is written.
- * 2. A new token is valid when its text is returned, and is durable: the database is written before the index.
+ * 2. A new token is valid when its text is returned, and is durable: the database is written before the index. The same holds for a change and
+ *    for a rotation: until it is durable, the token is as it was.
+ * 3. Changes of tokens run one after the other, so two of them do not overwrite each other.
  */
-import {
-  generateToken,
-  isTokenShaped,
-  type Permission,
-  PERMISSIONS,
-  SignalboxError,
-  tokenSuffix,
-} from "@signalbox/protocol";
+import { generateToken, type Permission, SignalboxError, tokenSuffix } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
 import { repeat, type Repetition } from "../core/repeat.ts";
 import { Secret } from "../core/secret.ts";
@@ -24,7 +19,9 @@ import { CredentialEnds } from "./credential-ends.ts";
 import type { Principal } from "./principal.ts";
 import type { Token } from "./token.ts";
 import { requireWithinBounds } from "./token-bounds.ts";
-import { hash, timingSafeEqual } from "node:crypto";
+import { hashToken, TokenIndex } from "./token-index.ts";
+import { policyToText, type TokenPolicy } from "./token-policy.ts";
+import { fromRow, insertToken, type TokenRow, updateToken } from "./token-rows.ts";
 
 /** Interval of writes of the times of last use, which are informative and do not justify a write per request. */
 const LAST_USE_FLUSH_MS = 60_000;
@@ -35,19 +32,36 @@ export interface NewToken {
   readonly permissions: readonly Permission[];
   readonly gatewayId?: string | null;
   readonly expiresAt?: number | null;
+  readonly policy?: TokenPolicy | null;
+  readonly isDisabled?: boolean;
+}
+
+/** What a change sets; omitted members keep their values. */
+export interface TokenChange {
+  readonly name?: string | undefined;
+  readonly expiresAt?: number | null | undefined;
+  readonly policy?: TokenPolicy | undefined;
+  readonly isDisabled?: boolean | undefined;
+}
+
+/** Selects tokens of a list. */
+export interface TokenFilter {
+  readonly gatewayId?: string | null;
+  readonly owner?: string | undefined;
 }
 
 export type GatewayExists = (accountId: string, gatewayId: string) => boolean;
 
 export class Tokens {
   readonly #database: Database;
-  readonly #clock: Clock;
+  readonly clock: Clock;
   readonly #events: ResourceEvents;
-  readonly #index = new TokenIndex();
+  readonly index = new TokenIndex();
   /** Notifies connections and streams when their token or session ends. */
   readonly ends: CredentialEnds;
   readonly #gatewayExists: GatewayExists;
   #flushing: Repetition | undefined;
+  #lastChange: Promise<unknown> = Promise.resolve();
 
   /** If `gatewayExists` is omitted, no token can be bound to a gateway. */
   constructor(
@@ -57,16 +71,16 @@ export class Tokens {
     gatewayExists: GatewayExists = () => false,
   ) {
     this.#database = database;
-    this.#clock = clock;
+    this.clock = clock;
     this.#events = events;
     this.#gatewayExists = gatewayExists;
     this.ends = new CredentialEnds(clock);
   }
 
   async load(): Promise<void> {
-    this.#index.clear();
+    this.index.clear();
     for (const row of await this.#database.all<TokenRow>(sql`SELECT * FROM token`))
-      this.#index.add(fromRow(row));
+      this.index.add(fromRow(row));
   }
 
   /** Starts the writes of last uses. `onError` receives the error of a failed write; the next one includes its times. */
@@ -86,14 +100,19 @@ export class Tokens {
     accountId: string,
     wanted: NewToken,
   ): Promise<{ token: Token; text: Secret }> {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const gatewayId = wanted.gatewayId ?? null;
     const expiresAt = wanted.expiresAt ?? null;
-    requireWithinBounds(creator, { accountId, permissions: wanted.permissions, gatewayId, expiresAt });
+    const policy = withoutEmpty(wanted.policy ?? null);
+    requireWithinBounds(creator, {
+      accountId,
+      permissions: wanted.permissions,
+      gatewayId,
+      expiresAt,
+      policy,
+    });
     if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) throw gatewayUnknown(gatewayId);
-    if (expiresAt !== null && expiresAt <= now) {
-      throw new SignalboxError("invalid_request", { message: "expires_at must be in the future" });
-    }
+    requireFuture(expiresAt, now);
     const text = generateToken();
     const token: Token = {
       id: ulid(now).toLowerCase(),
@@ -105,13 +124,12 @@ export class Tokens {
       gatewayId,
       createdAt: now,
       expiresAt,
+      isDisabled: wanted.isDisabled ?? false,
+      previous: null,
+      policy,
     };
-    await this.#database.run(
-      sql`INSERT INTO token (id, account_id, name, hash, suffix, permissions, gateway_id, created_at, expires_at)
-          VALUES (${token.id}, ${accountId}, ${token.name}, ${token.hash}, ${token.suffix},
-                  ${[...token.permissions].join(" ")}, ${token.gatewayId}, ${now}, ${token.expiresAt})`,
-    );
-    this.#index.add(token);
+    await this.#database.run(insertToken(token));
+    this.index.add(token);
     // The gateway or the creator's token may have been deleted during the write; nothing else would revoke the new token.
     if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) {
       await this.revoke(accountId, token.id);
@@ -124,10 +142,66 @@ export class Tokens {
     return { token, text: new Secret(text) };
   }
 
-  /** Returns false after the token was revoked or has expired. */
-  isLive(token: Token): boolean {
-    if (token.expiresAt !== null && token.expiresAt <= this.#clock.now()) return false;
-    return this.#index.findById(token.id) !== undefined;
+  /** Returns false after the token was revoked or disabled or has expired. */
+  isLive({ id }: Token): boolean {
+    const token = this.index.findById(id);
+    if (token === undefined || token.isDisabled) return false;
+    return token.expiresAt === null || token.expiresAt > this.clock.now();
+  }
+
+  /** Changes a token on behalf of `editor`, within its limits. A disabled token is refused, and its connections and streams end. */
+  async update(
+    editor: Principal,
+    accountId: string,
+    id: string,
+    change: (token: Token) => TokenChange,
+  ): Promise<Token> {
+    return this.#change(accountId, id, (before) => {
+      const wanted = change(before);
+      const token: Token = {
+        ...before,
+        name: wanted.name ?? before.name,
+        expiresAt: wanted.expiresAt === undefined ? before.expiresAt : wanted.expiresAt,
+        isDisabled: wanted.isDisabled ?? before.isDisabled,
+        policy: wanted.policy === undefined ? before.policy : withoutEmpty(wanted.policy),
+      };
+      // A name changes no limit, and whoever may revoke a token may disable it.
+      const isHarmless = isSameReach(before, token) && (token.isDisabled || !before.isDisabled);
+      if (!isHarmless) requireWithinBounds(editor, token);
+      if (token.expiresAt !== before.expiresAt) requireFuture(token.expiresAt, this.clock.now());
+      return token;
+    });
+  }
+
+  /** Gives the token a new secret. The old one is refused after `graceMs`; with 0 the connections and streams of the token end as well. */
+  async rotate(accountId: string, id: string, graceMs: number): Promise<{ token: Token; text: Secret }> {
+    const text = generateToken();
+    const token = await this.#change(accountId, id, (before) => ({
+      ...before,
+      hash: hashToken(text),
+      suffix: tokenSuffix(text),
+      previous: graceMs === 0 ? null : { hash: before.hash, endsAt: this.clock.now() + graceMs },
+    }));
+    if (graceMs === 0) this.ends.end(tokenKey(id));
+    return { token, text: new Secret(text) };
+  }
+
+  async #change(accountId: string, id: string, change: (token: Token) => Token): Promise<Token> {
+    const changed = this.#lastChange.then(async () => {
+      const before = this.find(accountId, id);
+      if (before === undefined) throw tokenMissing();
+      const token = change(before);
+      await this.#database.run(updateToken(token, this.clock.now()));
+      // Revoked during the write: it must not come back.
+      if (this.find(accountId, id) === undefined) throw tokenMissing();
+      this.index.add(token);
+      if (token.isDisabled) this.ends.end(tokenKey(id));
+      else this.ends.reschedule(tokenKey(id), token.expiresAt);
+      return token;
+    });
+    // The next change runs whether this one succeeded or failed; the caller gets the failure.
+    this.#lastChange = changed.catch(() => undefined);
+    return changed;
   }
 
   /** Revokes a token immediately. Returns false if the account has no such token. */
@@ -153,24 +227,25 @@ export class Tokens {
   }
 
   #remove(id: string): void {
-    this.#index.remove(id);
+    this.index.remove(id);
     this.ends.end(tokenKey(id));
   }
 
   find(accountId: string, id: string): Token | undefined {
-    const token = this.#index.findById(id);
+    const token = this.index.findById(id);
     return token?.accountId === accountId ? token : undefined;
   }
 
-  /** Returns a page of tokens after the id `after`, in order of creation; with `gatewayId` only tokens of that gateway. */
+  /** Returns a page of tokens after the id `after`, in order of creation. */
   async list(
     accountId: string,
     after = "",
-    gatewayId: string | null = null,
+    { gatewayId = null, owner }: TokenFilter = {},
   ): Promise<{ tokens: Token[]; next: string | null }> {
     const bound = gatewayId === null ? sql`` : sql`AND gateway_id = ${gatewayId}`;
+    const owned = owner === undefined ? sql`` : sql`AND owner = ${owner}`;
     const rows = await this.#database.all<TokenRow>(
-      sql`SELECT * FROM token WHERE account_id = ${accountId} AND id > ${after} ${bound} ORDER BY id LIMIT ${PAGE_SIZE + 1}`,
+      sql`SELECT * FROM token WHERE account_id = ${accountId} AND id > ${after} ${bound} ${owned} ORDER BY id LIMIT ${PAGE_SIZE + 1}`,
     );
     const tokens = rows.slice(0, PAGE_SIZE).map(fromRow);
     return { tokens, next: rows.length > PAGE_SIZE ? (tokens.at(-1)?.id ?? null) : null };
@@ -184,7 +259,7 @@ export class Tokens {
       sql`SELECT id, last_used_at FROM token WHERE id IN (${sqlList(ids)})`,
     );
     for (const row of rows) {
-      const time = this.#index.lastUse(row.id) ?? row.last_used_at;
+      const time = this.index.lastUse(row.id) ?? row.last_used_at;
       if (time !== null) times.set(row.id, time);
     }
     return times;
@@ -192,11 +267,11 @@ export class Tokens {
 
   /** Returns the live token with this text, received on this connection. Called for every request: no I/O. */
   authenticate(text: string, connection: object | null = null): Token | undefined {
-    return this.#index.findByText(text, this.#clock.now(), connection);
+    return this.index.findByText(text, this.clock.now(), connection);
   }
 
   async flushLastUse(): Promise<void> {
-    const uses = this.#index.takeUses();
+    const uses = this.index.takeUses();
     if (uses.length === 0) return;
     try {
       await this.#database.transaction(async (tx) => {
@@ -204,7 +279,7 @@ export class Tokens {
           await tx.run(sql`UPDATE token SET last_used_at = ${time} WHERE id = ${id}`);
       });
     } catch (error) {
-      this.#index.putBackUses(uses);
+      this.index.putBackUses(uses);
       throw error;
     }
   }
@@ -215,152 +290,33 @@ export function tokenKey(id: string): string {
   return `token:${id}`;
 }
 
+export function tokenMissing(): SignalboxError {
+  return new SignalboxError("not_found", { message: "Token not found" });
+}
+
+function requireFuture(expiresAt: number | null, now: number): void {
+  if (expiresAt !== null && expiresAt <= now) {
+    throw new SignalboxError("invalid_request", { message: "expires_at must be in the future" });
+  }
+}
+
+/** Null for a policy that says nothing, as a reload of the token would give. */
+function withoutEmpty(policy: TokenPolicy | null): TokenPolicy | null {
+  return policy === null || policyToText(policy) === null ? null : policy;
+}
+
+function isSameReach(one: Token, other: Token): boolean {
+  return (
+    one.expiresAt === other.expiresAt &&
+    (one.policy === other.policy ||
+      (one.policy !== null &&
+        other.policy !== null &&
+        policyToText(one.policy) === policyToText(other.policy)))
+  );
+}
+
 function gatewayUnknown(id: string): SignalboxError {
   return new SignalboxError("invalid_request", {
     message: `gateway_id: the account has no gateway ${JSON.stringify(id)}`,
   });
-}
-
-interface TokenRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly name: string;
-  readonly hash: string;
-  readonly suffix: string;
-  readonly permissions: string;
-  readonly gateway_id: string | null;
-  readonly created_at: number;
-  readonly expires_at: number | null;
-}
-
-const KNOWN: ReadonlySet<string> = new Set(PERMISSIONS);
-
-function fromRow(row: TokenRow): Token {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    name: row.name,
-    hash: row.hash,
-    suffix: row.suffix,
-    permissions: new Set(row.permissions.split(" ").filter((name): name is Permission => KNOWN.has(name))),
-    gatewayId: row.gateway_id,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-  };
-}
-
-/*
- * All tokens of the installation in memory, by hash. Authentication of a request costs one SHA-256 and one map look-up, without I/O.
- *
- * The key of the map is the SHA-256 of the received text, so the duration of a look-up reveals nothing about stored tokens; the final comparison
- * takes constant time. Text without the form of a token is refused before hashing.
- *
- * If a connection repeats the token it sent last, hashing and look-up are skipped: the text is compared in constant time with the previous one (a
- * proxy may send the requests of many callers over one connection). Revocation and expiry are checked every time. Hashing every
- * time costs 2 % of the CPU time of a JSON call on 32 connections and 4 % on one (gateway benchmark, alternating rounds).
- */
-
-interface Entry {
-  readonly token: Token;
-  readonly digest: Buffer;
-  /** Time of the last use since `takeUses`; 0 if there was none. */
-  usedAt: number;
-  isRemoved: boolean;
-}
-
-export class TokenIndex {
-  /** By the bytes of the digest as latin1 text. */
-  readonly #byDigest = new Map<string, Entry>();
-  readonly #byId = new Map<string, Entry>();
-  /** The token that a connection sent last. */
-  readonly #lastOf = new WeakMap<object, { readonly text: string; readonly entry: Entry }>();
-  #used: Entry[] = [];
-
-  get size(): number {
-    return this.#byId.size;
-  }
-
-  add(token: Token): void {
-    const digest = Buffer.from(token.hash, "hex");
-    const entry: Entry = { token, digest, usedAt: 0, isRemoved: false };
-    this.#byDigest.set(digest.toString("latin1"), entry);
-    this.#byId.set(token.id, entry);
-  }
-
-  remove(id: string): void {
-    const entry = this.#byId.get(id);
-    if (entry === undefined) return;
-    entry.isRemoved = true;
-    this.#byId.delete(id);
-    this.#byDigest.delete(entry.digest.toString("latin1"));
-  }
-
-  findById(id: string): Token | undefined {
-    return this.#byId.get(id)?.token;
-  }
-
-  /** Returns the live token with this text; undefined if it is unknown, revoked, or expired at `now`. */
-  findByText(text: string, now: number, connection: object | null = null): Token | undefined {
-    const entry = this.#findEntry(text, connection);
-    if (entry === undefined) return undefined;
-    const { token } = entry;
-    if (token.expiresAt !== null && token.expiresAt <= now) return undefined;
-    // Only the first use adds the entry to the list; further uses only set the time.
-    if (entry.usedAt === 0) this.#used.push(entry);
-    entry.usedAt = now;
-    return token;
-  }
-
-  #findEntry(text: string, connection: object | null): Entry | undefined {
-    const last = connection === null ? undefined : this.#lastOf.get(connection);
-    if (last !== undefined && !last.entry.isRemoved && isSameText(last.text, text)) return last.entry;
-    if (!isTokenShaped(text)) return undefined;
-    const digest = hash("sha256", text, "buffer");
-    const entry = this.#byDigest.get(digest.toString("latin1"));
-    if (entry === undefined || !timingSafeEqual(digest, entry.digest)) return undefined;
-    if (connection !== null) this.#lastOf.set(connection, { text, entry });
-    return entry;
-  }
-
-  /** Returns the time of the last use since `takeUses`, if any. */
-  lastUse(id: string): number | undefined {
-    return this.#byId.get(id)?.usedAt || undefined;
-  }
-
-  /** Returns and clears the last use of each token that was used since the previous call. */
-  takeUses(): { id: string; time: number }[] {
-    const uses = this.#used.map(({ token, usedAt }) => ({ id: token.id, time: usedAt }));
-    for (const entry of this.#used) entry.usedAt = 0;
-    this.#used = [];
-    return uses;
-  }
-
-  /** Restores uses that could not be stored. A later use of a token takes precedence; revoked tokens are ignored. */
-  putBackUses(uses: readonly { readonly id: string; readonly time: number }[]): void {
-    for (const { id, time } of uses) {
-      const entry = this.#byId.get(id);
-      if (entry === undefined || entry.usedAt !== 0) continue;
-      entry.usedAt = time;
-      this.#used.push(entry);
-    }
-  }
-
-  clear(): void {
-    for (const entry of this.#byId.values()) entry.isRemoved = true;
-    this.#byDigest.clear();
-    this.#byId.clear();
-    this.#used = [];
-  }
-}
-
-/** The duration depends only on the lengths. */
-function isSameText(a: string, b: string): boolean {
-  if (a.length !== b.length) return false;
-  let difference = 0;
-  for (let i = 0; i < a.length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i);
-  return difference === 0;
-}
-
-export function hashToken(text: string): string {
-  return hash("sha256", text, "hex");
 }

@@ -2,20 +2,36 @@
  * The door of the agents' area. Its folders are layers, and each imports only those below it:
  *
  *   doors, management, modules   events from outside; operators; users' modules
+ *   objects                      classes that extend `DurableObject`, on the same instances as agents
  *   instance                     one instance in memory, and the directory of all of them
  *   connections                  WebSockets and what is sent through them
  *   api                          what users import: `Agent` and its types
  *   work                         queue, schedules and dead letters in the instance's database
  */
-export { Agent, type AgentOptions, type EventOutcome, type SqlParameter } from "./api/agent.ts";
+export { Agent, type SqlParameter } from "./api/agent.ts";
+export type { AgentOptions } from "./api/agent-options.ts";
 export type { AdmissionAnswer, AdmissionContext } from "./api/admission.ts";
 export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-host.ts";
-export { type AgentStub, getAgentByName } from "./api/agent-stub.ts";
+export type { AgentContext, SqlCursor } from "./api/agent-context.ts";
+export { type AgentNamespace, type AgentStub, getAgentByName } from "./api/agent-stub.ts";
+export { type CurrentAgent, getCurrentAgent } from "./api/current-agent.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
-export type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "../contracts/agents-door.ts";
+export type { AgentsDoor, DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../contracts/agents-door.ts";
 export { callable, type CallableOptions } from "./api/callable.ts";
-export type { Connection, ConnectionContext } from "./api/connection.ts";
-export { isRefusal, RECEIVE_EVENT } from "./api/agent.ts";
+export type {
+  Connection,
+  ConnectionContext,
+  ConnectionListener,
+  ConnectionMessage,
+  RequestDetails,
+} from "./api/connection.ts";
+export { type EventOutcome, RECEIVE_EVENT } from "./api/event-handler.ts";
+export { isRefusal } from "./instance/delivery-ledger.ts";
+export { exportKind } from "./objects/marks.ts";
+export type { ObjectHost } from "./objects/object-host.ts";
+export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
+export { bindWorker } from "./objects/worker-binding.ts";
+export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";
@@ -24,6 +40,14 @@ export { RejectEvent } from "./api/reject-event.ts";
 export type { RetryOptions } from "./work/retry-options.ts";
 export type { Schedule } from "./work/schedule-row.ts";
 export type { ScheduleCriteria, ScheduleOptions } from "./work/schedules.ts";
-export type { StreamingResponse } from "./api/streaming-response.ts";
+export { StreamingResponse } from "./api/streaming-response.ts";
 export type { WebhookEvent } from "../contracts/webhook-event.ts";
 export type { QueueItem, QueueOptions } from "./work/work-queue.ts";
+
+// For the worker mode.
+export { createDoorServer } from "./doors/refused-sockets.ts";
+export { registerModuleHooks } from "./modules/module-hooks.ts";
+export { currentObject } from "./objects/current-work.ts";
+export { createStub } from "./objects/rpc-stub.ts";
+export { reach, transfer } from "./objects/rpc-values.ts";
+export { DurableObject } from "./objects/workers-module.ts";

@@ -9,7 +9,7 @@ export type ParsedOptions = Pick<CommandContext, "positionals" | "option" | "opt
 
 /** The command with the longest match at the beginning of the arguments. */
 export function findCommand(args: readonly string[], commands: readonly Command[]): Command {
-  const matches = commands.filter((command) => command.words.every((word, i) => args[i] === word));
+  const matches = commands.filter((command) => command.words.every((word, i) => isWord(args[i], word, i)));
   const command = matches.sort((a, b) => b.words.length - a.words.length)[0];
   if (command === undefined)
     throw unknownCommand(
@@ -17,6 +17,11 @@ export function findCommand(args: readonly string[], commands: readonly Command[
       commands,
     );
   return command;
+}
+
+/** The plural of the first word is accepted: `tokens create`. */
+function isWord(given: string | undefined, word: string, i: number): boolean {
+  return given === word || (i === 0 && given === `${word}s`);
 }
 
 export function parseOptions(command: Command, args: readonly string[]): ParsedOptions {

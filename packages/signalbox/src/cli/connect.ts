@@ -6,7 +6,7 @@
 import type { SignalboxClient } from "@signalbox/client";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { loadConfig } from "../config/index.ts";
+import { type Config, loadConfig } from "../config/index.ts";
 import { startService } from "../service.ts";
 import { findRunningServer } from "../database/sqlite/data-folder.ts";
 import { createLogger } from "../telemetry/logger.ts";
@@ -47,7 +47,7 @@ export async function connect(context: ConnectContext): Promise<Connection> {
   }
   const logger = createLogger({ level: "error", isPretty: context.err.isTTY === true });
   const service = await startService({
-    config: { ...config, admin: null },
+    config: { ...config, admin: null, file: withoutWorker(config.file) },
     logger,
     onFatal: (error) => {
       throw error;
@@ -74,4 +74,10 @@ function readRootToken(dataDir: string): string {
       "the running server has its root token from its environment: give --token or set SIGNALBOX_TOKEN",
     );
   }
+}
+
+/** A server that one command starts runs no worker: its program belongs to `signalbox serve`. */
+function withoutWorker(file: Config["file"]): Config["file"] {
+  const { worker, ...agents } = file.agents;
+  return worker === undefined ? file : { ...file, agents: { ...agents, access: "token" } };
 }

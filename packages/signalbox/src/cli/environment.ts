@@ -35,5 +35,8 @@ export function toFlags(context: OptionSource): ConfigFlags {
     databaseUrl: context.option("database-url"),
     logLevel: context.option("log-level"),
     agents: context.options("agents"),
+    worker: context.option("worker"),
+    wrangler: context.option("wrangler"),
+    agentsAccess: context.option("agents-access"),
   };
 }

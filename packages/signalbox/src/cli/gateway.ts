@@ -15,6 +15,13 @@ interface SettingOption {
 
 const SETTINGS: readonly SettingOption[] = [
   setting("authentication", "on|off", "authentication", "require a token on every call", toSwitch),
+  setting(
+    "anonymous-keys",
+    "on|off",
+    "allow_anonymous_keys",
+    "use stored provider keys also for calls without a token",
+    toSwitch,
+  ),
   setting("logs", "on|off", "collect_logs", "log every call", toSwitch),
   setting(
     "cache-ttl",

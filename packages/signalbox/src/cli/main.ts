@@ -11,9 +11,12 @@ import { type Command, type CommandContext, type Output, UsageError } from "./co
 import { connect, type Connection } from "./connect.ts";
 import { dev } from "./dev.ts";
 import { gatewayCommands } from "./gateway.ts";
+import { priceCommands } from "./prices.ts";
 import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
+import { routeCommands } from "./routes.ts";
+import { providerKeyCommands } from "./provider-keys.ts";
 import { serve } from "./serve.ts";
 import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
@@ -25,9 +28,12 @@ const COMMANDS: readonly Command[] = [
   loginLink,
   ...accountCommands,
   ...tokenCommands,
+  ...providerKeyCommands,
   ...logsCommands,
   ...agentCommands,
   ...gatewayCommands,
+  ...priceCommands,
+  ...routeCommands,
   ...tagCommands,
   ...webhookCommands,
 ];

@@ -44,6 +44,21 @@ export const SERVE_OPTIONS: readonly CommandOption[] = [
     summary: "serve /metrics without a token even if other machines can reach it (METRICS_PUBLIC)",
   },
   {
+    name: "worker",
+    value: "FILE",
+    summary: "program written for Cloudflare Workers (agents.worker.entry; see the guide)",
+  },
+  {
+    name: "wrangler",
+    value: "FILE",
+    summary: "wrangler.jsonc, .json or .toml of the worker (default: beside the entry or above it)",
+  },
+  {
+    name: "agents-access",
+    value: "ACCESS",
+    summary: "who may reach agents: token, public or worker (agents.access, default token)",
+  },
+  {
     // Evaluated by bin/reexec.js, before this module is loaded.
     name: "no-reexec",
     summary: "do not restart the process with memory settings at start (SIGNALBOX_NO_REEXEC)",

@@ -3,6 +3,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { loadConfig } from "../config/index.ts";
 import { type Service, startService } from "../service.ts";
 import { isBusy, isFullDisk } from "../engines/sqlite-file/index.ts";
+import { currentTurn } from "../engines/turn-runtime/index.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { UncaughtErrors } from "../telemetry/uncaught-errors.ts";
 import { VERSION } from "../version.ts";
@@ -24,6 +25,7 @@ export const serve: Command = {
     const uncaughtErrors = new UncaughtErrors({
       logger,
       isTransient: (error) => error instanceof SignalboxError || isFullDisk(error) || isBusy(error),
+      isInTurn: () => currentTurn() !== undefined,
       onInterrupted: () => stop.resolve("unsound"),
     });
     uncaughtErrors.install();
@@ -41,6 +43,8 @@ export const serve: Command = {
     context.out.write(
       context.isJson ? `${JSON.stringify(startLine(service))}\n` : welcome(service, config.dataDir),
     );
+    // For `dev`, which starts this command.
+    process.send?.("serving");
     const reason = await stop.promise;
     logger.info({ reason }, "stopping");
     if (reason === "unsound") {

@@ -4,17 +4,80 @@ import { accountKey } from "./account-key.ts";
 
 const kibibytes = (count: number) => count * 1024;
 
-/** `"edit"` or true allows everything, `"read"` makes a connection read-only, false refuses the request. */
-type Authorize = (request: Request) => "read" | "edit" | boolean | Promise<"read" | "edit" | boolean>;
+/**
+ * `"edit"` or true allows everything, `"read"` makes a connection read-only, false refuses the request. An object also passes on who the
+ * caller is: `props` to the agent's hooks, `headers` in place of the caller's own.
+ */
+type Authorize = (request: Request) => AuthorizeAnswer | Promise<AuthorizeAnswer>;
+type AuthorizeAnswer =
+  | "read"
+  | "edit"
+  | boolean
+  | {
+      readonly level: "read" | "edit";
+      readonly props?: unknown;
+      readonly headers?: Readonly<Record<string, string>>;
+    };
+
+/** The value of an `Origin` header: scheme and host, without a path. `null` is refused, because any page can have that origin. */
+function isOrigin(text: string): boolean {
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^/?#@\s]+$/.test(text)) return false;
+  return !/^https?:/.test(text) || (URL.canParse(text) && new URL(text).origin === text);
+}
+
+const worker = z.strictObject({
+  /** The file that exports the worker's handlers and classes, relative to the working folder. */
+  entry: z.string().min(1),
+  /** `wrangler.jsonc`, `.json` or `.toml` with the bindings. Default: the one beside the entry or in a folder above it. */
+  wrangler: z.string().min(1).optional(),
+  /** Variables in `env`, in addition to those of the wrangler file, `.dev.vars` and the environment. */
+  vars: z.record(z.string(), z.json()).default({}),
+  /** Folder with static files. Default: `assets.directory` of the wrangler file. */
+  assets: z.string().min(1).optional(),
+  /** `/webhooks` goes to the worker, and the server's own intake of webhooks is off. Default false. */
+  webhooks: z.boolean().default(false),
+});
+
+const ai = z
+  .strictObject({
+    /** Gateway of the calls. Default `default`. */
+    gateway: z.string().min(1).default("default"),
+    /** Account of the gateway. Default `default`. */
+    account: accountKey,
+    /** Names that the program uses, with `*` for any text, and the provider and model that run instead: `"@cf/meta/*": "openai/gpt-5-mini"`. Default: none. */
+    models: z.record(z.string(), z.string().regex(/^[^/@]+\/.+$/, "expected <provider>/<model>")).default({}),
+  })
+  .prefault({});
 
 export const agentsConfig = z
   .strictObject({
-    /** Access to instances: `token` (requires agents.read or agents.edit) or `public`. Default `token`. */
-    access: z.enum(["token", "public"]).default("token"),
+    /**
+     * Access to instances: `token` (requires agents.read or agents.edit), `public`, or `worker`: the program of `agents.worker` decides who may
+     * reach its objects, and agents of this package require a token. Default `token`.
+     */
+    access: z.enum(["token", "public", "worker"]).default("token"),
+    /** A program written for Cloudflare Workers, which answers all paths that are not the server's own. Requires `access: "worker"`. Default: none. */
+    worker: worker.optional(),
+    /** The models behind `env.AI` of the worker. */
+    ai,
     /** Called for a request to an agent without a valid token. */
     authorize: z
       .custom<Authorize>((value) => typeof value === "function", { error: "expected a function" })
       .optional(),
+    /**
+     * Pages of other origins that may use the agents: `true` for all of them, without cookies, or a list of origins, with cookies. Default
+     * `false`.
+     */
+    cors: z
+      .union([
+        z.boolean(),
+        z.array(
+          z.string().refine(isOrigin, {
+            error: 'expected an origin such as "https://app.example.com" (true allows every origin)',
+          }),
+        ),
+      ])
+      .default(false),
     /**
      * Number of instances that requests without a token may create per minute if access is public; further ones are refused with 503. Each
      * instance is a permanent file of at least 8 KiB: 60 per minute are about 0.7 GB a day. Default: no limit.
@@ -22,8 +85,11 @@ export const agentsConfig = z
     newInstancesPerMinute: z.int().min(1).nullable().default(null),
     /** Files that export agent classes, relative to the working folder. */
     modules: z.array(z.string().min(1)).default([]),
-    /** Time limit of a turn. Default 30 s. */
-    turnTimeoutMs: z.int().min(10).max(3_600_000).default(30_000),
+    /**
+     * Time limit of a turn; 0 for none. Default 0; then only deliveries of webhooks, `onConnect`, `onClose` and `onStart` have a limit, which
+     * is 30 s.
+     */
+    turnTimeoutMs: z.int().min(0).max(3_600_000).default(0),
     /** Maximum number of events that wait for one instance; further ones are refused with 503. Default 1,000. */
     maxWaitingTurns: z.int().min(1).default(1000),
     /** Time that an idle instance stays in memory. Default 30 s. */

@@ -28,22 +28,29 @@ export const callLogKeys = z
 
 const usdPerMillion = z.number().min(0);
 
+const priceOverride = z.strictObject({
+  in: usdPerMillion,
+  out: usdPerMillion,
+  /** Input read from the provider's prompt cache. Default: the value of `in`. */
+  cached: usdPerMillion.optional(),
+  /** Input written to the provider's prompt cache. Default: the value of `in`. */
+  cacheWrite: usdPerMillion.optional(),
+  /** Input written to the prompt cache for an hour. Default: the value of `cacheWrite`. */
+  cacheWrite1h: usdPerMillion.optional(),
+  /** Reasoning output. Default: the value of `out`. */
+  reasoning: usdPerMillion.optional(),
+  /** Sound and pictures. Default: the values of `in` and `out`. */
+  audioIn: usdPerMillion.optional(),
+  audioOut: usdPerMillion.optional(),
+  imageIn: usdPerMillion.optional(),
+  imageOut: usdPerMillion.optional(),
+  /** A thousand web searches. Default 0. */
+  searches: usdPerMillion.optional(),
+  /** Factors of the service tiers `flex`, `batch` and `priority`. Default: those of the provider. */
+  tiers: z.partialRecord(z.enum(["flex", "batch", "priority"]), z.number().min(0)).optional(),
+});
+
+export const priceTable = z.record(z.string(), z.record(z.string(), priceOverride));
+
 /** By provider slug, then by model (`*`: all other models of the provider), in US dollars per million tokens. Default: list prices. */
-export const priceKeys = z
-  .record(
-    z.string(),
-    z.record(
-      z.string(),
-      z.strictObject({
-        in: usdPerMillion,
-        out: usdPerMillion,
-        /** Input read from the provider's prompt cache. Default: the value of `in`. */
-        cached: usdPerMillion.optional(),
-        /** Input written to the provider's prompt cache. Default: the value of `in`. */
-        cacheWrite: usdPerMillion.optional(),
-        /** Reasoning output. Default: the value of `out`. */
-        reasoning: usdPerMillion.optional(),
-      }),
-    ),
-  )
-  .default({});
+export const priceKeys = priceTable.default({});

@@ -7,6 +7,7 @@ import { Secret } from "../core/secret.ts";
 import { LOG_LEVELS, type LogLevel } from "../telemetry/logger.ts";
 import { ConfigError } from "./config-error.ts";
 import type { ConfigFile } from "./config-file.ts";
+import { readMasterKeys } from "./master-key.ts";
 import { readConfigFile } from "./read-config-file.ts";
 
 export interface Config {
@@ -23,6 +24,8 @@ export interface Config {
   readonly rootToken: Secret | undefined;
   /** Encryption keys of stored secrets: the first encrypts, all decrypt. Empty: the key is in a file of the data folder. */
   readonly encryptionKeys: readonly Secret[];
+  /** Master keys of stored provider keys: the first encrypts, all decrypt. Empty: the key is in a file of the data folder. */
+  readonly masterKeys: readonly Secret[];
   readonly logLevel: LogLevel;
   /** Contains webhook secrets, provider keys and variables of agents; never logged. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -46,6 +49,10 @@ export interface ConfigFlags {
   readonly logLevel?: string | undefined;
   /** Files with agent classes, in addition to those of the configuration file. */
   readonly agents?: readonly string[] | undefined;
+  /** Entry of a worker. */
+  readonly worker?: string | undefined;
+  readonly wrangler?: string | undefined;
+  readonly agentsAccess?: string | undefined;
 }
 
 const MIN_ROOT_TOKEN_LENGTH = 20;
@@ -61,8 +68,7 @@ export async function loadConfig(
   workingFolder: string,
 ): Promise<Config> {
   const { file: readFile, path } = await readConfigFile(flags.config, workingFolder);
-  const modules = [...readFile.agents.modules, ...(flags.agents ?? [])];
-  const file = { ...readFile, agents: { ...readFile.agents, modules } };
+  const file = { ...readFile, agents: withAgentFlags(readFile.agents, flags) };
   return {
     host: setting(flags.host, environment["HOST"]) ?? LOOPBACK,
     port: parsePort("port", flags.port, environment["PORT"]) ?? DEFAULT_PORT,
@@ -76,12 +82,44 @@ export async function loadConfig(
     databaseUrl: parseDatabaseUrl(setting(flags.databaseUrl, environment["DATABASE_URL"])),
     rootToken: parseRootToken(environment["SIGNALBOX_ROOT_TOKEN"]),
     encryptionKeys: parseEncryptionKeys(environment["SIGNALBOX_ENCRYPTION_KEY"]),
+    masterKeys: readMasterKeys(environment),
     logLevel: parseLogLevel(setting(flags.logLevel, environment["SIGNALBOX_LOG_LEVEL"])),
     environment,
     file,
     filePath: path,
     workingFolder,
   };
+}
+
+type AgentsSettings = ConfigFile["agents"];
+
+function withAgentFlags(agents: AgentsSettings, flags: ConfigFlags): AgentsSettings {
+  const access = flags.agentsAccess ?? agents.access;
+  if (access !== "token" && access !== "public" && access !== "worker")
+    throw new ConfigError(`--agents-access: expected token, public or worker, found "${access}"`);
+  const entry = flags.worker ?? agents.worker?.entry;
+  const { worker: configured, ...others } = agents;
+  if (entry === undefined && flags.wrangler !== undefined)
+    throw new ConfigError("--wrangler: expected --worker FILE with it, found none");
+  const worker = entry === undefined ? undefined : { vars: {}, webhooks: false, ...configured, entry };
+  const wrangler = flags.wrangler ?? configured?.wrangler;
+  return {
+    ...others,
+    access,
+    modules: [...agents.modules, ...(flags.agents ?? [])],
+    ...(worker === undefined ? {} : { worker: wrangler === undefined ? worker : { ...worker, wrangler } }),
+  };
+}
+
+/** A worker is reachable without a token, so the configuration must say that this is intended. Called before the service starts. */
+export function checkWorkerAccess({ access, worker }: AgentsSettings): void {
+  const hasWorker = worker !== undefined;
+  if (hasWorker && access !== "worker")
+    throw new ConfigError(
+      `agents.access: expected "worker", found "${access}": a worker itself decides who may reach it, without tokens of this server; set agents.access to "worker" in the configuration file, or start with --agents-access worker`,
+    );
+  if (!hasWorker && access === "worker")
+    throw new ConfigError('agents.access: "worker" requires agents.worker (or --worker FILE), found none');
 }
 
 /** An empty environment variable counts as not set. */

@@ -36,8 +36,11 @@ export const gatewayKeys = {
   connectTimeoutMs: z.int().min(10).default(10_000),
   /** Time limit for the first byte of a provider's response, unless the call sets one. Default 10 min, for reasoning models. */
   firstByteTimeoutMs: z.int().min(10).default(600_000),
-  /** Time limit without progress of a response, because the provider sends or the client reads no data. Default 2 min. */
-  stallTimeoutMs: z.int().min(10).default(120_000),
+  /**
+   * Time limit without progress of a response, because the provider sends or the client reads no data. Default 1 min; a call may set
+   * another limit with `gw-aig-stall-timeout`.
+   */
+  stallTimeoutMs: z.int().min(10).default(60_000),
   /** Time after which an idle connection to a provider is closed. Default 30 s, or less if the provider announces it. */
   upstreamIdleTimeoutMs: z.int().min(1).default(30_000),
   /** Memory limit of cached responses. Default 64 MiB; 0 disables caching for all gateways. */
@@ -50,8 +53,38 @@ export const gatewayKeys = {
    * account `default`; for a custom provider: none.
    */
   providerKeys: z
-    .record(z.string().regex(/^[A-Z][A-Z0-9_]*$/, "expected the name of an environment variable"), keyGrant)
+    .record(
+      z
+        .string()
+        .regex(
+          /^(?:[A-Z][A-Z0-9_]*|file:\/\S+)$/,
+          "expected the name of an environment variable, or file: and the path of a file",
+        ),
+      keyGrant,
+    )
     .default({}),
+  /**
+   * Asks OpenAI-shaped providers for the usage of chat streams whose callers do not, and removes the extra event from the stream. Default
+   * true; without it the usage of such a stream is estimated.
+   */
+  injectStreamUsage: z.boolean().default(true),
+  /**
+   * Names of models at the unified doors, e.g. `{"smart": "anthropic/claude-opus-5", "claude-*": "aws-bedrock/us.anthropic.*"}`. In a name `*`
+   * is any text; in a target it is the requested name, without a provider before `/`. An exact name precedes a pattern, and patterns are
+   * tried in their order. A target may be a route, `dynamic/{route}`. Default: none; the names of the large makers (`claude-*`, `gpt-*`,
+   * `gemini-*`, …) mean their own providers.
+   */
+  models: z
+    .record(
+      z.string().min(1).max(256),
+      z.string().regex(/^(?:@cf\/|[a-z0-9][a-z0-9-]*\/).+$/, 'expected "provider/model"'),
+    )
+    .default({}),
+  /** Provider keys may name files directly in this folder (`file:/run/secrets/openai_api_key`). Default `/run/secrets`. */
+  secretFolder: z
+    .string()
+    .regex(/^\/.*[^/]$/, "expected an absolute path without a slash at its end")
+    .default("/run/secrets"),
   /** Allows plain HTTP, private and loopback addresses for custom providers. Default false. */
   allowPrivateCustomProviders: z.boolean().default(false),
 };
@@ -59,6 +92,10 @@ export const gatewayKeys = {
 export const httpUrl = z
   .string()
   .refine(isHttpUrl, "expected an http:// or https:// address without query and credentials");
+
+const placeName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9.:-]{0,62}$/, "expected lower-case letters, digits and -");
 
 /** By slug: another address of a built-in provider, or an additional OpenAI-compatible provider. Default: none. */
 export const providerKeys = z
@@ -69,7 +106,20 @@ export const providerKeys = z
         /^(?!custom-)[a-z0-9][a-z0-9-]{0,63}$/,
         "expected a slug of lower-case letters, digits and -, not beginning with custom-",
       ),
-    z.strictObject({ baseUrl: httpUrl }),
+    z.strictObject({
+      baseUrl: httpUrl.optional(),
+      /** Formats that the provider speaks, the preferred one first, for the unified doors. */
+      dialects: z
+        .array(z.enum(["chat", "responses", "messages", "gemini"]))
+        .min(1)
+        .optional(),
+      /** Region of Amazon Bedrock, location of Google Vertex AI (default `global`). */
+      region: placeName.optional(),
+      /** Project of Google Vertex AI. */
+      project: placeName.optional(),
+      /** Where Google Vertex AI's access tokens are requested. Default: Google's address. */
+      tokenUrl: httpUrl.optional(),
+    }),
   )
   .default({});
 

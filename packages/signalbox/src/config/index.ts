@@ -1,3 +1,4 @@
-export { type Config, type ConfigFlags, loadConfig } from "./config.ts";
+export { checkWorkerAccess, type Config, type ConfigFlags, loadConfig } from "./config.ts";
+export { priceTable } from "./call-log-keys.ts";
 export { ConfigError } from "./config-error.ts";
 export { type ConfigFile, type ConfigFileInput, defineConfig } from "./config-file.ts";

@@ -26,7 +26,7 @@ it.each([
   ],
   [
     { agents: { access: "all" } },
-    'agents.access: Invalid option: expected one of "token"|"public", found "all"',
+    'agents.access: Invalid option: expected one of "token"|"public"|"worker", found "all"',
   ],
 ])("refuses %j with the expected and the found value", (content, message) => {
   expect(() => checkConfigFile(content, "file")).toThrow(`file: ${message}`);

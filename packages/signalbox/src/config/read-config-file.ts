@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 import type { core } from "zod";
 import { nearestName } from "../core/nearest-name.ts";
 import { ConfigError } from "./config-error.ts";
+import { registerConfigImports } from "./config-imports.ts";
 import { configFile, type ConfigFile } from "./config-file.ts";
 
 const DEFAULT_NAMES = ["signalbox.config.ts", "signalbox.config.js", "signalbox.config.json"];
@@ -39,6 +40,7 @@ function findDefault(folder: string): string | null {
 async function load(path: string): Promise<unknown> {
   try {
     if (extname(path) === ".json") return JSON.parse(readFileSync(path, "utf8"));
+    registerConfigImports();
     const module = (await import(pathToFileURL(path).href)) as { default?: unknown };
     if (module.default === undefined) throw new Error("no default export");
     return module.default;

@@ -46,6 +46,8 @@ const source = z.strictObject({
   timestamped: z.boolean().default(false),
   /** Agent that receives the deliveries, in kebab-case. Default `webhook-agent`. */
   agent: z.string().min(1).default("webhook-agent"),
+  /** Instead of an agent: a class of the worker that extends `DurableObject`; the entity is the name of the object. Its `fetch` receives the request as it was sent. */
+  object: z.string().min(1).optional(),
   /** Rule for the entity. Default: the rule of the scheme. */
   entity: rules.optional(),
   /** Conversion of an entity to an instance name: `plain` is readable, `reversible` can be converted back. Default `plain`. */

@@ -24,6 +24,11 @@ export type DeliveryOutcome =
       readonly body: string;
     };
 
+/** A delivery with all the headers that its sender sent, signatures included: for an agent that verifies deliveries itself. */
+export interface SignedHeaders {
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
 export interface AgentsDoor {
   hasAgent(agent: string): boolean;
   /** Loads the instance for an event that is about to arrive, creating it if needed. Failures are ignored. */
@@ -31,7 +36,8 @@ export interface AgentsDoor {
   /**
    * Runs one verified event as a turn of the instance, creating the instance if needed. The ledger entry of the delivery id and what the
    * handler wrote since its last await are one transaction; concurrent duplicates of a delivery run once.
+   * An agent without `onEvent` receives the delivery as an HTTP request, with the headers of `signed`.
    * Throws `overloaded` when the queue of the instance or the memory is full, and the handler's error after its rollback.
    */
-  deliver(target: DeliveryTarget, event: WebhookEvent): Promise<DeliveryOutcome>;
+  deliver(target: DeliveryTarget, event: WebhookEvent, signed?: SignedHeaders): Promise<DeliveryOutcome>;
 }

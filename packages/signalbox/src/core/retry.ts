@@ -11,7 +11,7 @@ export interface RetryPolicy {
 export interface RetryOptions extends RetryPolicy {
   readonly signal?: AbortSignal;
   /** Returns false for an error that ends the loop. Default: every error is retried. */
-  readonly isRetryable?: (error: unknown) => boolean;
+  readonly isRetryable?: (error: unknown, nextAttempt: number) => boolean;
   readonly random?: () => number;
 }
 
@@ -22,7 +22,7 @@ export async function retry<T>(attempt: (number: number) => Promise<T>, options:
       return await attempt(number);
     } catch (error) {
       const isLast = number >= options.maxAttempts;
-      if (isLast || options.isRetryable?.(error) === false) throw error;
+      if (isLast || options.isRetryable?.(error, number + 1) === false) throw error;
       const delay = fullJitterDelay(number, options, options.random);
       await sleep(delay, undefined, options.signal === undefined ? {} : { signal: options.signal });
     }

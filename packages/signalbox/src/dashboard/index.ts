@@ -54,10 +54,16 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
   };
 }
 
-/** Redirects browsers from `/` to the dashboard. Other clients receive 404. */
+/** Redirects browsers from `/` to the dashboard. Other clients receive 404, and 200 for a HEAD: some clients of models check their base address. */
 function redirectToDashboard(request: HttpRequest, response: HttpResponse, context: RequestContext): void {
+  const wantsPage = request.headers.accept?.includes("text/html") === true;
+  if (context.path === "/" && request.method === "HEAD" && !wantsPage) {
+    response.writeHead(200, { "content-length": 0 });
+    response.end();
+    return;
+  }
   const isRead = request.method === "GET" || request.method === "HEAD";
-  if (context.path !== "/" || !isRead || request.headers.accept?.includes("text/html") !== true) {
+  if (context.path !== "/" || !isRead || !wantsPage) {
     throw new SignalboxError("not_found", { message: "Not found; the dashboard is at /dashboard" });
   }
   response.writeHead(303, { location: "/dashboard/", "content-length": 0 });

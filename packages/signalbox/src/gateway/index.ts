@@ -1,6 +1,6 @@
 /** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
-import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
+import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -14,13 +14,18 @@ import { ResponseCache } from "./cache/response-cache.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
+import { KeySources } from "./keys/key-source.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
-import { usageRoute } from "./log-api/usage-route.ts";
-import { RateLimits } from "./limits/rate-limits.ts";
-import { SpendLimits } from "./limits/spend-limits.ts";
+import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
+import { createGatewayLimits } from "./limits/create-limits.ts";
+import { gatewayOwner } from "./limits/limits.ts";
+import { limitRoutes } from "./limits/routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
+import { ModelList } from "./models/model-list.ts";
+import { ModelNames } from "./models/model-names.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
+import { createSigners } from "./providers/signers.ts";
 import { createSharedProviders } from "./providers/shared-providers.ts";
 import { customProviderRoutes } from "./providers/routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
@@ -30,7 +35,13 @@ import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
-import { PriceTable } from "./limits/price-table.ts";
+import { DynamicRoutes } from "./routes/dynamic-routes.ts";
+import { RouteResolver } from "./routes/resolve-route.ts";
+import { RouteCounters } from "./routes/route-counters.ts";
+import { dynamicRouteRoutes } from "./routes/routes.ts";
+import { Circuits } from "./reliability/circuits.ts";
+import { circuitRoutes } from "./reliability/routes.ts";
+import { TargetLatencies } from "./reliability/target-latencies.ts";
 
 export interface GatewayParts {
   readonly config: Config;
@@ -39,6 +50,8 @@ export interface GatewayParts {
   /** Monotonic; for rate limits. */
   readonly steadyClock: Clock;
   readonly sealing: Sealing;
+  /** Encrypt stored provider keys. */
+  readonly masterKeys: MasterKeys;
   readonly database: Database;
   readonly accounts: Accounts;
   readonly tokens: Tokens;
@@ -60,9 +73,10 @@ export interface GatewayArea extends AreaModule {
 
 export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const { clock, callLog, logger } = parts;
-  const settings = createSettings(parts);
-  const { gateways, customProviders, providers, providerKeys, deletions } = settings;
-  const { door, runner, client, spendLimits } = createDataPlane(parts, settings);
+  const client = createClient(parts.config);
+  const settings = createSettings(parts, client);
+  const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
+  const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -77,8 +91,12 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
       ...callLogRoutes({ callLog, gatewayExists: exists }),
       usageRoute({ callLog, clock, tags: parts.tags }),
-      ...providerKeyRoutes(gateways, providerKeys, providers),
+      tokenUsageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
+      ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
+      ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
+      ...circuitRoutes(gateways, circuits),
+      ...dynamicRouteRoutes(gateways, dynamicRoutes),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -90,12 +108,17 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       );
       await customProviders.load();
       await providerKeys.load();
-      await spendLimits.start(gateways);
+      providerKeys.start();
+      await dynamicRoutes.load();
+      await gatewayLimits.start(({ accountId, key }) =>
+        gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
+      );
     },
     async stop() {
       runner.close();
       client.close();
-      await spendLimits.stop();
+      await providerKeys.stop();
+      await gatewayLimits.stop();
     },
     card: "gateway",
     firstCommands: (url) => [
@@ -108,16 +131,10 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
 }
 
 /** Gateways, providers and keys: what the database stores and calls read from memory. */
-function createSettings({
-  config,
-  database,
-  clock,
-  sealing,
-  logger,
-  tokens,
-  callLog,
-  resourceEvents,
-}: GatewayParts) {
+function createSettings(
+  { config, database, clock, sealing, masterKeys, logger, tokens, callLog, resourceEvents }: GatewayParts,
+  client: UpstreamClient,
+) {
   const keys = config.file.gateway;
   const deletions = new GatewayDeletions(database, [
     ({ accountId, gatewayId }) => tokens.revokeOfGateway(accountId, gatewayId),
@@ -135,72 +152,101 @@ function createSettings({
         `cannot decrypt the stored headers of ${CUSTOM_PREFIX}${slug}: start with the SIGNALBOX_ENCRYPTION_KEY (or the encryption-key file in the data folder) that they were stored with, or set the headers again`,
       ),
   });
+  const signers = createSigners(client, clock, config.file.providers);
+  const providers = new ProviderDirectory(
+    createSharedProviders(config.file.providers, signers),
+    (accountId, slug) => customProviders.findProvider(accountId, slug),
+  );
   return {
     deletions,
     customProviders,
     gateways: new Gateways(database, clock, deletions),
-    providers: new ProviderDirectory(createSharedProviders(config.file.providers), (accountId, slug) =>
-      customProviders.findProvider(accountId, slug),
-    ),
+    providers,
+    dynamicRoutes: new DynamicRoutes({ database, clock, providers }),
     providerKeys: new ProviderKeys({
       database,
       clock,
-      environment: config.environment,
+      masterKeys,
+      sources: new KeySources(config.environment, clock),
+      secretFolder: keys.secretFolder,
       grants: keys.providerKeys,
-      customOrigin: (accountId, slug) =>
-        customProviders.originOf(accountId, slug.slice(CUSTOM_PREFIX.length)),
+      customAddress: (accountId, slug) =>
+        customProviders.list(accountId).find((provider) => CUSTOM_PREFIX + provider.slug === slug)?.details
+          .base_url,
+      onProblem: (key, problem) =>
+        logger.error(
+          { accountId: key.accountId, gatewayId: key.gatewayId, provider: key.providerSlug, keyId: key.id },
+          problem === "refused"
+            ? `${key.providerSlug} refused the stored key ${key.alias || key.id}; it is not used until it is edited`
+            : `cannot decrypt the stored key ${key.alias || key.id} of ${key.providerSlug}: start with the SIGNALBOX_MASTER_KEY (or the master-key file in the data folder) that it was stored with, or set the key again`,
+        ),
+      onError: (error) => logger.error({ err: error }, "cannot store the state of a provider key"),
     }),
   };
 }
 
 /** What serves calls: the door, the runner with its limits, and the upstream client. */
 function createDataPlane(
-  { config, clock, steadyClock, database, logger, registry, callLog, authenticator }: GatewayParts,
-  { gateways, providers, providerKeys }: ReturnType<typeof createSettings>,
+  parts: GatewayParts,
+  { gateways, providers, providerKeys, dynamicRoutes }: ReturnType<typeof createSettings>,
+  client: UpstreamClient,
 ) {
+  const { config, clock, steadyClock, registry, callLog, authenticator } = parts;
   const keys = config.file.gateway;
   const metrics = new GatewayMetrics(registry, () => callLog.size);
-  const client = new UpstreamClient({
-    connectTimeoutMs: keys.connectTimeoutMs,
-    firstByteTimeoutMs: keys.firstByteTimeoutMs,
-    stallTimeoutMs: keys.stallTimeoutMs,
-    idleTimeoutMs: keys.upstreamIdleTimeoutMs,
-  });
   const budget = new MemoryBudget({ maxBytes: keys.maxBufferedBytes, stallMs: keys.uploadStallMs });
   metrics.readBufferedBytes = () => budget.used;
-  const rateLimits = new RateLimits(steadyClock);
-  const spendLimits = new SpendLimits({
-    database,
-    clock,
-    onError: (error) => logger.error({ err: error }, "cannot write spend; retrying in a second"),
-  });
+  const circuits = new Circuits(steadyClock);
+  metrics.showCircuits(registry, circuits);
+  const gatewayLimits = createGatewayLimits(parts);
   gateways.listen({
     onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
     onDeleted(gateway) {
-      rateLimits.forget(gateway);
-      spendLimits.forget(gateway);
+      gatewayLimits.forgetGateway(gateway);
+      circuits.forget(gateway.accountId, gateway.id);
+      dynamicRoutes.forget(gateway);
       providerKeys.forget(gateway);
     },
   });
+  const { prices } = gatewayLimits;
+  const latencies = new TargetLatencies();
   const runner = new CallRunner({
     client,
     callLog,
     gateways,
     metrics,
-    prices: new PriceTable(keys.prices, clock),
+    prices,
     budget,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
     cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
-    rateLimits,
-    spendLimits,
+    limits: gatewayLimits.limits,
+    circuits,
+    latencies,
   });
+  const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
+    clock,
+    modelNames,
+    modelList: new ModelList({
+      names: modelNames,
+      providers,
+      keys: providerKeys,
+      prices: keys.prices,
+      clock,
+    }),
     gateways,
     providers,
     keys: providerKeys,
+    injectsStreamUsage: keys.injectStreamUsage,
     authenticator,
     metrics,
+    stepOrder: { prices, latencies },
+    routes: new RouteResolver({
+      routes: dynamicRoutes,
+      counters: new RouteCounters(gatewayLimits.limits),
+      providers,
+    }),
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
@@ -209,7 +255,17 @@ function createDataPlane(
     },
     runner,
   });
-  return { door, runner, client, spendLimits };
+  return { door, runner, gatewayLimits, circuits };
+}
+
+function createClient({ file }: Config): UpstreamClient {
+  const { connectTimeoutMs, firstByteTimeoutMs, stallTimeoutMs, upstreamIdleTimeoutMs } = file.gateway;
+  return new UpstreamClient({
+    connectTimeoutMs,
+    firstByteTimeoutMs,
+    stallTimeoutMs,
+    idleTimeoutMs: upstreamIdleTimeoutMs,
+  });
 }
 
 function toRef(gateway: Gateway): GatewayRef {

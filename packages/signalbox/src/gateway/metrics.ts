@@ -1,6 +1,7 @@
 /** The gateway's Prometheus metrics. Labels are provider slugs and outcomes; accounts, gateways and models have no bound. */
 import type { Registry } from "prom-client";
-import type { CallLogSize, CallUsage } from "../engines/call-log/index.ts";
+import type { CallLogSize } from "../engines/call-log/index.ts";
+import type { CallFigures } from "./limits/call-figures.ts";
 import {
   LabelledCounter,
   LabelledHistogram,
@@ -15,6 +16,13 @@ const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005
 
 const PREFIX = "signalbox_gateway";
 
+const CIRCUIT_STATES = ["closed", "open", "half_open"] as const;
+
+interface CircuitCounts {
+  readonly opened: ReadonlyMap<string, number>;
+  count(state: (typeof CIRCUIT_STATES)[number]): number;
+}
+
 export class GatewayMetrics {
   /** Calls that have been accepted and have not ended. */
   inFlight = 0;
@@ -22,6 +30,7 @@ export class GatewayMetrics {
   readonly #calls: LabelledCounter;
   readonly #tokens: LabelledCounter;
   readonly #cost: LabelledCounter;
+  readonly #usageUnknown: LabelledCounter;
   readonly #cacheHits: LabelledCounter;
   readonly #retries: LabelledCounter;
   readonly #refusals: LabelledCounter;
@@ -32,8 +41,16 @@ export class GatewayMetrics {
     const counter = (name: string, help: string, labels: readonly string[]) =>
       new LabelledCounter(registry, { name: `${PREFIX}_${name}`, help, labels });
     this.#calls = counter("calls_total", "Ended calls by provider and status.", ["provider", "status"]);
-    this.#tokens = counter("tokens_total", "Tokens as reported by the providers.", ["provider", "direction"]);
+    this.#tokens = counter("tokens_total", "Tokens of calls, as reported by the providers or estimated.", [
+      "provider",
+      "direction",
+    ]);
     this.#cost = counter("cost_dollars_total", "Cost of calls whose price is known.", ["provider"]);
+    this.#usageUnknown = counter(
+      "usage_unknown_total",
+      "Calls whose provider did not report usage: tokens and cost are estimated, or unknown.",
+      ["provider", "usage"],
+    );
     this.#cacheHits = counter("cache_hits_total", "Calls answered from the cache.", ["provider"]);
     this.#retries = counter("retries_total", "Attempts after the first, and steps after the first.", [
       "provider",
@@ -71,24 +88,41 @@ export class GatewayMetrics {
     this.#refusals.add(1, reason);
   }
 
-  ended(
-    slug: string,
-    status: number,
-    firstByteMs: number | null,
-    usage: CallUsage,
-    cost: number | null,
-    isCached: boolean,
-  ): void {
+  /** `figures` is null for a call that the cache answered. */
+  ended(slug: string, status: number, firstByteMs: number | null, figures: CallFigures | null): void {
     const provider = label(slug);
     this.#calls.add(1, provider, status);
     if (firstByteMs !== null) this.#firstByte.observe(firstByteMs / 1000, provider);
-    if (isCached) {
+    if (figures === null) {
       this.#cacheHits.add(1, provider);
       return;
     }
+    const { usage, cost, state } = figures;
     this.#tokens.add(usage.tokensIn, provider, "in");
     this.#tokens.add(usage.tokensOut, provider, "out");
     this.#cost.add(cost ?? 0, provider);
+    if (state === "estimated" || state === "unknown") this.#usageUnknown.add(1, provider, state);
+  }
+
+  showCircuits(registry: Registry, circuits: CircuitCounts): void {
+    registerMetric(
+      registry,
+      "gauge",
+      { name: `${PREFIX}_circuits`, help: "Targets with recent failures, by the state of their circuit." },
+      () => CIRCUIT_STATES.map((state) => ({ value: circuits.count(state), labels: { state } })),
+    );
+    registerMetric(
+      registry,
+      "counter",
+      { name: `${PREFIX}_circuits_opened_total`, help: "How often circuits have opened, by provider." },
+      () => {
+        const byProvider = new Map<string, number>();
+        for (const [slug, count] of circuits.opened) {
+          byProvider.set(label(slug), (byProvider.get(label(slug)) ?? 0) + count);
+        }
+        return [...byProvider].map(([provider, value]) => ({ value, labels: { provider } }));
+      },
+    );
   }
 
   #registerGauges(registry: Registry, logSize: () => CallLogSize): void {

@@ -14,9 +14,15 @@ import {
 } from "../engines/http-server/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
-import type { Area } from "./area.ts";
+import type { Area, FallbackArea } from "./area.ts";
 import { INERT_HEADER_LIST, INERT_HEADERS } from "./foreign-answer.ts";
-import { rawErrorResponse, renderError, sendError, toSignalboxError } from "./render-error.ts";
+import {
+  type ErrorDialect,
+  rawErrorResponse,
+  renderError,
+  sendError,
+  toSignalboxError,
+} from "./render-error.ts";
 import { decodeSegment, RequestContext, settleHost, splitTarget } from "./request-context.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
@@ -32,12 +38,21 @@ const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
 
 export class Dispatcher implements HttpApplication {
   readonly #areas = new Map<string, Area>();
+  readonly #fallback: FallbackArea | null;
+  /** Areas that own some paths below a segment. */
+  readonly #guests = new Map<string, { readonly area: Area; readonly path: RegExp }>();
   readonly #metrics: HttpMetrics;
   readonly #logger: Logger;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
-  constructor(areas: readonly Area[], metrics: HttpMetrics, logger: Logger) {
+  constructor(
+    areas: readonly Area[],
+    metrics: HttpMetrics,
+    logger: Logger,
+    fallback: FallbackArea | null = null,
+  ) {
+    this.#fallback = fallback;
     this.#metrics = metrics;
     this.#logger = logger;
     for (const area of areas) {
@@ -45,12 +60,16 @@ export class Dispatcher implements HttpApplication {
         if (this.#areas.has(segment)) throw new Error(`two areas have the path segment /${segment}`);
         this.#areas.set(segment, area);
       }
+      for (const segment of area.guest?.segments ?? []) {
+        if (area.guest !== undefined) this.#guests.set(segment, { area, path: area.guest.path });
+      }
     }
   }
 
   handle(request: HttpRequest, response: TrackedResponse, tracking: Tracking): void {
     const id = tracking.requestId;
     let area: Area | undefined;
+    let context: RequestContext | undefined;
     try {
       if (request.httpVersionMajor < 1) {
         hideMethod(request);
@@ -61,12 +80,13 @@ export class Dispatcher implements HttpApplication {
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
       tracking.area = area.name;
-      if (area.isForeign === true) tracking.added = INERT;
-      const pending = area.handle(request, response, new RequestContext(id, target, request, tracking));
+      if (area.isForeign === true) tracking.added = area.headersFor?.(request) ?? INERT;
+      const own = (context = new RequestContext(id, target, request, tracking));
+      const pending = area.handle(request, response, own);
       if (pending instanceof Promise)
-        pending.catch((error: unknown) => this.#fail(response, area, id, error));
+        pending.catch((error: unknown) => this.#fail(response, own.errorDialect ?? area?.dialect, id, error));
     } catch (error) {
-      this.#fail(response, area, id, error);
+      this.#fail(response, context?.errorDialect ?? area?.dialect, id, error);
     }
   }
 
@@ -93,7 +113,7 @@ export class Dispatcher implements HttpApplication {
   refuse(refusal: Refusal, response: TrackedResponse, tracking: Tracking): void {
     // The path may belong to any area.
     tracking.added = INERT;
-    this.#fail(response, undefined, tracking.requestId, new SignalboxError(REFUSAL_ERRORS[refusal]));
+    this.#fail(response, "envelope", tracking.requestId, new SignalboxError(REFUSAL_ERRORS[refusal]));
   }
 
   refusalText(refusal: Refusal, request?: HttpRequest): string {
@@ -124,11 +144,16 @@ export class Dispatcher implements HttpApplication {
 
   #areaOf(path: string): Area | undefined {
     const end = path.indexOf("/", 1);
-    return this.#areas.get(decodeSegment(end === -1 ? path.slice(1) : path.slice(1, end)));
+    const segment = decodeSegment(end === -1 ? path.slice(1) : path.slice(1, end));
+    const guest = this.#guests.get(segment);
+    const area = guest?.path.test(path) === true ? guest.area : this.#areas.get(segment);
+    const fallback = this.#fallback;
+    if (fallback === null) return area;
+    return area === undefined || fallback.takes(segment, path) ? fallback : area;
   }
 
-  #fail(response: TrackedResponse, area: Area | undefined, id: string, error: unknown): void {
-    sendError(response, renderError(this.#explain(error, id), area?.dialect ?? "envelope", id));
+  #fail(response: TrackedResponse, dialect: ErrorDialect | undefined, id: string, error: unknown): void {
+    sendError(response, renderError(this.#explain(error, id), dialect ?? "envelope", id));
   }
 
   #explain(error: unknown, requestId: string): SignalboxError {

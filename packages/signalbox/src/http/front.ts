@@ -6,7 +6,7 @@
  */
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
-import type { Area } from "./area.ts";
+import type { Area, FallbackArea } from "./area.ts";
 import { Dispatcher } from "./dispatch.ts";
 import {
   type BoundAddress,
@@ -29,6 +29,8 @@ export interface FrontOptions {
   readonly administration: readonly Area[];
   /** Areas on both addresses: the dashboard and commands need them at the admin address. */
   readonly shared: readonly Area[];
+  /** Answers all other paths of the traffic address; null: they are not found. */
+  readonly fallback: FallbackArea | null;
   /** Health checks of the traffic address, if it is a separate one. */
   readonly health: Area;
   readonly address: ListenAddress;
@@ -59,8 +61,13 @@ export async function openFront(options: FrontOptions): Promise<Front> {
   const { traffic, administration, shared, health, adminAddress } = options;
   const isOne = adminAddress === null;
   const listeners: Listener[] = [];
-  const open = async (areas: readonly Area[], address: ListenAddress): Promise<BoundAddress> => {
-    const listener = new Listener(new Dispatcher(areas, options.metrics, options.logger), options.limits);
+  const open = async (
+    areas: readonly Area[],
+    address: ListenAddress,
+    fallback: FallbackArea | null,
+  ): Promise<BoundAddress> => {
+    const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback);
+    const listener = new Listener(dispatcher, options.limits);
     const bound = await listener.listen(address.host, address.port);
     listeners.push(listener);
     return bound;
@@ -73,10 +80,11 @@ export async function openFront(options: FrontOptions): Promise<Front> {
   };
   try {
     // The admin address first: when the traffic port is open, both are.
-    const admin = isOne ? null : await open([...administration, ...shared], adminAddress);
+    const admin = isOne ? null : await open([...administration, ...shared], adminAddress, null);
     const bound = await open(
       isOne ? [...administration, ...traffic, ...shared] : [health, ...traffic, ...shared],
       options.address,
+      options.fallback,
     );
     return {
       url: urlOf(bound),

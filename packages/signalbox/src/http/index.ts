@@ -1,3 +1,4 @@
+export { callArea } from "./local-call.ts";
 export { type Front, openFront } from "./front.ts";
 export { createManagement } from "./management.ts";
 export { buildOpenApi } from "./openapi.ts";

@@ -25,14 +25,19 @@ const MAX_METRICS_SHARE = 0.1;
 const JSON_TYPE = "application/json; charset=utf-8";
 const HEALTHY = '{"status":"ok"}';
 
-/** `/healthz` and `/readyz` only, for the address of the traffic. */
+/** `/healthz`, `/readyz` and `HEAD /` only, for the address of the traffic. */
 export function createHealth(problems: () => readonly string[]): Area {
   return {
     name: "operations",
-    segments: ["healthz", "readyz"],
+    segments: ["healthz", "readyz", ""],
     dialect: "envelope",
     handle(request, response, context) {
       requireGet(request);
+      if (context.path === "/" && request.method === "HEAD") {
+        // Some clients of models check that their base address answers.
+        send(request, response, HEALTHY, { "content-type": JSON_TYPE });
+        return;
+      }
       sendHealth(request, response, context.path, problems);
     },
   };

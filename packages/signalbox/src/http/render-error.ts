@@ -6,8 +6,11 @@ import { ERROR_TABLE, type ErrorEntry, SignalboxError } from "@signalbox/protoco
 import { type HttpResponse, STATUS_CODES } from "../engines/http-server/index.ts";
 import { INERT_HEADERS } from "./foreign-answer.ts";
 
-/** `envelope`: management, webhooks and agents. `gateway`: the format that gateway clients expect. */
-export type ErrorDialect = "envelope" | "gateway";
+/**
+ * `envelope`: management, webhooks and agents. `run`: calls of models that answer in the envelope. `gateway`: the format that gateway clients expect. `openai` and `anthropic`: what the SDKs
+ * of these providers read.
+ */
+export type ErrorDialect = "envelope" | "run" | "gateway" | "openai" | "anthropic";
 
 export interface RenderedError {
   readonly status: number;
@@ -20,7 +23,7 @@ export function toSignalboxError(error: unknown): SignalboxError {
 }
 
 export function renderError(error: SignalboxError, dialect: ErrorDialect, requestId: string): RenderedError {
-  const body = dialect === "gateway" ? gatewayBody(error) : envelopeBody(error, requestId);
+  const body = BODIES[dialect](error, requestId);
   return {
     status: error.status,
     headers: {
@@ -28,7 +31,7 @@ export function renderError(error: SignalboxError, dialect: ErrorDialect, reques
       "content-type": "application/json; charset=utf-8",
       "cache-control": "no-store",
       "x-content-type-options": "nosniff",
-      ...(dialect === "gateway" ? { "gw-aig-error-origin": "gateway" } : {}),
+      ...(dialect === "envelope" ? {} : { "gw-aig-error-origin": "gateway" }),
     },
     body: JSON.stringify(body),
   };
@@ -69,6 +72,42 @@ export function closeCodeOf(error: SignalboxError): { code: number; reason: stri
   return { code: entry.closeCode ?? 1011, reason: error.message };
 }
 
+const BODIES: Readonly<Record<ErrorDialect, (error: SignalboxError, requestId: string) => object>> = {
+  envelope: envelopeBody,
+  run: envelopeBody,
+  gateway: gatewayBody,
+  openai: ({ message, param, reason, code }) => ({
+    error: { message, type: "gateway_error", param, code: reason ?? String(code) },
+  }),
+  anthropic: ({ message, status, reason, code }, requestId) => ({
+    type: "error",
+    error: { type: anthropicType(status), message, code: reason ?? String(code) },
+    request_id: requestId,
+  }),
+};
+
+/** Anthropic's SDK and Claude Code decide by the type whether to try again. */
+function anthropicType(status: number): string {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return status < 500 ? "invalid_request_error" : "api_error";
+  }
+}
+
 function envelopeBody(error: SignalboxError, requestId: string): object {
   return {
     success: false,
@@ -88,5 +127,6 @@ function gatewayBody(error: SignalboxError): object {
     httpCode: error.status,
     internalCode: error.code,
     message: error.message,
+    ...error.fields,
   };
 }

@@ -9,6 +9,7 @@ import {
   type HttpRequest,
   readBody,
 } from "../engines/http-server/index.ts";
+import type { ErrorDialect } from "./render-error.ts";
 import { continueTrace, type TraceContext } from "../telemetry/trace-context.ts";
 
 const CLOSE = { connection: "close" };
@@ -20,6 +21,8 @@ export class RequestContext {
   readonly query: string;
   /** The memory of shared budgets that the request uses until its response has ended. */
   readonly memory: HeldMemory;
+  /** Format of errors, if the path decides it and not the area. */
+  errorDialect: ErrorDialect | null = null;
   readonly #request: HttpRequest;
   #segments: readonly string[] | undefined;
   #trace: TraceContext | undefined;

@@ -14,7 +14,7 @@ import type { Clock } from "../core/clock.ts";
 import { Agent as HttpAgent, request as httpRequest } from "../engines/http-server/index.ts";
 import { createPublicLookup, isPrivateHost } from "../engines/ip-address/index.ts";
 import { ulid } from "../core/ulid.ts";
-import { isRetryableStatus, OutgoingWebhookError } from "./outgoing-webhook-error.ts";
+import { isRetryableStatus, OutgoingWebhookError, parseRetryAfter } from "./outgoing-webhook-error.ts";
 import { signOutgoing } from "./sign-outgoing.ts";
 
 /** Well-known senders allow 3 to 30 s; here the turn of an agent waits for the response. */
@@ -50,6 +50,11 @@ export function newWebhookId(now: number): string {
   return `msg_${ulid(now)}`;
 }
 
+interface Reply {
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+}
+
 export class OutgoingWebhooks implements OutgoingSender {
   readonly #options: OutgoingOptions;
   readonly #http: Agent;
@@ -79,11 +84,12 @@ export class OutgoingWebhooks implements OutgoingSender {
       "content-length": String(Buffer.byteLength(webhook.body)),
       ...signOutgoing({ id, time, body: webhook.body, secret: webhook.secret }),
     };
-    const status = await this.#post(url, headers, webhook);
+    const { status, retryAfter } = await this.#post(url, headers, webhook);
     if (status < 200 || status > 299) {
       throw new OutgoingWebhookError(`the receiver responded with status ${status}`, {
         status,
         retryable: isRetryableStatus(status),
+        retryAfterMs: parseRetryAfter(retryAfter, this.#options.clock.now()),
       });
     }
     return { id, status };
@@ -105,14 +111,17 @@ export class OutgoingWebhooks implements OutgoingSender {
     return url;
   }
 
-  #post(url: URL, headers: Record<string, string>, webhook: OutgoingWebhook): Promise<number> {
+  #post(url: URL, headers: Record<string, string>, webhook: OutgoingWebhook): Promise<Reply> {
     const isTls = url.protocol === "https:";
     const timeout = AbortSignal.timeout(webhook.timeoutMs ?? DEFAULT_TIMEOUT_MS);
     const signal = webhook.signal === undefined ? timeout : AbortSignal.any([timeout, webhook.signal]);
     return new Promise((resolve, reject) => {
       const options = { method: "POST", headers, signal, agent: isTls ? this.#https : this.#http };
       const request = isTls ? httpsRequest(url, options) : httpRequest(url, options);
-      request.once("response", (response) => drain(response, () => resolve(response.statusCode ?? 0)));
+      request.once("response", (response) => {
+        const reply = { status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"] };
+        drain(response, () => resolve(reply));
+      });
       request.once("error", (error) => reject(toOutgoingError(error, timeout.aborted)));
       request.end(webhook.body);
     });

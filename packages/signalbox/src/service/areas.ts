@@ -1,7 +1,7 @@
 /** Creates the areas and connects them. Only this file passes one area to another. */
 import type { Registry } from "prom-client";
-import type { Accounts, Authenticator, Tokens } from "../accounts/index.ts";
-import { createAgentsArea } from "../agents/index.ts";
+import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
+import { type AgentsArea, createAgentsArea } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
@@ -21,6 +21,7 @@ export interface AreaParts extends Storage {
   /** A monotonic clock. */
   readonly steadyClock: Clock;
   readonly sealing: Sealing;
+  readonly masterKeys: MasterKeys;
   readonly accounts: Accounts;
   readonly tokens: Tokens;
   readonly authenticator: Authenticator;
@@ -31,7 +32,7 @@ export interface AreaParts extends Storage {
 
 export interface Areas {
   readonly gateway: GatewayArea;
-  readonly agents: AreaModule;
+  readonly agents: AgentsArea;
   readonly webhooks: AreaModule;
   /** All areas, in the order in which they are started. */
   readonly all: readonly AreaModule[];

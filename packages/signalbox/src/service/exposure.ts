@@ -24,9 +24,20 @@ export function exposureWarnings(config: Config, gateway: GatewayArea): string[]
       ({ accountId, gatewayId }) =>
         `gateway ${accountId}/${gatewayId} has authentication off: every client that reaches ${config.host} can use it; set "authentication": true in its settings`,
     );
-  if (config.file.agents.access !== "public") return open;
+  const { access } = config.file.agents;
+  if (access === "public")
+    return [
+      ...open,
+      `agents.access is "public": every client that reaches ${config.host} can call every agent`,
+    ];
+  if (access !== "worker") return open;
   return [
     ...open,
-    `agents.access is "public": every client that reaches ${config.host} can call every agent`,
+    `agents.access is "worker": every client that reaches ${config.host} can call the worker, which decides itself what to allow`,
+    ...(config.admin === null
+      ? [
+          "pages of the worker have the origin of the dashboard, and their scripts can use its session: give the dashboard another address with --admin-port",
+        ]
+      : []),
   ];
 }

@@ -9,12 +9,14 @@ const FOLDER = ["", "opt", "signalbox", "src", ""].join(sep);
 const own = {
   folder: FOLDER,
   isTransient: (error: unknown) => (error as { code?: string }).code === "ENOSPC",
+  isInTurn: () => false,
 };
 
 const OWN = `at Mailbox.#drain (file://${FOLDER}engines/turn-runtime/turn.ts:10:3)`;
 const STORAGE = `at Journal.#flush (file://${FOLDER}engines/instance-store/journal/journal.ts:10:3)`;
 const AGENT = "at Timeout._onTimeout (file:///home/me/my-agents.ts:3:9)";
 const LIBRARY = "at Receiver.emit (/home/me/node_modules/ws/lib/receiver.js:5:5)";
+const DISPATCH = "at WebSocket.dispatchEvent (node:internal/event_target:789:26)";
 const NODE = "at process.processTimers (node:internal/timers:529:7)";
 
 function errorWith(...frames: string[]): Error {
@@ -31,8 +33,17 @@ it.each([
   ["a callback of the server", [OWN, NODE], false],
   ["a callback of the server called by a library", [STORAGE, OWN, LIBRARY, NODE], false],
   ["an agent's code called by a callback of the server", [AGENT, OWN, NODE], false],
+  ["an agent's listener of an event of the server", [AGENT, DISPATCH, OWN, NODE], true],
+  ["a listener of the server", [OWN, DISPATCH, OWN, NODE], false],
 ])("decides about an exception by its outermost frame: %s", (_what, frames, expected) => {
   expect(mayContinue("exception", errorWith(...frames), own)).toBe(expected);
+});
+
+it.each([
+  ["a timer of a library that an agent uses", [OWN, LIBRARY, NODE], true],
+  ["a callback of the server", [LIBRARY, OWN, NODE], false],
+])("decides about an exception in an agent's turn: %s", (_what, frames, expected) => {
+  expect(mayContinue("exception", errorWith(...frames), { ...own, isInTurn: () => true })).toBe(expected);
 });
 
 it.each([
@@ -65,6 +76,7 @@ beforeEach(() => {
       destination: { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) },
     }),
     isTransient: own.isTransient,
+    isInTurn: own.isInTurn,
     onInterrupted: (error) => interruptions.push(error),
     ownFolder: FOLDER,
   });

@@ -26,6 +26,7 @@ export interface UncaughtErrorsOptions {
   readonly logger: Logger;
   /** Returns true for storage errors that end by themselves. */
   readonly isTransient: OwnCode["isTransient"];
+  readonly isInTurn: OwnCode["isInTurn"];
   /** Must stop the process gracefully: its state in memory is unknown. Called once. */
   readonly onInterrupted: (error: unknown) => void;
   readonly ownFolder?: string;
@@ -41,7 +42,8 @@ export class UncaughtErrors {
 
   constructor(options: UncaughtErrorsOptions) {
     this.#options = options;
-    this.#own = { folder: options.ownFolder ?? OWN_FOLDER, isTransient: options.isTransient };
+    const { isInTurn, isTransient, ownFolder: folder = OWN_FOLDER } = options;
+    this.#own = { folder, isTransient, isInTurn };
   }
 
   /** Installs the handlers. Without them Node.js ends the process. */

@@ -10,7 +10,13 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
-import type { AgentsDoor, DeliveryOutcome, DeliveryTarget, WebhookEvent } from "../agents/index.ts";
+import type {
+  AgentsDoor,
+  DeliveryOutcome,
+  DeliveryTarget,
+  SignedHeaders,
+  WebhookEvent,
+} from "../agents/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { overloaded } from "../core/overload.ts";
 import type { Limit } from "../engines/http-server/index.ts";
@@ -138,14 +144,16 @@ export class Intake {
     const eventId = isRepeat ? `${record.deliveryId}#replay-${ulid(now)}` : record.deliveryId;
     const event = readStoredEvent(source, { ...record, body: record.body ?? NO_BODY }, now);
     const target = { account: record.accountId, agent: record.agent, name: record.instance };
-    return { outcome: await this.#parts.agents.deliver(target, { ...event, id: eventId }), eventId };
+    const signed = signedAgain(source, event, now);
+    return { outcome: await this.#parts.agents.deliver(target, { ...event, id: eventId }, signed), eventId };
   }
 
   /** Delivers an accepted delivery to its instance. It counts as in flight. */
   async deliverLate(source: Source, delivery: LateDelivery): Promise<DeliveryOutcome> {
     const { accountId, agent, instance, deliveryId, receivedAt } = delivery;
     const event = { ...readStoredEvent(source, delivery, receivedAt), id: deliveryId };
-    return (await this.#deliver({ account: accountId, agent, name: instance }, event)).outcome;
+    const signed = signedAgain(source, event, this.#parts.clock.now());
+    return (await this.#deliver({ account: accountId, agent, name: instance }, event, signed)).outcome;
   }
 
   #begin(arrived: ArrivedDelivery): Progress {
@@ -188,12 +196,12 @@ export class Intake {
     if (progress.isWithdrawn) throw overloaded();
     progress.instance = name;
     const { accountId, agent } = progress.arrived.source;
-    return this.#deliver({ account: accountId, agent, name }, event);
+    return this.#deliver({ account: accountId, agent, name }, event, progress.arrived);
   }
 
-  #deliver(target: DeliveryTarget, event: WebhookEvent): Promise<Processed> {
+  #deliver(target: DeliveryTarget, event: WebhookEvent, signed: SignedHeaders): Promise<Processed> {
     if (!this.#parts.inFlight.take()) throw overloaded();
-    return this.#parts.agents.deliver(target, event).then(this.#onOutcome, this.#onFailure);
+    return this.#parts.agents.deliver(target, event, signed).then(this.#onOutcome, this.#onFailure);
   }
 
   readonly #onOutcome = (outcome: DeliveryOutcome): Processed => {
@@ -279,6 +287,25 @@ const UNREAD_REASONS: Readonly<Partial<Record<ErrorName, DeliveryReason>>> = {
   malformed_http: "body_broke_off",
   overloaded: "overloaded",
 };
+
+/**
+ * Signatures are not stored, and a signed time would be too old. An agent that verifies a delivery again, which was verified when it arrived,
+ * receives a new signature by the source's first secret. A scheme that only the provider can sign gives none.
+ */
+function signedAgain(source: Source, event: WebhookEvent, now: number): SignedHeaders {
+  return {
+    get headers() {
+      const secret = source.secrets[0]?.reveal();
+      if (secret === undefined) return NO_HEADERS;
+      try {
+        const body = Buffer.from(event.rawBody);
+        return source.scheme.sign({ secret, body, now, deliveryId: event.id, url: "" }).headers;
+      } catch {
+        return NO_HEADERS;
+      }
+    },
+  };
+}
 
 /** For providers that sign a time inside the payload: a payload without the time is refused like a stale one. */
 function isFresh(source: Source, payload: unknown, now: number): boolean {

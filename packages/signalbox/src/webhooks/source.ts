@@ -2,6 +2,7 @@
 import type { KeyObject } from "node:crypto";
 import { ConfigError } from "../config/index.ts";
 import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhook-keys.ts";
+import { objectAgent } from "../contracts/object-agent.ts";
 import { Secret } from "../core/secret.ts";
 import type { EntityForm } from "./entity-claims.ts";
 import { createBodyHmacScheme, genericScheme, type Scheme, timestampedScheme } from "./schemes/index.ts";
@@ -12,7 +13,7 @@ export interface Source {
   readonly kind: SourceKind;
   readonly scheme: Scheme;
   readonly accountId: string;
-  /** Kebab-case name of the agent class. */
+  /** Kebab-case name of the agent class, or the name of an object (`objectAgent`). */
   readonly agent: string;
   readonly secretVariable: string;
   /** The active secrets; samples are signed with the first. Without a secret every delivery is refused. */
@@ -63,7 +64,7 @@ function createSource(name: string, config: WebhookSourceConfig, environment: En
     kind,
     scheme,
     accountId: config.account,
-    agent: config.agent,
+    agent: config.object === undefined ? config.agent : objectAgent(config.object),
     secretVariable,
     secrets: secrets.map((text) => new Secret(text)),
     keys: secrets.map((text) => toKey(scheme, text, secretVariable)),

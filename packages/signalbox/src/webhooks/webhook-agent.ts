@@ -216,7 +216,7 @@ export class WebhookAgent<
     parts: TemplateStringsArray,
     ...values: readonly SqlParameter[]
   ): Row[] {
-    if (this.#unpruned > 0) this.#prune();
+    if (this.#unpruned > 0) this.#host.asOwner(() => this.#prune());
     if (this.#host.mayInsert(parts, EVENT_TABLE)) {
       this.#requireTable();
       requireTimeTrigger(this.#sql);
@@ -316,7 +316,7 @@ export class WebhookAgent<
   /** Not only called by `onStart`: a subclass may override it without calling `super`. */
   #requireTable(): void {
     if (this.#hasTable) return;
-    requireEventTable(this.#sql);
+    this.#host.asOwner(() => requireEventTable(this.#sql));
     this.#hasTable = true;
   }
 }

@@ -4,6 +4,7 @@ import type { Registry } from "prom-client";
 import type { AgentsDoor } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
+import { objectClassOf } from "../contracts/object-agent.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
@@ -91,6 +92,11 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
 
 function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor): void {
   for (const source of sources.values()) {
+    if (objectClassOf(source.agent) !== null && !agents.hasAgent(source.agent)) {
+      throw new ConfigError(
+        `webhooks.sources.${source.name}.object: expected a worker (agents.worker), found none`,
+      );
+    }
     if (!agents.hasAgent(source.agent)) {
       throw new ConfigError(
         `webhooks.sources.${source.name}.agent: expected the kebab-case name of an agent, found "${source.agent}"`,

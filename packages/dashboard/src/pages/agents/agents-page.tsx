@@ -41,6 +41,7 @@ export function AgentsPage() {
                     <>
                       <Link to={page("agents", agent.name)}>{agent.class_name}</Link>{" "}
                       {agent.is_built_in && <Badge>built-in</Badge>}
+                      {agent.kind === "object" && <Badge>object</Badge>}
                     </>
                   ),
                 },

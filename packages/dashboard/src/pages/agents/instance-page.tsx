@@ -70,6 +70,7 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
             <section className="panel" aria-label="Details">
               <DetailList
                 items={[
+                  ...(value.object_name === null ? [] : [["Name", value.object_name] as const]),
                   ["Last active", <Time key="active" at={value.last_active_at} />],
                   ["Status", value.in_memory ? "active" : "idle"],
                   ["Connections", value.connection_count],

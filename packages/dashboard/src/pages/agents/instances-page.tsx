@@ -59,7 +59,11 @@ export function InstancesPage({ agent }: { readonly agent: string }) {
               columns={[
                 {
                   title: "Instance",
-                  cell: (instance) => <Link to={page("agents", agent, instance.name)}>{instance.name}</Link>,
+                  cell: (instance) => (
+                    <Link to={page("agents", agent, instance.name)}>
+                      {instance.object_name ?? instance.name}
+                    </Link>
+                  ),
                 },
                 {
                   title: "Status",

@@ -11,18 +11,34 @@ import type { Gateway } from "./gateway.ts";
 import { AuthenticationBadge } from "./gateways-page.tsx";
 import { CallPage } from "./logs/call-page.tsx";
 import { LogsTab } from "./logs/logs-tab.tsx";
+import { LimitsTab } from "../limits/limits-tab.tsx";
+import { KeysTab } from "../provider-keys/keys-tab.tsx";
+import { RoutePage } from "../routes/route-page.tsx";
+import { RoutesTab } from "../routes/routes-tab.tsx";
 import { SettingsTab } from "./settings/settings-tab.tsx";
 
-/** One gateway: its settings, logs and analytics, and the page of a single call. */
+const TABS = [
+  { name: "settings", title: "Settings" },
+  { name: "limits", title: "Limits" },
+  { name: "provider-keys", title: "Provider keys" },
+  { name: "routes", title: "Routes" },
+  { name: "logs", title: "Logs" },
+  { name: "analytics", title: "Analytics" },
+];
+
+/** One gateway: its settings, limits, keys, routes, logs and analytics, and the pages of a single call or route. */
 export function GatewayPage({ id, rest }: { readonly id: string; readonly rest: readonly string[] }) {
   const { api, page } = useAccountPaths();
   const path = api("ai-gateway", "gateways", id);
   const gateway = useResource(path, (signal) => read<Gateway>(path, signal));
-  const [tab = "settings", callId] = rest;
+  const [tab = "settings", below, ...more] = rest;
   const crumbs = useMemo(() => [{ title: "Gateways", to: page("gateways") }], [page]);
-  if (tab === "logs" && callId !== undefined) return <CallPage gatewayId={id} callId={callId} />;
+  if (more.length > 0) return <NotFoundPage />;
+  if (tab === "logs" && below !== undefined) return <CallPage gatewayId={id} callId={below} />;
+  if (tab === "routes" && below !== undefined)
+    return <RoutePage key={below} gatewayId={id} routeId={below} />;
   const view = viewOf(tab, id, gateway);
-  if (view === null || rest.length > 1) return <NotFoundPage />;
+  if (view === null || below !== undefined) return <NotFoundPage />;
   return (
     <>
       <PageHeader
@@ -32,11 +48,11 @@ export function GatewayPage({ id, rest }: { readonly id: string; readonly rest: 
       />
       <TabLinks
         label="Gateway"
-        tabs={[
-          { title: "Settings", to: page("gateways", id), isCurrent: tab === "settings" },
-          { title: "Logs", to: page("gateways", id, "logs"), isCurrent: tab === "logs" },
-          { title: "Analytics", to: page("gateways", id, "analytics"), isCurrent: tab === "analytics" },
-        ]}
+        tabs={TABS.map(({ name, title }) => ({
+          title,
+          to: name === "settings" ? page("gateways", id) : page("gateways", id, name),
+          isCurrent: tab === name,
+        }))}
       />
       {view}
     </>
@@ -46,10 +62,10 @@ export function GatewayPage({ id, rest }: { readonly id: string; readonly rest: 
 function viewOf(tab: string, id: string, gateway: Resource<Gateway>): ReactNode {
   if (tab === "logs") return <LogsTab gatewayId={id} />;
   if (tab === "analytics") return <AnalyticsTab gatewayId={id} />;
-  if (tab !== "settings") return null;
-  return (
-    <ResourceView of={gateway}>
-      {(value) => <SettingsTab gateway={value} onChange={gateway.reload} />}
-    </ResourceView>
-  );
+  if (tab === "routes") return <RoutesTab gatewayId={id} />;
+  const show = (view: (value: Gateway) => ReactNode) => <ResourceView of={gateway}>{view}</ResourceView>;
+  if (tab === "limits") return show((value) => <LimitsTab gateway={value} onChange={gateway.reload} />);
+  if (tab === "provider-keys") return show((value) => <KeysTab gateway={value} onChange={gateway.reload} />);
+  if (tab === "settings") return show((value) => <SettingsTab gateway={value} onChange={gateway.reload} />);
+  return null;
 }

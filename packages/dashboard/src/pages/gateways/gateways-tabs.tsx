@@ -1,15 +1,21 @@
 import { TabLinks } from "../../components/tab-links.tsx";
 import { useAccountPaths } from "../../session/session.ts";
 
-export function GatewaysTabs({ current }: { readonly current: "gateways" | "usage" }) {
+const TABS = [
+  { page: "gateways", title: "Gateways" },
+  { page: "usage", title: "Usage" },
+  { page: "limits", title: "Limits" },
+  { page: "provider-keys", title: "Provider keys" },
+  { page: "prices", title: "Prices" },
+  { page: "providers", title: "Custom providers" },
+] as const;
+
+export function GatewaysTabs({ current }: { readonly current: (typeof TABS)[number]["page"] }) {
   const { page } = useAccountPaths();
   return (
     <TabLinks
       label="Gateways"
-      tabs={[
-        { title: "Gateways", to: page("gateways"), isCurrent: current === "gateways" },
-        { title: "Usage", to: page("usage"), isCurrent: current === "usage" },
-      ]}
+      tabs={TABS.map((tab) => ({ title: tab.title, to: page(tab.page), isCurrent: tab.page === current }))}
     />
   );
 }

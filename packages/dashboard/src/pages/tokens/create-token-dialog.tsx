@@ -4,17 +4,19 @@ import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
 import { Field } from "../../components/field.tsx";
-import { request } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
-import { useAccountPaths, useScope } from "../../session/session.ts";
+import { useAccount, useScope } from "../../session/session.ts";
 import { ExpiryField } from "./expiry-field.tsx";
 import { NewTokenNotice } from "./new-token-notice.tsx";
+import { changedPolicy, NO_POLICY } from "./policy-draft.ts";
+import { PolicyFields } from "./policy-fields.tsx";
 import type { NewToken } from "./token.ts";
 
 const DESCRIPTIONS: Readonly<Record<Permission, string>> = {
   "gateway.run": "send calls through gateways",
   "gateway.read": "view gateways, logs and usage",
   "gateway.edit": "create, change and delete gateways",
+  "gateway.price": "state prices of calls that count in limits",
   "tags.read": "view tags",
   "tags.edit": "change tags",
   "agents.read": "view agents and their state",
@@ -31,19 +33,23 @@ export function CreateTokenDialog({
   readonly onClose: () => void;
   readonly onCreated: () => void;
 }) {
-  const { api } = useAccountPaths();
+  const account = useAccount();
   const { session } = useScope();
   const [name, setName] = useState("");
   const [permissions, setPermissions] = useState<ReadonlySet<Permission>>(new Set());
   const [expiresAt, setExpiresAt] = useState<string | null>(null);
+  const [policy, setPolicy] = useState(NO_POLICY);
   const [created, setCreated] = useState<NewToken | null>(null);
   const create = useAction(async () => {
-    const { result } = await request<NewToken>(api("tokens"), {
-      method: "POST",
+    const token = await account.tokens.create({
+      name,
+      permissions: [...permissions],
+      expires_at: expiresAt ?? undefined,
       // A token that is restricted to one gateway can create only tokens for that gateway.
-      body: { name, permissions: [...permissions], expires_at: expiresAt, gateway_id: session.gateway_id },
+      gateway_id: session.gateway_id ?? undefined,
+      ...changedPolicy(NO_POLICY, policy),
     });
-    setCreated(result);
+    setCreated(token);
     onCreated();
   });
   const submit = (event: FormEvent) => {
@@ -68,7 +74,7 @@ export function CreateTokenDialog({
     );
   }
   return (
-    <Dialog title="Create token" onClose={onClose}>
+    <Dialog title="Create token" onClose={onClose} isWide>
       <form onSubmit={submit} className="stack">
         <Field label="Name" hint="The program or person that will use the token.">
           <input
@@ -100,6 +106,13 @@ export function CreateTokenDialog({
           </div>
         </fieldset>
         <ExpiryField onChange={setExpiresAt} />
+        <details>
+          <summary>Budgets, rate limits, models and owner</summary>
+          <p className="muted small">
+            A token with limits is a virtual key: an application uses it in place of a provider's key.
+          </p>
+          <PolicyFields draft={policy} onChange={setPolicy} />
+        </details>
         {create.error !== null && <ErrorNotice error={create.error} />}
         <div className="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>

@@ -9,12 +9,14 @@ import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { request } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
+import { Link } from "../../routing/link.tsx";
 import { useAccountPaths } from "../../session/session.ts";
 import { CreateTokenDialog } from "./create-token-dialog.tsx";
+import { TokenLimits } from "./token-limits.tsx";
 import type { Token } from "./token.ts";
 
 export function TokensPage() {
-  const { api } = useAccountPaths();
+  const { api, page } = useAccountPaths();
   const tokens = useList<Token>(api("tokens"));
   const [dialog, setDialog] = useState<{ kind: "create" } | { kind: "revoke"; token: Token } | null>(null);
   const close = () => setDialog(null);
@@ -53,7 +55,10 @@ export function TokensPage() {
                   title: "Name",
                   cell: (token) => (
                     <>
-                      <strong>{token.name}</strong> <code className="muted">…{token.last_four}</code>
+                      <Link to={page("tokens", token.id)}>{token.name}</Link>{" "}
+                      <code className="muted">…{token.last_four}</code>{" "}
+                      {token.disabled && <Badge tone="bad">disabled</Badge>}
+                      {token.owner !== null && <div className="muted small">{token.owner}</div>}
                     </>
                   ),
                 },
@@ -68,6 +73,7 @@ export function TokensPage() {
                     </span>
                   ),
                 },
+                { title: "Budgets", cell: (token) => <TokenLimits token={token} /> },
                 { title: "Created", isMinor: true, cell: (token) => <Time at={token.created_at} /> },
                 { title: "Expires", cell: (token) => <Expiry at={token.expires_at} /> },
                 { title: "Last used", cell: (token) => <Time at={token.last_used_at} /> },

@@ -10,6 +10,8 @@ export interface AdmissionContext {
   /** Name of the instance that the request is for, whether or not it exists. */
   readonly name: string;
   readonly env: AgentEnvironment;
+  /** What `agents.authorize` returned as `props`. */
+  readonly props?: unknown;
   /** The whole body of the request. */
   readonly body: Uint8Array;
   /** Milliseconds since the epoch. */

@@ -5,7 +5,8 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";
 import type { Schedules } from "../work/schedules.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
-import type { Connection } from "./connection.ts";
+import type { AgentContext } from "./agent-context.ts";
+import type { Connection, ConnectionMessage } from "./connection.ts";
 
 /** The variables of the service's environment, unless an agent declares its own type. */
 export type AgentEnvironment = Readonly<Record<string, string | undefined>>;
@@ -20,7 +21,7 @@ export interface WebhookOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface AgentHost {
+export interface AgentHost extends AgentContext {
   readonly account: string;
   /** Kebab-case name of the agent's class. */
   readonly agent: string;
@@ -48,17 +49,22 @@ export interface AgentHost {
   checkMethod(name: string): void;
   /** True while `onStart` runs. */
   isStarting(): boolean;
-  broadcast(message: string | Uint8Array, withoutIds: readonly string[]): void;
+  broadcast(message: ConnectionMessage, withoutIds: readonly string[]): void;
   connections(tag?: string): Connection[];
   connection(id: string): Connection | undefined;
   setReadonly(connection: Connection, isReadonly: boolean): void;
   isReadonly(connection: Connection): boolean;
+  hasProtocol(connection: Connection): boolean;
+  /** Runs work of the class itself, such as pruning, that may write even if the caller of the turn may not. */
+  asOwner(work: () => void): void;
   sendWebhook(
     url: string,
     payload: unknown,
     options: WebhookOptions,
   ): Promise<{ readonly id: string; readonly status: number }>;
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
+  /** Keeps the instance in memory until the returned function is called. */
+  hold(): () => void;
   /** Removes the instance and everything it stored, after the current turn. */
   destroy(): Promise<void>;
 }

@@ -2,39 +2,35 @@
  * The class that users extend. It has no behaviour of its own: every member delegates to the instance (`AgentHost`), and the hooks are empty
  * or implement the default.
  */
+import { retry } from "../../core/retry.ts";
 import type { AdmissionAnswer, AdmissionContext } from "./admission.ts";
+import type { AgentContext } from "./agent-context.ts";
 import type { AgentEnvironment, AgentHost, WebhookOptions } from "./agent-host.ts";
-import { AGENT_BASE } from "./callable.ts";
-import type { Connection, ConnectionContext } from "./connection.ts";
+import { AGENT_BASE, type CallableOptions, findCallables } from "./callable.ts";
+import type { AgentOptions } from "./agent-options.ts";
+import type { Connection, ConnectionContext, ConnectionMessage, RequestDetails } from "./connection.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import {
-  DEFAULT_WEBHOOK_RETRY,
   QUEUED_WEBHOOK,
   type QueuedWebhookOptions,
   toQueuedWebhook,
+  webhookRetry,
 } from "../work/queued-webhook.ts";
+import { type RetryOptions, toRetryPolicy } from "../work/retry-options.ts";
 import type { Schedule } from "../work/schedule-row.ts";
 import type { ScheduleCriteria, ScheduleOptions } from "../work/schedules.ts";
-import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { QueueItem, QueueOptions } from "../work/work-queue.ts";
 
-export interface AgentOptions {
-  /**
-   * Lets a turn start while another one is at an await, like plain asynchronous code. Default false: turns run one after another.
-   */
-  readonly interleave?: boolean;
-  /** Sends the identity frame to new connections. Default true. */
-  readonly sendIdentityOnConnect?: boolean;
-}
-
 /** Values that `this.sql` accepts. */
-export type SqlParameter = string | number | bigint | boolean | null | Uint8Array;
-
-/**
- * The result of `onEvent`. Undefined: processed (200). `"queued"`: the work is in the queue (202). A response: sent to the sender; a status
- * that is not 2xx refuses the event and rolls back what was written since the last await.
- */
-export type EventOutcome = void | undefined | "queued" | Response;
+export type SqlParameter =
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | undefined
+  | ArrayBuffer
+  | ArrayBufferView;
 
 export class Agent<Env = AgentEnvironment, State = unknown> {
   declare static readonly options?: AgentOptions;
@@ -53,8 +49,8 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   readonly #host: AgentHost;
 
   /** Called by the runtime. A subclass with a constructor passes its arguments on. */
-  constructor(host: AgentHost, _env?: Env) {
-    this.#host = host;
+  constructor(ctx: AgentContext, _env?: Env) {
+    this.#host = ctx as AgentHost;
   }
 
   // ── Identity ──
@@ -72,6 +68,11 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   /** The variables of the service's environment. */
   get env(): Env {
     return this.#host.env as Env;
+  }
+
+  /** Id, SQL with text that is known at run time only, and `waitUntil`, as objects have them. */
+  get ctx(): AgentContext {
+    return this.#host;
   }
 
   // ── State ──
@@ -108,7 +109,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     options: QueueOptions = {},
   ): Promise<string> {
     this.#host.checkMethod(callback);
-    return this.#host.workQueue.add(callback, payload, options);
+    return this.#host.workQueue.add(callback, payload, this.#withRetry(options));
   }
 
   async dequeue(id: string): Promise<boolean> {
@@ -148,7 +149,7 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
 
   // ── Schedules ──
 
-  /** Calls the method at a date, after a number of seconds, or by a five-field cron expression (UTC). */
+  /** Calls the method at a date, after a number of seconds, or by a cron expression of five or six fields (UTC). */
   async schedule<Payload>(
     when: Date | string | number,
     callback: keyof this & string,
@@ -157,10 +158,12 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   ): Promise<Schedule<Payload>> {
     this.#host.checkMethod(callback);
     const defaults = this.#host.isStarting() ? { idempotent: true } : {};
-    return this.#host.schedules.add(when, callback, payload, {
-      ...defaults,
-      ...options,
-    }) as Schedule<Payload>;
+    return this.#host.schedules.add(
+      when,
+      callback,
+      payload,
+      this.#withRetry({ ...defaults, ...options }),
+    ) as Schedule<Payload>;
   }
 
   /** Calls the method every `seconds` seconds. */
@@ -171,7 +174,12 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     options: ScheduleOptions = {},
   ): Promise<Schedule<Payload>> {
     this.#host.checkMethod(callback);
-    return this.#host.schedules.addEvery(seconds, callback, payload, options) as Schedule<Payload>;
+    return this.#host.schedules.addEvery(
+      seconds,
+      callback,
+      payload,
+      this.#withRetry(options),
+    ) as Schedule<Payload>;
   }
 
   async cancelSchedule(id: string): Promise<boolean> {
@@ -179,17 +187,55 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   }
 
   async getScheduleById<Payload = unknown>(id: string): Promise<Schedule<Payload> | undefined> {
-    return this.#host.schedules.find(id) as Schedule<Payload> | undefined;
+    return this.getSchedule<Payload>(id);
   }
 
   async listSchedules<Payload = unknown>(criteria: ScheduleCriteria = {}): Promise<Schedule<Payload>[]> {
+    return this.getSchedules<Payload>(criteria);
+  }
+
+  /** `getScheduleById` without a promise. */
+  getSchedule<Payload = unknown>(id: string): Schedule<Payload> | undefined {
+    return this.#host.schedules.find(id) as Schedule<Payload> | undefined;
+  }
+
+  /** `listSchedules` without a promise. */
+  getSchedules<Payload = unknown>(criteria: ScheduleCriteria = {}): Schedule<Payload>[] {
     return this.#host.schedules.list(criteria) as Schedule<Payload>[];
+  }
+
+  // ── Retries ──
+
+  /**
+   * Calls the function, which receives the number of the attempt, until it succeeds: by default three attempts, with random delays that
+   * grow from 100 ms to 3 s. Rejects with the last error. The delays are waits of the turn.
+   */
+  async retry<T>(
+    attempt: (number: number) => Promise<T> | T,
+    options: RetryOptions & {
+      /** Returns false for an error that ends the attempts. */
+      readonly shouldRetry?: (error: unknown, nextAttempt: number) => boolean;
+    } = {},
+  ): Promise<T> {
+    const { shouldRetry, ...given } = options;
+    const policy = toRetryPolicy({ ...this.#retryDefaults, ...given });
+    const isRetryable = shouldRetry === undefined ? {} : { isRetryable: shouldRetry };
+    return retry(async (number) => attempt(number), { ...policy, ...isRetryable });
+  }
+
+  get #retryDefaults(): RetryOptions | undefined {
+    return (this.constructor as AgentClass).options?.retry;
+  }
+
+  #withRetry<Options extends { readonly retry?: RetryOptions }>(options: Options): Options {
+    const defaults = this.#retryDefaults;
+    return defaults === undefined ? options : { ...options, retry: { ...defaults, ...options.retry } };
   }
 
   // ── Connections ──
 
   /** Sends a message to every connection except those named. */
-  broadcast(message: string | Uint8Array, withoutIds: readonly string[] = []): void {
+  broadcast(message: ConnectionMessage, withoutIds: readonly string[] = []): void {
     this.#host.broadcast(message, withoutIds);
   }
 
@@ -209,6 +255,17 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     return this.#host.isReadonly(connection);
   }
 
+  /** False for a connection that `shouldSendProtocolMessages` refused. */
+  isConnectionProtocolEnabled(connection: Connection): boolean {
+    return this.#host.hasProtocol(connection);
+  }
+
+  /** The methods that clients may call. */
+  getCallableMethods(): Map<string, CallableOptions> {
+    const found = findCallables(this.constructor);
+    return new Map([...found].map(([name, { name: _name, ...options }]) => [name, options]));
+  }
+
   // ── Requests to other services, sent when everything written so far is durable ──
 
   /** Sends a signed JSON webhook. Throws an error with the receiver's `status` unless the status is 2xx. */
@@ -221,11 +278,12 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   }
 
   /**
-   * Adds a webhook to the durable queue: it is sent after this turn and retried until the receiver answers 2xx. When all attempts have
-   * failed, it becomes a dead letter. Resolves with the queue item's id.
+   * Adds a webhook to the durable queue: it is sent after this turn and retried until the receiver answers 2xx, eight times in about a day,
+   * and not before the receiver's `Retry-After`. When all attempts have failed, or one has an answer that will not change (4xx other than 408,
+   * 409, 425 and 429), it becomes a dead letter. Resolves with the queue item's id.
    */
   async queueWebhook(url: string, payload: unknown, options: QueuedWebhookOptions = {}): Promise<string> {
-    const retry = { ...DEFAULT_WEBHOOK_RETRY, ...options.retry };
+    const retry = webhookRetry(options.retry);
     return this.#host.workQueue.add(
       QUEUED_WEBHOOK,
       toQueuedWebhook(url, payload, options, this.#host.now()),
@@ -236,6 +294,28 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   /** `fetch` that waits until everything this instance has written so far is durable. */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     return this.#host.fetch(input, init);
+  }
+
+  // ── Work that goes on after its turn ──
+
+  /** Keeps this instance in memory until the returned function is called. */
+  async keepAlive(): Promise<() => void> {
+    return this.#host.hold();
+  }
+
+  /** Keeps this instance in memory while the function runs. */
+  async keepAliveWhile<T>(work: () => Promise<T> | T): Promise<T> {
+    const release = this.#host.hold();
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
+  /** Keeps this instance in memory until the promise has settled. A rejection is logged and passed to `onError`. */
+  waitUntil(work: Promise<unknown>): void {
+    this.#host.waitUntil(work);
   }
 
   /** Removes this instance and everything it stored when the current turn ends, and closes its connections. */
@@ -249,14 +329,14 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   onStart(): void | Promise<void> {}
 
   /** Answers HTTP requests to `/agents/{agent}/{name}`. Default: 404. */
-  onRequest(_request: Request): Response | Promise<Response> {
+  onRequest(_request: Request, _details?: RequestDetails): Response | Promise<Response> {
     return Response.json({ error: "Not implemented" }, { status: 404 });
   }
 
   onConnect(_connection: Connection, _context: ConnectionContext): void | Promise<void> {}
 
-  /** Receives messages that are not part of the protocol. */
-  onMessage(_connection: Connection, _message: string | Uint8Array): void | Promise<void> {}
+  /** Receives messages that are not part of the protocol: text, or an `ArrayBuffer`. */
+  onMessage(_connection: Connection, _message: ConnectionMessage): void | Promise<void> {}
 
   onClose(
     _connection: Connection,
@@ -265,11 +345,19 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
     _wasClean: boolean,
   ): void | Promise<void> {}
 
-  /** Receives errors that other hooks and methods threw; an error of its own is logged. */
-  onError(_error: unknown): void | Promise<void> {}
+  /**
+   * Receives errors that other hooks and methods threw; an error of its own is logged. A hook with two parameters receives the connection
+   * first if the failed turn belongs to one.
+   */
+  onError(connection: Connection, error: unknown): void | Promise<void>;
+  onError(error: unknown): void | Promise<void>;
+  onError(_connectionOrError: unknown, _error?: unknown): void | Promise<void> {}
 
   /** Runs after every change of the state, in the turn that made it; `source` is the connection that sent the state, or "server". */
   onStateChanged(_state: State, _source: Connection | "server"): void | Promise<void> {}
+
+  /** The former name of `onStateChanged`. A class that defines both cannot be loaded. */
+  onStateUpdate(_state: State, _source: Connection | "server"): void | Promise<void> {}
 
   /** Throws to refuse a new state. */
   validateStateChange(_next: State, _source: Connection | "server"): void {}
@@ -283,14 +371,14 @@ export class Agent<Env = AgentEnvironment, State = unknown> {
   shouldConnectionBeReadonly(_connection: Connection, _context: ConnectionContext): boolean {
     return false;
   }
+
+  /** Returns false for a connection that wants neither identity nor state, such as a device that reads binary messages only. */
+  shouldSendProtocolMessages(_connection: Connection, _context: ConnectionContext): boolean {
+    return true;
+  }
 }
 
 Object.defineProperty(Agent.prototype, AGENT_BASE, { value: true });
-
-/** Implemented by agents that handle verified webhooks; other agents receive them through `onRequest`. */
-export interface EventHandler {
-  onEvent(event: WebhookEvent): EventOutcome | Promise<EventOutcome>;
-}
 
 // oxlint-disable-next-line typescript/no-explicit-any -- an agent of unknown environment and state
 export type AnyAgent = Agent<any, any>;
@@ -303,30 +391,4 @@ export interface AgentClass<T extends AnyAgent = AnyAgent> {
   readonly options?: AgentOptions;
   readonly callable?: readonly string[];
   admitRequest?(request: Request, context: AdmissionContext): AdmissionAnswer | Promise<AdmissionAnswer>;
-}
-
-/*
- * How the runtime passes a verified webhook to an agent: it calls `onEvent`, unless a class between the user's class and `Agent` defines the
- * method below (`WebhookAgent` does, to store each event). A registered symbol finds the method whichever copy of the module
- * the class came from.
- */
-
-export const RECEIVE_EVENT: unique symbol = Symbol.for("signalbox.receive-event") as never;
-
-interface EventReceiver {
-  [RECEIVE_EVENT](event: WebhookEvent): EventOutcome | Promise<EventOutcome>;
-}
-
-export function isEventHandler(agent: AnyAgent): agent is AnyAgent & EventHandler {
-  return typeof (agent as Partial<EventHandler>).onEvent === "function";
-}
-
-export function receiveEvent(agent: EventHandler, event: WebhookEvent): EventOutcome | Promise<EventOutcome> {
-  const receiver = agent as Partial<EventReceiver>;
-  return receiver[RECEIVE_EVENT] === undefined ? agent.onEvent(event) : receiver[RECEIVE_EVENT](event);
-}
-
-/** True for a response that tells the sender that the event was refused. */
-export function isRefusal(outcome: EventOutcome): boolean {
-  return outcome instanceof Response && !outcome.ok;
 }

@@ -10,6 +10,11 @@ export interface CallableOptions {
   readonly description?: string;
   /** The method receives a `StreamingResponse` as its first argument. */
   readonly streaming?: boolean;
+  /**
+   * The method runs while another turn of the instance is at an await, and none waits for its end: for a method that stops or observes
+   * what another one does. Its writes and those of the waiting turn interleave at awaits.
+   */
+  readonly concurrent?: boolean;
 }
 
 const CALLABLE = Symbol.for("signalbox.callable");

@@ -1,7 +1,14 @@
-/** The first argument of a streaming method: each `send` is one frame, `end` or `error` is the last. Frames pass the output gate. */
+/**
+ * The first argument of a streaming method: each `send` is one frame, `end` or `error` is the last. Frames pass the output gate.
+ *
+ *   open ─ end, error → closed
+ *    └ the socket closes, or the method fails → closed, and `signal` is aborted
+ */
 export class StreamingResponse<Chunk = unknown> {
   readonly #emit: (event: StreamEvent) => void;
   #isClosed = false;
+  #abort: AbortController | null = null;
+  #cutReason: Error | null = null;
 
   /** @internal */
   constructor(emit: (event: StreamEvent) => void) {
@@ -10,6 +17,15 @@ export class StreamingResponse<Chunk = unknown> {
 
   get isClosed(): boolean {
     return this.#isClosed;
+  }
+
+  /** Aborted when nobody receives the stream any more: the socket has closed, or the method has failed. */
+  get signal(): AbortSignal {
+    if (this.#abort === null) {
+      this.#abort = new AbortController();
+      if (this.#cutReason !== null) this.#abort.abort(this.#cutReason);
+    }
+    return this.#abort.signal;
   }
 
   /** Returns false when the stream has ended. */
@@ -31,6 +47,14 @@ export class StreamingResponse<Chunk = unknown> {
     this.#isClosed = true;
     this.#emit({ kind: "error", message });
     return true;
+  }
+
+  /** @internal Closes the stream without a frame. */
+  cut(reason: Error): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cutReason = reason;
+    this.#abort?.abort(reason);
   }
 }
 

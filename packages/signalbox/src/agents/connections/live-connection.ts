@@ -13,9 +13,16 @@ import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebSocket } from "ws";
 import { closeCodeOf } from "../../http/render-error.ts";
-import type { Connection } from "../api/connection.ts";
+import type {
+  Connection,
+  ConnectionListener,
+  ConnectionMessage,
+  ListenerOptions,
+} from "../api/connection.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
+import { ConnectionListeners } from "./connection-listeners.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
-import type { OutputGate } from "../../engines/turn-runtime/index.ts";
+import { type OutputGate, requirePresent } from "../../engines/turn-runtime/index.ts";
 
 /** How long a slow reader may take to answer the close frame. */
 const SLOW_READER_GRACE_MS = 2000;
@@ -34,6 +41,8 @@ export interface ConnectionOutlet {
   readonly limits: ConnectionLimits;
   /** Calls back when the output may leave; never if the running turn is rolled back. */
   output(release: () => void): void;
+  /** Keeps the instance in memory until the returned function is called. */
+  hold(): () => void;
 }
 
 export class LiveConnection implements Connection {
@@ -43,7 +52,14 @@ export class LiveConnection implements Connection {
   readonly #socket: Duplex;
   readonly #outlet: ConnectionOutlet;
   tags: readonly string[];
-  isReadonly: boolean;
+  /** The credential allows reading only. The agent cannot lift this. */
+  readonly #isReadonlyByAccess: boolean;
+  /** The agent made the connection read-only. */
+  isReadonlyForAgent = false;
+  /** False for a connection that wants no frames of the protocol, other than answers. */
+  hasProtocol = true;
+  /** Null until the agent adds one. */
+  listeners: ConnectionListeners | null = null;
   /** False from a ping until its pong. */
   isAlive = true;
   /** False until the connect turn has run: the connection receives no broadcasts before. */
@@ -51,6 +67,13 @@ export class LiveConnection implements Connection {
   #isClosed = false;
   #hasLostCredential = false;
   #state: unknown = null;
+  #attachment: unknown = null;
+  #asCaller: AgentOrigin | null = null;
+  #onEnd: Set<() => void> | null = null;
+  #arrived = 0;
+  #begun = 0;
+  /** The agent's hooks have decided what the connection may do; no message takes effect before. */
+  isAdmitted = false;
 
   constructor(
     outlet: ConnectionOutlet,
@@ -58,7 +81,7 @@ export class LiveConnection implements Connection {
     uri: string,
     webSocket: WebSocket,
     socket: Duplex,
-    isReadonly: boolean,
+    isReadonlyByAccess: boolean,
   ) {
     this.#outlet = outlet;
     this.id = id;
@@ -66,7 +89,17 @@ export class LiveConnection implements Connection {
     this.tags = [id];
     this.#webSocket = webSocket;
     this.#socket = socket;
-    this.isReadonly = isReadonly;
+    this.#isReadonlyByAccess = isReadonlyByAccess;
+  }
+
+  get isReadonly(): boolean {
+    return this.#isReadonlyByAccess || this.isReadonlyForAgent;
+  }
+
+  /** The connection as the origin of turns: their code may write unless the connection is read-only at that moment. */
+  get asCaller(): AgentOrigin {
+    this.#asCaller ??= { connection: this, requireWritable: () => this.requireWritable() };
+    return this.#asCaller;
   }
 
   get isClosed(): boolean {
@@ -83,9 +116,18 @@ export class LiveConnection implements Connection {
     return this.#state;
   }
 
-  send(message: string | Uint8Array): void {
-    const frame = toFrame(message);
+  send(message: ConnectionMessage): void {
+    const frame = toFrame(toBytes(message));
     this.#outlet.output(() => this.write(frame));
+  }
+
+  /** `send` that calls back when the message has left. */
+  sendThen(message: string, onLeft: () => void): void {
+    const frame = toFrame(message);
+    this.#outlet.output(() => {
+      this.write(frame);
+      onLeft();
+    });
   }
 
   close(code = 1000, reason = ""): void {
@@ -117,10 +159,65 @@ export class LiveConnection implements Connection {
     setTimeout(() => this.#webSocket.terminate(), ENDED_GRACE_MS).unref();
   }
 
-  /** Throws unless the connection may act. Called at the start of the turn of each message. */
-  requireWritable(): void {
+  /** Throws when the credential of the connection has ended. */
+  requireCredential(): void {
     if (this.#hasLostCredential) throw new SignalboxError("unauthenticated");
+  }
+
+  /** Throws when the credential allows reading only: the agent's handler of messages takes them for those of a writer. */
+  requireMessages(): void {
+    if (this.#isReadonlyByAccess) throw new SignalboxError("agent_readonly");
+  }
+
+  /** Throws for a read-only connection. Called before each write of its turns. */
+  requireWritable(): void {
     if (this.isReadonly) throw new SignalboxError("agent_readonly");
+  }
+
+  // ── The rest of the surface of a `WebSocket`, for code that is handed a connection as one ──
+
+  declare readonly OPEN: 1;
+  declare readonly binaryType: "arraybuffer";
+
+  get url(): string {
+    return this.uri;
+  }
+
+  get readyState(): number {
+    return this.#isClosed ? this.#webSocket.readyState : this.OPEN;
+  }
+
+  get bufferedAmount(): number {
+    return this.#socket.writableLength;
+  }
+
+  /** A connection is accepted before the agent sees it. */
+  accept(): void {}
+
+  serializeAttachment(attachment: unknown): void {
+    this.#attachment = structuredClone(attachment);
+  }
+
+  deserializeAttachment(): unknown {
+    return structuredClone(this.#attachment);
+  }
+
+  addEventListener(type: string, listener: ConnectionListener, options?: ListenerOptions): void {
+    requirePresent();
+    if (this.#isClosed) return;
+    this.listeners ??= new ConnectionListeners(this.#outlet.hold());
+    this.listeners.add(type, listener, options);
+  }
+
+  removeEventListener(type: string, listener: ConnectionListener): void {
+    this.listeners?.remove(type, listener);
+    if (this.listeners?.isEmpty === true) this.dropListeners();
+  }
+
+  /** The connection has ended, or the instance whose functions they are has left memory. */
+  dropListeners(): void {
+    this.listeners?.release();
+    this.listeners = null;
   }
 
   /** Terminates a connection that has not answered the last ping, otherwise pings it. */
@@ -143,7 +240,61 @@ export class LiveConnection implements Connection {
 
   markClosed(): void {
     this.#isClosed = true;
+    const callbacks = this.#onEnd;
+    this.#onEnd = null;
+    if (callbacks !== null) for (const callback of callbacks) callback();
   }
+
+  /** Calls back when the socket closes; at once if it has closed. The returned function cancels that. */
+  onEnd(callback: () => void): () => void {
+    if (this.#isClosed) {
+      callback();
+      return () => undefined;
+    }
+    const callbacks = (this.#onEnd ??= new Set());
+    callbacks.add(callback);
+    return () => void callbacks.delete(callback);
+  }
+
+  // ── The order of a connection's events ──
+
+  /** A message has arrived; its turn may have to wait. */
+  messageArrived(): void {
+    this.#arrived += 1;
+  }
+
+  /** The turn of a message begins. Throws when the credential of the connection has ended. */
+  beginMessage(): void {
+    this.#begun += 1;
+    this.requireCredential();
+  }
+
+  /** No message waits: those that never began were refused. */
+  allAnswered(): void {
+    this.#begun = this.#arrived;
+  }
+
+  get hasWaitingMessages(): boolean {
+    return this.#begun < this.#arrived;
+  }
+}
+
+// On the prototype: a process has many connections.
+Object.assign(LiveConnection.prototype, {
+  CONNECTING: 0,
+  OPEN: 1,
+  CLOSING: 2,
+  CLOSED: 3,
+  binaryType: "arraybuffer",
+  protocol: "",
+  extensions: "",
+});
+
+function toBytes(message: ConnectionMessage): string | Uint8Array {
+  if (typeof message === "string" || message instanceof Uint8Array) return message;
+  if (ArrayBuffer.isView(message))
+    return new Uint8Array(message.buffer, message.byteOffset, message.byteLength);
+  return new Uint8Array(message);
 }
 
 /** The codes that a close frame may carry (RFC 6455, section 7.4). */
@@ -158,6 +309,7 @@ function isCloseCode(code: number): boolean {
  * Invariants:
  * 1. Ids are unique among joined connections: a client that reconnects with its id replaces its old socket, which is closed.
  * 2. A message for several connections is encoded once.
+ * 3. Code of an instance that has left memory cannot send, although the connections belong to its successor.
  */
 
 /** Stock clients do not reconnect after this code: the client has a newer socket, or another client uses the same id. */
@@ -185,7 +337,15 @@ export class ConnectionGroup implements ConnectionOutlet {
     return this.#joined.size;
   }
 
+  /** Keeps the instance in memory; null while it is not. */
+  holdInstance: (() => () => void) | null = null;
+
+  hold(): () => void {
+    return this.holdInstance?.() ?? (() => undefined);
+  }
+
   output(release: () => void): void {
+    requirePresent();
     if (this.outputs === null) release();
     else this.outputs.sendWithSegment({ release, drop: () => undefined });
   }
@@ -211,13 +371,35 @@ export class ConnectionGroup implements ConnectionOutlet {
   }
 
   /** Sends to the connections that are joined at the time of the call, except those in `withoutIds`. */
-  broadcast(message: string | Uint8Array, withoutIds: readonly string[]): void {
+  broadcast(message: ConnectionMessage, withoutIds: readonly string[]): void {
     if (this.#joined.size === 0) return;
-    const frame = toFrame(message);
-    const receivers = [...this.#joined.values()].filter(({ id }) => !withoutIds.includes(id));
+    this.#send(
+      message,
+      [...this.#joined.values()].filter(({ id }) => !withoutIds.includes(id)),
+    );
+  }
+
+  /** Sends a frame of the protocol, except to the connection that caused it. */
+  broadcastFrame(message: string, exceptId: string | null): void {
+    if (this.#joined.size === 0) return;
+    this.#send(
+      message,
+      [...this.#joined.values()].filter(({ id, hasProtocol }) => hasProtocol && id !== exceptId),
+    );
+  }
+
+  #send(message: ConnectionMessage, receivers: readonly LiveConnection[]): void {
+    const frame = toFrame(toBytes(message));
     this.output(() => {
       for (const receiver of receivers) receiver.write(frame);
     });
+  }
+
+  /** The instance has left memory, and with it the functions that listen to the connections. */
+  detach(): void {
+    this.outputs = null;
+    this.holdInstance = null;
+    for (const connection of this.#joined.values()) connection.dropListeners();
   }
 
   /** Closes every connection of a destroyed instance, without `onClose`. */

@@ -23,6 +23,17 @@ export interface Access {
   readonly principal: Principal | null;
   /** True for an unauthenticated caller where access is public. */
   readonly isStranger: boolean;
+  /** What `authorize` found out about the caller, for the agent. */
+  readonly identity: CallerIdentity | null;
+}
+
+/** The operator's hook accepted a credential of its own: it stays in the request, so that the agent can read it too. */
+export interface CallerIdentity {
+  readonly props: unknown;
+  /** Set on the request, in place of what the caller sent under these names. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The request carries a credential of ours besides, which agents must not see. */
+  readonly hidesCredential: boolean;
 }
 
 /** A hook that never returns must not hold connections. */
@@ -36,9 +47,15 @@ export interface AccessOptions {
   readonly accountExists: (id: string) => boolean;
 }
 
-/** `"edit"` or true allows everything, `"read"` makes a connection read-only, false refuses. */
+/** `"edit"` or true allows everything, `"read"` makes a connection read-only, false refuses. An object passes the caller's identity on. */
 export type AuthorizeHook = (request: Request) => AccessAnswer | Promise<AccessAnswer>;
-type AccessAnswer = AccessLevel | boolean;
+type AccessAnswer = AccessLevel | boolean | AuthorizedCaller;
+
+interface AuthorizedCaller {
+  readonly level: AccessLevel;
+  readonly props?: unknown;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
 
 const ACCOUNT_HEADER = "signalbox-account";
 
@@ -55,15 +72,18 @@ export function findAccess(
   const account = accountOf(options, principal, named);
   const mayEdit = principal !== null && isAllowed(principal, account, "agents.edit");
   if (isPublic && account === DEFAULT_ACCOUNT) {
-    return { account, level: "edit", principal: null, isStranger: !mayEdit };
+    return { account, level: "edit", principal: null, isStranger: !mayEdit, identity: null };
   }
   if (principal !== null) {
-    if (mayEdit) return { account, level: "edit", principal, isStranger: false };
+    if (mayEdit) return { account, level: "edit", principal, isStranger: false, identity: null };
     if (isAllowed(principal, account, "agents.read")) {
-      return { account, level: "read", principal, isStranger: false };
+      return { account, level: "read", principal, isStranger: false, identity: null };
     }
   }
-  if (options.authorize !== undefined && !isPublic) return callHook(options.authorize, request, account);
+  if (options.authorize !== undefined && !isPublic) {
+    const hidesCredential = principal !== null || hasOwnToken(options.authenticator, parameters);
+    return callHook(options.authorize, request, account, hidesCredential);
+  }
   throw new SignalboxError(principal === null ? "unauthenticated" : "forbidden");
 }
 
@@ -112,13 +132,35 @@ function accountOf(options: AccessOptions, principal: Principal | null, named: s
   return own;
 }
 
-async function callHook(authorize: AuthorizeHook, request: HttpRequest, account: string): Promise<Access> {
+/** A parameter beside an `authorization` header is not the caller's credential, but it may be a token of ours. */
+function hasOwnToken(authenticator: Authenticator, parameters: URLSearchParams | null): boolean {
+  const text = parameters?.get("token") ?? "";
+  return text !== "" && authenticator.fromText(text) !== null;
+}
+
+async function callHook(
+  authorize: AuthorizeHook,
+  request: HttpRequest,
+  account: string,
+  hidesCredential: boolean,
+): Promise<Access> {
   const decision = Promise.resolve(authorize(toWebRequest(request, request.url ?? "/")));
   const answer = await within(decision, AUTHORIZE_TIMEOUT_MS, () => overloaded());
-  if (answer === true || answer === "edit")
-    return { account, level: "edit", principal: null, isStranger: false };
-  if (answer === "read") return { account, level: "read", principal: null, isStranger: false };
-  throw new SignalboxError("unauthenticated");
+  const caller: { level: unknown; props?: unknown; headers?: AuthorizedCaller["headers"] } =
+    typeof answer === "object" && answer !== null ? answer : { level: answer === true ? "edit" : answer };
+  const { level, props, headers = {} } = caller;
+  if (level !== "edit" && level !== "read") throw new SignalboxError("unauthenticated");
+  const identity = { props, headers, hidesCredential };
+  return { account, level, principal: null, isStranger: false, identity };
+}
+
+/** How the request of an admitted caller is passed on to agents' code. `isPublic`: callers need no credential of ours. */
+export function passOn({ identity }: Access, target: string, isPublic: boolean) {
+  const isHidden = identity === null ? !isPublic : identity.hidesCredential;
+  return {
+    target: identity !== null && !identity.hidesCredential ? target : withoutToken(target),
+    options: { isCredentialHidden: isHidden, headers: identity?.headers },
+  };
 }
 
 /** The request target without the token, for agents' code and logs. */

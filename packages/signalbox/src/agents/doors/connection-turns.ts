@@ -1,8 +1,11 @@
 /**
  * What happens on a WebSocket connection, as turns of its instance: joining, method calls, state from the client, other messages, closing.
  *
- * A joining connection receives the identity frame and then exactly one state frame, in the turn in which it starts to receive broadcasts: it
- * misses no change and receives none twice.
+ * Invariants:
+ * 1. A joining connection receives the identity frame and then exactly one state frame, at the moment in which it starts to receive
+ *    broadcasts: it misses no change and receives none twice.
+ * 2. Joining and closing do not wait for the turns of others. The messages of a connection wait for its `onConnect`, and its `onClose` for
+ *    its messages to begin.
  */
 import {
   parseClientFrame,
@@ -10,45 +13,95 @@ import {
   type ServerFrame,
   SignalboxError,
 } from "@signalbox/protocol";
+import type { AnyAgent } from "../api/agent.ts";
 import type { ConnectionContext } from "../api/connection.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
 import type { Instance } from "../instance/instance.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
 import { callMethod, findCallable, publicMessage, streamMethod, toJson } from "../instance/method-call.ts";
-import type { StreamEvent } from "../api/streaming-response.ts";
+import { StreamingResponse } from "../api/streaming-response.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
+import { afterMicrotasks } from "../../engines/turn-runtime/index.ts";
 
 const MAX_TAGS = 10;
 const MAX_TAG_LENGTH = 256;
 
 type FindInstance = () => Instance;
 
+/**
+ * Runs beside a turn that is at an await: a new tab is greeted while another one's call runs. `onReady` is called when the agent's hooks have
+ * ended: the connection's own messages wait for that.
+ */
 export async function connect(
   find: FindInstance,
   connection: LiveConnection,
   context: ConnectionContext,
+  onReady: () => void,
 ): Promise<void> {
   const instance = find();
+  const origin: AgentOrigin = {
+    connection,
+    get request() {
+      return context.request;
+    },
+  };
   await instance.run({
     kind: "connect",
     label: connection.id,
+    origin,
+    isConcurrent: true,
+    timeoutMs: instance.eventTimeoutMs,
     body: async ({ agent }) => {
-      if (connection.isClosed) return;
-      if (instance.definition.hasMethod("getConnectionTags")) {
-        connection.tags = checkTags(connection.id, await agent.getConnectionTags(connection, context));
+      if (!instance.definition.hasMethod("getConnectionTags"))
+        await join(instance, connection, agent, context);
+      else {
+        const found = agent.getConnectionTags(connection, context);
+        connection.tags = checkTags(connection.id, found instanceof Promise ? await found : found);
+        const joined = () => join(instance, connection, agent, context);
+        await (found instanceof Promise ? betweenSegments(joined) : joined());
       }
-      if (agent.shouldConnectionBeReadonly(connection, context)) connection.isReadonly = true;
-      instance.group.join(connection);
-      const state: unknown = agent.state;
-      if (instance.definition.sendsIdentity) {
-        const { agent: kebab, name } = instance.ref;
-        const identity = { type: "cf_agent_identity", name, agent: kebab } as const;
-        send(connection, state === undefined ? identity : { ...identity, stateFollows: true });
-      }
-      if (state !== undefined) send(connection, { type: "cf_agent_state", state });
-      instance.recordConnect(connection.id);
-      await agent.onConnect(connection, context);
+      onReady();
     },
   });
+}
+
+/** Not `async`: everything up to the greeting happens at once, while no other turn is in the middle of its segment. */
+function join(
+  instance: Instance,
+  connection: LiveConnection,
+  agent: AnyAgent,
+  context: ConnectionContext,
+): void | Promise<void> {
+  if (agent.shouldConnectionBeReadonly(connection, context)) connection.isReadonlyForAgent = true;
+  connection.hasProtocol = agent.shouldSendProtocolMessages(connection, context);
+  connection.isAdmitted = true;
+  if (connection.isClosed) return undefined;
+  instance.group.join(connection);
+  if (connection.hasProtocol) greet(instance, connection, agent.state);
+  instance.recordConnect(connection.id);
+  return agent.onConnect(connection, context);
+}
+
+/** A greeting inside the segment of another turn would be dropped if that turn failed. */
+function betweenSegments<T>(work: () => T | Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    afterMicrotasks(() => {
+      try {
+        resolve(work());
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
+}
+
+function greet(instance: Instance, connection: LiveConnection, state: unknown): void {
+  if (instance.definition.sendsIdentity) {
+    const { agent: kebab, name } = instance.ref;
+    const identity = { type: "cf_agent_identity", name, agent: kebab } as const;
+    send(connection, state === undefined ? identity : { ...identity, stateFollows: true });
+  }
+  if (state !== undefined) send(connection, { type: "cf_agent_state", state });
 }
 
 /** Resolves when the turn of the message has ended, successfully or not. */
@@ -76,21 +129,29 @@ export function closed(
   code: number,
   reason: string,
 ): Promise<void> {
-  return instance.run<void>({
+  const turn = instance.run<void>({
     kind: "close",
     label: connection.id,
     isInternal: true,
+    origin: { connection },
+    // `onClose` follows the messages that arrived before it, and does not wait for the turns of others.
+    isConcurrent: !connection.hasWaitingMessages,
+    timeoutMs: instance.eventTimeoutMs,
     body: ({ agent }) => {
       instance.recordDisconnect(connection.id, code);
       // 1006 means that the socket ended without a close frame (RFC 6455, section 7.4.1).
-      return agent.onClose(connection, code, reason, code !== 1006);
+      const wasClean = code !== 1006;
+      connection.listeners?.dispatch(new CloseEvent("close", { code, reason, wasClean }));
+      return agent.onClose(connection, code, reason, wasClean);
     },
   });
+  return turn.finally(() => connection.dropListeners());
 }
 
 async function call(find: FindInstance, connection: LiveConnection, frame: RpcRequestFrame): Promise<void> {
   const { id, method, args } = frame;
-  const check = () => connection.requireWritable();
+  const check = () => connection.beginMessage();
+  const origin = connection.asCaller;
   let isAnswered = false;
   const onOutcome = (error: unknown, result: string | undefined) => {
     isAnswered = true;
@@ -103,26 +164,42 @@ async function call(find: FindInstance, connection: LiveConnection, frame: RpcRe
   };
   try {
     const instance = find();
-    const { streaming } = findCallable(instance.definition, method);
-    if (streaming === true) {
-      const emit = (event: StreamEvent) => {
-        if (event.kind === "error")
-          send(connection, { type: "rpc", id, success: false, error: event.message });
-        else
-          send(connection, {
-            type: "rpc",
-            id,
-            success: true,
-            result: event.value,
-            done: event.kind === "end",
-          });
-      };
-      await streamMethod(instance, method, args, emit, check);
-      return;
-    }
-    await callMethod(instance, method, args, { check, onOutcome });
+    const { streaming, concurrent: isConcurrent } = findCallable(instance.definition, method);
+    if (streaming === true) await stream(instance, connection, frame, isConcurrent);
+    else await callMethod(instance, method, args, { check, onOutcome, origin, isConcurrent });
   } catch (error) {
     if (!isAnswered) sendFailure(connection, id, error);
+  }
+}
+
+/** The stream ends with its socket. No frame follows its last one, also if the method fails. */
+async function stream(
+  instance: Instance,
+  connection: LiveConnection,
+  { id, method, args }: RpcRequestFrame,
+  isConcurrent: boolean | undefined,
+): Promise<void> {
+  let isEnded = false;
+  const response = new StreamingResponse((event) => {
+    const frame: ServerFrame =
+      event.kind === "error"
+        ? { type: "rpc", id, success: false, error: event.message }
+        : { type: "rpc", id, success: true, result: event.value, done: event.kind === "end" };
+    if (event.kind === "chunk") send(connection, frame);
+    else connection.sendThen(toJson(frame) ?? "null", () => (isEnded = true));
+  });
+  const forget = connection.onEnd(() => response.cut(new Error("the connection has closed")));
+  try {
+    await streamMethod(instance, method, args, response, {
+      check: () => connection.beginMessage(),
+      origin: connection.asCaller,
+      isConcurrent,
+    });
+  } catch (error) {
+    // The last frame of a failed segment has not left.
+    if (!isEnded) throw error;
+  } finally {
+    forget();
   }
 }
 
@@ -136,7 +213,9 @@ async function setState(instance: Instance, connection: LiveConnection, state: u
     await instance.run({
       kind: "state",
       label: connection.id,
+      origin: connection.asCaller,
       body: (live) => {
+        connection.beginMessage();
         connection.requireWritable();
         live.writeState(state, connection);
       },
@@ -152,19 +231,28 @@ async function forward(
   connection: LiveConnection,
   message: string | Buffer,
 ): Promise<void> {
+  const received = typeof message === "string" ? message : toArrayBuffer(message);
   try {
     await instance.run({
       kind: "message",
       label: connection.id,
+      origin: connection.asCaller,
       body: ({ agent }) => {
-        connection.requireWritable();
-        return agent.onMessage(connection, message);
+        connection.beginMessage();
+        connection.requireMessages();
+        connection.listeners?.dispatch(new MessageEvent("message", { data: received }));
+        return agent.onMessage(connection, received);
       },
     });
   } catch (error) {
     if (!(error instanceof SignalboxError) || error.id !== "agent_readonly") throw error;
     await refuse(instance, connection, error.message);
   }
+}
+
+/** A copy: the library may reuse the memory around the message. */
+function toArrayBuffer({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer {
+  return (buffer as ArrayBuffer).slice(byteOffset, byteOffset + byteLength);
 }
 
 function refuse(instance: Instance, connection: LiveConnection, error: string): Promise<void> {
@@ -174,7 +262,7 @@ function refuse(instance: Instance, connection: LiveConnection, error: string): 
     body: ({ agent }) => {
       send(connection, { type: "cf_agent_state_error", error });
       const state: unknown = agent.state;
-      if (state !== undefined) send(connection, { type: "cf_agent_state", state });
+      if (state !== undefined && connection.hasProtocol) send(connection, { type: "cf_agent_state", state });
     },
   });
 }

@@ -61,12 +61,13 @@ export class Departures {
   add(departure: Departure): void {
     const { definition, account, name, connection, code } = departure;
     if (!connection.isJoined) return;
-    const instance = this.#parts.directory.find({ account, agent: definition.kebab, name });
-    if (!definition.hasCloseHook) {
-      instance?.recordDisconnect(connection.id, code);
+    const { directory } = this.#parts;
+    const inMemory = directory.find({ account, agent: definition.kebab, name });
+    if (!definition.hasCloseHook && connection.listeners?.has("close") !== true) {
+      inMemory?.recordDisconnect(connection.id, code);
       return;
     }
-    if (instance !== undefined) this.#close(instance, departure);
+    if (inMemory !== undefined) this.#close(directory.get(definition, account, name), departure);
     else if (this.#waiting.length - this.#head >= MAX_WAITING) this.#lose(1, "too many are waiting");
     else {
       this.#waiting.push(departure);

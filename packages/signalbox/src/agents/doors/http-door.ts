@@ -6,9 +6,10 @@ import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.
 import { SignalboxError } from "@signalbox/protocol";
 import type { RequestContext } from "../../http/request-context.ts";
 import { within } from "../../core/within.ts";
-import { type Access, type AccessOptions, findAccess, withoutToken } from "./access.ts";
+import { type Access, type AccessOptions, findAccess, passOn } from "./access.ts";
 import type { AdmissionAnswer } from "../api/admission.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
+import type { Cors } from "./cors.ts";
 import { type CreationOptions, requireInstance } from "./creation.ts";
 import type { InstanceEnvironment } from "../instance/instance-environment.ts";
 import { checkInstanceName } from "../instance/instance-ref.ts";
@@ -18,7 +19,9 @@ import { sendWebResponse, toWebRequest } from "./web-request.ts";
 export interface DoorOptions extends CreationOptions {
   readonly access: AccessOptions;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly environment: Pick<InstanceEnvironment, "variables" | "clock">;
+  readonly environment: Pick<InstanceEnvironment, "envOf" | "clock">;
+  /** Null when pages of other origins get no access. */
+  readonly cors: Cors | null;
   readonly maxBodyBytes: number;
   readonly maxMessageBytes: number;
 }
@@ -56,6 +59,7 @@ export async function handleHttp(
   response: HttpResponse,
   context: RequestContext,
 ): Promise<void> {
+  if (options.cors?.begin(request, response) === true) return;
   const found = findAccess(options.access, request, context.query);
   const access = found instanceof Promise ? await found : found;
   const { account, level, principal } = access;
@@ -73,11 +77,13 @@ export async function handleHttp(
 
   // The body is read before the turn starts, so that a slow upload does not delay other turns.
   const body = isSafe ? undefined : await context.readBody(options.maxBodyBytes);
-  const webRequest = toWebRequest(request, withoutToken(request.url ?? "/"), {
+  const passed = passOn(access, request.url ?? "/", options.access.mode === "public");
+  const webRequest = toWebRequest(request, passed.target, {
     ...(body === undefined || body.length === 0 ? {} : { body }),
-    isCredentialHidden: options.access.mode === "token",
+    ...passed.options,
   });
-  const admission = admit(options, account, target, webRequest, body);
+  const requestContext = { props: access.identity?.props };
+  const admission = admit(options, access, target, webRequest, body);
   const refusal = admission instanceof Promise ? await admission : admission;
   if (refusal instanceof Response) return sendWebResponse(refusal, response, method === "HEAD");
   if (level === "edit") {
@@ -88,12 +94,14 @@ export async function handleHttp(
   const answer = await instance.run({
     kind: "request",
     label: `${method} ${context.path}`,
-    body: ({ agent }) => agent.onRequest(webRequest),
+    origin: { request: webRequest },
+    body: ({ agent }) => agent.onRequest(webRequest, requestContext),
   });
   if (!(answer instanceof Response)) {
     throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
   }
-  // The response may be an endless stream; it ends with the credential of the request.
+  // The response may be an endless stream: its source is the agent's object, and it ends with the credential of the request.
+  const release = answer.body === null ? undefined : instance.hold();
   const stopWatching =
     principal === null || answer.body === null
       ? undefined
@@ -102,24 +110,26 @@ export async function handleHttp(
     await sendWebResponse(answer, response, method === "HEAD");
   } finally {
     stopWatching?.();
+    release?.();
   }
 }
 
 /** Calls `admitRequest`, if the class has it. */
 function admit(
   { environment }: DoorOptions,
-  account: string,
+  { account, identity }: Access,
   { definition, name }: AgentTarget,
   request: Request,
   body: Uint8Array | undefined,
 ): AdmissionAnswer | Promise<AdmissionAnswer> {
   const { agentClass } = definition;
   if (agentClass.admitRequest === undefined) return undefined;
-  const { variables: env, clock } = environment;
+  const { clock } = environment;
   const answer = agentClass.admitRequest(request, {
     account,
     name,
-    env,
+    env: environment.envOf(account),
+    props: identity?.props,
     body: body ?? NO_BODY,
     now: clock.now(),
   });
@@ -140,7 +150,7 @@ async function handleCall(
   }
   const method = rest[1] ?? "";
   const args = parseArguments(await context.readBody(options.maxBodyBytes));
-  const { streaming } = findCallable(definition, method);
+  const { streaming, concurrent } = findCallable(definition, method);
   if (streaming === true) {
     throw new SignalboxError("invalid_request", {
       message: `Method ${method} streams: call it over a WebSocket`,
@@ -150,7 +160,10 @@ async function handleCall(
   if (created instanceof Promise) await created;
   let result: string | undefined;
   try {
-    result = await callMethod(options.directory.get(definition, access.account, name), method, args);
+    result = await callMethod(options.directory.get(definition, access.account, name), method, args, {
+      origin: new CallOrigin(request, access, options.access.mode === "public"),
+      isConcurrent: concurrent,
+    });
   } catch (error) {
     throw error instanceof SignalboxError
       ? error
@@ -162,6 +175,26 @@ async function handleCall(
     "content-length": Buffer.byteLength(body),
   });
   response.end(body);
+}
+
+/** The request of a method call, as agents' code sees it. Few methods read it, so it is converted on demand. */
+class CallOrigin {
+  readonly #request: HttpRequest;
+  readonly #access: Access;
+  readonly #isPublic: boolean;
+  #converted: Request | undefined;
+
+  constructor(request: HttpRequest, access: Access, isPublic: boolean) {
+    this.#request = request;
+    this.#access = access;
+    this.#isPublic = isPublic;
+  }
+
+  get request(): Request {
+    const { target, options } = passOn(this.#access, this.#request.url ?? "/", this.#isPublic);
+    this.#converted ??= toWebRequest(this.#request, target, options);
+    return this.#converted;
+  }
 }
 
 function parseArguments(body: Buffer): unknown[] {

@@ -25,7 +25,12 @@ const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 export function toWebRequest(
   request: HttpRequest,
   target: string,
-  options: { body?: Uint8Array; isCredentialHidden?: boolean } = {},
+  options: {
+    body?: Uint8Array;
+    isCredentialHidden?: boolean;
+    /** Replace headers of the same names. */
+    headers?: Readonly<Record<string, string>> | undefined;
+  } = {},
 ): Request {
   const headers = new Headers();
   for (let i = 0; i < request.rawHeaders.length; i += 2) {
@@ -34,6 +39,8 @@ export function toWebRequest(
     const value = request.rawHeaders[i + 1] ?? "";
     headers.append(name, name === "cookie" ? withoutSession(value) : value);
   }
+  if (options.headers !== undefined)
+    for (const [name, value] of Object.entries(options.headers)) headers.set(name, value);
   const method = request.method ?? "GET";
   if (method === "TRACE") throw new SignalboxError("method_not_allowed", { headers: { allow: METHODS } });
   const hasBody = options.body !== undefined && method !== "GET" && method !== "HEAD";
@@ -77,7 +84,9 @@ export async function sendWebResponse(from: Response, to: HttpResponse, isHead: 
   const cookies = from.headers.getSetCookie().filter((cookie) => !isSessionCookie(cookie));
   if (cookies.length > 0) to.setHeader("set-cookie", cookies);
   for (const [name, value] of from.headers) {
-    if (name !== "set-cookie" && !HOP_BY_HOP.has(name) && !affectsOrigin(name)) to.setHeader(name, value);
+    if (name === "set-cookie" || HOP_BY_HOP.has(name) || affectsOrigin(name)) continue;
+    if (name === "vary") to.appendHeader(name, value);
+    else to.setHeader(name, value);
   }
   to.statusCode = from.status;
   if (isHead || from.body === null) {

@@ -1,6 +1,11 @@
 /** The door for verified webhooks: each is delivered to its instance as a turn. */
 import { SignalboxError } from "@signalbox/protocol";
-import type { AgentsDoor, DeliveryOutcome, DeliveryTarget } from "../../contracts/agents-door.ts";
+import type {
+  AgentsDoor,
+  DeliveryOutcome,
+  DeliveryTarget,
+  SignedHeaders,
+} from "../../contracts/agents-door.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { TurnTarget } from "../instance/agent-turn.ts";
 import { deliveryKey, handleEvent } from "../instance/delivery-ledger.ts";
@@ -25,10 +30,10 @@ export function createWebhookDoor(
         // The delivery will fail with the same error.
       }
     },
-    async deliver(target, event) {
+    async deliver(target, event, signed) {
       const definition = definitions.get(target.agent);
       if (definition === undefined) throw new SignalboxError("agent_not_found");
-      return deliver(get(definition, target), event);
+      return deliver(get(definition, target), event, signed);
     },
   };
 }
@@ -36,19 +41,30 @@ export function createWebhookDoor(
 interface WebhookTarget extends TurnTarget {
   /** As in `LiveAgentParts`. */
   readonly deliveries: SerialByKey | null;
+  /** As in `Instance`. */
+  readonly eventTimeoutMs: number;
 }
 
-function deliver(target: WebhookTarget, event: WebhookEvent): Promise<DeliveryOutcome> {
+function deliver(
+  target: WebhookTarget,
+  event: WebhookEvent,
+  signed: SignedHeaders | undefined,
+): Promise<DeliveryOutcome> {
   const { deliveries } = target;
   return deliveries === null
-    ? runTurn(target, event)
-    : deliveries.run(deliveryKey(event), () => runTurn(target, event));
+    ? runTurn(target, event, signed)
+    : deliveries.run(deliveryKey(event), () => runTurn(target, event, signed));
 }
 
-function runTurn(target: TurnTarget, event: WebhookEvent): Promise<DeliveryOutcome> {
+function runTurn(
+  target: WebhookTarget,
+  event: WebhookEvent,
+  signed: SignedHeaders | undefined,
+): Promise<DeliveryOutcome> {
   return target.run({
     kind: "delivery",
     label: `${event.source} ${event.type}`,
-    body: (live) => handleEvent(live, event),
+    timeoutMs: target.eventTimeoutMs,
+    body: (live) => handleEvent(live, event, signed),
   });
 }

@@ -9,9 +9,10 @@ import type { RawData, WebSocket, WebSocketServer } from "ws";
 import type { RequestContext } from "../../http/request-context.ts";
 import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type Access, findAccess, withoutToken } from "./access.ts";
+import { type Access, findAccess, passOn, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
 import { createDoorServer, RefusedSockets } from "./refused-sockets.ts";
+import type { ConnectionContext } from "../api/connection.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
 import { connect, receive } from "./connection-turns.ts";
 import type { Departures } from "./departures.ts";
@@ -80,9 +81,10 @@ export class WebSocketDoor {
     webSocket: WebSocket,
     context: RequestContext,
     { definition, name }: AgentTarget,
-    { account, level, principal }: Access,
+    access: Access,
     isThere: boolean,
   ): void {
+    const { account, level, principal } = access;
     const query = new URLSearchParams(context.query);
     const uri = withoutToken(request.url ?? "/");
     const givenId = query.get("_pk") ?? "";
@@ -100,6 +102,7 @@ export class WebSocketDoor {
     let unanswered = 0;
     const answered = () => {
       unanswered -= 1;
+      if (unanswered === 0) connection.allAnswered();
       if (unanswered === MAX_UNANSWERED / 2) connection.resume();
     };
     const fail = (error: unknown) => {
@@ -112,6 +115,8 @@ export class WebSocketDoor {
     let early =
       isThere || directory.find(ref) !== undefined ? null : new EarlyReader(connection, definition, name);
     let cancelArrival: (() => void) | undefined;
+    /** Until the connect turn has ended. Never rejects. */
+    let joining: Promise<void> | null = null;
 
     webSocket.on("pong", () => {
       connection.isAlive = true;
@@ -127,27 +132,51 @@ export class WebSocketDoor {
         return;
       }
       unanswered += 1;
+      connection.messageArrived();
       if (unanswered === MAX_UNANSWERED) connection.pause();
-      receive(instance, connection, message).then(answered, answered);
+      const taken =
+        joining === null
+          ? receive(instance, connection, message)
+          : joining.then(() => (connection.isAdmitted ? receive(instance, connection, message) : undefined));
+      taken.then(answered, answered);
     });
     webSocket.on("close", (code: number, reason: Buffer) => {
       stopWatching?.();
       cancelArrival?.();
       connection.markClosed();
+      if (connection.listeners?.has("close") !== true) connection.dropListeners();
       group.leave(connection);
       this.#hub.remove(group, connection);
-      this.#departures.add({ definition, account, name, connection, code, reason: reason.toString("utf8") });
+      const depart = () => {
+        this.#departures.add({
+          definition,
+          account,
+          name,
+          connection,
+          code,
+          reason: reason.toString("utf8"),
+        });
+      };
+      if (joining === null) depart();
+      else void joining.then(depart);
     });
 
     let webRequest: Request | undefined;
+    const connectionContext: ConnectionContext = {
+      props: access.identity?.props,
+      get request() {
+        const { target, options } = passOn(access, request.url ?? "/", false);
+        webRequest ??= toWebRequest(request, target, options);
+        return webRequest;
+      },
+    };
     const join = () => {
       early = null;
-      connect(instance, connection, {
-        get request() {
-          webRequest ??= toWebRequest(request, uri, { isCredentialHidden: true });
-          return webRequest;
-        },
-      }).catch(fail);
+      joining = new Promise<void>((resolve) => {
+        connect(instance, connection, connectionContext, resolve).catch(fail).finally(resolve);
+      }).then(() => {
+        joining = null;
+      });
     };
     if (early === null) {
       join();

@@ -3,19 +3,25 @@ import { kebabCase } from "@signalbox/protocol";
 import type { AnyAgent, AgentClass } from "../api/agent.ts";
 import { AGENT_BASE, type CallableMethod, findCallables, isOwnMethod } from "../api/callable.ts";
 import { initialSchemaOf } from "../api/initial-schema.ts";
+import { toStoredRetry } from "../work/retry-options.ts";
 import { initialStateOf } from "./initial-state.ts";
+
+/** The hook that a class has for changes of the state. */
+export type StateHook = "onStateChanged" | "onStateUpdate";
 
 export class AgentDefinition {
   readonly agentClass: AgentClass;
-  readonly className: string;
+  /** The name under which the class was exported, which is its name in `env`. */
+  readonly exportName: string;
   /** Name in URLs. */
   readonly kebab: string;
   readonly callables: ReadonlyMap<string, CallableMethod>;
   /** Turns may start while others are at an await. */
   readonly isInterleaving: boolean;
   readonly sendsIdentity: boolean;
-  /** The class has an `onStateChanged`, an `onRequest`, an `onClose`: read with every state, request and closed connection. */
-  readonly hasStateHook: boolean;
+  /** Read with every state. */
+  readonly stateHook: StateHook | null;
+  /** The class has an `onRequest`, an `onClose`: read with every request and closed connection. */
   readonly hasRequestHook: boolean;
   readonly hasCloseHook: boolean;
   /** The schema of a new instance's database beside the runtime's tables; empty for none. */
@@ -24,21 +30,24 @@ export class AgentDefinition {
   readonly source: string | null;
   #initialState: string | null | undefined;
 
-  constructor(agentClass: AgentClass, source: string | null) {
+  /** Throws for a class that cannot be an agent. `exportName` is null for built-in agents and default exports: they are named by class. */
+  constructor(agentClass: AgentClass, source: string | null, exportName: string | null = null) {
     this.agentClass = agentClass;
-    this.className = agentClass.name;
-    this.kebab = kebabCase(agentClass.name);
+    this.exportName = exportName ?? agentClass.name;
+    this.kebab = kebabCase(this.exportName);
     this.callables = findCallables(agentClass);
     this.isInterleaving = agentClass.options?.interleave === true;
     this.sendsIdentity = agentClass.options?.sendIdentityOnConnect !== false;
-    this.hasStateHook = isOwnMethod(agentClass, "onStateChanged");
+    this.stateHook = findStateHook(agentClass);
     this.hasRequestHook = isOwnMethod(agentClass, "onRequest");
     this.hasCloseHook = isOwnMethod(agentClass, "onClose");
     this.initialSchema = initialSchemaOf(agentClass);
     this.source = source;
     if (!/^[a-z0-9][a-z0-9-]*$/.test(this.kebab)) {
-      throw new TypeError(`the class name "${agentClass.name}" gives no valid name for URLs`);
+      throw new TypeError(`the name "${this.exportName}" of the agent gives no valid name for URLs`);
     }
+    // Checked when the agent is loaded, not when the first item is queued.
+    toStoredRetry(agentClass.options?.retry);
   }
 
   /** The state of a new instance as JSON; null for none. Computed when it is first read. */
@@ -51,6 +60,17 @@ export class AgentDefinition {
   hasMethod(name: string): boolean {
     return isOwnMethod(this.agentClass, name);
   }
+}
+
+function findStateHook(agentClass: AgentClass): StateHook | null {
+  const [first, second] = (["onStateChanged", "onStateUpdate"] as const).filter((hook) =>
+    isOwnMethod(agentClass, hook),
+  );
+  if (second !== undefined)
+    throw new TypeError(
+      `${agentClass.name} defines onStateChanged and its former name onStateUpdate: remove one`,
+    );
+  return first ?? null;
 }
 
 /** True for any class that extends `Agent`, whichever copy of the module it came from. */

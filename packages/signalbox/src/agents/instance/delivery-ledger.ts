@@ -10,18 +10,18 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { sql } from "../../core/sql.ts";
-import type { Transactions } from "../../engines/turn-runtime/index.ts";
-import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import { currentTurn, type Transactions, type TurnOrigin } from "../../engines/turn-runtime/index.ts";
+import type { DeliveryOutcome, SignedHeaders } from "../../contracts/agents-door.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { InstanceRef } from "./instance-ref.ts";
+import type { AnyAgent } from "../api/agent.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
 import {
-  type AnyAgent,
   type EventHandler,
   type EventOutcome,
-  isEventHandler,
-  isRefusal,
-  receiveEvent,
-} from "../api/agent.ts";
+  type EventReceiver,
+  RECEIVE_EVENT,
+} from "../api/event-handler.ts";
 import { explainRejection } from "../api/reject-event.ts";
 
 /** Longer than any provider redelivers by itself (Stripe: 3 days). */
@@ -151,10 +151,12 @@ const AsyncFunction = (async () => undefined).constructor;
 export function handleEvent(
   target: EventTarget,
   event: WebhookEvent,
+  signed?: SignedHeaders,
 ): DeliveryOutcome | Promise<DeliveryOutcome> {
   const { agent, ledger } = target;
   const key = deliveryKey(event);
-  if (!isEventHandler(agent)) return ledger.has(key) ? DUPLICATE : handleAsRequest(target, event, key);
+  if (!isEventHandler(agent))
+    return ledger.has(key) ? DUPLICATE : handleAsRequest(target, event, key, signed);
   // A handler that does not wait is one transaction with its entry. The entry can then be inserted first, which saves the look-up.
   const isEntryLast = agent.onEvent instanceof AsyncFunction;
   if (isEntryLast ? ledger.has(key) : !ledger.addIfNew(key)) return DUPLICATE;
@@ -166,6 +168,20 @@ export function handleEvent(
     if (!isRefusal(result)) ledger.addIfNew(key);
     return conclude(target, result);
   }, refuse);
+}
+
+function isEventHandler(agent: AnyAgent): agent is AnyAgent & EventHandler {
+  return typeof (agent as Partial<EventHandler>).onEvent === "function";
+}
+
+function receiveEvent(agent: EventHandler, event: WebhookEvent): EventOutcome | Promise<EventOutcome> {
+  const receiver = agent as Partial<EventReceiver>;
+  return receiver[RECEIVE_EVENT] === undefined ? agent.onEvent(event) : receiver[RECEIVE_EVENT](event);
+}
+
+/** True for a response that tells the sender that the event was refused. */
+export function isRefusal(outcome: EventOutcome): boolean {
+  return outcome instanceof Response && !outcome.ok;
 }
 
 /** Deliveries with the same key are one event. */
@@ -194,25 +210,49 @@ function conclude(target: EventTarget, result: EventOutcome): DeliveryOutcome | 
   return toAnswer(result);
 }
 
-/** An agent without `onEvent` receives the delivery as an HTTP request. Only a successful response marks the delivery as seen. */
+/**
+ * An agent without `onEvent` receives the delivery as an HTTP request. It may verify the signature itself, so it receives the headers that
+ * events leave out. Only a successful response marks the delivery as seen.
+ */
 async function handleAsRequest(
   { agent, ledger, ref }: EventTarget,
   event: WebhookEvent,
   key: string,
+  signed: SignedHeaders | undefined,
 ): Promise<DeliveryOutcome> {
   const request = new Request(`http://localhost/agents/${ref.agent}/${encodeURIComponent(ref.name)}`, {
     method: "POST",
-    headers: { ...event.headers, "x-event-type": event.type, "x-event-id": event.id },
+    headers: {
+      ...hiddenHeaders(event, signed),
+      ...event.headers,
+      "x-event-type": event.type,
+      "x-event-id": event.id,
+    },
     body: event.rawBody as Uint8Array<ArrayBuffer>,
   });
+  const turn = currentTurn();
+  // For `getCurrentAgent`. A delivery may always write.
+  if (turn !== undefined) turn.origin = { request } satisfies AgentOrigin as TurnOrigin;
   try {
-    const response = await agent.onRequest(request);
+    const response = await agent.onRequest(request, {});
     const outcome = await toAnswer(response);
     if (response.ok) ledger.addIfNew(key);
     return outcome;
   } catch (error) {
     return refuse(error);
   }
+}
+
+/** Cookies are no part of a delivery. */
+const NO_PART_OF_DELIVERIES: ReadonlySet<string> = new Set(["cookie", "proxy-authorization"]);
+
+function hiddenHeaders(event: WebhookEvent, signed: SignedHeaders | undefined): Record<string, string> {
+  const hidden: Record<string, string> = {};
+  for (const [name, value] of Object.entries(signed?.headers ?? {})) {
+    if (value === undefined || name in event.headers || NO_PART_OF_DELIVERIES.has(name)) continue;
+    hidden[name] = typeof value === "string" ? value : value.join(", ");
+  }
+  return hidden;
 }
 
 async function toAnswer(response: Response): Promise<DeliveryOutcome & { kind: "answered" }> {

@@ -12,13 +12,15 @@ import { overloaded } from "../../core/overload.ts";
 import { RecencyList } from "../../core/recency-list.ts";
 import { databaseName, type InstanceRef, keyOf } from "./instance-ref.ts";
 import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
-import type { AgentDefinition } from "./agent-definition.ts";
+import { AgentDefinition } from "./agent-definition.ts";
 import { Arrivals } from "./arrivals.ts";
 import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
-import { Instance, type InstanceEvents, type Leaving } from "./instance.ts";
+import { type AnyInstance, Instance, type InstanceEvents } from "./instance.ts";
+import type { Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
-import type { LiveAgent } from "./live-agent.ts";
+import { LiveAgent } from "./live-agent.ts";
+import type { Resident, ResidentDefinition } from "./resident.ts";
 import { Waker } from "./waker.ts";
 
 /** Bounds of the interval at which idle instances hibernate; within them it is half of the idle timeout. */
@@ -30,13 +32,21 @@ export interface DirectoryLimits {
   readonly idleTimeoutMs: number;
 }
 
+/** The loaded classes by their names in the catalog. */
+export interface Definitions {
+  keys(): Iterable<string>;
+  get(kebab: string): AnyDefinition | undefined;
+}
+
+type AnyDefinition = AgentDefinition | ResidentDefinition<Resident>;
+
 export class Directory {
   readonly #environment: InstanceEnvironment;
   readonly #limits: DirectoryLimits;
-  readonly #definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly #definitions: Definitions;
   readonly #onDestroy: (ref: InstanceRef) => Promise<void>;
-  readonly #instances = new Map<string, Instance>();
-  readonly #byUse = new RecencyList<Instance>();
+  readonly #instances = new Map<string, AnyInstance>();
+  readonly #byUse = new RecencyList<AnyInstance>();
   readonly #files: FileHolds;
   readonly #arrivals = new Arrivals();
   readonly #events: InstanceEvents;
@@ -47,7 +57,7 @@ export class Directory {
   constructor(
     environment: InstanceEnvironment,
     limits: DirectoryLimits,
-    definitions: ReadonlyMap<string, AgentDefinition>,
+    definitions: Definitions,
     onDestroy: (ref: InstanceRef) => Promise<void>,
   ) {
     this.#environment = environment;
@@ -77,6 +87,11 @@ export class Directory {
     return this.#instances.size;
   }
 
+  /** The instances in memory. */
+  instances(): Iterable<AnyInstance> {
+    return [...this.#instances.values()];
+  }
+
   get waitingTurns(): number {
     let count = 0;
     for (const instance of this.#instances.values()) count += instance.waitingTurns;
@@ -87,6 +102,11 @@ export class Directory {
     const sweepMs = Math.max(MIN_SWEEP_MS, Math.min(this.#limits.idleTimeoutMs / 2, MAX_SWEEP_MS));
     this.#sweepTimer = setInterval(() => this.#sweep(), sweepMs).unref();
     this.#waker.start();
+  }
+
+  /** A class was loaded after the start: its instances may have due work. */
+  definitionAdded(): void {
+    if (this.#sweepTimer !== undefined && !this.#isStopping) this.#waker.start();
   }
 
   /** From now on no instance is loaded; those in memory continue. */
@@ -107,7 +127,14 @@ export class Directory {
    * The instance, loaded if it is not in memory. Throws `overloaded` when no more instances can be opened. A caller that keeps the key passes it:
    * joining and hashing a new text takes 2.5 % of a method call over a WebSocket.
    */
-  get(definition: AgentDefinition, account: string, name: string, knownKey?: string): Instance {
+  get(definition: AgentDefinition, account: string, name: string, knownKey?: string): Instance;
+  get<R extends Resident>(
+    definition: ResidentDefinition<R>,
+    account: string,
+    name: string,
+    knownKey?: string,
+  ): Instance<R, ResidentDefinition<R>>;
+  get(definition: AnyDefinition, account: string, name: string, knownKey?: string): AnyInstance {
     const ref = { account, agent: definition.kebab, name };
     const key = knownKey ?? keyOf(ref);
     const known = this.#instances.get(key);
@@ -124,8 +151,19 @@ export class Directory {
     return this.#load(definition, ref, key, false);
   }
 
+  /** True when the instance of this key is in memory. */
+  has(key: string): boolean {
+    return this.#instances.has(key);
+  }
+
+  /** Ends all instances of an agent that are in memory; the next events load them again. */
+  async endAll(agent: string, reason: unknown): Promise<void> {
+    const ended = [...this.#instances.values()].filter(({ ref }) => ref.agent === agent);
+    await Promise.all(ended.map((instance) => instance.end(reason)));
+  }
+
   /** The instance if it is in memory. */
-  find(ref: InstanceRef): Instance | undefined {
+  find(ref: InstanceRef): AnyInstance | undefined {
     return this.#instances.get(keyOf(ref));
   }
 
@@ -146,7 +184,10 @@ export class Directory {
     for (;;) {
       const instance = this.#instances.get(key);
       if (instance !== undefined)
-        return unlessDiskFull(store, instance.run<T>({ kind: "inspect", label, body: work }));
+        return unlessDiskFull(
+          store,
+          instance.run<T>({ kind: "inspect", label, body: ({ reader }) => work(reader) }),
+        );
       const held = this.#files.find(key);
       if (held === undefined) break;
       await unlessDiskFull(store, held);
@@ -187,7 +228,7 @@ export class Directory {
   }
 
   /** Called in a turn of the instance, which cannot wait for its own end. */
-  #destroyLater(instance: Instance): Promise<void> {
+  #destroyLater(instance: AnyInstance): Promise<void> {
     setImmediate(() => {
       this.destroy(instance.ref).catch((error: unknown) =>
         this.#environment.logger.error({ err: error, instance: instance.key }, "destroy failed"),
@@ -197,7 +238,7 @@ export class Directory {
   }
 
   /** Null when there is no room in memory. Throws `storage_unavailable` while no instance can write. */
-  #wake({ account, agent, name }: InstanceRef): Instance | null {
+  #wake({ account, agent, name }: InstanceRef): AnyInstance | null {
     this.#environment.store.requireRoom();
     const definition = this.#definitions.get(agent);
     if (definition === undefined || this.#isStopping || !this.#makeRoom()) return null;
@@ -205,8 +246,15 @@ export class Directory {
     return this.#load(definition, ref, keyOf(ref), true);
   }
 
-  #load(definition: AgentDefinition, ref: InstanceRef, key: string, isWoken: boolean): Instance {
-    const instance = new Instance(this.#environment, this.#events, definition, ref, key);
+  #load(definition: AnyDefinition, ref: InstanceRef, key: string, isWoken: boolean): AnyInstance {
+    const instance = new Instance(
+      this.#environment,
+      this.#events,
+      definition,
+      residentsOf(definition),
+      ref,
+      key,
+    );
     this.#instances.set(key, instance);
     this.#byUse.use(instance);
     // At most a quarter as many files may be closing as can be open.
@@ -219,10 +267,13 @@ export class Directory {
     return instance;
   }
 
-  #onLeave(instance: Instance, { closed, wakeAt, hasFailed }: Leaving): void {
+  #onLeave(instance: AnyInstance, { closed, isDisposable, wakeAt, hasFailed }: Leaving): void {
     if (this.#instances.get(instance.key) === instance) this.#instances.delete(instance.key);
     this.#byUse.delete(instance);
-    this.#files.hold(instance.key, closed);
+    this.#files.hold(
+      instance.key,
+      closed.then(() => (isDisposable() ? this.#remove(instance.ref) : undefined)),
+    );
     this.#waker.onLeave(instance, wakeAt, hasFailed);
   }
 
@@ -254,4 +305,19 @@ export class Directory {
       return;
     }
   }
+}
+
+/** How instances of a native agent's class are made. */
+function residentsOf(definition: AnyDefinition): ResidentDefinition<Resident> {
+  if (!(definition instanceof AgentDefinition)) return definition;
+  const { kebab, initialSchema, isInterleaving } = definition;
+  const residents: ResidentDefinition<LiveAgent> = {
+    kebab,
+    initialSchema,
+    isInterleaving,
+    keepsFailedWrites: false,
+    turnTimeoutMs: undefined,
+    create: (parts) => new LiveAgent({ ...parts, definition }),
+  };
+  return residents;
 }

@@ -21,7 +21,7 @@ export interface InstanceReader {
 }
 
 /** A reader on the database of an instance that is not in memory. */
-function readerOf(database: InstanceDatabase, clock: Clock): InstanceReader {
+export function readerOf(database: InstanceDatabase, clock: Clock): InstanceReader {
   return {
     database,
     state: new InstanceState(database, NO_WRITES, 0),

@@ -1,11 +1,14 @@
 /** What all instances of a process share. */
 import type { Clock } from "../../core/clock.ts";
-import type { InstanceStore } from "../../engines/instance-store/index.ts";
+import type { InstanceDatabase, InstanceStore } from "../../engines/instance-store/index.ts";
+import type { Transactions } from "../../engines/turn-runtime/index.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import type { OutgoingSender } from "../../outgoing/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentMetrics } from "../agent-metrics.ts";
 import type { AgentEnvironment } from "../api/agent-host.ts";
+import type { AgentSql } from "../api/agent-context.ts";
+import type { AgentClass } from "../api/agent.ts";
 import type { AgentCall } from "../api/agent-stub.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { ActivityHub } from "./activity.ts";
@@ -16,6 +19,14 @@ export interface InstanceLimits {
   readonly maxWaitingTurns: number;
   readonly turnTimeoutMs: number;
   readonly maxStateBytes: number;
+}
+
+/** A delivery, `onConnect`, `onClose` and `onStart` end within this time unless the operator sets another. */
+const EVENT_TIMEOUT_MS = 30_000;
+
+/** The time limit of turns that someone waits for who cannot wait long: senders of webhooks, new connections. */
+export function eventTimeoutMs({ turnTimeoutMs }: InstanceLimits): number {
+  return turnTimeoutMs === 0 ? EVENT_TIMEOUT_MS : turnTimeoutMs;
 }
 
 export interface InstanceEnvironment {
@@ -31,4 +42,10 @@ export interface InstanceEnvironment {
   readonly callAgent: (target: InstanceRef, call: AgentCall) => Promise<unknown>;
   /** The variables that agents see. */
   readonly variables: AgentEnvironment;
+  /** `ctx.storage.sql` on the database of an instance. */
+  readonly openSql: (parts: { database: InstanceDatabase; transactions: Transactions }) => AgentSql;
+  /** `this.env` of the agents of an account. */
+  readonly envOf: (account: string) => AgentEnvironment;
+  /** The name in URLs of an agent that code names by its class, or by a name in any form. */
+  readonly nameOf: (agent: AgentClass | string) => string;
 }

@@ -1,110 +1,125 @@
 /**
- * One instance of an agent in memory: its database, its turn runtime and its live agent.
+ * One instance in memory: its database, its turn runtime and its resident, which is a native agent or an object.
  *
  *   starting → active → leaving → gone
  *   starting → gone (the database or `onStart` failed; everything that waited receives the error)
  *
  * Invariants:
  * 1. `onStart` has ended before any other turn begins.
- * 2. `leaving` begins only when nothing runs, waits, or is not durable, or when the instance is destroyed or its storage failed. Later events
- *    go to a successor, which opens the database only when this instance has closed it.
+ * 2. `leaving` begins only when nothing runs, waits, holds the instance, or is not durable, or when the instance is destroyed or aborted or its
+ *    storage failed. Later events go to a successor, which opens the database only when this instance has closed it.
  * 3. Outputs wait for the database's sync and for the catalog's entry of this instance and of its next due work. The due time is written
  *    before the sync: a crash between the two causes a needless wake, and never work that is not woken.
+ * 4. Code that outlives the instance can neither write nor send: it receives `InstanceGoneError`.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { overloaded } from "../../core/overload.ts";
 import type { Ranked } from "../../core/recency-list.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
-import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
-import type { AgentCall, AgentCaller, CallTarget } from "../api/agent-stub.ts";
+import { currentTurn, type Turn, type TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import type { AgentClass, AnyAgent } from "../api/agent.ts";
+import type { AgentCall, AgentCaller } from "../api/agent-stub.ts";
+import type { AgentOwner } from "../api/current-agent.ts";
 import type { ConnectionGroup } from "../connections/live-connection.ts";
 import { Activity } from "./activity.ts";
 import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
-import type { AgentTurn, TurnTarget } from "./agent-turn.ts";
+import type { ResidentTurn } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
-import type { InstanceEnvironment } from "./instance-environment.ts";
+import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
-import { LiveAgent } from "./live-agent.ts";
+import { createOverloadError, createTimeoutError, throwInternal } from "./instance-failures.ts";
+import { InstanceGoneError } from "./instance-gone-error.ts";
+import type { Leaving } from "./leaving.ts";
+import type { LiveAgent } from "./live-agent.ts";
+import type { Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "./serial-by-key.ts";
 
-type Phase =
+/** How long a stop waits for running turns, which may have no time limit, before it ends without them. */
+const END_GRACE_MS = 5000;
+
+type Phase<R extends Resident> =
   | { readonly kind: "starting" }
-  | { readonly kind: "active"; readonly live: LiveAgent }
+  | { readonly kind: "active"; readonly live: R }
   | { readonly kind: "leaving" }
   | { readonly kind: "gone" };
 
-export interface Leaving {
-  /** Resolves when a successor may open the database. */
-  readonly closed: Promise<void>;
-  /** When the instance must be woken at the latest; null for never. */
-  readonly wakeAt: number | null;
-  /** The instance could not start, or its storage failed. */
-  readonly hasFailed: boolean;
-}
+export type AnyInstance = Instance<Resident, unknown>;
 
 export interface InstanceEvents {
   /** Nothing runs or waits any more. */
-  onIdle(instance: Instance): void;
+  onIdle(instance: AnyInstance): void;
   /** The instance takes no more events. */
-  onLeave(instance: Instance, leaving: Leaving): void;
+  onLeave(instance: AnyInstance, leaving: Leaving): void;
   /** The instance's code called `destroy`. */
-  onDestroyRequest(instance: Instance): Promise<void>;
+  onDestroyRequest(instance: AnyInstance): Promise<void>;
 }
 
-export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
-  readonly definition: AgentDefinition;
+/** `Definition` is what the code that created the instance knows of its class; the instance itself uses `ResidentDefinition` only. */
+export class Instance<R extends Resident = LiveAgent, Definition = AgentDefinition>
+  implements AgentCaller, AgentOwner, Ranked<AnyInstance>
+{
+  readonly definition: Definition;
   readonly ref: InstanceRef;
   /** Identifies the instance in memory. */
   readonly key: string;
   readonly activity: Activity;
   readonly group: ConnectionGroup;
+  /** The time limit of turns that someone waits for who cannot wait long. */
+  readonly eventTimeoutMs: number;
   /** Only an interleaving agent can have two copies of one delivery in progress. */
   readonly deliveries: SerialByKey | null;
+  readonly #residents: ResidentDefinition<R>;
   readonly #environment: InstanceEnvironment;
   readonly #events: InstanceEvents;
-  readonly #runtime: TurnRuntime<LiveAgent>;
+  readonly #runtime: TurnRuntime<R>;
   readonly #presence: CatalogPresence;
   readonly #reports: InstanceReports;
   /** Null unless the database is new. */
   #identity: InstanceIdentity | null = null;
-  #phase: Phase = { kind: "starting" };
+  #phase: Phase<R> = { kind: "starting" };
   #started: Promise<void> = Promise.resolve();
   #left: Promise<void> = Promise.resolve();
   #hasFailed = false;
+  #isDisposable = false;
+  /** When the instance left memory, for code that outlives it. */
+  #goneAt: number | null = null;
   lastActiveAt: number;
   /** Neighbours in the directory's list. */
-  older: Instance | null = null;
-  newer: Instance | null = null;
+  older: AnyInstance | null = null;
+  newer: AnyInstance | null = null;
 
   constructor(
     environment: InstanceEnvironment,
     events: InstanceEvents,
-    definition: AgentDefinition,
+    definition: Definition,
+    residents: ResidentDefinition<R>,
     ref: InstanceRef,
     key: string,
   ) {
     this.#environment = environment;
     this.#events = events;
     this.definition = definition;
+    this.#residents = residents;
+    this.deliveries = residents.isInterleaving ? new SerialByKey() : null;
     this.ref = ref;
     this.key = key;
     this.lastActiveAt = environment.clock.now();
     this.activity = new Activity(environment.activity, key, ref);
     this.group = environment.hub.group(key);
-    this.deliveries = definition.isInterleaving ? new SerialByKey() : null;
     this.#presence = new CatalogPresence(environment.catalog, ref, environment.clock);
     this.#reports = new InstanceReports(environment, ref, this.activity);
-    const { maxWaitingTurns, turnTimeoutMs } = environment.limits;
+    const { limits } = environment;
+    this.eventTimeoutMs = eventTimeoutMs(limits);
     this.#runtime = new TurnRuntime({
       owner: this,
       key,
-      maxWaiting: maxWaitingTurns,
-      timeoutMs: turnTimeoutMs,
-      isInterleaving: definition.isInterleaving,
+      maxWaiting: limits.maxWaitingTurns,
+      timeoutMs: residents.turnTimeoutMs ?? limits.turnTimeoutMs,
+      isInterleaving: residents.isInterleaving,
+      keepsFailedWrites: residents.keepsFailedWrites,
       createOverloadError,
-      createTimeoutError: () => createTimeoutError(turnTimeoutMs),
+      createTimeoutError,
       onTurnEnd: (turn, error) => this.#onTurnEnd(turn, error),
       onIdle: () => this.#checkIdle(),
       onCommitFailure: (error) => this.#startAgain(error),
@@ -116,7 +131,7 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
   }
 
   get isIdle(): boolean {
-    return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.pump.isIdle;
+    return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.isIdle;
   }
 
   /** Resolves when the instance has started or failed to start. */
@@ -124,16 +139,54 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
     return this.#started;
   }
 
-  run<T>(turn: AgentTurn<T>): Promise<T> {
+  run<T>(turn: ResidentTurn<R, T>): Promise<T> {
     return this.#runtime.run(turn);
+  }
+
+  /** Runs a function as a turn, for code that has a function of the instance's code and not the resident. */
+  enter<T>(label: string, body: () => T | Promise<T>): Promise<T> {
+    return this.run({ kind: "rpc", label, body: () => body() });
+  }
+
+  /** Keeps the instance in memory until the returned function is called. */
+  hold(): () => void {
+    return this.#runtime.hold();
+  }
+
+  /** Keeps the instance in memory until the promise has settled. */
+  waitUntil(work: Promise<unknown>): void {
+    const release = this.hold();
+    Promise.resolve(work).then(release, (error: unknown) => {
+      this.#reports.logError(error, "work passed to waitUntil failed");
+      release();
+    });
+  }
+
+  /** Ends the instance at once: waiting and running turns fail with the reason. The next event starts it from what is stored. */
+  abort(reason: Error): void {
+    this.#runtime.abandon(() => reason);
+    // An instance that has not started ends when its start has.
+    if (this.#phase.kind === "active")
+      this.#leave(this.#phase.live.database, reason, this.#runtime.whenQuiet());
+    else void this.#endFailed(reason);
   }
 
   passGate(): Promise<void> {
     return this.#runtime.outputs.pass();
   }
 
-  callAgent({ agent, name }: CallTarget, call: AgentCall): Promise<unknown> {
-    return this.#environment.callAgent({ account: this.ref.account, agent, name }, call);
+  /** Calls back when everything that the running segment has done is durable, in order with the other outputs. */
+  output(release: () => void): void {
+    this.#runtime.outputs.sendWithSegment({ release, drop: () => undefined });
+  }
+
+  callAgent(agent: AgentClass | string, name: string, call: AgentCall): Promise<unknown> {
+    const target = { account: this.ref.account, agent: this.#environment.nameOf(agent), name };
+    return this.#environment.callAgent(target, call);
+  }
+
+  get agentObject(): AnyAgent | undefined {
+    return this.#phase.kind === "active" ? (this.#phase.live.object as AnyAgent | undefined) : undefined;
   }
 
   recordConnect(connection: string): void {
@@ -165,11 +218,21 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
     await this.#started;
     if (this.#phase.kind === "active") {
       const { live } = this.#phase;
-      live.pump.stop();
-      await this.#runtime.whenQuiet();
+      live.stop();
+      await this.#whenQuiet();
       this.#leave(live.database, reason);
     }
     await this.#left;
+  }
+
+  /** Resolves when no turn runs and no output waits, at the latest after the grace period. */
+  async #whenQuiet(): Promise<void> {
+    const timer = setTimeout(() => this.#runtime.abandon(() => this.#goneError()), END_GRACE_MS);
+    try {
+      await this.#runtime.whenQuiet();
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   async #start(predecessor: Promise<void> | undefined, isWoken: boolean): Promise<void> {
@@ -182,7 +245,7 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
         return;
       }
       const { store } = this.#environment;
-      database = await store.open(databaseName(this.ref), this.definition.initialSchema).catch(throwInternal);
+      database = await store.open(databaseName(this.ref), this.#residents.initialSchema).catch(throwInternal);
       this.#presence.opened(this.lastActiveAt, database.isNew);
       await this.#open(database);
     } catch (error) {
@@ -194,8 +257,7 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
 
   async #open(database: InstanceDatabase): Promise<void> {
     this.#runtime.open(database, () => this.#sync(database));
-    const live = new LiveAgent({
-      definition: this.definition,
+    const live = this.#residents.create({
       ref: this.ref,
       environment: this.#environment,
       group: this.group,
@@ -208,27 +270,32 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
       onIdle: () => this.#checkIdle(),
       onHookError: (error, hook) => this.#reportHookError(error, hook),
       requestDestroy: () => this.#events.onDestroyRequest(this),
+      holder: this,
+      abort: (reason) => this.abort(reason),
     });
-    this.group.outputs = live.outputs;
+    const { outputs, transactions } = this.#runtime;
+    this.group.outputs = outputs;
+    this.group.holdInstance = () => this.hold();
     if (database.isNew) {
-      this.#identity = new InstanceIdentity(database, live.transactions, {
+      this.#identity = new InstanceIdentity(database, transactions, {
         ref: this.ref,
         createdAt: this.lastActiveAt,
         onStored: () => (this.#identity = null),
       });
       // Outputs depend on the creation of the instance like on a commit.
-      live.outputs.countCommit();
+      outputs.countCommit();
     }
     this.#phase = { kind: "active", live };
-    const first: AgentTurn<void> = {
+    const first: ResidentTurn<R, void> = {
       kind: "start",
       label: "onStart",
       isInternal: true,
+      ...(this.#residents.turnTimeoutMs === undefined ? { timeoutMs: this.eventTimeoutMs } : {}),
       body: () => live.start(),
     };
     await this.#runtime.start(live, first);
     this.#reports.started(database.isNew);
-    live.pump.start(database.isNew);
+    live.ready();
     this.#checkIdle();
   }
 
@@ -255,22 +322,23 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
     this.#reports.turnEnded(turn, error, isActivity ? this.lastActiveAt : null);
     if (error === null || !isAgentFailure(turn, error)) return;
     this.#reports.logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
-    this.#callErrorHook(error);
+    this.#callErrorHook(error, turn.origin);
   }
 
   #reportHookError(error: unknown, hook: string): void {
     this.#reports.logError(error, `${hook} failed`);
-    this.#callErrorHook(error);
+    this.#callErrorHook(error, currentTurn()?.origin ?? null);
   }
 
   /** Calls `onError` in a turn of its own, if the agent has the hook. */
-  #callErrorHook(cause: unknown): void {
-    if (this.#phase.kind !== "active" || !this.definition.hasMethod("onError")) return;
-    this.run<void>({
+  #callErrorHook(cause: unknown, origin: TurnOrigin | null): void {
+    const hook = this.#phase.kind === "active" ? this.#phase.live.errorHook : null;
+    if (hook === null) return;
+    this.run<unknown>({
       kind: "hook",
       label: "onError",
       isInternal: true,
-      body: ({ agent }) => agent.onError(cause),
+      body: () => hook(cause, origin),
     }).catch((failure: unknown) => this.#reports.logError(failure, "onError failed"));
   }
 
@@ -301,9 +369,13 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
     if (this.isIdle) this.#events.onIdle(this);
   }
 
-  #leave(database: InstanceDatabase | undefined, reason?: unknown): void {
+  /** The database is closed at once, or when `quiet` has resolved. */
+  #leave(database: InstanceDatabase | undefined, reason?: unknown, quiet?: Promise<void>): void {
     if (this.#phase.kind === "leaving" || this.#phase.kind === "gone") return;
-    const closed = this.#close(database);
+    const live = this.#phase.kind === "active" ? this.#phase.live : null;
+    live?.stop();
+    const closed =
+      quiet === undefined ? this.#close(live, database) : quiet.then(() => this.#close(live, database));
     this.#phase = { kind: "leaving" };
     this.#left = closed.then(() => {
       this.#phase = { kind: "gone" };
@@ -311,33 +383,24 @@ export class Instance implements AgentCaller, TurnTarget, Ranked<Instance> {
     this.#runtime.close(() => reason ?? new SignalboxError("stopping"));
     const hasFailed = this.#hasFailed;
     const wakeAt = this.#presence.leave(this.lastActiveAt, hasFailed);
-    this.#events.onLeave(this, { closed: this.#left, wakeAt, hasFailed });
+    const isDisposable = () => this.#isDisposable && !this.#hasFailed;
+    this.#events.onLeave(this, { closed: this.#left, isDisposable, wakeAt, hasFailed });
   }
 
-  async #close(database: InstanceDatabase | undefined): Promise<void> {
-    if (this.#phase.kind === "active") {
-      this.#phase.live.pump.stop();
+  #goneError(): Error {
+    const at = this.#goneAt ?? this.#environment.clock.now();
+    return new InstanceGoneError(this.ref.agent, this.ref.name, at);
+  }
+
+  async #close(live: R | null, database: InstanceDatabase | undefined): Promise<void> {
+    if (live !== null) {
       this.#identity?.require();
-      this.#runtime.finish();
+      this.#goneAt ??= this.#environment.clock.now();
+      this.#runtime.finish(() => this.#goneError());
+      this.#isDisposable = live.isDisposable === true;
     }
-    this.group.outputs = null;
+    this.group.detach();
     this.#environment.hub.releaseIfUnused(this.group);
     await database?.close();
   }
-}
-
-function createOverloadError(): SignalboxError {
-  return overloaded("The instance has too many waiting events", { "retry-after": "1" });
-}
-
-function createTimeoutError(timeoutMs: number): SignalboxError {
-  return new SignalboxError("agent_turn_timeout", {
-    message: `The turn took longer than ${timeoutMs} ms`,
-  });
-}
-
-/** Callers see the messages of errors that agents' code throws; messages of storage name files, so they are hidden. */
-function throwInternal(cause: unknown): never {
-  if (cause instanceof SignalboxError) throw cause;
-  throw new SignalboxError("internal", { cause });
 }

@@ -9,12 +9,15 @@ import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import {
   currentTurn,
+  runOutsideTurns,
   type OutputGate,
   type Transactions,
   type TurnRuntime,
 } from "../../engines/turn-runtime/index.ts";
 import type { AnyAgent } from "../api/agent.ts";
-import type { Connection } from "../api/connection.ts";
+import type { Connection, ConnectionMessage } from "../api/connection.ts";
+import { type AgentContext, AgentId } from "../api/agent-context.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
 import type { ConnectionGroup, LiveConnection } from "../connections/live-connection.ts";
 import { openWork } from "../work/open-work.ts";
 import { WorkPump } from "../work/work-pump.ts";
@@ -22,39 +25,20 @@ import { QUEUED_WEBHOOK, type QueuedWebhook, sendQueuedWebhook } from "../work/q
 import type { DeadLetters } from "../work/dead-letters.ts";
 import type { Schedules } from "../work/schedules.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
-import type { Activity } from "./activity.ts";
-import type { InstanceReports } from "./instance-reports.ts";
-import type { AgentDefinition } from "./agent-definition.ts";
+import type { AgentDefinition, StateHook } from "./agent-definition.ts";
 import { deliveryKey, DeliveryLedger, handleEvent } from "./delivery-ledger.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
+import type { Resident, ResidentParts } from "./resident.ts";
 import { InstanceState } from "./instance-state.ts";
-import type { SerialByKey } from "./serial-by-key.ts";
 import type { SqlValue } from "../../core/sql.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentEnvironment, AgentHost, WebhookOptions } from "../api/agent-host.ts";
 
-export interface LiveAgentParts {
+export interface LiveAgentParts extends ResidentParts<LiveAgent> {
   readonly definition: AgentDefinition;
-  readonly ref: InstanceRef;
-  readonly environment: InstanceEnvironment;
-  readonly group: ConnectionGroup;
-  readonly activity: Activity;
-  readonly database: InstanceDatabase;
-  /** Has the database. */
-  readonly runtime: TurnRuntime<LiveAgent>;
-  readonly reports: InstanceReports;
-  /** Keeps copies of one delivery apart; null when turns do not overlap, so that copies cannot. */
-  readonly deliveries: SerialByKey | null;
-  /** The time of the next due work is known or has changed; null when there is none. */
-  readonly onDue: (at: number | null) => void;
-  /** No work of the queue or the schedules runs any more. */
-  readonly onIdle: () => void;
-  /** A hook failed that must not fail its turn. */
-  readonly onHookError: (error: unknown, hook: string) => void;
-  readonly requestDestroy: () => Promise<void>;
 }
 
-export class LiveAgent {
+export class LiveAgent implements Resident {
   readonly definition: AgentDefinition;
   readonly ref: InstanceRef;
   readonly database: InstanceDatabase;
@@ -109,8 +93,43 @@ export class LiveAgent {
     return this.#agent;
   }
 
+  /** Undefined before the object exists. */
+  get object(): AnyAgent | undefined {
+    return this.#agent ?? undefined;
+  }
+
   get isStarting(): boolean {
     return this.#isStarting;
+  }
+
+  get reader(): this {
+    return this;
+  }
+
+  get isIdle(): boolean {
+    return this.pump.isIdle;
+  }
+
+  get errorHook(): Resident["errorHook"] {
+    return this.definition.hasMethod("onError")
+      ? (cause, origin) => this.#callErrorHook(cause, origin)
+      : null;
+  }
+
+  /** A hook with two parameters takes the connection first, if there is one. */
+  #callErrorHook(cause: unknown, origin: AgentOrigin | null): unknown {
+    const { agent } = this;
+    return origin?.connection !== undefined && agent.onError.length > 1
+      ? agent.onError(origin.connection, cause)
+      : agent.onError(cause);
+  }
+
+  ready(): void {
+    this.pump.start(this.database.isNew);
+  }
+
+  stop(): void {
+    this.pump.stop();
   }
 
   /** The first turn: constructs the object and runs `onStart`. */
@@ -149,12 +168,9 @@ export class LiveAgent {
     if (source === "server") this.agent.validateStateChange(next, source);
     else this.#validateForClient(next, source);
     const json = this.state.set(next);
-    group.broadcast(
-      `{"type":"cf_agent_state","state":${json}}`,
-      source === "server" ? NO_CONNECTIONS : [source.id],
-    );
+    group.broadcastFrame(`{"type":"cf_agent_state","state":${json}}`, source === "server" ? null : source.id);
     activity.recordState(environment.clock.now(), json.length, source === "server" ? "server" : source.id);
-    if (this.definition.hasStateHook) this.#callStateHook(next, source);
+    if (this.definition.stateHook !== null) this.#callStateHook(this.definition.stateHook, next, source);
   }
 
   /** The hook throws to refuse a state. That is an error of the client, not of the agent: it is neither logged nor passed to `onError`. */
@@ -168,10 +184,10 @@ export class LiveAgent {
     }
   }
 
-  #callStateHook(next: unknown, source: Connection | "server"): void {
-    const report = (error: unknown) => this.#parts.onHookError(error, "onStateChanged");
+  #callStateHook(hook: StateHook, next: unknown, source: Connection | "server"): void {
+    const report = (error: unknown) => this.#parts.onHookError(error, hook);
     try {
-      const pending = this.agent.onStateChanged(next, source);
+      const pending = this.agent[hook](next, source);
       // The turn that changed the state ends when the hook has ended.
       if (pending instanceof Promise) currentTurn()?.waitFor(pending.catch(report));
     } catch (error) {
@@ -179,8 +195,6 @@ export class LiveAgent {
     }
   }
 }
-
-const NO_CONNECTIONS: readonly string[] = [];
 
 /* What an `Agent` object can do, in terms of its instance. */
 
@@ -203,6 +217,8 @@ export interface HostParts {
   readonly ref: InstanceRef;
   readonly environment: InstanceEnvironment;
   readonly group: ConnectionGroup;
+  readonly runtime: Pick<TurnRuntime<LiveAgent>, "hold">;
+  readonly onHookError: (error: unknown, hook: string) => void;
   readonly requestDestroy: () => Promise<void>;
 }
 
@@ -219,6 +235,7 @@ export class InstanceHost implements AgentHost {
   readonly schedules: Schedules;
   readonly #live: HostedAgent;
   readonly #parts: HostParts;
+  #storage: AgentContext["storage"] | undefined;
 
   constructor(live: HostedAgent, parts: HostParts) {
     const { definition, environment, ref } = parts;
@@ -228,13 +245,23 @@ export class InstanceHost implements AgentHost {
     this.name = ref.name;
     this.isNew = database.isNew;
     this.startedWith = database.isNew ? definition.initialSchema : "";
-    this.env = environment.variables;
+    this.env = environment.envOf(ref.account);
     this.logger = environment.logger;
     this.workQueue = live.workQueue;
     this.deadLetters = live.deadLetters;
     this.schedules = live.schedules;
     this.#live = live;
     this.#parts = parts;
+  }
+
+  get id(): AgentId {
+    return new AgentId(this.name);
+  }
+
+  /** Created on first use: few agents need it. */
+  get storage(): AgentContext["storage"] {
+    this.#storage ??= { sql: this.#parts.environment.openSql(this.#live) };
+    return this.#storage;
   }
 
   now(): number {
@@ -255,6 +282,7 @@ export class InstanceHost implements AgentHost {
 
   query(parts: readonly string[], values: readonly unknown[]): Record<string, unknown>[] {
     const { database, transactions } = this.#live;
+    transactions.requirePresent();
     const statement = database.guardedStatement(parts);
     if (statement.isWrite) transactions.open();
     return statement.all(values.map(toSqlValue));
@@ -267,14 +295,16 @@ export class InstanceHost implements AgentHost {
   checkMethod(name: string): void {
     const { definition } = this.#parts;
     if (!definition.hasMethod(name))
-      throw new TypeError(`${definition.className} has no method "${name}" of its own`);
+      throw new TypeError(`${definition.exportName} has no method "${name}" of its own`);
   }
 
   isStarting(): boolean {
     return this.#live.isStarting;
   }
 
-  broadcast(message: string | Uint8Array, withoutIds: readonly string[]): void {
+  broadcast(message: ConnectionMessage, withoutIds: readonly string[]): void {
+    // Also for code that belongs to no turn: the connections may belong to a successor of this object.
+    this.#live.transactions.requirePresent();
     this.#parts.group.broadcast(message, withoutIds);
   }
 
@@ -287,11 +317,20 @@ export class InstanceHost implements AgentHost {
   }
 
   setReadonly(connection: Connection, isReadonly: boolean): void {
-    (connection as LiveConnection).isReadonly = isReadonly;
+    (connection as LiveConnection).isReadonlyForAgent = isReadonly;
   }
 
   isReadonly(connection: Connection): boolean {
     return (connection as LiveConnection).isReadonly;
+  }
+
+  hasProtocol(connection: Connection): boolean {
+    return (connection as LiveConnection).hasProtocol;
+  }
+
+  asOwner(work: () => void): void {
+    if (currentTurn()?.isWriteAllowed === false) runOutsideTurns(work);
+    else work();
   }
 
   async sendWebhook(
@@ -310,8 +349,22 @@ export class InstanceHost implements AgentHost {
     return fetch(input, init);
   }
 
-  destroy(): Promise<void> {
+  async destroy(): Promise<void> {
+    currentTurn()?.requireWritable();
     return this.#parts.requestDestroy();
+  }
+
+  hold(): () => void {
+    this.#live.transactions.requirePresent();
+    return this.#parts.runtime.hold();
+  }
+
+  waitUntil(work: Promise<unknown>): void {
+    const release = this.hold();
+    Promise.resolve(work).then(release, (error: unknown) => {
+      this.#parts.onHookError(error, "work passed to waitUntil");
+      release();
+    });
   }
 }
 
@@ -323,10 +376,14 @@ function toSqlValue(value: unknown): SqlValue {
       return value;
     case "boolean":
       return value ? 1 : 0;
+    case "undefined":
+      return null;
     default:
       if (value === null || value instanceof Uint8Array) return value;
+      if (value instanceof ArrayBuffer) return new Uint8Array(value);
+      if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   }
   throw new SignalboxError("agent_sql", {
-    message: `SQL values are text, numbers, booleans, null or bytes, not ${value === undefined ? "undefined" : typeof value}`,
+    message: `SQL values are text, numbers, booleans, null, undefined or bytes, not ${typeof value}`,
   });
 }

@@ -1,7 +1,8 @@
 /** Calls of an agent's methods, as turns: over a WebSocket, over HTTP, or from another agent. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { CallableMethod } from "../api/callable.ts";
-import { StreamingResponse, type StreamEvent } from "../api/streaming-response.ts";
+import type { AgentOrigin } from "../api/current-agent.ts";
+import type { StreamingResponse } from "../api/streaming-response.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { TurnTarget } from "./agent-turn.ts";
 
@@ -20,6 +21,9 @@ export interface CallOptions {
   readonly callers?: readonly string[];
   /** Throws to refuse the call at the start of its turn. */
   readonly check?: () => void;
+  readonly origin?: AgentOrigin | undefined;
+  /** The method is marked as concurrent. */
+  readonly isConcurrent?: boolean | undefined;
   /** Receives the outcome, the result as JSON, in its place among the outputs of the instance. */
   readonly onOutcome?: (error: unknown, result: string | undefined) => void;
 }
@@ -36,6 +40,8 @@ export function callMethod(
     label: method,
     ...(options.callers === undefined ? {} : { callers: options.callers }),
     onOutcome: options.onOutcome,
+    origin: options.origin,
+    isConcurrent: options.isConcurrent,
     body: (live) => {
       options.check?.();
       const result = live.invoke(method, args);
@@ -44,18 +50,27 @@ export function callMethod(
   });
 }
 
-/** Runs a streaming method. Events are emitted as the method produces them; the last one is `end` or `error`. */
+export interface StreamOptions {
+  /** Throws to refuse the call at the start of its turn. */
+  readonly check: () => void;
+  readonly origin: AgentOrigin;
+  readonly isConcurrent: boolean | undefined;
+}
+
+/** Runs a streaming method. The stream ends with the method at the latest; after a failure it is cut, before anybody receives the error. */
 export async function streamMethod(
   target: TurnTarget,
   method: string,
   args: readonly unknown[],
-  emit: (event: StreamEvent) => void,
-  check: () => void,
+  stream: StreamingResponse,
+  { check, origin, isConcurrent }: StreamOptions,
 ): Promise<void> {
-  const stream = new StreamingResponse(emit);
   await target.run({
     kind: "rpc",
     label: method,
+    origin,
+    isConcurrent,
+    afterFailure: (error) => stream.cut(error instanceof Error ? error : new Error(String(error))),
     body: async (live) => {
       check();
       await live.invoke(method, [stream, ...args]);

@@ -16,7 +16,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { Instance } from "./instance.ts";
+import type { AnyInstance } from "./instance.ts";
 import type { DueEntry, InstanceCatalog } from "./instance-catalog.ts";
 
 /** Due instances read in one query. */
@@ -41,7 +41,7 @@ export interface WakerParts {
   readonly maxBusy: number;
   readonly isInMemory: (ref: InstanceRef) => boolean;
   /** Loads the instance; null when there is no room in memory. Throws when no instance can be opened: the scan is repeated later. */
-  readonly wake: (ref: InstanceRef) => Instance | null;
+  readonly wake: (ref: InstanceRef) => AnyInstance | null;
 }
 
 interface Failures {
@@ -51,8 +51,8 @@ interface Failures {
 
 export class Waker {
   readonly #parts: WakerParts;
-  readonly #starting = new Set<Instance>();
-  readonly #busy = new Set<Instance>();
+  readonly #starting = new Set<AnyInstance>();
+  readonly #busy = new Set<AnyInstance>();
   /** Failures of instances with due work, by key. */
   readonly #failures = new Map<string, Failures>();
   #timer: NodeJS.Timeout | undefined;
@@ -80,14 +80,14 @@ export class Waker {
   }
 
   /** Nothing runs or waits in the instance any more. */
-  onIdle(instance: Instance): void {
+  onIdle(instance: AnyInstance): void {
     if (this.#busy.size > 0) this.#busy.delete(instance);
     if (this.#failures.size > 0) this.#failures.delete(instance.key);
     this.#onRoom?.();
   }
 
   /** The instance leaves memory; `wakeAt` is when it has work again, null for never. */
-  onLeave(instance: Instance, wakeAt: number | null, hasFailed: boolean): void {
+  onLeave(instance: AnyInstance, wakeAt: number | null, hasFailed: boolean): void {
     this.#starting.delete(instance);
     this.#busy.delete(instance);
     if (wakeAt === null) this.#failures.delete(instance.key);

@@ -8,6 +8,7 @@ import type { Directory } from "../instance/directory.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 import type { LiveAgent } from "../instance/live-agent.ts";
+import type { ManagedObjects } from "./managed-objects.ts";
 
 export const AGENTS = "/accounts/{account_id}/agents";
 export const INSTANCES = `${AGENTS}/{agent_name}/instances`;
@@ -24,15 +25,30 @@ export class InstanceAccess {
   readonly #definitions: ReadonlyMap<string, AgentDefinition>;
   readonly #directory: Directory;
   readonly #catalog: InstanceCatalog;
+  readonly #objects: ManagedObjects;
 
   constructor(
     definitions: ReadonlyMap<string, AgentDefinition>,
     directory: Directory,
     catalog: InstanceCatalog,
+    objects: ManagedObjects,
   ) {
+    this.#objects = objects;
     this.#definitions = definitions;
     this.#directory = directory;
     this.#catalog = catalog;
+  }
+
+  /** The name in the path of an agent or of an object class. Throws `agent_not_found`. */
+  agent(request: RouteRequest): string {
+    return this.isObjectClass(request)
+      ? (request.params["agent_name"] ?? "")
+      : this.definition(request).kebab;
+  }
+
+  /** True when the path names a class of the worker program. */
+  isObjectClass({ params }: RouteRequest): boolean {
+    return this.#objects.classes().some(({ agent }) => agent === params["agent_name"]);
   }
 
   /** Throws `agent_not_found`. */
@@ -44,7 +60,7 @@ export class InstanceAccess {
 
   /** The instance that the path names, whether or not it exists. */
   ref(request: RouteRequest): InstanceRef {
-    const agent = this.definition(request).kebab;
+    const agent = this.agent(request);
     return { account: accountOf(request), agent, name: request.params["instance_name"] ?? "" };
   }
 

@@ -1,12 +1,14 @@
 /** Agents, and the instances themselves: list, read, destroy. */
+import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
-import type { InstanceCatalog } from "../instance/instance-catalog.ts";
+import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 import { accountOf, AGENTS, INSTANCE, type InstanceAccess, INSTANCES, pageQuery } from "./instance-access.ts";
+import type { ManagedObjects } from "./managed-objects.ts";
 import { listInstances } from "./instance-list.ts";
 import * as show from "./show-instance.ts";
 
@@ -17,57 +19,99 @@ export interface InstanceRouteParts {
   readonly catalog: InstanceCatalog;
   readonly hub: SocketHub;
   readonly tags: TagLookup | undefined;
+  readonly objects: ManagedObjects;
 }
 
 export function instanceRoutes(parts: InstanceRouteParts): Route[] {
   return [listAgents(parts), list(parts), read(parts), destroy(parts)];
 }
 
-function listAgents({ catalog, definitions }: InstanceRouteParts): Route {
+function listAgents({ catalog, definitions, objects }: InstanceRouteParts): Route {
   return defineRoute({
     method: "GET",
     path: AGENTS,
     access: "agents.read",
-    summary: "List the agents (classes), with their callable methods and number of instances.",
+    summary:
+      "List the agents (classes), with their callable methods and number of instances; the classes of a worker program are objects.",
     result: z.array(show.agentResult),
     handler: async (request) => {
       const account = accountOf(request);
       await catalog.flush();
-      const result = await Promise.all(
-        [...definitions.values()].map(async (definition) =>
+      const result = await Promise.all([
+        ...[...definitions.values()].map(async (definition) =>
           show.agent(definition, await catalog.count(account, definition.kebab)),
         ),
-      );
+        ...objects
+          .classes()
+          .map(async ({ agent, exportName }) =>
+            show.objectClass(agent, exportName, await catalog.count(account, agent)),
+          ),
+      ]);
       return { result, resultInfo: { count: result.length } };
     },
   });
 }
 
-function list({ access, catalog, directory, hub, tags }: InstanceRouteParts): Route {
+function list(parts: InstanceRouteParts): Route {
+  const { access, catalog, tags } = parts;
   return defineRoute({
     method: "GET",
     path: INSTANCES,
     access: "agents.read",
-    summary: "List an agent's instances by name; `search` is a part of the name, `tag` filters repeat.",
+    summary:
+      "List an agent's instances by name; `search` is a part of the name, or the whole name that a program gave its object; `tag` filters repeat.",
     query: pageQuery.extend({ search: z.string().max(256).optional() }),
     parameters: ["tag"],
     result: z.array(show.instanceResult),
     handler: async (request) => {
-      const { kebab } = access.definition(request);
+      const agent = access.agent(request);
       await catalog.flush();
-      const { entries, next } = await listInstances(catalog, tags, accountOf(request), kebab, {
+      const { entries, next } = await listInstances(catalog, tags, accountOf(request), agent, {
         ...request.query,
         tags: request.rawQuery.getAll("tag"),
       });
+      const { cursor, search } = request.query;
+      const named =
+        search === undefined || cursor !== undefined
+          ? []
+          : await findNamed(parts, accountOf(request), agent, search);
+      const others = entries.filter(({ name }) => name !== named[0]?.name);
       return {
-        result: entries.map((entry) => show.instance(entry, directory.find(entry), hub)),
-        resultInfo: show.pageInfo(entries.length, next),
+        result: await showAll(parts, [...named, ...others], access.isObjectClass(request)),
+        resultInfo: show.pageInfo(named.length + others.length, next),
       };
     },
   });
 }
 
-function read({ access, directory, hub }: InstanceRouteParts): Route {
+/** The catalog has the ids of objects, not their names. */
+async function findNamed(
+  { catalog, objects }: InstanceRouteParts,
+  account: string,
+  agent: string,
+  name: string,
+): Promise<CatalogEntry[]> {
+  const ref = objects.named(agent, name);
+  const entry = ref === null ? undefined : await catalog.find({ ...ref, account });
+  return entry === undefined ? [] : [entry];
+}
+
+/** Names of objects are in their databases, which are opened one after the other: a page must not use up the open files. */
+async function showAll(
+  { directory, hub, objects }: InstanceRouteParts,
+  entries: readonly CatalogEntry[],
+  areObjects: boolean,
+): Promise<z.input<typeof show.instanceResult>[]> {
+  const shown: z.input<typeof show.instanceResult>[] = [];
+  for (const entry of entries) {
+    const instance = show.instance(entry, directory.find(entry), hub);
+    shown.push(areObjects ? await show.object(instance, entry, objects) : instance);
+  }
+  return shown;
+}
+
+function read(parts: InstanceRouteParts): Route {
+  const { access, directory } = parts;
   return defineRoute({
     method: "GET",
     path: INSTANCE,
@@ -77,12 +121,15 @@ function read({ access, directory, hub }: InstanceRouteParts): Route {
     handler: async (request) => {
       const entry = await access.entry(request);
       const detail = await directory.read(entry, "show", show.readDetail);
-      return { result: { ...show.instance(entry, directory.find(entry), hub), ...detail } };
+      const isObject = access.isObjectClass(request);
+      const [instance] = await showAll(parts, [entry], isObject);
+      if (instance === undefined) throw new SignalboxError("agent_instance_not_found");
+      return { result: { ...instance, ...detail, ...(isObject ? show.objectDetail(entry) : {}) } };
     },
   });
 }
 
-function destroy({ access, directory }: InstanceRouteParts): Route {
+function destroy({ access, directory, objects }: InstanceRouteParts): Route {
   return defineRoute({
     method: "DELETE",
     path: INSTANCE,
@@ -91,7 +138,7 @@ function destroy({ access, directory }: InstanceRouteParts): Route {
     result: z.object({ agent: z.string(), name: z.string() }),
     handler: async (request) => {
       const { account, agent, name } = await access.entry(request);
-      await directory.destroy({ account, agent, name });
+      await (access.isObjectClass(request) ? objects : directory).destroy({ account, agent, name });
       return { result: { agent, name } };
     },
   });

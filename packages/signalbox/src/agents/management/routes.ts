@@ -7,6 +7,7 @@ import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { InstanceCatalog } from "../instance/instance-catalog.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
+import type { ManagedObjects } from "./managed-objects.ts";
 import { InstanceAccess } from "./instance-access.ts";
 import { instanceRoutes } from "./instance-routes.ts";
 import { observationRoutes } from "./observation-routes.ts";
@@ -21,10 +22,11 @@ export interface RouteParts {
   readonly streams: ActivityStreams;
   readonly store: InstanceStore;
   readonly tags: TagLookup | undefined;
+  readonly objects: ManagedObjects;
 }
 
 export function agentRoutes(parts: RouteParts): Route[] {
-  const access = new InstanceAccess(parts.definitions, parts.directory, parts.catalog);
+  const access = new InstanceAccess(parts.definitions, parts.directory, parts.catalog, parts.objects);
   return [
     ...instanceRoutes({ ...parts, access }),
     ...workRoutes(access),

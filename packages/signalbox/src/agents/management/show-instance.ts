@@ -4,9 +4,10 @@ import type { SqlValue } from "../../core/sql.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
-import type { Instance } from "../instance/instance.ts";
+import type { AnyInstance } from "../instance/instance.ts";
 import { keyOf } from "../instance/instance-ref.ts";
 import type { CatalogEntry } from "../instance/instance-catalog.ts";
+import type { ManagedObjects } from "./managed-objects.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
 import type { Schedule } from "../work/schedule-row.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
@@ -15,6 +16,7 @@ import type { QueueItem } from "../work/work-queue.ts";
 export const agentResult = z.object({
   name: z.string(),
   class_name: z.string(),
+  kind: z.enum(["agent", "object"]),
   is_built_in: z.boolean(),
   callable: z.array(
     z.object({ name: z.string(), description: z.string().nullable(), streaming: z.boolean() }),
@@ -25,6 +27,8 @@ export const agentResult = z.object({
 export const instanceResult = z.object({
   agent: z.string(),
   name: z.string(),
+  /** The name that a worker program gave its object; null for agents, whose name it is, and for objects without a name. */
+  object_name: z.string().nullable(),
   created_at: z.iso.datetime(),
   last_active_at: z.iso.datetime(),
   in_memory: z.boolean(),
@@ -89,7 +93,8 @@ export const activityResult = z.object({
 export function agent(definition: AgentDefinition, instanceCount: number): z.input<typeof agentResult> {
   return {
     name: definition.kebab,
-    class_name: definition.className,
+    class_name: definition.exportName,
+    kind: "agent",
     is_built_in: definition.source === null,
     callable: [...definition.callables.values()].map(({ name, description, streaming }) => ({
       name,
@@ -100,14 +105,46 @@ export function agent(definition: AgentDefinition, instanceCount: number): z.inp
   };
 }
 
+export function objectClass(
+  agent: string,
+  exportName: string,
+  instanceCount: number,
+): z.input<typeof agentResult> {
+  return {
+    name: agent,
+    class_name: exportName,
+    kind: "object",
+    is_built_in: false,
+    callable: [],
+    instance_count: instanceCount,
+  };
+}
+
+/** The instance as an object of a worker program. */
+export async function object(
+  shown: z.input<typeof instanceResult>,
+  entry: CatalogEntry,
+  objects: ManagedObjects,
+): Promise<z.input<typeof instanceResult>> {
+  // An object that is destroyed meanwhile has no database.
+  const name = await objects.nameOf(entry).catch(() => null);
+  return { ...shown, object_name: name, connection_count: objects.connectionCount(entry) };
+}
+
+/** The work of an object is its alarm. */
+export function objectDetail({ nextDueAt }: CatalogEntry) {
+  return { next_due_at: nextDueAt === null ? null : isoTime(nextDueAt) };
+}
+
 export function instance(
   entry: CatalogEntry,
-  inMemory: Instance | undefined,
+  inMemory: AnyInstance | undefined,
   hub: SocketHub,
 ): z.input<typeof instanceResult> {
   return {
     agent: entry.agent,
     name: entry.name,
+    object_name: null,
     created_at: isoTime(entry.createdAt),
     last_active_at: isoTime(Math.max(entry.lastActiveAt, inMemory?.lastActiveAt ?? 0)),
     in_memory: inMemory !== undefined,

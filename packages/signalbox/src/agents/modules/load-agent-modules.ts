@@ -8,6 +8,9 @@ import { AgentDefinition, isAgentClass } from "../instance/agent-definition.ts";
 import type { AgentClass } from "../api/agent.ts";
 import { registerModuleHooks } from "./module-hooks.ts";
 
+/** Names of exports that say nothing about their value: those of `export default` and of a CommonJS module. */
+const UNNAMED: ReadonlySet<string> = new Set(["default", "module.exports"]);
+
 /** Definitions by their names in URLs. A user's class replaces the built-in agent of the same name. */
 export async function loadAgents(
   builtIn: readonly AgentClass[],
@@ -22,8 +25,8 @@ export async function loadAgents(
   if (modules.length > 0) await registerModuleHooks();
   for (const module of modules) {
     const path = resolve(folder, module);
-    for (const agentClass of await loadClasses(module, path)) {
-      const definition = define(agentClass, module, path);
+    for (const [exportName, agentClass] of await loadClasses(module, path)) {
+      const definition = define(agentClass, module, path, exportName);
       const other = definitions.get(definition.kebab);
       if (other !== undefined && other.source !== null && other.agentClass !== agentClass) {
         throw invalidModule(module, `the agent "${definition.kebab}" is already defined in ${other.source}`);
@@ -34,7 +37,8 @@ export async function loadAgents(
   return definitions;
 }
 
-async function loadClasses(module: string, path: string): Promise<AgentClass[]> {
+/** Agents are named by their exports. A default export is named by its class, and is not another agent if it has a name besides. */
+async function loadClasses(module: string, path: string): Promise<[string | null, AgentClass][]> {
   if (!existsSync(path)) throw invalidModule(module, `no such file (${path})`);
   let exports: Record<string, unknown>;
   try {
@@ -42,9 +46,13 @@ async function loadClasses(module: string, path: string): Promise<AgentClass[]> 
   } catch (cause) {
     throw invalidModule(module, `cannot be loaded: ${firstLines(cause)}`, cause);
   }
-  const classes = [...new Set(Object.values(exports).filter(isAgentClass))];
+  const classes = Object.entries(exports).filter((entry): entry is [string, AgentClass] =>
+    isAgentClass(entry[1]),
+  );
   if (classes.length === 0) throw invalidModule(module, "exports no class that extends Agent");
-  return classes;
+  const named = classes.filter(([name]) => !UNNAMED.has(name));
+  const unnamed = classes.filter(([, agentClass]) => !named.some(([, other]) => other === agentClass));
+  return [...named, ...unnamed.map(([, agentClass]): [null, AgentClass] => [null, agentClass])];
 }
 
 /** `require` loads ES modules too; only a module with a top-level await needs `import`. */
@@ -57,9 +65,14 @@ async function load(path: string): Promise<Record<string, unknown>> {
   }
 }
 
-function define(agentClass: AgentClass, module: string, path: string): AgentDefinition {
+function define(
+  agentClass: AgentClass,
+  module: string,
+  path: string,
+  exportName: string | null,
+): AgentDefinition {
   try {
-    return new AgentDefinition(agentClass, path);
+    return new AgentDefinition(agentClass, path, exportName);
   } catch (cause) {
     throw invalidModule(module, cause instanceof Error ? cause.message : String(cause), cause);
   }

@@ -1,21 +1,45 @@
 /**
- * Loader hooks for users' modules: TypeScript with standard decorators (Node strips types but does not support decorators), and `signalbox` as
- * this package, wherever the module is and whatever is installed there.
+ * Loader hooks for users' modules: TypeScript and JSX with standard decorators (Node strips types but does not support decorators), and `signalbox`
+ * as this package, wherever the module is and whatever is installed there. In the worker mode also the modules `cloudflare:…`, and imports as
+ * bundlers understand them.
  */
 import { readFileSync } from "node:fs";
 import { registerHooks, setSourceMapsSupport } from "node:module";
-import { extname, join, sep } from "node:path";
-import { fileURLToPath } from "node:url";
+import { dirname, extname, join, sep } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { findSource, isAlias, isRelative } from "./find-source.ts";
+import { type ImportRule, rawModule, rawTypeOf } from "./raw-modules.ts";
+import { projectSettings } from "./tsconfig.ts";
+
+/** What the loader needs to know about a worker. */
+export interface WorkerModules {
+  /** URLs of the modules `cloudflare:<name>`. */
+  readonly platform: Readonly<Record<string, string>>;
+  readonly rules: readonly ImportRule[];
+  /** The folder that the rules' patterns are relative to. */
+  readonly folder: string;
+}
 
 const PACKAGE_SOURCE = join(import.meta.dirname, "../..") + sep;
 /** JavaScript in the published package, TypeScript in the repository. */
 const ENTRY = new URL(import.meta.url.endsWith(".ts") ? "../../index.ts" : "../../index.js", import.meta.url)
   .href;
-const TYPESCRIPT: ReadonlySet<string> = new Set([".ts", ".mts", ".tsx"]);
+/** The endings that need a compiler, and esbuild's name of their syntax. */
+const SYNTAX: Readonly<Record<string, "ts" | "tsx" | "jsx">> = {
+  ".ts": "ts",
+  ".mts": "ts",
+  ".tsx": "tsx",
+  ".jsx": "jsx",
+};
+const DECORATOR = /^\s*(?:export\s+(?:default\s+)?)?@[A-Za-z_$]/m;
+const PLATFORM = "cloudflare:";
 
 let isRegistered = false;
+/** Null: the worker mode is off. */
+let worker: WorkerModules | null = null;
 
-export async function registerModuleHooks(): Promise<void> {
+export async function registerModuleHooks(workerModules: WorkerModules | null = null): Promise<void> {
+  worker ??= workerModules;
   if (isRegistered) return;
   isRegistered = true;
   // Loaded on demand: most installations have no modules, and esbuild starts a process.
@@ -23,31 +47,108 @@ export async function registerModuleHooks(): Promise<void> {
   // Stack traces then name lines of the source. Source maps of installed packages are not needed.
   setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
   registerHooks({
-    resolve: (specifier, context, nextResolve) =>
-      specifier === "signalbox"
-        ? { url: ENTRY, format: ENTRY.endsWith(".ts") ? "module-typescript" : "module", shortCircuit: true }
-        : nextResolve(specifier, context),
+    resolve(specifier, context, nextResolve) {
+      if (specifier === "signalbox")
+        return {
+          url: ENTRY,
+          format: ENTRY.endsWith(".ts") ? "module-typescript" : "module",
+          shortCircuit: true,
+        };
+      if (specifier.startsWith(PLATFORM)) return nextResolve(platformModule(specifier), context);
+      const parent = context.parentURL;
+      if (parent === undefined || !isUserFile(parent)) return nextResolve(specifier, context);
+      const [name = "", query] = specifier.split("?", 2);
+      const suffix = query === undefined ? "" : `?${query}`;
+      // An alias may have the name of a package, so it is tried first; other names are Node's first.
+      const alias = !isRelative(name) && isAlias(name, parent) ? findSource(name, parent) : null;
+      if (alias !== null) return nextResolve(pathToFileURL(alias).href + suffix, context);
+      try {
+        return nextResolve(specifier, context);
+      } catch (error) {
+        const found = findSource(name, parent);
+        if (found === null) throw error;
+        return nextResolve(pathToFileURL(found).href + suffix, context);
+      }
+    },
     load(url, context, nextLoad) {
-      const path = userTypeScript(url);
+      const path = userFile(url);
       if (path === null) return nextLoad(url, context);
+      const raw = rawSource(url, path);
+      if (raw !== null) return { format: "module", source: raw, shortCircuit: true };
+      const ending = extname(path);
+      // Node wants an import attribute; bundlers do not. A file loaded by `require` has no attributes, whatever the type says.
+      const attributes = context.importAttributes as ImportAttributes | undefined;
+      const isBareJson =
+        worker !== null &&
+        ending === ".json" &&
+        attributes !== undefined &&
+        attributes["type"] !== "json" &&
+        !isInstalled(path) &&
+        !context.conditions.includes("require");
+      const syntax = isBareJson ? "json" : (SYNTAX[ending] ?? decoratedSyntax(path, ending));
+      if (syntax === undefined || (worker === null && isInstalled(path))) return nextLoad(url, context);
+      const { jsx, jsxImportSource } = projectSettings(dirname(path));
       const { code } = transformSync(readFileSync(path, "utf8"), {
         sourcefile: path,
-        loader: extname(path) === ".tsx" ? "tsx" : "ts",
+        loader: syntax,
         format: "esm",
         target: "node24",
-        sourcemap: "inline",
+        sourcemap: syntax === "json" ? false : "inline",
         // Standard decorators and class fields, whatever the user's tsconfig says.
-        tsconfigRaw: { compilerOptions: { experimentalDecorators: false, useDefineForClassFields: true } },
+        tsconfigRaw: {
+          compilerOptions: {
+            experimentalDecorators: false,
+            useDefineForClassFields: true,
+            ...(jsx === undefined ? {} : { jsx: jsx as "react-jsx" }),
+            ...(jsxImportSource === undefined ? {} : { jsxImportSource }),
+          },
+        },
       });
       return { format: "module", source: code, shortCircuit: true };
     },
   });
 }
 
-/** The path of a TypeScript file that belongs neither to this package nor to an installed one; else null. */
-function userTypeScript(url: string): string | null {
+/** JavaScript of the worker's program needs a compiler when it has decorators. */
+function decoratedSyntax(path: string, ending: string): "js" | undefined {
+  if (worker === null || (ending !== ".js" && ending !== ".mjs") || isInstalled(path)) return undefined;
+  return DECORATOR.test(readFileSync(path, "utf8")) ? "js" : undefined;
+}
+
+/** Throws for a module that does not exist here, with what to do. */
+function platformModule(specifier: string): string {
+  if (worker === null)
+    throw new Error(
+      `the module ${specifier} exists in the worker mode only: start with --worker FILE, or import from "signalbox" instead of "agents"`,
+    );
+  const url = worker.platform[specifier.slice(PLATFORM.length)];
+  if (url === undefined) throw new Error(`the module ${specifier} is not available on Signalbox`);
+  return url;
+}
+
+/** `?raw` is a bundler's spelling for text; other files are raw by rule. */
+function rawSource(url: string, path: string): string | null {
+  if (worker === null || isInstalled(path)) {
+    if (worker === null || !path.endsWith(".wasm")) return null;
+    return rawModule(path, "CompiledWasm");
+  }
+  if (new URL(url).search === "?raw") return rawModule(path, "Text");
+  const type = rawTypeOf(path, worker.folder, worker.rules);
+  return type === null ? null : rawModule(path, type);
+}
+
+function isUserFile(url: string): boolean {
+  const path = userFile(url);
+  return path !== null && !isInstalled(path);
+}
+
+/** The path of a file that does not belong to this package; else null. */
+function userFile(url: string): string | null {
   if (!url.startsWith("file:")) return null;
   const path = fileURLToPath(url);
-  if (!TYPESCRIPT.has(extname(path)) || path.startsWith(PACKAGE_SOURCE)) return null;
-  return path.includes(`${sep}node_modules${sep}`) ? null : path;
+  return path.startsWith(PACKAGE_SOURCE) ? null : path;
+}
+
+function isInstalled(path: string): boolean {
+  return path.includes(`${sep}node_modules${sep}`);
 }

@@ -1,5 +1,5 @@
 /** Retry settings of a queue item or schedule, validated when the work is added. */
-import type { RetryPolicy } from "../../core/retry.ts";
+import { fullJitterDelay, type RetryPolicy } from "../../core/retry.ts";
 
 export interface RetryOptions {
   /** Attempts in all, at least 1. Default 3. */
@@ -10,11 +10,23 @@ export interface RetryOptions {
   readonly maxDelayMs?: number;
 }
 
+/** A policy with fixed delays between attempts instead of bounds; the last one repeats. */
+export interface RetryPlan extends RetryOptions {
+  readonly delaysMs?: readonly number[];
+}
+
+/** Added to a fixed delay at random, so that work that failed together does not run together again. */
+const PLAN_JITTER = 0.1;
+
 const DEFAULTS: RetryPolicy = { maxAttempts: 3, baseDelayMs: 100, maxDelayMs: 3000 };
 
 /** The stored form; null for the defaults. Throws a `RangeError` for invalid settings. */
-export function toStoredRetry(options: RetryOptions | undefined): string | null {
-  if (options === undefined) return null;
+export function toStoredRetry(options: RetryPlan | undefined): string | null {
+  return options === undefined ? null : JSON.stringify(toRetryPolicy(options));
+}
+
+/** Throws a `RangeError` for invalid settings. */
+export function toRetryPolicy<Options extends RetryOptions>(options: Options): Options & RetryPolicy {
   const policy = { ...DEFAULTS, ...options };
   if (!Number.isInteger(policy.maxAttempts) || policy.maxAttempts < 1) {
     throw new RangeError("retry.maxAttempts must be an integer of at least 1");
@@ -24,9 +36,22 @@ export function toStoredRetry(options: RetryOptions | undefined): string | null 
   if (policy.baseDelayMs > policy.maxDelayMs) {
     throw new RangeError("retry.baseDelayMs must not be greater than retry.maxDelayMs");
   }
-  return JSON.stringify(policy);
+  return policy;
 }
 
-export function fromStoredRetry(stored: string | null): RetryPolicy {
-  return stored === null ? DEFAULTS : { ...DEFAULTS, ...(JSON.parse(stored) as RetryOptions) };
+export function fromStoredRetry(stored: string | null): RetryPolicy & RetryPlan {
+  return stored === null ? DEFAULTS : { ...DEFAULTS, ...(JSON.parse(stored) as RetryPlan) };
+}
+
+/** How long to wait after this many attempts. */
+export function retryDelay(
+  attempts: number,
+  policy: RetryPolicy & RetryPlan,
+  random: () => number = Math.random,
+): number {
+  const { delaysMs = [] } = policy;
+  const fixed = delaysMs[Math.min(attempts, delaysMs.length) - 1];
+  return Math.ceil(
+    fixed === undefined ? fullJitterDelay(attempts, policy, random) : fixed * (1 + PLAN_JITTER * random()),
+  );
 }

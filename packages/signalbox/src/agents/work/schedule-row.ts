@@ -86,11 +86,11 @@ export function toSchedule(row: ScheduleRow): Schedule {
   };
 }
 
-/** The first time after `from` that matches the five-field cron expression, in UTC. */
+/** The first time after `from` that matches the cron expression of five or six fields (the first of six is the second), in UTC. */
 function nextOfCron(text: string, from: number): number {
   let next: Date | null;
   try {
-    next = new Cron(text, { timezone: "UTC", mode: "5-part" }).nextRun(new Date(from));
+    next = new Cron(text, { timezone: "UTC", mode: "5-or-6-parts" }).nextRun(new Date(from));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new RangeError(`"${text}" is not a cron expression: ${reason}`, { cause });

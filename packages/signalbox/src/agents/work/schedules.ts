@@ -9,12 +9,11 @@
  * 4. The next due time of a recurring schedule, or the deletion of one that ran once, is stored in the transaction of the handler's last segment.
  */
 import type { Clock } from "../../core/clock.ts";
-import { fullJitterDelay } from "../../core/retry.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { toStoredPayload } from "./payload.ts";
-import { fromStoredRetry, type RetryOptions, toStoredRetry } from "./retry-options.ts";
+import { fromStoredRetry, retryDelay, type RetryOptions, toStoredRetry } from "./retry-options.ts";
 import {
   nextDue,
   parseInterval,
@@ -135,7 +134,7 @@ export class Schedules {
       this.#giveUp(row, errorText(error));
       return true;
     }
-    const nextAt = this.#clock.now() + Math.ceil(fullJitterDelay(row.attempts, policy));
+    const nextAt = this.#clock.now() + retryDelay(row.attempts, policy);
     this.#tables.change(sql`UPDATE _signalbox_schedule SET next_at = ${nextAt} WHERE id = ${row.id}`);
     this.#onChange();
     return false;

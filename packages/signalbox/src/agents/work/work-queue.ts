@@ -11,12 +11,18 @@
  * 3. An item with the id of a waiting item replaces that item and keeps its place.
  */
 import type { Clock } from "../../core/clock.ts";
-import { fullJitterDelay } from "../../core/retry.ts";
 import { ulid } from "../../core/ulid.ts";
 import { sql } from "../../core/sql.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { fromStoredPayload, toStoredPayload } from "./payload.ts";
-import { fromStoredRetry, type RetryOptions, toStoredRetry } from "./retry-options.ts";
+import { adviseRetry, QUEUED_WEBHOOK } from "./queued-webhook.ts";
+import {
+  fromStoredRetry,
+  retryDelay,
+  type RetryOptions,
+  type RetryPlan,
+  toStoredRetry,
+} from "./retry-options.ts";
 import type { WorkTables } from "./work-tables.ts";
 
 export interface QueueItem<Payload = unknown> {
@@ -75,7 +81,11 @@ export class WorkQueue {
     this.#onChange = onChange;
   }
 
-  add(callback: string, payload: unknown, options: QueueOptions = {}): string {
+  add(
+    callback: string,
+    payload: unknown,
+    options: Omit<QueueOptions, "retry"> & { readonly retry?: RetryPlan } = {},
+  ): string {
     const now = this.#clock.now();
     const id = options.id ?? ulid(now);
     if (id === "" || id.length > MAX_ID_LENGTH) throw new RangeError("a queue id has 1 to 256 characters");
@@ -163,11 +173,12 @@ export class WorkQueue {
       },
       fail: (error) => {
         const message = errorText(error);
-        if (attempts >= policy.maxAttempts) {
+        const advice = row.callback === QUEUED_WEBHOOK ? adviseRetry(error) : null;
+        if (attempts >= policy.maxAttempts || advice?.isFinal === true) {
           this.#bury({ ...row, attempts }, message);
           return true;
         }
-        const nextAt = this.#clock.now() + Math.ceil(fullJitterDelay(attempts, policy));
+        const nextAt = this.#clock.now() + Math.max(retryDelay(attempts, policy), advice?.notBeforeMs ?? 0);
         this.#tables.change(
           sql`UPDATE _signalbox_queue SET next_at = ${nextAt}, last_error = ${message}
               WHERE seq = ${row.seq} AND attempts = ${attempts}`,

@@ -103,7 +103,14 @@ describe("the first work", () => {
 
   it("that is rolled back removes them, and the next work creates them again", () => {
     const { queue, transactions } = open();
-    const turn = new Turn<unknown>({}, { kind: "rpc", label: "", body: ignore }, [], ignore, ignore);
+    const turn = new Turn<unknown>(
+      {},
+      { kind: "rpc", label: "", body: ignore },
+      [],
+      { gone: null },
+      ignore,
+      ignore,
+    );
     runInTurn(turn, () => queue.add("work", 1), null);
     transactions.rollback(turn);
     expect([queue.count(), tableCount()]).toEqual([0, 0]);

@@ -23,12 +23,6 @@ export interface CallRecord extends GatewayRef, Pick<CallValues, RecordColumn> {
 /** A stored call, without its bodies. */
 export interface CallRow extends GatewayRef, CallValues {}
 
-/** Token counts of a call. */
-export type CallUsage = Pick<
-  CallRecord,
-  "tokensIn" | "tokensOut" | "tokensInCached" | "tokensInCacheWrite" | "tokensOutReasoning"
->;
-
 export interface CallPage {
   readonly rows: readonly CallRow[];
   /** Number of matching rows on all pages. */

@@ -24,6 +24,7 @@ import {
   RANGE_FIELDS,
 } from "./selection.ts";
 import { type StoredRow, toCallRow } from "./stored-row.ts";
+import { summariseTokenDay } from "./summarise-token.ts";
 import { summariseDay, UsageTotals } from "./summarise-usage.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
 
@@ -126,7 +127,13 @@ export class CallReader {
       const start = startOfDay(day);
       if (start + 2 * DAY_MS <= query.from || start - DAY_MS >= query.to) continue;
       const connection = this.#day(day)?.connection;
-      if (connection !== undefined) totals.add(summariseDay(connection, query));
+      if (connection === undefined) continue;
+      const { tokenId } = query;
+      totals.add(
+        tokenId === undefined
+          ? summariseDay(connection, query)
+          : summariseTokenDay(connection, query, tokenId),
+      );
     }
     return totals.all();
   }

@@ -60,7 +60,7 @@ export class HourlyUsage {
   }
 }
 
-function latencyBucket(durationMs: number): number {
+export function latencyBucket(durationMs: number): number {
   const bucket = LATENCY_BUCKETS_MS.findIndex((bound) => durationMs <= bound);
   return bucket === -1 ? LATENCY_BUCKETS_MS.length : bucket;
 }

@@ -8,7 +8,6 @@ export type {
   CallRecord,
   CallRow,
   CallSink,
-  CallUsage,
   GatewayRef,
   StoredBody,
 } from "./call-log.ts";

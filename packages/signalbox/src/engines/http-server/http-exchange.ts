@@ -37,9 +37,13 @@ export interface HttpResponse extends Writable {
   shouldKeepAlive: boolean;
   writeHead(status: number, headers?: HeaderList): this;
   setHeader(name: string, value: string | readonly string[]): this;
+  /** Adds a value to those of the name. */
+  appendHeader(name: string, value: string): this;
   getHeaderNames(): string[];
   removeHeader(name: string): void;
   flushHeaders(): void;
+  /** Fields after the body; only in a response without a length. */
+  addTrailers(trailers: readonly [string, string][]): void;
 }
 
 /** For libraries with Node's class in their types that use only properties of `HttpRequest`, such as the handshake of `ws`. */

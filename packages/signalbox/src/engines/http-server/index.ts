@@ -7,8 +7,9 @@
 export { type BodyFailure, type BodyHandler, type BodyLimits, hasBody, readBody } from "./body-reader.ts";
 export { type HttpRequest, type HttpResponse, toIncomingMessage } from "./http-exchange.ts";
 export { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
+export { LocalRequest, LocalResponse } from "./local-exchange.ts";
 export { type HttpApplication, Listener, type ListenerLimits, type Refusal } from "./listener.ts";
 export { Limit, MemoryBudget } from "./memory-budget.ts";
 export { Agent, request, STATUS_CODES } from "./node-http.ts";
-export { HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
+export { type AddedHeaders, HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
 export { toFrame } from "./websocket-frame.ts";

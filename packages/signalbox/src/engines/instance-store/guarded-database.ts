@@ -9,6 +9,7 @@ import { rawSql, type SqlQuery, type SqlValue } from "../../core/sql.ts";
 import {
   type Authorizer,
   type PreparedStatement,
+  type RawRows,
   SQLITE_ACTIONS as A,
   type SqliteConnection,
   StatementCache,
@@ -63,8 +64,10 @@ export abstract class GuardedDatabase implements InstanceDatabase {
   guardedStatement(parts: readonly string[]): GuardedStatement {
     const known = this.#statements.get(parts);
     if (known !== undefined) return known;
-    const statement = this.#compile(textOf(parts));
-    this.#statements.set(parts, statement);
+    const text = textOf(parts);
+    const statement = this.#compile(text);
+    // Statements about the schema run once in the life of an instance, and each would hold some kilobytes.
+    if (!/^\s*(?:create|alter|drop)\b/i.test(text)) this.#statements.set(parts, statement);
     return statement;
   }
 
@@ -101,7 +104,8 @@ export abstract class GuardedDatabase implements InstanceDatabase {
     return {
       isWrite,
       mayInsert: (table) => createsTrigger || inserts.has(table),
-      all: (values) => this.#execute(text, compiled, values),
+      all: (values) => this.#execute(text, compiled, (statement) => statement.all(values)),
+      allRaw: (values) => this.#execute(text, compiled, (statement) => statement.allRaw(values)),
     };
   }
 
@@ -116,24 +120,33 @@ export abstract class GuardedDatabase implements InstanceDatabase {
       all: (values) => {
         if (values.length > 0)
           throw new SqlError("several statements in one text cannot take values; run them one by one", text);
-        let rows: Record<string, SqlValue>[] = [];
-        for (let rest = text; hasStatement(rest);) {
-          const compiled = this.#prepare(rest);
-          rows = this.#execute(rest, compiled, []);
-          rest = rest.slice(compiled.statement.text.length);
-        }
-        return rows;
+        return this.#runScript<Record<string, SqlValue>[]>(text, (statement) => statement.all([]), []);
+      },
+      allRaw: (values) => {
+        const none: RawRows = { columns: [], rows: [], changes: 0 };
+        return this.#runScript(text, (statement, isLast) => statement.allRaw(isLast ? values : []), none);
       },
     };
   }
 
-  #execute(
+  #runScript<T>(text: string, run: (statement: PreparedStatement, isLast: boolean) => T, none: T): T {
+    let result = none;
+    for (let rest = text; hasStatement(rest);) {
+      const compiled = this.#prepare(rest);
+      const next = rest.slice(compiled.statement.text.length);
+      result = this.#execute(rest, compiled, (statement) => run(statement, !hasStatement(next)));
+      rest = next;
+    }
+    return result;
+  }
+
+  #execute<T>(
     text: string,
     { statement, changesTables }: Compiled<PreparedStatement>,
-    values: readonly SqlValue[],
-  ): Record<string, SqlValue>[] {
+    run: (statement: PreparedStatement) => T,
+  ): T {
     if (changesTables) this.#tableChanges += 1;
-    return this.#explained(text, () => this.#guard.run(() => statement.all(values)));
+    return this.#explained(text, () => this.#guard.run(() => run(statement)));
   }
 
   #prepare(text: string): Compiled<PreparedStatement> {
@@ -158,12 +171,15 @@ export abstract class GuardedDatabase implements InstanceDatabase {
 /*
  * Checks statements of foreign code. SQLite calls the guard while it compiles a statement, so that a cached statement is not checked again.
  *
- * Refused: ATTACH, DETACH and VACUUM, transaction statements, PRAGMA (except those that describe the schema), `load_extension`, writes to reserved
- * tables, triggers on reserved tables, and creating anything with a reserved name. Reading reserved tables is allowed.
+ * Refused: ATTACH, DETACH and VACUUM, transaction statements, PRAGMA (except those that describe or check the schema, and `defer_foreign_keys`),
+ * `load_extension`, writes to reserved tables, triggers on reserved tables, and creating anything with a reserved name. Reading reserved tables is
+ * allowed.
  */
 
-/** PRAGMA statements that only describe the schema. */
+/** PRAGMA statements that only describe the schema or check it. Full-text tables read `data_version` themselves. */
 const HARMLESS_PRAGMAS: ReadonlySet<string> = new Set([
+  "data_version",
+  "foreign_key_check",
   "foreign_key_list",
   "index_info",
   "index_list",
@@ -172,6 +188,9 @@ const HARMLESS_PRAGMAS: ReadonlySet<string> = new Set([
   "table_list",
   "table_xinfo",
 ]);
+
+/** Lasts until the transaction ends, which then fails if a reference is still violated. */
+const DEFER_REFERENCES = "defer_foreign_keys";
 
 /** Actions that write, and which of the two names passed with an action is the table. */
 const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
@@ -284,7 +303,7 @@ export class StatementGuard {
     }
     const refusal = REFUSED.get(action);
     if (refusal !== undefined) return this.#refuse(refusal);
-    if (action === A.SQLITE_PRAGMA && !HARMLESS_PRAGMAS.has((first ?? "").toLowerCase())) {
+    if (action === A.SQLITE_PRAGMA && !this.#mayUsePragma((first ?? "").toLowerCase(), second)) {
       return this.#refuse(`PRAGMA ${first ?? ""} is not allowed`);
     }
     if (action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension") {
@@ -292,6 +311,13 @@ export class StatementGuard {
     }
     return true;
   };
+
+  #mayUsePragma(name: string, value: string | null): boolean {
+    if (name === DEFER_REFERENCES) this.#isWrite = true;
+    return (
+      HARMLESS_PRAGMAS.has(name) || name === DEFER_REFERENCES || (name === "foreign_keys" && value === null)
+    );
+  }
 
   /** Compiles a guarded statement; throws if the guard refuses the statement. */
   compile<T extends { readonly text: string }>(prepare: () => T): Compiled<T> {

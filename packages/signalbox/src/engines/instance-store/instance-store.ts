@@ -12,6 +12,7 @@
  * 5. A database exists from its first commit. A database that was open and without a commit at a crash does not exist afterwards.
  */
 import type { SqlQuery, SqlValue } from "../../core/sql.ts";
+import type { RawRows } from "../sqlite-file/index.ts";
 
 export interface InstanceStore {
   /**
@@ -116,6 +117,11 @@ export interface GuardedStatement {
   mayInsert(table: string): boolean;
   /** Integers beyond 2^53 are returned as bigint. */
   all(values: readonly SqlValue[]): Record<string, SqlValue>[];
+  /**
+   * The rows as arrays of values, with repeated columns. All integers are numbers. In a text of several statements, the values and the rows belong
+   * to the last one.
+   */
+  allRaw(values: readonly SqlValue[]): RawRows;
 }
 
 /** An error in a guarded statement or in a query, with the statement's text. */

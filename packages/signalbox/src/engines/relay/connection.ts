@@ -210,7 +210,9 @@ export class Connection {
     }
     if (!this.#hasResponseByte) {
       this.#hasResponseByte = true;
-      this.#socket.setTimeout(this.#owner.timeouts.stallTimeoutMs);
+      this.#socket.setTimeout(
+        Math.max(this.#owner.timeouts.stallTimeoutMs, call.request.stallTimeoutMs ?? 0),
+      );
     }
     try {
       this.#parser.push(data);

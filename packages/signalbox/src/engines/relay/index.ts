@@ -2,8 +2,8 @@
  * The relay engine: sends HTTP/1.1 requests upstream and hands the responses over as they arrive. `upstream.ts` describes one exchange;
  * README.md states what the engine promises.
  */
-export { readMembers } from "./json-scan.ts";
-export { KeptBody } from "./kept-body.ts";
+export { editMembers, type MemberEdit, readEachMember, readMembers, visitStrings } from "./json-scan.ts";
+export { KeptBody, type SpareMemory } from "./kept-body.ts";
 export { NO_USAGE, type Usage } from "./read-usage.ts";
 export {
   NO_BODY,
@@ -12,9 +12,9 @@ export {
   type ResponseHead,
   toOrigin,
   type UpstreamExchange,
-  type UpstreamFailure,
+  UpstreamFailure,
   type UpstreamHandler,
   type UpstreamRequest,
 } from "./upstream.ts";
 export { UpstreamClient } from "./upstream-client.ts";
-export { createUsageTap, type UsageTap } from "./usage-tap.ts";
+export { createUsageTap, type TappedResponse, type UsageTap } from "./usage-tap.ts";

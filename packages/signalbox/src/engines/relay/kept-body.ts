@@ -51,9 +51,14 @@ export class KeptBody {
     this.#length += part.length;
   }
 
+  /** The kept bytes; later additions may write into their memory. */
+  get bytes(): Buffer {
+    return this.#length === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#length);
+  }
+
   /** Returns the kept bytes, and gives their memory back to the budget. */
   take(): Buffer {
-    const bytes = this.#length === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#length);
+    const { bytes } = this;
     this.#bytes = NO_BYTES;
     this.#length = 0;
     this.#memory.release(this.#taken);

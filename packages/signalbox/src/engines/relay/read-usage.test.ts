@@ -72,3 +72,75 @@ it.each([
 ])("leaves %s to the parser", (_, json) => {
   expect(readTailUsage(Buffer.from(json))).toBeNull();
 });
+
+it.each([
+  [
+    "Anthropic's writes for an hour, searches and tier",
+    {
+      usage: {
+        input_tokens: 1,
+        output_tokens: 2,
+        cache_creation_input_tokens: 100,
+        cache_creation: { ephemeral_5m_input_tokens: 60, ephemeral_1h_input_tokens: 40 },
+        server_tool_use: { web_search_requests: 3 },
+        service_tier: "batch",
+      },
+    },
+    { tokensIn: 101, tokensInCacheWrite: 100, tokensInCacheWrite1h: 40, searches: 3, tier: "batch" },
+  ],
+  [
+    "OpenAI's audio, and its tier beside the usage",
+    {
+      usage: {
+        prompt_tokens: 10,
+        completion_tokens: 20,
+        prompt_tokens_details: { audio_tokens: 4 },
+        completion_tokens_details: { audio_tokens: 5 },
+      },
+      service_tier: "flex",
+    },
+    { tokensInAudio: 4, tokensOutAudio: 5, tier: "flex" },
+  ],
+  [
+    "Gemini's modalities",
+    {
+      usageMetadata: {
+        promptTokenCount: 30,
+        candidatesTokenCount: 9,
+        promptTokensDetails: [
+          { modality: "TEXT", tokenCount: 5 },
+          { modality: "AUDIO", tokenCount: 25 },
+        ],
+        candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: 9 }],
+      },
+    },
+    { tokensInAudio: 25, tokensOutImage: 9 },
+  ],
+  [
+    "OpenRouter's cost, with the caller's own key",
+    {
+      usage: {
+        prompt_tokens: 1,
+        completion_tokens: 1,
+        cost: 0.25,
+        is_byok: true,
+        cost_details: { upstream_inference_cost: 0.5 },
+      },
+    },
+    { reportedCost: 0.75 },
+  ],
+  [
+    "Perplexity's cost and searches",
+    { usage: { prompt_tokens: 1, completion_tokens: 1, num_search_queries: 2, cost: { total_cost: 0.005 } } },
+    { reportedCost: 0.005, searches: 2 },
+  ],
+  [
+    "xAI's cost in ticks",
+    { usage: { prompt_tokens: 1, completion_tokens: 1, cost_in_usd_ticks: 20_000_000_000 } },
+    { reportedCost: 2 },
+  ],
+])("reads %s, whole and from the tail", (_, body, expected) => {
+  expect(readUsage(body).usage).toMatchObject(expected);
+  const tail = readTailUsage(Buffer.from(JSON.stringify(body)));
+  if (tail !== null) expect(tail).toMatchObject(expected);
+});

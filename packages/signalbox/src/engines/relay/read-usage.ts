@@ -26,8 +26,21 @@ export interface Usage {
   readonly tokensInCached: number;
   /** Part of `tokensIn` that was written to the provider's prompt cache. */
   readonly tokensInCacheWrite: number;
+  /** Part of `tokensInCacheWrite` that the provider keeps for an hour, at a higher price. */
+  readonly tokensInCacheWrite1h: number;
   /** Part of `tokensOut` that was spent on reasoning. */
   readonly tokensOutReasoning: number;
+  /** Parts of `tokensIn` and `tokensOut` that are sound or pictures, without what was read from the prompt cache. */
+  readonly tokensInAudio: number;
+  readonly tokensInImage: number;
+  readonly tokensOutAudio: number;
+  readonly tokensOutImage: number;
+  /** Web searches that the provider made and bills by the piece. */
+  readonly searches: number;
+  /** `flex`, `priority` or `batch`; empty for the usual tier. */
+  readonly tier: string;
+  /** US dollars, as the provider states them; null when it states none. */
+  readonly reportedCost: number | null;
 }
 
 export const NO_USAGE: Usage = {
@@ -35,7 +48,15 @@ export const NO_USAGE: Usage = {
   tokensOut: 0,
   tokensInCached: 0,
   tokensInCacheWrite: 0,
+  tokensInCacheWrite1h: 0,
   tokensOutReasoning: 0,
+  tokensInAudio: 0,
+  tokensInImage: 0,
+  tokensOutAudio: 0,
+  tokensOutImage: 0,
+  searches: 0,
+  tier: "",
+  reportedCost: null,
 };
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -73,8 +94,11 @@ function readArray(values: readonly unknown[]): FoundUsage {
 
 function readObject(object: Fields): FoundUsage {
   const model = object["model"] ?? object["modelVersion"];
+  const usage = usageOf(object);
+  // OpenAI states the tier beside the usage.
+  const tier = usage === null ? "" : tierOf(object);
   return {
-    usage: usageOf(object),
+    usage: usage === null || tier === "" ? usage : { ...usage, tier },
     model: typeof model === "string" && model !== "" ? model : null,
   };
 }
@@ -88,8 +112,14 @@ function usageOf(object: Fields): Usage | null {
   return "eval_count" in object || "prompt_eval_count" in object ? readUsageFields(object) : null;
 }
 
-/** Reads the object that contains the counts; null when it contains no known count. */
+/** Reads the object that contains the counts and the provider's own price; null when it contains no known count. */
 function readUsageFields(usage: Fields): Usage | null {
+  const counts = readCounts(usage);
+  const reportedCost = counts === null ? null : reportedCostOf(usage);
+  return counts === null || reportedCost === null ? counts : { ...counts, reportedCost };
+}
+
+function readCounts(usage: Fields): Usage | null {
   if ("promptTokenCount" in usage || "totalTokenCount" in usage) return fromGemini(usage);
   if ("prompt_tokens" in usage || "completion_tokens" in usage) return fromChatCompletions(usage);
   if ("input_tokens" in usage || "output_tokens" in usage) return fromInputOutput(usage);
@@ -110,11 +140,17 @@ function fromChatCompletions(usage: Fields): Usage {
   const isReasoningSeparate =
     reasoning > 0 && count(usage, "total_tokens") === tokensIn + tokensOut + reasoning;
   return {
+    ...NO_USAGE,
     tokensIn,
     tokensOut: isReasoningSeparate ? tokensOut + reasoning : tokensOut,
     tokensInCached: count(input, "cached_tokens") || count(usage, "prompt_cache_hit_tokens"),
     tokensInCacheWrite: count(input, "cache_write_tokens"),
     tokensOutReasoning: reasoning,
+    tokensInAudio: count(input, "audio_tokens"),
+    tokensInImage: count(input, "image_tokens"),
+    tokensOutAudio: count(output, "audio_tokens"),
+    tokensOutImage: count(output, "image_tokens"),
+    searches: count(usage, "num_search_queries") || count(usage, "num_sources_used"),
   };
 }
 
@@ -124,24 +160,54 @@ function fromInputOutput(usage: Fields): Usage {
   const output = fieldsOf(usage, "output_tokens_details") ?? EMPTY;
   const cacheRead = count(usage, "cache_read_input_tokens");
   const cacheWrite = count(usage, "cache_creation_input_tokens");
+  const writes = fieldsOf(usage, "cache_creation") ?? EMPTY;
+  const tools = fieldsOf(usage, "server_tool_use") ?? EMPTY;
+  const tier = tierOf(usage);
   return {
+    ...NO_USAGE,
     tokensIn: count(usage, "input_tokens") + cacheRead + cacheWrite,
     tokensOut: count(usage, "output_tokens"),
     tokensInCached: cacheRead || count(input, "cached_tokens"),
     tokensInCacheWrite: cacheWrite || count(input, "cache_write_tokens"),
+    tokensInCacheWrite1h: Math.min(cacheWrite, count(writes, "ephemeral_1h_input_tokens")),
     tokensOutReasoning: count(output, "reasoning_tokens") || count(output, "thinking_tokens"),
+    tokensInAudio: count(input, "audio_tokens"),
+    tokensInImage: count(input, "image_tokens"),
+    tokensOutAudio: count(output, "audio_tokens"),
+    tokensOutImage: count(output, "image_tokens"),
+    searches: count(tools, "web_search_requests"),
+    tier,
   };
 }
 
 function fromGemini(usage: Fields): Usage {
   const thoughts = count(usage, "thoughtsTokenCount");
+  const cached = modalities(usage["cacheTokensDetails"]);
+  const input = modalities(usage["promptTokensDetails"]);
+  const output = modalities(usage["candidatesTokensDetails"]);
   return {
+    ...NO_USAGE,
     tokensIn: count(usage, "promptTokenCount") + count(usage, "toolUsePromptTokenCount"),
     tokensOut: count(usage, "candidatesTokenCount") + thoughts,
     tokensInCached: count(usage, "cachedContentTokenCount"),
-    tokensInCacheWrite: 0,
     tokensOutReasoning: thoughts,
+    tokensInAudio: Math.max(0, input.audio - cached.audio),
+    tokensInImage: Math.max(0, input.image - cached.image),
+    tokensOutAudio: output.audio,
+    tokensOutImage: output.image,
   };
+}
+
+/** Gemini lists the counts of each modality: `[{modality: "AUDIO", tokenCount: 3}]`. */
+function modalities(details: unknown): { readonly audio: number; readonly image: number } {
+  let audio = 0;
+  let image = 0;
+  for (const detail of Array.isArray(details) ? (details as unknown[]) : []) {
+    if (!isFields(detail)) continue;
+    if (detail["modality"] === "AUDIO") audio += count(detail, "tokenCount");
+    else if (detail["modality"] === "IMAGE") image += count(detail, "tokenCount");
+  }
+  return { audio, image };
 }
 
 function fromBedrock(usage: Fields): Usage {
@@ -163,9 +229,44 @@ export function mergeUsage(first: Usage | null, last: Usage | null): Usage {
     tokensIn: input.tokensIn,
     tokensInCached: input.tokensInCached,
     tokensInCacheWrite: input.tokensInCacheWrite,
+    tokensInCacheWrite1h: input.tokensInCacheWrite1h || first.tokensInCacheWrite1h,
+    tokensInAudio: input.tokensInAudio,
+    tokensInImage: input.tokensInImage,
     tokensOut: Math.max(last.tokensOut, first.tokensOut),
     tokensOutReasoning: Math.max(last.tokensOutReasoning, first.tokensOutReasoning),
+    tokensOutAudio: Math.max(last.tokensOutAudio, first.tokensOutAudio),
+    tokensOutImage: Math.max(last.tokensOutImage, first.tokensOutImage),
+    searches: Math.max(last.searches, first.searches),
+    tier: last.tier || first.tier,
+    reportedCost: last.reportedCost ?? first.reportedCost,
   };
+}
+
+/** Tiers with their own prices; all other names (`default`, `standard`, `auto`, …) mean the usual price. */
+const PRICED_TIERS: ReadonlySet<unknown> = new Set(["flex", "priority", "batch"]);
+
+function tierOf(fields: Fields): string {
+  const tier = fields["service_tier"];
+  return PRICED_TIERS.has(tier) ? (tier as string) : "";
+}
+
+/** xAI counts in ten-billionths of a dollar. */
+const DOLLARS_PER_TICK = 1e-10;
+
+/** OpenRouter and others state a number, Perplexity an object, xAI ticks. A caller's own key at OpenRouter is billed by its owner, too. */
+function reportedCostOf(usage: Fields): number | null {
+  const cost = usage["cost"];
+  const ticks = usage["cost_in_usd_ticks"];
+  if (isPrice(ticks)) return ticks * DOLLARS_PER_TICK;
+  if (isFields(cost)) return isPrice(cost["total_cost"]) ? cost["total_cost"] : null;
+  if (!isPrice(cost)) return null;
+  const upstream =
+    usage["is_byok"] === true ? fieldsOf(usage, "cost_details")?.["upstream_inference_cost"] : 0;
+  return cost + (isPrice(upstream) ? upstream : 0);
+}
+
+function isPrice(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }
 
 const EMPTY: Fields = {};
@@ -212,8 +313,23 @@ export function readTailUsage(bytes: Buffer): Usage | null {
   // If exactly one level is open after the usage object, and nothing follows its end, the key belongs to the outermost object.
   const last = end === -1 ? -1 : endOfLevel(bytes, end + 1);
   if (last === -1 || bytes[last] !== CLOSE_BRACE || skipSpace(bytes, last + 1) !== bytes.length) return null;
-  if (bytes.includes(METADATA_KEY, 0, "latin1")) return null;
+  if (bytes.includes(METADATA_KEY, 0, "latin1") || namesTier(bytes)) return null;
   return parseUsage(bytes, start, end);
+}
+
+const TIER_KEY = '"service_tier"';
+/** Long enough for the tiers that have their own price. */
+const TIER_VALUE_BYTES = 24;
+
+/** True when the bytes may name a tier with its own price, beside the usage or elsewhere. */
+function namesTier(bytes: Buffer): boolean {
+  for (let at = bytes.lastIndexOf(TIER_KEY, undefined, "latin1"); at !== -1;) {
+    const value = bytes.toString("latin1", at + TIER_KEY.length, at + TIER_KEY.length + TIER_VALUE_BYTES);
+    if (/flex|priority|batch/.test(value)) return true;
+    if (at === 0) return false;
+    at = bytes.lastIndexOf(TIER_KEY, at - 1, "latin1");
+  }
+  return false;
 }
 
 /** Reads the last usage object, and the first model, in a part of a JSON text. */

@@ -55,6 +55,8 @@ export interface UpstreamRequest {
    */
   readonly headers: readonly string[];
   readonly body: RequestBody;
+  /** Raises the client's stall limit for this exchange; a caller that wants a shorter one aborts. */
+  readonly stallTimeoutMs?: number;
 }
 
 export interface ResponseHead {

@@ -9,7 +9,6 @@ import {
   type FoundUsage,
   hasUsage,
   mergeUsage,
-  NO_USAGE,
   NOTHING_FOUND,
   readTailUsage,
   readUsage,
@@ -21,7 +20,8 @@ import {
 import { OPEN_BRACE } from "./json-scan.ts";
 
 export interface TappedResponse {
-  readonly usage: Usage;
+  /** Null when the response states none: that is not a usage of zero. */
+  readonly usage: Usage | null;
   /** The model that the response names; null when it names none, or when the caller did not ask. */
   readonly model: string | null;
 }
@@ -38,7 +38,7 @@ const LINE_TYPES: ReadonlySet<string> = new Set([
   "application/stream+json",
 ]);
 
-const NO_TAP: UsageTap = { push: () => undefined, end: () => ({ usage: NO_USAGE, model: null }) };
+const NO_TAP: UsageTap = { push: () => undefined, end: () => ({ usage: null, model: null }) };
 
 /** A tap for one response body. Without `wantsModel` most JSON bodies are not parsed whole. */
 export function createUsageTap(contentType: string, wantsModel = true): UsageTap {
@@ -78,7 +78,7 @@ class JsonTap implements UsageTap {
   end(): TappedResponse {
     const chunks = this.#chunks;
     this.#chunks = [];
-    if (chunks.length === 0) return { usage: NO_USAGE, model: null };
+    if (chunks.length === 0) return { usage: null, model: null };
     const bytes = joined(chunks);
     if (!this.#wantsModel && this.#head === null) {
       const usage = readTailUsage(bytes);
@@ -87,7 +87,7 @@ class JsonTap implements UsageTap {
     const found = this.#head === null ? parseOrScan(bytes, 0) : scanUsage(bytes);
     // The head of a large body is the better source: further down, `model` may be an argument of a tool.
     const model = (this.#head === null ? null : scanModel(this.#head)) ?? found.model;
-    return { usage: found.usage ?? NO_USAGE, model };
+    return { usage: found.usage, model };
   }
 
   /** Drops chunks that are entirely before the tail, and copies the end of a chunk that is larger than the tail. */
@@ -138,7 +138,7 @@ class StreamTap implements UsageTap {
     const last = this.#lastLine === null ? NOTHING_FOUND : parseLine(this.#lastLine);
     this.#lastLine = null;
     if (first.usage === null && last.usage === null) {
-      return { usage: NO_USAGE, model: first.model ?? last.model };
+      return { usage: null, model: first.model ?? last.model };
     }
     return { usage: mergeUsage(first.usage, last.usage), model: last.model ?? first.model };
   }

@@ -1,6 +1,6 @@
 /** One SQLite file: `SqliteConnection` runs statements, `WalSync` makes its commits durable. See README.md. */
 export { type Authorizer, SQLITE_ACTIONS, SqliteConnection } from "./connection.ts";
-export type { PreparedStatement } from "./prepared-statement.ts";
+export type { PreparedStatement, RawRows } from "./prepared-statement.ts";
 export { StatementCache, textOf } from "./prepared-statement.ts";
 export { explainFailure, isBusy, isFullDisk } from "./storage-failure.ts";
 export { syncFolder } from "./sync-folder.ts";

@@ -10,6 +10,13 @@ import type { SqlValue } from "../../core/sql.ts";
 
 type Row = Record<string, SqlValue>;
 
+export interface RawRows {
+  readonly columns: readonly string[];
+  readonly rows: SqlValue[][];
+  /** Rows changed by a statement without rows of its own. */
+  readonly changes: number;
+}
+
 export class PreparedStatement {
   readonly #statement: StatementSync;
   #isExact = false;
@@ -38,6 +45,24 @@ export class PreparedStatement {
       }
     }
     return this.#statement.all(...values).map(narrow);
+  }
+
+  /** Runs the statement and returns rows as arrays of values, with repeated columns. All integers are numbers, also those beyond 2^53. */
+  allRaw(values: readonly SqlValue[]): RawRows {
+    const columns = this.#statement.columns().map(({ name }) => name);
+    if (columns.length === 0)
+      return { columns, rows: [], changes: Number(this.#statement.run(...values).changes) };
+    this.#readExactly();
+    this.#statement.setReturnArrays(true);
+    try {
+      const rows = this.#statement.all(...values) as unknown as SqlValue[][];
+      for (const row of rows) {
+        for (let i = 0; i < row.length; i++) if (typeof row[i] === "bigint") row[i] = Number(row[i]);
+      }
+      return { columns, rows, changes: 0 };
+    } finally {
+      this.#statement.setReturnArrays(false);
+    }
   }
 
   /** Reads row by row, so that the caller can stop early. */

@@ -6,6 +6,8 @@
  *   waiting  for a sync that begins after the last commit before the output. One sync serves all commits and outputs before it.
  */
 
+import { afterMicrotasks } from "./after-microtasks.ts";
+
 export interface Output {
   release(): void;
   /** The output will never leave: its segment was rolled back, or the sync failed. */
@@ -46,6 +48,10 @@ export class OutputGate {
   /** True from the moment a sync is scheduled until no output waits. */
   #isSyncing = false;
   #failure: Error | null = null;
+  /** Creates the error for outputs after the close; null before. */
+  #closed: (() => Error) | null = null;
+  /** A sync waits for the end of the open transaction. */
+  #isSyncDelayed = false;
 
   constructor(options: OutputGateOptions) {
     this.#options = options;
@@ -70,6 +76,7 @@ export class OutputGate {
 
   /** For outputs of a turn's code: a later write of the same segment may be what the output is about, so it leaves with the segment. */
   sendWithSegment(output: Output): void {
+    if (this.#closed !== null) throw this.#closed();
     if (this.#held === null) {
       const held: Output[] = [];
       this.#held = held;
@@ -84,6 +91,16 @@ export class OutputGate {
   /** Resolves when everything that the running segment has done so far is durable. */
   pass(): Promise<void> {
     return new Promise((resolve, reject) => this.sendWithSegment({ release: resolve, drop: reject }));
+  }
+
+  /** Resolves when everything that was sent before has left or was dropped. */
+  whenEmpty(): Promise<void> {
+    return new Promise((resolve) => this.send({ release: resolve, drop: () => resolve() }));
+  }
+
+  /** The runtime has ended. What was sent before leaves when it is durable; code that outlived the runtime cannot send. */
+  close(gone: () => Error): void {
+    this.#closed = gone;
   }
 
   transactionOpened(): void {
@@ -115,6 +132,10 @@ export class OutputGate {
     const held = this.#held ?? [];
     this.#held = null;
     this.#hasTransaction = false;
+    if (this.#isSyncDelayed) {
+      this.#isSyncDelayed = false;
+      this.#syncLater();
+    }
     return held;
   }
 
@@ -137,8 +158,8 @@ export class OutputGate {
   /** Not `async`: every event of every instance passes here, and each promise in between is work for the garbage collector. */
   #sync(): void {
     if (this.#hasTransaction) {
-      // Only when one sync follows another directly. The segment ends before the next iteration of the event loop.
-      this.#syncLater();
+      // One sync follows another directly, or a transaction is kept open over awaits.
+      this.#isSyncDelayed = true;
       return;
     }
     const covered = this.#committed;
@@ -176,14 +197,4 @@ export class OutputGate {
     this.#waiting = [];
     for (const { output } of waiting) output.drop(error);
   }
-}
-
-/**
- * Calls back when the microtask queue is empty, that is, when all code that could run without a real wait has run.
- *
- * `process.nextTick` alone is not enough: called from a macrotask, it runs before the pending microtasks. A tick that a microtask queues
- * runs after the last of them.
- */
-export function afterMicrotasks(callback: () => void): void {
-  queueMicrotask(() => process.nextTick(callback));
 }

@@ -11,7 +11,8 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { currentTurn, type Turn } from "./turn.ts";
-import { afterMicrotasks, type OutputGate } from "./output-gate.ts";
+import { afterMicrotasks } from "./after-microtasks.ts";
+import type { OutputGate } from "./output-gate.ts";
 import type { TurnDatabase } from "./turn-database.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 
@@ -38,6 +39,10 @@ export class Transactions {
   /** The turn of the batch's last segment. */
   #lastWriter: Turn | undefined;
   #failure: Error | null = null;
+  /** Set when code keeps its segment open over awaits. */
+  #isHeld = false;
+  /** Creates the error for code that writes after the close; null before. */
+  #closed: (() => Error) | null = null;
 
   /** `onFailure` is called whenever SQLite refuses a commit or a rollback. */
   constructor(database: TurnDatabase, outputs: OutputGate, onFailure: (error: Error) => void) {
@@ -64,8 +69,9 @@ export class Transactions {
   open(): void {
     const turn = currentTurn();
     turn?.requireWritable();
+    this.requirePresent();
     if (this.#segment !== null) {
-      if (this.#segment.turn === turn) return;
+      if (this.#segment.turn === turn || this.#isHeld) return;
       // Other code runs, so the turn of the open segment is at an await.
       this.#endWithoutCaller(this.#segment);
     }
@@ -80,6 +86,23 @@ export class Transactions {
     if (turn?.isOnStack !== true) this.#scheduleEnd(segment);
   }
 
+  /**
+   * Opens a segment that stays open over awaits until the returned function is called. Code of other turns that writes in the meantime takes
+   * part in it, so the caller lets no other turn run. A second hold joins the first. If the runtime ends first, the segment is rolled back.
+   */
+  hold(): () => void {
+    this.open();
+    if (this.#isHeld) return () => undefined;
+    this.#isHeld = true;
+    const segment = this.#segment;
+    return () => {
+      if (!this.#isHeld || this.#segment !== segment) return;
+      this.#isHeld = false;
+      if (segment !== null) this.#scheduleEnd(segment);
+      setImmediate(() => this.#commitUnlessSyncDue());
+    };
+  }
+
   /** The function of the turn has returned a promise. */
   turnLeftStack(turn: Turn): void {
     if (this.#segment !== null && this.#segment.turn === turn) this.#scheduleEnd(this.#segment);
@@ -87,7 +110,7 @@ export class Transactions {
 
   /** Ends the open segment of the turn, if any. Throws, after a rollback, when SQLite refuses it. */
   commit(turn: Turn): void {
-    if (this.#segment !== null && this.#segment.turn === turn) this.#endSegment();
+    if (this.#segment !== null && this.#segment.turn === turn && !this.#isHeld) this.#endSegment();
   }
 
   rollback(turn: Turn): void {
@@ -107,8 +130,24 @@ export class Transactions {
     this.#database.flush();
   }
 
+  /** Throws when the runtime has ended: the database is, or will be, closed. */
+  requirePresent(): void {
+    if (this.#closed !== null) throw this.#closed();
+  }
+
+  /** Lets nothing be written any more but what `finish` commits. */
+  close(gone: () => Error): void {
+    this.#closed = gone;
+  }
+
+  /** Rolls back the open segment, whoever opened it. */
+  rollbackOpen(): void {
+    if (this.#segment !== null) this.#rollbackSegment();
+  }
+
   /** Commits everything that is open before the database closes. Failures are reported to `onFailure`. */
   finish(): void {
+    if (this.#isHeld) this.#rollbackSegment();
     if (this.#segment !== null) this.#endWithoutCaller(this.#segment);
     try {
       this.commitBatch();
@@ -144,7 +183,7 @@ export class Transactions {
 
   #scheduleEnd(segment: Segment): void {
     afterMicrotasks(() => {
-      if (this.#segment === segment) this.#endWithoutCaller(segment);
+      if (this.#segment === segment && !this.#isHeld) this.#endWithoutCaller(segment);
     });
   }
 
@@ -183,6 +222,7 @@ export class Transactions {
 
   #revert(): void {
     this.#segment = null;
+    this.#isHeld = false;
     this.#outputs.transactionRolledBack();
     for (const participant of this.#participants) participant.afterRollback?.();
   }

@@ -68,7 +68,7 @@ class Run {
       ),
     );
     await this.#runtime.whenQuiet();
-    this.#runtime.finish();
+    this.#runtime.finish(() => new Error("gone"));
     return results;
   }
 

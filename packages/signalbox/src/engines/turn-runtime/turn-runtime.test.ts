@@ -28,7 +28,7 @@ async function openRuntime({ onStart, ...options }: Options = {}) {
     ...options,
   });
   runtime.open(database, database.sync);
-  finish = () => runtime.finish();
+  finish = () => runtime.finish(() => new Error("gone"));
   const { transactions, outputs } = runtime;
   await runtime.start(null, {
     kind: "start",

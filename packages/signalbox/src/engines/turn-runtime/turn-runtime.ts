@@ -9,11 +9,21 @@
  *               database makes it durable.
  *   4. release  `OutputGate`: what waited for that sync leaves, in order of production; the caller receives the outcome.
  *
- *   new ─ open(database) → start(subject, first) → running ─ close(reason) → closed
+ *   new ─ open(database) → start(subject, first) → running ─ close(reason) → closed ─ finish(gone) → gone
  *
- * Turns can be queued from the beginning; they start when the first turn has succeeded. The README states the invariants.
+ * Turns can be queued from the beginning; they start when the first turn has succeeded. `abandon` ends running turns without waiting for them.
+ * The README states the invariants.
  */
-import { Mailbox, runInTurn, runOutsideTurns, Turn, type TurnPhase, type TurnSpec } from "./turn.ts";
+import {
+  Mailbox,
+  runInTurn,
+  runOutsideTurns,
+  type RuntimeLife,
+  Turn,
+  type TurnPhase,
+  type TurnSpec,
+} from "./turn.ts";
+import { RecencyList } from "../../core/recency-list.ts";
 import { OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";
 import type { TurnDatabase } from "./turn-database.ts";
@@ -25,14 +35,16 @@ export interface TurnRuntimeOptions {
   readonly key: string;
   /** Turns that may wait. */
   readonly maxWaiting: number;
-  /** A turn that takes longer is timed out. A function that never returns to the event loop cannot be interrupted. */
+  /** A turn that takes longer is timed out; 0 for no limit. A function that never returns to the event loop cannot be interrupted. */
   readonly timeoutMs: number;
+  /** A turn that fails keeps what it wrote, as after any await; default false: its open segment is rolled back. */
+  readonly keepsFailedWrites?: boolean;
   /** Lets a turn start while others are at an await. */
   readonly isInterleaving: boolean;
   /** Creates the error for a turn that the full queue refuses. */
   readonly createOverloadError: () => unknown;
   /** Creates the error for the caller of a turn that exceeded `timeoutMs`. */
-  readonly createTimeoutError: () => unknown;
+  readonly createTimeoutError: (timeoutMs: number) => unknown;
   /** A turn has ended; `error` is null when it succeeded. Its outcome may still wait for the sync. */
   readonly onTurnEnd: (turn: Turn, error: unknown) => void;
   /** No turn runs or waits, or no output waits any more; `isIdle` is true when both hold. */
@@ -51,8 +63,12 @@ export class TurnRuntime<Subject> {
   readonly #options: TurnRuntimeOptions;
   readonly #chain: readonly string[];
   readonly #mailbox: Mailbox;
+  /** Turns that are at an await, or about to continue from one. A list, because a set would give each turn a hash. */
+  readonly #away = new RecencyList<Turn>();
+  readonly #life: RuntimeLife = { gone: null };
   #parts: OpenParts | null = null;
   #subject: Subject | undefined;
+  #holds = 0;
 
   constructor(options: TurnRuntimeOptions) {
     this.#options = options;
@@ -78,8 +94,9 @@ export class TurnRuntime<Subject> {
     return this.#mailbox.waitingCount;
   }
 
-  /** True when no turn runs or waits, no transaction is open and no output waits. */
+  /** True when no turn runs or waits, nothing holds the runtime, no transaction is open and no output waits. */
   get isIdle(): boolean {
+    if (this.#holds > 0) return false;
     const parts = this.#parts;
     return this.#mailbox.isIdle && (parts === null || (parts.outputs.isIdle && !parts.transactions.isOpen));
   }
@@ -105,6 +122,23 @@ export class TurnRuntime<Subject> {
     return new Promise<T>((resolve, reject) => this.#mailbox.add(this.#createTurn(spec, resolve, reject)));
   }
 
+  /** Keeps `isIdle` false until the returned function is called: for work that goes on outside of turns. */
+  hold(): () => void {
+    this.#holds += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holds -= 1;
+      if (this.isIdle) this.#options.onIdle();
+    };
+  }
+
+  /** Lets no turn start until the returned function is called; running turns continue. */
+  block(): () => void {
+    return this.#mailbox.block();
+  }
+
   /** Refuses every waiting and later turn with the reason. Running turns continue. */
   close(reason: () => unknown): void {
     this.#mailbox.close(reason);
@@ -113,13 +147,33 @@ export class TurnRuntime<Subject> {
   /** Resolves when no turn runs and every output has left or was dropped. */
   async whenQuiet(): Promise<void> {
     await this.#mailbox.whenQuiet();
-    // After a failed sync the outputs have been dropped, with the error.
-    await this.#parts?.outputs.pass().catch(() => undefined);
+    await this.#parts?.outputs.whenEmpty();
   }
 
-  /** Commits what is open; the owner closes the database next. */
-  finish(): void {
+  /**
+   * Fails all turns at once: those that wait, and those at an await, whose code can neither write nor send from now on. The open segment is rolled
+   * back. The turn on the stack, if any, continues until it returns.
+   */
+  abandon(reason: () => Error): void {
+    this.#mailbox.close(reason);
+    this.#parts?.transactions.rollbackOpen();
+    for (const turn of this.#away.oldestFirst()) {
+      clearTimeout(turn.timer);
+      this.#end(turn, "abandoned", reason());
+    }
+    this.#silence(reason);
+  }
+
+  /** Commits what is open; the owner closes the database next. Code that outlives the runtime receives the error when it writes or sends. */
+  finish(gone: () => Error): void {
     this.#parts?.transactions.finish();
+    this.#silence(gone);
+  }
+
+  #silence(gone: () => Error): void {
+    this.#life.gone ??= gone;
+    this.#parts?.transactions.close(this.#life.gone);
+    this.#parts?.outputs.close(this.#life.gone);
   }
 
   get #open(): OpenParts {
@@ -134,7 +188,7 @@ export class TurnRuntime<Subject> {
   ): Turn {
     const { owner, key } = this.#options;
     const chain = spec.callers === undefined ? this.#chain : [...spec.callers, key];
-    return new Turn<Subject, T>(owner, spec, chain, resolve, reject) as unknown as Turn;
+    return new Turn<Subject, T>(owner, spec, chain, this.#life, resolve, reject) as unknown as Turn;
   }
 
   /** Step 1. */
@@ -158,7 +212,10 @@ export class TurnRuntime<Subject> {
       return;
     }
     this.#open.transactions.turnLeftStack(turn);
-    turn.timer = setTimeout(() => this.#timeOut(turn), this.#options.timeoutMs);
+    const timeoutMs = turn.timeoutMs ?? this.#options.timeoutMs;
+    if (timeoutMs > 0) turn.timer = setTimeout(() => this.#timeOut(turn, timeoutMs), timeoutMs);
+    this.#away.use(turn);
+    turn.isAway = true;
     this.#endWith(turn, Promise.resolve(result));
   }
 
@@ -179,21 +236,22 @@ export class TurnRuntime<Subject> {
   }
 
   #endOnce(turn: Turn, phase: TurnPhase, outcome: unknown): void {
-    if (turn.phase === "timed-out") return;
+    if (turn.phase !== "running") return;
     clearTimeout(turn.timer);
     this.#end(turn, phase, outcome);
   }
 
-  #timeOut(turn: Turn): void {
-    this.#end(turn, "timed-out", this.#options.createTimeoutError());
+  #timeOut(turn: Turn, timeoutMs: number): void {
+    this.#end(turn, "timed-out", this.#options.createTimeoutError(timeoutMs));
   }
 
   /** Step 2. `outcome` is the value of a turn that is `done`, else its error. */
   #end(turn: Turn, phase: TurnPhase, outcome: unknown): void {
     const { transactions, outputs } = this.#open;
+    if (turn.isAway) this.#away.delete(turn);
     let error = phase === "done" ? turn.commitError : outcome;
     let hasFailed = phase !== "done" || turn.commitError !== null;
-    if (hasFailed) transactions.rollback(turn);
+    if (hasFailed && this.#options.keepsFailedWrites !== true) transactions.rollback(turn);
     else {
       try {
         transactions.commit(turn);
@@ -213,7 +271,7 @@ export class TurnRuntime<Subject> {
     if (turn.isInternal) release();
     else outputs.send({ release, drop: turn.reject });
     this.#options.onTurnEnd(turn, hasFailed ? error : null);
-    this.#mailbox.turnEnded();
+    this.#mailbox.turnEnded(turn);
   }
 
   /** Step 3. The output gate calls it while no segment is open, and takes a failure of the commit for one of the sync. */

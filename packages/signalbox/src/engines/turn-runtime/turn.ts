@@ -1,14 +1,22 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { afterMicrotasks } from "./after-microtasks.ts";
 
 /**
  * One turn: a function that runs on a subject, from the queue to its end.
  *
- *   waiting → running → done | failed | timed-out
+ *   waiting → running → done | failed | timed-out | abandoned
  *
  * A running turn starts on the stack of the runtime. When its function returns a promise, the turn leaves the stack and continues whenever
- * an await resumes. A turn that exceeds its time limit is `timed-out`: its caller has received the error, and its code can no longer write.
+ * an await resumes. A turn that exceeds its time limit is `timed-out`, and a turn whose runtime ended before it is `abandoned`: its caller has
+ * received the error, and its code can no longer write.
  */
-export type TurnPhase = "waiting" | "running" | "done" | "failed" | "timed-out";
+export type TurnPhase = "waiting" | "running" | "done" | "failed" | "timed-out" | "abandoned";
+
+/** Whether the runtime of a turn still exists; shared by all its turns. */
+export interface RuntimeLife {
+  /** Creates the error for code that outlived the runtime; null while the runtime exists. A function: a stack trace is expensive. */
+  gone: (() => Error) | null;
+}
 
 /** A turn as the caller describes it. */
 export interface TurnSpec<Subject, T> {
@@ -26,8 +34,20 @@ export interface TurnSpec<Subject, T> {
    * turn; code that awaits the promise of `run` continues later.
    */
   readonly onOutcome?: ((error: unknown, value: T | undefined) => void) | undefined;
+  /** Who or what caused the turn. */
+  readonly origin?: TurnOrigin | undefined;
   /** Work of the runtime's owner itself: it is never refused because the queue is full, and its outcome does not wait for a sync. */
   readonly isInternal?: boolean;
+  /** The turn starts while others are at an await, ahead of those that wait, and no other turn waits for its end. */
+  readonly isConcurrent?: boolean | undefined;
+  /** The time limit of this turn in place of the runtime's; 0 for none. */
+  readonly timeoutMs?: number;
+}
+
+/** The cause of a turn, for the code that runs in it. The engine knows one member. */
+export interface TurnOrigin {
+  /** Throws when the turn must not write: asked before each transaction of the turn, also after its end. */
+  requireWritable?(): void;
 }
 
 export class TurnTimeoutError extends Error {
@@ -48,13 +68,22 @@ export class Turn<Subject = unknown, T = unknown> {
   readonly resolve: (value: T) => void;
   readonly reject: (error: unknown) => void;
   readonly isInternal: boolean;
+  readonly isConcurrent: boolean;
+  /** Undefined for the limit of the runtime; 0 for none. */
+  readonly timeoutMs: number | undefined;
+  readonly life: RuntimeLife;
   readonly afterFailure: ((error: unknown) => void) | null;
   readonly onOutcome: ((error: unknown, value: T | undefined) => void) | null;
+  origin: TurnOrigin | null;
   /** Null once the turn runs, so that what only the function references can be collected while the turn waits for its sync. */
   body: TurnSpec<Subject, T>["body"] | null;
   phase: TurnPhase = "waiting";
   /** True while the function runs on the runtime's stack: the runtime ends the segment when the function returns. */
   isOnStack = false;
+  /** True when the turn has left the stack: then it is in the runtime's list of such turns, with these neighbours. */
+  isAway = false;
+  older: Turn | null = null;
+  newer: Turn | null = null;
   startedAt = 0;
   timer: NodeJS.Timeout | undefined;
   /** Set when a commit between two awaits failed: the turn fails whatever its function returns. */
@@ -65,15 +94,20 @@ export class Turn<Subject = unknown, T = unknown> {
     owner: object,
     spec: TurnSpec<Subject, T>,
     chain: readonly string[],
+    life: RuntimeLife,
     resolve: (value: T) => void,
     reject: (error: unknown) => void,
   ) {
     this.owner = owner;
+    this.life = life;
     this.kind = spec.kind;
     this.label = spec.label;
     this.isInternal = spec.isInternal ?? false;
+    this.isConcurrent = spec.isConcurrent ?? false;
+    this.timeoutMs = spec.timeoutMs;
     this.afterFailure = spec.afterFailure ?? null;
     this.onOutcome = spec.onOutcome ?? null;
+    this.origin = spec.origin ?? null;
     this.body = spec.body;
     this.chain = chain;
     this.resolve = resolve;
@@ -96,10 +130,21 @@ export class Turn<Subject = unknown, T = unknown> {
     return followUps;
   }
 
+  get isWriteAllowed(): boolean {
+    try {
+      this.requireWritable();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   /** Throws when the turn may not write any more (invariant 6 of the README). */
   requireWritable(): void {
+    if (this.life.gone !== null) throw this.life.gone();
     if (this.phase === "timed-out") throw new TurnTimeoutError();
     if (this.commitError !== null) throw this.commitError;
+    this.origin?.requireWritable?.();
   }
 }
 
@@ -124,6 +169,12 @@ export function runInTurn<Subject, T>(turn: Turn, work: (subject: Subject) => T,
   return store.run(turn, work, subject);
 }
 
+/** Throws when the running code belongs to a turn whose runtime has ended: such code can no longer send. */
+export function requirePresent(): void {
+  const gone = store.getStore()?.life.gone;
+  if (gone !== undefined && gone !== null) throw gone();
+}
+
 /** Runs work that belongs to no turn: the start of the next turn, timers of the runtime. */
 export function runOutsideTurns<T>(work: () => T): T {
   return store.exit(work);
@@ -133,7 +184,7 @@ export function runOutsideTurns<T>(work: () => T): T {
  * The queue of turns: which turn starts next, and when. It runs no turn itself and knows nothing of transactions.
  *
  * It keeps invariants 1 and 7 of the README: one turn at a time in order of arrival (or overlapping turns, if the owner opted in), and a
- * bounded queue.
+ * bounded queue. Concurrent turns have a queue of their own, which the others do not see. While the mailbox is blocked, no turn starts.
  */
 
 /** Turns that end without waiting run this many in a row before other work gets the event loop. */
@@ -156,7 +207,13 @@ export class Mailbox {
   #waiting: Turn[] = [];
   /** Index of the first waiting turn. */
   #head = 0;
+  /** Concurrent turns that wait; null for none, which is the rule. */
+  #concurrent: Turn[] | null = null;
   #running = 0;
+  /** Running turns that are concurrent. */
+  #runningConcurrent = 0;
+  /** How many callers of `block` have not unblocked. */
+  #blocks = 0;
   #isOpen = false;
   /** True while turns are being started, or when a start is scheduled: `add` need not start anything then. */
   #isDraining = false;
@@ -173,7 +230,7 @@ export class Mailbox {
   }
 
   get waitingCount(): number {
-    return this.#waiting.length - this.#head;
+    return this.#waiting.length - this.#head + (this.#concurrent?.length ?? 0);
   }
 
   add(turn: Turn): void {
@@ -183,6 +240,10 @@ export class Mailbox {
     }
     if (this.waitingCount >= this.#options.maxWaiting && !turn.isInternal) {
       turn.reject(this.#options.createOverloadError());
+      return;
+    }
+    if (turn.isConcurrent) {
+      this.#addConcurrent(turn);
       return;
     }
     this.#waiting.push(turn);
@@ -195,17 +256,34 @@ export class Mailbox {
   /** Starts a turn ahead of the waiting ones, whether or not the mailbox is open. */
   startFirst(turn: Turn): void {
     this.#running += 1;
+    if (turn.isConcurrent) this.#runningConcurrent += 1;
     this.#options.start(turn);
   }
 
   open(): void {
     this.#isOpen = true;
+    this.#drainConcurrent();
     this.#drain();
   }
 
+  /** Lets no turn start until the returned function is called; running turns continue. */
+  block(): () => void {
+    this.#blocks += 1;
+    let isBlocked = true;
+    return () => {
+      if (!isBlocked) return;
+      isBlocked = false;
+      this.#blocks -= 1;
+      if (this.#blocks > 0 || !this.#isOpen) return;
+      this.#drainConcurrent();
+      if (!this.#isDraining) this.#drainLater(queueMicrotask);
+    };
+  }
+
   /** The turn has ended: the next one starts, unless the loop that started this turn is about to start it. */
-  turnEnded(): void {
+  turnEnded(turn: Turn): void {
     this.#running -= 1;
+    if (turn.isConcurrent) this.#runningConcurrent -= 1;
     if (this.#running === 0) for (const resolve of this.#onQuiet.splice(0)) resolve();
     if (this.#isOpen && !this.#isDraining) this.#drain();
   }
@@ -213,8 +291,9 @@ export class Mailbox {
   /** Refuses every waiting and later turn. Running turns continue. */
   close(reason: () => unknown): void {
     this.#closeReason = reason;
-    const waiting = this.#waiting.slice(this.#head);
+    const waiting = [...this.#waiting.slice(this.#head), ...(this.#concurrent ?? [])];
     this.#waiting = [];
+    this.#concurrent = null;
     this.#head = 0;
     for (const turn of waiting) turn.reject(reason());
   }
@@ -228,7 +307,7 @@ export class Mailbox {
   #drain(): void {
     this.#isDraining = true;
     let count = 0;
-    while (this.waitingCount > 0 && (this.#running === 0 || this.#options.isInterleaving)) {
+    while (this.#waiting.length > this.#head && this.#mayStart) {
       if (count === MAX_CONSECUTIVE) {
         this.#drainLater(setImmediate);
         return;
@@ -240,6 +319,31 @@ export class Mailbox {
     }
     this.#isDraining = false;
     if (this.isIdle) this.#options.onIdle();
+  }
+
+  get #mayStart(): boolean {
+    if (this.#blocks > 0) return false;
+    return this.#running === this.#runningConcurrent || this.#options.isInterleaving;
+  }
+
+  /** A concurrent turn starts when the microtask queue is empty: then no other turn is in the middle of its segment. */
+  #addConcurrent(turn: Turn): void {
+    if (this.#concurrent === null) {
+      this.#concurrent = [];
+      afterMicrotasks(() => this.#drainConcurrent());
+    }
+    this.#concurrent.push(turn);
+  }
+
+  #drainConcurrent(): void {
+    const turns = this.#concurrent;
+    if (turns === null || !this.#isOpen || this.#blocks > 0) return;
+    this.#concurrent = null;
+    for (const turn of turns) {
+      this.#running += 1;
+      this.#runningConcurrent += 1;
+      this.#options.start(turn);
+    }
   }
 
   #drainLater(schedule: (callback: () => void) => unknown): void {

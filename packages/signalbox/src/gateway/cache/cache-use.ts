@@ -16,7 +16,7 @@ const CUSTOM_KEY_TTL_S = 300;
 /** Null when the call does not use the cache: it is off or skipped, the call has several steps, or its body is not in memory. */
 export function planCacheUse(
   cache: ResponseCache,
-  start: Pick<CallStart, "gateway" | "options" | "steps">,
+  start: Pick<CallStart, "gateway" | "options" | "steps" | "moreSteps">,
 ): CacheUse | null {
   const { gateway, options, steps } = start;
   const [step] = steps;
@@ -24,7 +24,7 @@ export function planCacheUse(
   const ttlS =
     options.cacheTtlS ?? (setting > 0 ? setting : options.cacheKey === undefined ? 0 : CUSTOM_KEY_TTL_S);
   if (ttlS === 0 || options.skipCache === true || !cache.isOn) return null;
-  if (step === undefined || steps.length > 1) return null;
+  if (step === undefined || steps.length > 1 || start.moreSteps !== undefined) return null;
   const { method, body } = step.upstream;
   if ((method !== "POST" && method !== "GET") || body.kind === "streamed") return null;
   return { key: keyOf(start, step), ttlMs: ttlS * 1000 };
@@ -36,7 +36,7 @@ export function planCacheUse(
  * replaces the body and nothing else.
  */
 function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, step: Step): string {
-  const { method, origin, target, headers, body } = step.upstream;
+  const { method, origin, target, headers } = step.upstream;
   return cacheKey([
     gateway.accountId,
     gateway.id,
@@ -46,10 +46,16 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     origin.key,
     target,
     significant(headers),
-    ...(options.cacheKey === undefined
-      ? ["body", body.kind === "whole" ? body.bytes : ""]
-      : ["custom", options.cacheKey]),
+    step.keyScope,
+    `${step.door?.clientDialect ?? ""}${step.door?.isEnveloped === true ? " in an envelope" : ""}`,
+    ...(options.cacheKey === undefined ? ["body", bodyOf(step)] : ["custom", options.cacheKey]),
   ]);
+}
+
+/** Of a translated call the client's body: it decides the request and the form of the response. */
+function bodyOf({ upstream, door }: Step): string | Buffer {
+  const body = door === null || door.convert === null ? upstream.body : door.request;
+  return body.kind === "whole" ? body.bytes : "";
 }
 
 /** The headers as text, without neutral ones. */

@@ -1,20 +1,26 @@
-/** Writes the log row of a finished call. */
+/**
+ * What a call used and cost, and its row in the call log. Usage is as the provider reported it, or estimated by what went through: a call
+ * without reported usage is never a call without usage.
+ */
 import type { CallRecord } from "../../engines/call-log/index.ts";
-import type { ResponseHead, Usage } from "../../engines/relay/index.ts";
+import { NO_USAGE, type ResponseHead, type TappedResponse, type Usage } from "../../engines/relay/index.ts";
+import type { CallFigures, UsageState } from "../limits/call-figures.ts";
+import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
+import { costByCaller } from "../limits/price-table.ts";
+import { isFree } from "../limits/step-price.ts";
+import type { AttemptReport } from "./attempt-seams.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
 
 export interface CallResult {
   readonly step: Step;
   readonly stepIndex: number;
-  readonly model: string;
   readonly status: number;
   readonly isComplete: boolean;
   readonly isCached: boolean;
   readonly head: ResponseHead | null;
   readonly firstByteMs: number | null;
-  readonly usage: Usage;
-  readonly cost: number | null;
+  readonly figures: CallFigures;
   readonly responseBytes: number;
   /** The response body, or its beginning. */
   readonly body: Buffer;
@@ -28,9 +34,11 @@ export function recordCall(parts: CallParts, start: CallStart, result: CallResul
 }
 
 function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number): CallRecord {
-  const { step } = result;
+  const { step, figures } = result;
+  const { usage } = figures;
   const isKept = start.logDetail === "bodies";
-  const request = step.upstream.body;
+  // Of a translated call the row has both bodies as the client knows them.
+  const request = step.door?.request ?? step.upstream.body;
   const sent = request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
   const sentBytes = sent?.length ?? 0;
   const responseBody = isKept ? cut(result.body, payloadBytes) : null;
@@ -40,7 +48,7 @@ function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number
     gatewayId: start.gateway.id,
     createdAt: start.createdAt,
     provider: step.provider.slug,
-    model: result.model,
+    model: figures.model,
     path: step.path,
     method: step.upstream.method,
     requestType: step.requestType,
@@ -52,17 +60,22 @@ function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number
     firstByteMs: result.firstByteMs,
     cached: result.isCached,
     step: result.stepIndex,
-    tokensIn: result.usage.tokensIn,
-    tokensOut: result.usage.tokensOut,
-    tokensInCached: result.usage.tokensInCached,
-    tokensInCacheWrite: result.usage.tokensInCacheWrite,
-    tokensOutReasoning: result.usage.tokensOutReasoning,
-    cost: result.cost,
-    isCustomCost: !result.isCached && start.options.customCost !== undefined,
+    tokensIn: usage.tokensIn,
+    tokensOut: usage.tokensOut,
+    tokensInCached: usage.tokensInCached,
+    tokensInCacheWrite: usage.tokensInCacheWrite,
+    tokensOutReasoning: usage.tokensOutReasoning,
+    usageState: figures.state,
+    cost: figures.cost,
+    isCostEstimated: figures.isCostEstimated,
+    isCustomCost: figures.isCustomCost,
     metadata: start.options.metadata ?? null,
     eventId: start.options.eventId ?? null,
     userAgent: start.request.headers["user-agent"] ?? "",
     tokenId: start.tokenId,
+    clientDialect: step.door?.clientDialect ?? null,
+    providerDialect: step.door?.providerDialect ?? null,
+    dropped: step.door === null || step.door.dropped.length === 0 ? null : step.door.dropped.join(","),
     requestBytes: request.kind === "streamed" ? (request.length ?? sentBytes) : sentBytes,
     responseBytes: result.responseBytes,
     requestBody: isKept && sent !== null ? cut(sent, payloadBytes) : null,
@@ -74,4 +87,113 @@ function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number
 
 function cut(bytes: Buffer, length: number): Buffer {
   return bytes.length <= length ? bytes : bytes.subarray(0, length);
+}
+
+export interface AnsweredCall {
+  readonly step: Step;
+  /** Null when no response arrived. */
+  readonly head: ResponseHead | null;
+  /** What the response states; null when it was not read. */
+  readonly tapped: TappedResponse | null;
+  readonly isComplete: boolean;
+  /** The client left while the provider was working on the call. */
+  readonly isLeft: boolean;
+  /** The beginning of the response, and the length of all of it. */
+  readonly kept: Buffer;
+  readonly responseBytes: number;
+  /** Attempts before and beside the one that answered. */
+  readonly otherAttempts: readonly AttemptReport[] | null;
+}
+
+/** Types whose answers are text. */
+const TEXT_TYPES: ReadonlySet<string> = new Set([
+  "chat",
+  "completions",
+  "responses",
+  "messages",
+  "embeddings",
+  "generate_content",
+]);
+
+/** Determines the figures of a call, and charges its limits with them. */
+export function settleCall(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
+  const figures = figuresOf(parts, start, call);
+  start.account?.settle(call.step, figures, call.otherAttempts);
+  return figures;
+}
+
+function figuresOf(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
+  const { step, head } = call;
+  const named = call.tapped?.model ?? null;
+  const model = step.model === "" ? (named ?? "") : step.model;
+  const [state, usage] = usageOf(call);
+  const isServed = head !== null && head.status < 400;
+  const isCustomCost = start.options.customCost !== undefined && isServed;
+  return {
+    state,
+    usage,
+    model,
+    named,
+    cost: costOf(parts, start, call, { state, usage, model, isCustomCost }),
+    isCostEstimated: state === "estimated" && !isCustomCost,
+    isCustomCost,
+  };
+}
+
+function costOf(
+  { prices }: CallParts,
+  { options: { customCost: custom }, gateway }: CallStart,
+  { step, tapped }: AnsweredCall,
+  { state, usage, model, isCustomCost }: Pick<CallFigures, "state" | "usage" | "model" | "isCustomCost">,
+): number | null {
+  if (custom !== undefined && isCustomCost) return costByCaller(custom, usage);
+  if (state === "none") return 0;
+  if (state === "unknown") return null;
+  const { slug } = step.provider;
+  const named = tapped?.model ?? null;
+  const own = prices.ofAccount(gateway.accountId);
+  const cost = prices.costOf(slug, model, usage, own);
+  // The name of an Azure deployment has no price; the response names the model.
+  return cost === null && named !== null && named !== model ? prices.costOf(slug, named, usage, own) : cost;
+}
+
+function usageOf(call: AnsweredCall): [UsageState, Usage] {
+  const { step, head, isComplete } = call;
+  const usage = call.tapped?.usage ?? null;
+  if (head === null)
+    return call.isLeft && isBilled(step) ? ["estimated", expected(step)] : ["none", NO_USAGE];
+  const isReported = usage !== null && (usage.tokensIn + usage.tokensOut > 0 || usage.reportedCost !== null);
+  // A provider does not bill its own refusals, unless it says so.
+  if (head.status >= 400) return isReported ? ["reported", usage] : ["none", NO_USAGE];
+  if (isReported && isComplete) return ["reported", usage];
+  if (TEXT_TYPES.has(step.requestType)) return estimated(call, isReported ? usage : NO_USAGE);
+  if (isReported) return ["estimated", usage];
+  if (isFree(step) || step.requestType === "moderations") return ["none", NO_USAGE];
+  // Of a path that is not known, an answer in text can be measured.
+  const isMeasured =
+    step.requestType === "" && isText(head) && estimateOutput(call.kept, call.responseBytes) > 0;
+  return isMeasured ? estimated(call, NO_USAGE) : ["unknown", NO_USAGE];
+}
+
+function isText({ contentType }: ResponseHead): boolean {
+  return /^(?:application\/json|text\/event-stream)/i.test(contentType);
+}
+
+/** A stream that broke off may have reported its input, and part of its output. */
+function estimated({ step, kept, responseBytes }: AnsweredCall, reported: Usage): [UsageState, Usage] {
+  const written = step.requestType === "embeddings" ? 0 : estimateOutput(kept, responseBytes);
+  if (reported.tokensIn > 0 && reported.tokensOut >= written && reported.tokensOut > 1)
+    return ["reported", reported];
+  const tokensIn = reported.tokensIn || estimateInput(step.upstream.body);
+  return ["estimated", { ...reported, tokensIn, tokensOut: Math.max(reported.tokensOut, written) }];
+}
+
+function isBilled(step: Step): boolean {
+  return !isFree(step) && step.requestType !== "moderations";
+}
+
+/** The provider goes on when a client leaves before the answer, and bills it. */
+function expected({ upstream, maxOutputTokens, choices, requestType }: Step): Usage {
+  const tokensOut = requestType === "embeddings" ? 0 : (maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS) * choices;
+  return { ...NO_USAGE, tokensIn: estimateInput(upstream.body), tokensOut };
 }

@@ -1,32 +1,31 @@
 /**
- * Runs a planned call: counts it against the rate limit, waits until the call log has room, and answers it from the cache or reserves its
- * cost and sends it upstream.
+ * Runs a planned call: counts it against limits of requests, waits until the call log has room, and answers it from the cache or reserves
+ * its cost and sends it upstream.
  *
- * The rate limit counts every accepted call, including those that the cache answers. A cached response costs nothing.
+ * Limits of requests count every accepted call, including those that the cache answers, and every further attempt upstream. A cached
+ * response costs nothing.
  */
 import type { SignalboxError } from "@signalbox/protocol";
-import type { Clock } from "../../core/clock.ts";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
-import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
-import type { RateLimits } from "../limits/rate-limits.ts";
-import type { SpendLimits, SpendReservation } from "../limits/spend-limits.ts";
+import { CallAccount } from "../limits/call-account.ts";
+import type { CallFigures } from "../limits/call-figures.ts";
+import type { Limits } from "../limits/limits.ts";
+import type { PricingParts } from "../limits/step-price.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { Call, type CallOutcome } from "./call.ts";
+import { Call } from "./call.ts";
 import { recordCall } from "./call-record.ts";
-import type { CallParts, CallStart, LogDetail } from "./call-start.ts";
-import { toClientHeaders } from "./response-headers.ts";
+import type { CallOutcome, CallParts, CallStart, LogDetail } from "./call-start.ts";
+import { figureHeaders, toClientHeaders } from "./response-headers.ts";
 
-export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus" | "logDetail">;
+export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus" | "logDetail" | "account">;
 
 export interface CallRunnerParts extends CallParts {
-  readonly clock: Clock;
   readonly cache: ResponseCache;
-  readonly rateLimits: RateLimits;
-  readonly spendLimits: SpendLimits;
+  readonly limits: Limits;
 }
 
 /** `lead`: the call goes upstream for all waiting calls with its key; `alone`: it goes upstream for itself. */
@@ -34,11 +33,6 @@ type CacheTurn =
   | { readonly kind: "cached"; readonly response: CachedResponse }
   | { readonly kind: "lead"; readonly report: (outcome: LeaderOutcome) => void }
   | { readonly kind: "alone" };
-
-/** Bytes of JSON per input token, low enough that the estimate is rarely too small. */
-const BYTES_PER_TOKEN = 3;
-/** Output that is reserved for a call without an output limit. */
-const ASSUMED_OUTPUT_TOKENS = 4096;
 
 export class CallRunner {
   readonly #parts: CallRunnerParts;
@@ -50,26 +44,31 @@ export class CallRunner {
 
   /** Ends, or resolves, when the call is under way upstream or answered from the cache. */
   run(planned: PlannedCall): void | Promise<void> {
-    const { callLog, rateLimits, cache } = this.#parts;
-    rateLimits.take(planned.gateway);
-    const use = planCacheUse(cache, planned);
-    if (use === null && callLog.hasRoom) this.#send(this.#startOf(planned, null), null, null);
-    else return this.#runLater(planned, use);
+    const { callLog, cache } = this.#parts;
+    const account = this.#arrive(planned);
+    const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
+    if (use === null && callLog.hasRoom) this.#send(this.#startOf(planned, account, null), null, null);
+    else return this.#runLater(planned, account, use);
   }
 
-  async #runLater(planned: PlannedCall, use: CacheUse | null): Promise<void> {
+  async #runLater(planned: PlannedCall, account: CallAccount | null, use: CacheUse | null): Promise<void> {
     const { callLog } = this.#parts;
-    // A full log delays calls; rows are not dropped.
-    if (!callLog.hasRoom) await callLog.whenRoom();
-    const start = this.#startOf(planned, use === null ? null : "MISS");
     const [step] = planned.steps;
-    if (use === null || step === undefined) {
-      this.#send(start, null, null);
-      return;
+    let isSent = false;
+    try {
+      // A full log delays calls; rows are not dropped.
+      if (!callLog.hasRoom) await callLog.whenRoom();
+      const start = this.#startOf(planned, account, use === null ? null : "MISS");
+      const turn: CacheTurn =
+        use === null || step === undefined ? { kind: "alone" } : await this.#takeTurn(use.key);
+      if (turn.kind !== "cached") {
+        isSent = true;
+        this.#send(start, use, turn.kind === "lead" ? turn.report : null);
+      } else if (step !== undefined && !planned.response.destroyed) this.#replay(start, step, turn.response);
+    } finally {
+      // A call that goes upstream settles when it ends.
+      if (!isSent && step !== undefined) account?.settle(step, null, null);
     }
-    const turn = await this.#takeTurn(use.key);
-    if (turn.kind !== "cached") this.#send(start, use, turn.kind === "lead" ? turn.report : null);
-    else if (!planned.response.destroyed) this.#replay(start, step, turn.response);
   }
 
   /** Ends the running call that answers with `response`, if there is one. */
@@ -82,9 +81,55 @@ export class CallRunner {
     for (const call of this.#running.all()) call.cancel();
   }
 
-  #startOf(planned: PlannedCall, cacheStatus: CallStart["cacheStatus"]): CallStart {
+  #startOf(
+    planned: PlannedCall,
+    account: CallAccount | null,
+    cacheStatus: CallStart["cacheStatus"],
+  ): CallStart {
     const now = this.#parts.clock.now();
-    return { ...planned, id: ulid(now), createdAt: now, cacheStatus, logDetail: logDetailOf(planned) };
+    return {
+      ...planned,
+      id: ulid(now),
+      createdAt: now,
+      account,
+      cacheStatus,
+      logDetail: logDetailOf(planned),
+    };
+  }
+
+  /** Counts the call. Everything is checked before anything is counted; null for a call without limits. */
+  #arrive(planned: PlannedCall): CallAccount | null {
+    const { limits } = this.#parts;
+    const { gateway, token, steps, budgets } = planned;
+    // The usual call has no limits, and pays five comparisons for that.
+    const mayHaveRules =
+      gateway.settings.spend_limits !== null ||
+      gateway.settings.rate_limiting_limit !== null ||
+      token?.policy != null ||
+      limits.accountRules.size > 0 ||
+      budgets !== undefined;
+    const rules = mayHaveRules ? limits.rulesOf(gateway, token, budgets) : null;
+    if (rules === null) return null;
+    rules.setMetadata(planned.options.metadata ?? null);
+    const account = new CallAccount({
+      rules,
+      pricing: this.#pricingOf(planned),
+    });
+    const refusal = account.arrive(steps);
+    if (refusal !== null) throw refusal;
+    return account;
+  }
+
+  #pricingOf({ gateway, options, token, tokenId }: PlannedCall): PricingParts {
+    const { prices } = this.#parts;
+    const { trust_custom_cost: isTrusted, spend_limits: settings } = gateway.settings;
+    const mayPrice = isTrusted || tokenId === "root" || token?.permissions.has("gateway.price") === true;
+    return {
+      prices,
+      own: prices.ofAccount(gateway.accountId),
+      custom: mayPrice ? options.customCost : undefined,
+      unknownPrice: settings?.unknown_price ?? "block",
+    };
   }
 
   /** Finds the response in the cache, or the right to go upstream; waits while a call with this key is upstream. */
@@ -103,18 +148,25 @@ export class CallRunner {
 
   #send(start: CallStart, use: CacheUse | null, report: ((outcome: LeaderOutcome) => void) | null): void {
     const { metrics, cache } = this.#parts;
-    let reservation: SpendReservation | null;
-    try {
-      reservation = this.#reserve(start);
-    } catch (error) {
-      report?.("abandoned");
-      throw error;
+    const [step] = start.steps;
+    // A call with one step is refused here, without a row in the log; one with several may have a step that fits.
+    if (
+      start.account !== null &&
+      step !== undefined &&
+      start.steps.length === 1 &&
+      start.moreSteps === undefined
+    ) {
+      const refusal = start.account.admitFirst(step);
+      if (refusal !== null) {
+        start.account.settle(step, null, null);
+        report?.("abandoned");
+        throw refusal;
+      }
     }
     metrics.inFlight += 1;
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
-      reservation?.settle(outcome.cost);
       if (use !== null) {
         const isStored = this.#store(use, outcome);
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");
@@ -126,7 +178,7 @@ export class CallRunner {
   }
 
   /** False when the response may not be cached. */
-  #store(use: CacheUse, { status, head, body, usage }: CallOutcome): boolean {
+  #store(use: CacheUse, { status, head, body, figures: { usage } }: CallOutcome): boolean {
     const { cache } = this.#parts;
     if (status !== 200 || head === null || body === null) return false;
     if (body.length > cache.maxEntryBytes || variesBeyondKey(head)) return false;
@@ -137,18 +189,25 @@ export class CallRunner {
   #replay(start: CallStart, step: Step, { head, body, usage }: CachedResponse): void {
     const { response } = start;
     const firstByteMs = performance.now() - start.startedAt;
-    this.#parts.metrics.ended(step.provider.slug, head.status, firstByteMs, usage, 0, true);
+    const figures: CallFigures = {
+      state: "reported",
+      usage,
+      model: step.model,
+      named: null,
+      cost: 0,
+      isCostEstimated: false,
+      isCustomCost: false,
+    };
+    this.#parts.metrics.ended(step.provider.slug, head.status, firstByteMs, null);
     recordCall(this.#parts, start, {
       step,
       stepIndex: 0,
-      model: step.model,
       status: head.status,
       isComplete: true,
       isCached: true,
       head,
       firstByteMs,
-      usage,
-      cost: 0,
+      figures,
       responseBytes: body.length,
       body,
     });
@@ -157,37 +216,30 @@ export class CallRunner {
       cacheStatus: "HIT",
       step: start.showsStep ? 0 : null,
       errorOrigin: null,
+      door: step.door,
     });
+    headers.push(
+      ...figureHeaders({
+        provider: step.provider.slug,
+        model: step.model,
+        overheadMs: firstByteMs,
+        figures,
+        remaining: start.account?.remaining(step) ?? null,
+      }),
+    );
     response.writeHead(head.status, headers);
     response.end(body);
   }
+}
 
-  #reserve({ gateway, options, steps }: CallStart): SpendReservation | null {
-    const [step] = steps;
-    if (gateway.settings.spend_limits === null || step === undefined) return null;
-    const { customCost } = options;
-    return this.#parts.spendLimits.reserve({
-      gateway,
-      provider: step.provider.slug,
-      model: step.model,
-      metadata: options.metadata ?? null,
-      estimate: this.#parts.prices.costOf(step.provider.slug, step.model, estimateUsage(step), customCost),
-      isBounded: step.maxOutputTokens !== null || (customCost !== undefined && "total" in customCost),
-    });
-  }
+/** Neither the call nor its gateway asks for the cache in the usual case. */
+function wantsCache({ options, gateway }: PlannedCall): boolean {
+  return (
+    options.cacheTtlS !== undefined || options.cacheKey !== undefined || (gateway.settings.cache_ttl ?? 0) > 0
+  );
 }
 
 function logDetailOf({ options, gateway }: PlannedCall): LogDetail {
   if (!(options.collectLog ?? gateway.settings.collect_logs)) return "none";
   return options.collectLogPayload === false ? "row" : "bodies";
-}
-
-/** The most tokens that the step is expected to use. */
-function estimateUsage({ upstream: { body }, maxOutputTokens }: Step): Usage {
-  const bytes = body.kind === "whole" ? body.bytes.length : body.kind === "streamed" ? (body.length ?? 0) : 0;
-  return {
-    ...NO_USAGE,
-    tokensIn: Math.ceil(bytes / BYTES_PER_TOKEN),
-    tokensOut: maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
-  };
 }

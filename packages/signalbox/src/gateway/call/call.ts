@@ -2,94 +2,97 @@
  * One call from its acceptance to its last byte: tries the steps in order, each as often as its policy allows, relays the response of the
  * one that succeeds, and records one row in the call log.
  *
- * States:  attempting → relaying → ended
- *            │  ▲          │
- *            ▼  │          └─ the upstream fails: the client's connection is closed
- *          waiting (retry delay)
- *   From any state except `ended`, a disconnect of the client ends the call and aborts the upstream exchange.
+ *                  ┌────────────── retry (after its delay), next step ──────────────┐
+ *                  ▼                                                                │
+ * States:  attempting ── attempt failed ──► nextMove (reliability/next-move.ts) ──► waiting
+ *              │                               └─ end: the response as it is, or an error of the gateway ─► ended
+ *              └── attempt answers ──► relaying ──► ended
+ *                                          └─ the response breaks off: an error event, then the client's connection is closed
+ *
+ *   In `attempting` one attempt runs, or two with hedging; the first that answers wins, and the other is cancelled.
+ *   From any state except `ended`, a disconnect of the client ends the call and aborts the attempts.
  *
  * Invariants:
  * 1. No attempt follows once the head of a response went to the client: `relaying` leads to `ended` only.
  * 2. The row is recorded before the last byte of the response is written, so a client that has read the end can read the row.
  * 3. When the client's socket is full, reading upstream pauses: a slow client does not fill the memory.
- * 4. `ended` is reached once; afterwards the call has no timer and no upstream exchange.
+ * 4. `ended` is reached once; afterwards the call has no timer and no attempt.
+ * 5. A step is admitted before its first attempt; one whose circuit is open is skipped while another step exists.
  */
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
-import { renderError, sendError } from "../../http/render-error.ts";
+import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
+import type { CallFigures } from "../limits/call-figures.ts";
+import type { Step } from "../plan/plan-step.ts";
+import type { PickedKey } from "../plan/key-pool.ts";
+import type { UsageEventRemover } from "../plan/stream-usage.ts";
+import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
-  createUsageTap,
-  KeptBody,
-  NO_USAGE,
-  type ResponseHead,
-  type UpstreamExchange,
-  type UpstreamFailure,
-  type UpstreamHandler,
-  type Usage,
-  type UsageTap,
-} from "../../engines/relay/index.ts";
-import type { AttemptPolicy, Step } from "../plan/plan-step.ts";
-import { recordCall } from "./call-record.ts";
-import type { CallParts, CallStart } from "./call-start.ts";
-import { toClientHeaders } from "./response-headers.ts";
-
-export interface CallOutcome {
-  readonly status: number;
-  readonly isComplete: boolean;
-  /** The client disconnected before the end. */
-  readonly isAbandoned: boolean;
-  readonly head: ResponseHead | null;
-  readonly usage: Usage;
-  readonly cost: number | null;
-  /** The response body; null when it was not kept whole. */
-  readonly body: Buffer | null;
-}
+  type AttemptFailure,
+  mayHaveReason,
+  statusFailure,
+  toCallError,
+} from "../reliability/attempt-failure.ts";
+import { targetOf } from "../reliability/circuits.ts";
+import { mayHedge, nextMove } from "../reliability/next-move.ts";
+import { sendCut } from "../reliability/stream-error.ts";
+import { Attempt, type AttemptOwner } from "./attempt.ts";
+import type { AttemptReport } from "./attempt-seams.ts";
+import { sendCallError } from "./call-error.ts";
+import { recordCall, settleCall } from "./call-record.ts";
+import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
+import { ClientResponse } from "./response-headers.ts";
 
 /** Not a registered status: nginx logs it when the client disconnects before the response. */
 const CLIENT_CLOSED = 499;
+/** Of a response under limits: enough to estimate its output, if its usage is not reported. */
+const ESTIMATED_BYTES = 64 * 1024;
 
-export class Call implements UpstreamHandler, Placed {
+export class Call implements AttemptOwner, Placed {
   place = -1;
+  readonly response: HttpResponse;
   readonly #parts: CallParts;
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;
   readonly #kept: KeptBody;
   #state: "attempting" | "waiting" | "relaying" | "ended" = "attempting";
+  #steps: readonly Step[];
   #stepIndex = 0;
-  #attempt = 1;
-  #exchange: UpstreamExchange | null = null;
+  /** Of the present step; 0 before it is admitted. */
+  #attempts = 0;
+  #current: Attempt | null = null;
+  /** The second attempt of a hedged call. */
+  #hedge: Attempt | null = null;
   #timer: NodeJS.Timeout | undefined;
+  #otherAttempts: AttemptReport[] | null = null;
   #head: ResponseHead | null = null;
   #tap: UsageTap | null = null;
+  #filter: UsageEventRemover | null = null;
   #firstByteMs: number | null = null;
   #responseBytes = 0;
+  #lastChunk: Buffer | null = null;
   #waitsForDrain = false;
+  #overheadMs = 0;
+  #figures: CallFigures | null = null;
+  #answer: ClientResponse | null = null;
 
   /** Keeps at least `cacheBytes` of the response for the cache; `onEnded` is called once. */
-  constructor(
-    parts: CallParts,
-    start: CallStart,
-    cacheBytes: number,
-    onEnded: (outcome: CallOutcome) => void,
-  ) {
+  constructor(parts: CallParts, start: CallStart, cacheBytes: number, onEnded: (o: CallOutcome) => void) {
     this.#parts = parts;
     this.#start = start;
+    this.#steps = start.steps;
     this.#onEnded = onEnded;
-    const keptBytes = Math.max(cacheBytes, start.logDetail === "bodies" ? parts.payloadBytes : 0);
+    const logBytes = start.logDetail === "bodies" ? parts.payloadBytes : 0;
+    const keptBytes = Math.max(cacheBytes, logBytes, start.account === null ? 0 : ESTIMATED_BYTES);
     this.#kept = new KeptBody(keptBytes, parts.budget);
-    start.response.once("close", () => this.#onClientClose());
-  }
-
-  get response(): HttpResponse {
-    return this.#start.response;
+    this.response = start.response;
+    this.response.once("close", () => this.#onClientClose());
   }
 
   run(): void {
-    if (this.#start.response.destroyed) {
-      this.#onClientClose();
-      return;
-    }
+    if (this.response.destroyed) return this.#onClientClose();
+    this.#overheadMs = performance.now() - this.#start.startedAt;
     this.#try();
   }
 
@@ -97,223 +100,309 @@ export class Call implements UpstreamHandler, Placed {
   refuse(error: SignalboxError): void {
     if (this.#state === "ended") return;
     const isRelaying = this.#state === "relaying";
-    this.#exchange?.abort();
+    this.#abortAttempts();
     this.#end(isRelaying ? (this.#head?.status ?? error.status) : error.status, false);
-    if (isRelaying) this.#start.response.destroy();
-    else this.#sendError(error);
+    if (isRelaying) this.response.destroy();
+    else sendCallError(this.#start, this.#step.place ?? this.#stepIndex, error);
   }
 
   /** Ends the call because the service stops: closes the client's connection. */
   cancel(): void {
     if (this.#state === "ended") return;
     this.#onClientClose();
-    this.#start.response.destroy();
-  }
-
-  /** Sent to the client; null for a call without a row. */
-  get #logId(): string | null {
-    return this.#start.logDetail === "none" ? null : this.#start.id;
+    this.response.destroy();
   }
 
   get #step(): Step {
-    const step = this.#start.steps[this.#stepIndex];
+    const step = this.#steps[this.#stepIndex];
     if (step === undefined) throw new Error("a call has at least one step");
     return step;
   }
 
+  get #hasOtherStep(): boolean {
+    return this.#stepIndex + 1 < this.#steps.length || this.#start.moreSteps?.mayHaveNext === true;
+  }
+
+  /** Sends the next attempt of the present step, or of the first step behind it that may be sent. */
   #try(): void {
-    const { provider, upstream, policy } = this.#step;
     this.#state = "attempting";
-    if (policy.requestTimeoutMs !== null) {
-      this.#timer = setTimeout(() => this.#onTimeout(), policy.requestTimeoutMs);
+    for (;;) {
+      const attempt = this.#prepare();
+      if (attempt instanceof Attempt) {
+        this.#current = attempt;
+        attempt.send(this.#parts.client);
+        const { hedgeAfterMs } = attempt.step.policy;
+        if (hedgeAfterMs !== null && mayHedge(attempt.step.requestType)) this.#hedgeLater(hedgeAfterMs);
+        return;
+      }
+      if (this.#takeNextStep()) continue;
+      this.refuse(attempt);
+      return;
     }
-    this.#exchange =
-      provider.answer === undefined
-        ? this.#parts.client.send(upstream, this)
-        : provider.answer(upstream, this);
   }
 
-  onHead(head: ResponseHead): void {
+  /** The attempt to send, or why the step may not be sent. */
+  #prepare(): Attempt | SignalboxError {
+    const step = this.#step;
+    const { account } = this.#start;
+    // First, because a refused call must use up neither the rate of a key nor the probe of a circuit.
+    const refusal = (this.#attempts === 0 ? account?.admit(step, this.#stepIndex) : null) ?? null;
+    if (refusal !== null) return refusal;
+    const key = step.keys?.pick(step.upstream) ?? null;
+    if (key !== null && key instanceof SignalboxError) return key;
+    const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
+    if (isSkipped && this.#takeNextStep()) return this.#prepare();
+    const refused = (this.#current === null ? null : account?.admitAttempt(step)) ?? null;
+    if (refused === null) this.#attempts += 1;
+    return refused ?? new Attempt(this, step, this.#stepIndex, key);
+  }
+
+  #isOpen(step: Step, key: PickedKey | null): boolean {
+    const { circuits } = this.#parts;
+    return !circuits.isEmpty && !circuits.admits(targetOf(this.#start.gateway, step, key));
+  }
+
+  #takeNextStep(): boolean {
+    if (this.#stepIndex + 1 >= this.#steps.length) {
+      const step = this.#start.moreSteps?.next() ?? null;
+      if (step === null) return false;
+      this.#steps = [...this.#steps, step];
+    }
+    this.#stepIndex += 1;
+    this.#attempts = 0;
+    return true;
+  }
+
+  #hedgeLater(ms: number): void {
+    this.#timer = setTimeout(() => {
+      if (this.#state !== "attempting" || this.#hedge !== null || !this.#canResend) return;
+      const [stepIndex, attempts] = [this.#stepIndex, this.#attempts];
+      this.#start.account?.keepReservation();
+      if (this.#hasOtherStep) this.#takeNextStep();
+      const attempt = this.#prepare();
+      if (attempt instanceof Attempt) {
+        this.#parts.metrics.retried(attempt.step.provider.slug);
+        this.#hedge = attempt;
+        attempt.send(this.#parts.client);
+      } else [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
+    }, ms);
+  }
+
+  get #canResend(): boolean {
+    return this.#step.upstream.body.kind !== "streamed";
+  }
+
+  onHead({ step }: Attempt, head: ResponseHead): AnswerHold | AttemptFailure | null {
+    const hasOtherStep = this.#hasOtherStep;
+    const { maxAttempts, firstTokenTimeoutMs, holdsResponse } = step.policy;
+    if (head.status >= 400) {
+      const failure = statusFailure(head, this.#parts.clock.now());
+      return this.#readsError(head.status, maxAttempts) ? new ErrorHold(failure) : failure;
+    }
+    const isFinal = !hasOtherStep && this.#attempts >= maxAttempts && this.#hedge === null;
+    if ((isFinal || !this.#canResend) && firstTokenTimeoutMs === null && !holdsResponse) return null;
+    return holdFor(head, step, this.#parts.budget);
+  }
+
+  /** The body of an error that another attempt may replace: it may say why, and under a limit what the attempt used. */
+  #readsError(status: number, maxAttempts: number): boolean {
+    if (!this.#canResend) return false;
+    if (this.#hasOtherStep && mayHaveReason(status)) return true;
+    const isLast = !this.#hasOtherStep && this.#hedge === null && this.#attempts >= maxAttempts;
+    return this.#start.account !== null && !isLast;
+  }
+
+  onFailed(attempt: Attempt, failure: AttemptFailure): boolean {
+    const isCircuitOpen = this.#reportFailure(attempt, failure);
+    if (this.#hedge !== null) {
+      // The other attempt is still running, and may answer.
+      this.#addReport(attempt, "failed", failure);
+      attempt.abort();
+      this.#current = attempt === this.#current ? this.#hedge : this.#current;
+      this.#hedge = null;
+      return true;
+    }
+    const move = nextMove({
+      failure,
+      policy: attempt.step.policy,
+      attempt: this.#attempts,
+      canResend: this.#canResend,
+      hasOtherKey: attempt.step.keys?.hasOther(failure.status) ?? false,
+      hasOtherStep: this.#hasOtherStep,
+      isCircuitOpen,
+      random: Math.random(),
+    });
+    if (move.kind !== "end" && (move.kind === "retry" || this.#takeNextStep())) {
+      this.#addReport(attempt, "failed", failure);
+      this.#abortAttempts();
+      this.#parts.metrics.retried(attempt.step.provider.slug);
+      this.#state = "waiting";
+      this.#timer = setTimeout(() => this.#try(), move.kind === "retry" ? move.delayMs : 0);
+      return true;
+    }
+    if (failure.kind === "status" || failure.kind === "in_band") return false;
+    this.#addReport(attempt, "failed", failure);
+    this.refuse(toCallError(failure));
+    return true;
+  }
+
+  /** Returns whether the circuit of the target is open now. */
+  #reportFailure({ step, key }: Attempt, failure: AttemptFailure): boolean {
+    if (key !== null) step.keys?.report(key, failure);
+    return this.#parts.circuits.report(targetOf(this.#start.gateway, step, key), failure);
+  }
+
+  #addReport(attempt: Attempt, outcome: AttemptReport["outcome"], failure: AttemptFailure | null): void {
+    const report = attempt.toReport(outcome, failure);
+    (this.#otherAttempts ??= []).push(report);
+    if (outcome === "failed") this.#start.account?.attemptFailed(report);
+  }
+
+  #abortAttempts(): void {
     clearTimeout(this.#timer);
-    if (head.status >= 400 && this.#tryAgain(isRetryableStatus(head.status))) return;
-    this.#state = "relaying";
-    this.#head = head;
-    this.#firstByteMs = performance.now() - this.#start.startedAt;
-    const { requestType, model } = this.#step;
-    const hasUsage = head.status < 400 && requestType !== "models";
-    this.#tap = hasUsage ? createUsageTap(head.contentType, model === "") : null;
-    try {
-      this.#start.response.writeHead(
-        head.status,
-        toClientHeaders(head, {
-          cacheStatus: this.#start.cacheStatus,
-          logId: this.#logId,
-          step: this.#start.showsStep ? this.#stepIndex : null,
-          errorOrigin: head.status >= 400 ? "provider" : null,
-        }),
-      );
-    } catch (cause) {
-      // Node refuses header names and values that HTTP does not allow; they could change the structure of the response.
-      this.#state = "attempting";
-      this.#exchange?.abort();
-      this.refuse(
-        new SignalboxError("gateway_provider_unreachable", {
-          message: "Provider sent invalid headers",
-          cause,
-        }),
-      );
-    }
+    this.#current?.abort();
+    this.#hedge?.abort();
+    this.#hedge = null;
   }
 
-  onBody(chunk: Buffer, isLast: boolean): void {
+  onAnswer(attempt: Attempt, head: ResponseHead): boolean {
+    clearTimeout(this.#timer);
+    if (this.#hedge !== null) this.#dropLoser(attempt);
+    this.#state = "relaying";
+    this.#stepIndex = attempt.stepIndex;
+    this.#firstByteMs = performance.now() - this.#start.startedAt;
+    const { step, key } = attempt;
+    if (head.status < 400) {
+      if (key !== null) step.keys?.report(key, { status: head.status, retryAfterMs: null });
+      if (!this.#parts.circuits.isEmpty)
+        this.#parts.circuits.succeeded(targetOf(this.#start.gateway, step, key));
+      if (this.#steps.length > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
+    }
+    if (step.requestType !== "models") {
+      const wantsModel = step.model === "" || this.#start.account?.wantsModel(step) === true;
+      this.#tap = attempt.converted?.tap ?? createUsageTap(head.contentType, wantsModel);
+    }
+    this.#filter = step.filter?.(head) ?? null;
+    this.#head = head;
+    const place = step.place ?? this.#stepIndex;
+    const client = new ClientResponse(this.#start, head, step, place, this.#overheadMs);
+    this.#answer = client;
+    return !this.#isRefused(client.open());
+  }
+
+  #dropLoser(winner: Attempt): void {
+    const loser = winner === this.#current ? this.#hedge : this.#current;
+    this.#current = winner;
+    this.#hedge = null;
+    if (loser === null) return;
+    this.#addReport(loser, "cancelled", null);
+    loser.abort();
+  }
+
+  /** Ends the call if its head cannot be written. */
+  #isRefused(error: SignalboxError | null): boolean {
+    if (error === null) return false;
+    this.#state = "attempting";
+    this.refuse(error);
+    return true;
+  }
+
+  onBody(received: Buffer, isLast: boolean): void {
     if (this.#state !== "relaying") return;
-    const { response } = this.#start;
+    if (received.length > 0) this.#tap?.push(received);
+    const chunk = this.#filter === null ? received : this.#filter.push(received, isLast);
     if (chunk.length > 0) {
       this.#responseBytes += chunk.length;
-      this.#tap?.push(chunk);
+      this.#lastChunk = chunk;
       this.#kept.add(chunk, isLast);
     }
+    const client = this.#answer;
+    if (client === null || client.holds(chunk, isLast)) return;
+    if (client.isHeld && this.#isRefused(client.release(isLast ? this.#settle(true, false) : null))) return;
     if (isLast) {
       this.#end(this.#head?.status ?? 0, true);
-      if (chunk.length > 0) response.end(chunk);
-      else response.end();
-    } else if (!response.write(chunk) && !this.#waitsForDrain) {
+      if (this.#figures !== null) client.addTrailers(this.#figures);
+      if (chunk.length > 0) this.response.end(chunk);
+      else this.response.end();
+    } else if (chunk.length > 0 && !this.response.write(chunk) && !this.#waitsForDrain) {
       this.#waitsForDrain = true;
-      this.#exchange?.pause();
-      response.once("drain", () => {
+      this.#current?.pause();
+      this.response.once("drain", () => {
         this.#waitsForDrain = false;
-        this.#exchange?.resume();
+        this.#current?.resume();
       });
     }
   }
 
-  onReadEnd(): void {
-    // Only the head arrived: a client that waits for a stream to open must not wait for its first event.
-    if (this.#state === "relaying" && this.#responseBytes === 0) this.#start.response.flushHeaders();
+  onHeadAlone(): void {
+    // A client that waits for a stream to open must not wait for its first event.
+    if (this.#state === "relaying" && this.#answer?.isHeld === false) this.response.flushHeaders();
   }
 
-  onFailure(failure: UpstreamFailure): void {
-    clearTimeout(this.#timer);
-    if (this.#state === "relaying") {
-      this.#end(this.#head?.status ?? 0, false);
-      this.#start.response.destroy();
-      return;
-    }
-    if (this.#tryAgain(true)) return;
-    this.refuse(
-      failure.kind === "timeout"
-        ? new SignalboxError("gateway_provider_timeout", { cause: failure })
-        : new SignalboxError("gateway_provider_unreachable", {
-            message:
-              failure.kind === "broken" ? "Provider broke off before answering" : "Provider unreachable",
-            cause: failure,
-          }),
-    );
-  }
-
-  #onTimeout(): void {
-    if (this.#state !== "attempting") return;
-    this.#exchange?.abort();
-    if (!this.#tryAgain(true)) this.refuse(new SignalboxError("gateway_provider_timeout"));
-  }
-
-  /** Aborts the exchange and schedules the next attempt or step; false when there is none. */
-  #tryAgain(isRetryable: boolean): boolean {
-    const { policy, provider, upstream } = this.#step;
-    const canResend = upstream.body.kind !== "streamed";
-    if (isRetryable && canResend && this.#attempt < policy.maxAttempts) {
-      this.#attempt += 1;
-    } else if (canResend && this.#stepIndex + 1 < this.#start.steps.length) {
-      this.#stepIndex += 1;
-      this.#attempt = 1;
-    } else {
-      return false;
-    }
-    this.#exchange?.abort();
-    this.#parts.metrics.retried(provider.slug);
-    this.#state = "waiting";
-    const delayMs = this.#attempt === 1 ? 0 : delayBefore(this.#attempt, policy);
-    this.#timer = setTimeout(() => this.#try(), delayMs);
-    return true;
+  onCut(attempt: Attempt, failure: AttemptFailure): void {
+    if (this.#state !== "relaying") return;
+    this.#reportFailure(attempt, failure);
+    this.#settle(false, false);
+    const client = this.#answer;
+    if (client?.isHeld === true && this.#isRefused(client.release(this.#figures))) return;
+    this.#end(this.#head?.status ?? 0, false);
+    sendCut(this.response, {
+      head: this.#head,
+      dialect: attempt.step.door?.clientDialect ?? attempt.step.requestType,
+      lastChunk: this.#lastChunk,
+      converted: attempt.converted,
+      isTimeout: failure.kind === "timeout",
+    });
   }
 
   #onClientClose(): void {
     if (this.#state === "ended") return;
-    this.#exchange?.abort();
+    // Both attempts of a hedged call run on at their providers.
+    if (this.#hedge !== null) this.#dropLoser(this.#hedge);
+    const left = this.#state === "attempting" ? this.#current : null;
+    this.#stepIndex = left?.stepIndex ?? this.#stepIndex;
+    this.#abortAttempts();
     const status = this.#state === "relaying" ? (this.#head?.status ?? CLIENT_CLOSED) : CLIENT_CLOSED;
+    this.#settle(false, left !== null);
     this.#end(status, false, true);
+  }
+
+  /** Determines what the call used and cost, once, and charges its limits. */
+  #settle(isComplete: boolean, isLeft: boolean): CallFigures {
+    this.#figures ??= settleCall(this.#parts, this.#start, {
+      step: this.#step,
+      head: this.#head,
+      tapped: this.#tap?.end() ?? null,
+      isComplete,
+      isLeft,
+      kept: this.#kept.bytes,
+      responseBytes: this.#responseBytes,
+      otherAttempts: this.#otherAttempts,
+    });
+    return this.#figures;
   }
 
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
     clearTimeout(this.#timer);
-    const start = this.#start;
-    const parts = this.#parts;
     const step = this.#step;
-    const tapped = this.#tap?.end();
-    const usage = tapped?.usage ?? NO_USAGE;
-    const model = step.model === "" ? (tapped?.model ?? "") : step.model;
-    // A provider bills neither calls that it did not answer nor its own refusals.
-    const isBilled = this.#head !== null && this.#head.status < 400;
-    const cost = isBilled
-      ? parts.prices.costOf(step.provider.slug, model, usage, start.options.customCost)
-      : 0;
+    const figures = this.#settle(isComplete, false);
     const body = this.#kept.take();
-    parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, usage, cost, false);
-    recordCall(parts, start, {
-      step,
-      stepIndex: this.#stepIndex,
-      model,
-      status,
-      isComplete,
+    const ended = { step, status, isComplete, head: this.#head, figures };
+    this.#parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
+    recordCall(this.#parts, this.#start, {
+      ...ended,
+      stepIndex: step.place ?? this.#stepIndex,
       isCached: false,
-      head: this.#head,
       firstByteMs: this.#firstByteMs,
-      usage,
-      cost,
       responseBytes: this.#responseBytes,
       body,
     });
     this.#onEnded({
-      status,
-      isComplete,
+      ...ended,
       isAbandoned,
-      head: this.#head,
-      usage,
-      cost,
       body: this.#kept.isWhole && isComplete ? body : null,
+      otherAttempts: this.#otherAttempts,
     });
   }
-
-  #sendError(error: SignalboxError): void {
-    const { response, requestId, showsStep } = this.#start;
-    if (response.destroyed) return;
-    const rendered = renderError(error, "gateway", requestId);
-    sendError(response, {
-      ...rendered,
-      headers: {
-        ...rendered.headers,
-        ...(this.#logId === null ? {} : { "gw-aig-log-id": this.#logId }),
-        ...(showsStep ? { "gw-aig-step": String(this.#stepIndex) } : {}),
-      },
-    });
-  }
-}
-
-/** The delay before attempt `next`; 2 is the first retry. */
-function delayBefore(next: number, policy: AttemptPolicy): number {
-  const retries = next - 1;
-  switch (policy.backoff) {
-    case "constant":
-      return policy.retryDelayMs;
-    case "linear":
-      return policy.retryDelayMs * retries;
-    case "exponential":
-      return policy.retryDelayMs * 2 ** (retries - 1);
-  }
-}
-
-/** True for statuses that another attempt may change: the provider was busy, timed out or failed. */
-function isRetryableStatus(status: number): boolean {
-  return status === 408 || status === 429 || status >= 500;
 }

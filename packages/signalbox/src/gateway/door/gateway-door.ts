@@ -3,8 +3,9 @@
  * gateway → token → provider → body → limits → cache → upstream. Everything up to the token is decided from the head of the request, so
  * a refused caller costs no body, no upstream request and no log row.
  */
-import { SignalboxError } from "@signalbox/protocol";
-import { type Authenticator, bearerText, isAllowed } from "../../accounts/index.ts";
+import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
+import type { Authenticator } from "../../accounts/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import {
   type BodyLimits,
   hasBody,
@@ -16,7 +17,11 @@ import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
+import { type Caller, identifyCaller } from "../keys/caller-token.ts";
+import { requireAllowedSteps, stampOptions } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
+import type { ModelList } from "../models/model-list.ts";
+import type { ModelNames } from "../models/model-names.ts";
 import {
   checkProviderPath,
   decodePath,
@@ -26,9 +31,21 @@ import {
 } from "../plan/forwarded-request.ts";
 import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
+import type { RouteResolver } from "../routes/resolve-route.ts";
+import { planUniversalRoute } from "../routes/universal-route.ts";
+import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";
+import {
+  ACCOUNT_DOORS,
+  COMPAT,
+  type DoorPath,
+  parseAccountDoor,
+  parseBareDoor,
+  parseCompatDoor,
+} from "./door-path.ts";
+import { UnifiedDoor } from "./unified-door.ts";
 
 export interface GatewayDoorParts extends StepParts {
   readonly gateways: Gateways;
@@ -36,6 +53,11 @@ export interface GatewayDoorParts extends StepParts {
   readonly metrics: GatewayMetrics;
   readonly bodyLimits: Required<BodyLimits>;
   readonly runner: CallRunner;
+  readonly clock: Clock;
+  readonly modelNames: ModelNames;
+  readonly modelList: ModelList;
+  readonly stepOrder: StepOrderParts;
+  readonly routes: RouteResolver;
 }
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
@@ -48,17 +70,23 @@ interface Incoming {
   readonly context: RequestContext;
 }
 
-type CallPlan = Pick<PlannedCall, "options" | "steps" | "showsStep">;
+type CallPlan = Pick<
+  PlannedCall,
+  "options" | "steps" | "showsStep" | "moreSteps" | "routeHeaders" | "budgets"
+>;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
   readonly segments = ["v1"];
   readonly dialect = "gateway";
   readonly isForeign = true;
+  readonly guest = { segments: ["accounts", "client"], path: ACCOUNT_DOORS };
   readonly #parts: GatewayDoorParts;
+  readonly #unified: UnifiedDoor;
 
   constructor(parts: GatewayDoorParts) {
     this.#parts = parts;
+    this.#unified = new UnifiedDoor(parts);
   }
 
   /** The usual call creates one promise, which waits for its body: `async` functions here cost 3 % of a JSON call on 32 connections, 6 % on one. */
@@ -69,24 +97,42 @@ export class GatewayDoor implements Area {
       // TRACE would send the caller's headers back (RFC 9110, section 9.3.8); no provider uses it.
       if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
       const path = parseGatewayPath(context.path);
+      if ("endpoint" in path) return this.#serveUnified(path, incoming, startedAt);
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-      const tokenId = gateway.settings.authentication ? this.#authorise(gateway, request) : null;
-      const run = ({ options, steps, showsStep }: CallPlan) =>
-        this.#parts.runner.run({
+      const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
+      const policy = caller.token?.policy ?? null;
+      const run = ({ options, steps, showsStep, moreSteps, routeHeaders, budgets }: CallPlan) => {
+        if (policy !== null) requireAllowedSteps(policy, steps);
+        return this.#parts.runner.run({
           options,
           steps,
           showsStep,
+          moreSteps,
+          routeHeaders,
+          budgets,
           gateway,
           request,
           response,
           requestId: context.id,
-          tokenId,
+          errorDialect: "gateway",
+          tokenId: caller.tokenId,
+          token: caller.token,
           startedAt,
         });
+      };
       return path.provider === null
-        ? this.#serveUniversal(gateway, incoming, run)
-        : this.#servePlain(gateway, path.provider, path.path, incoming, run);
+        ? this.#serveUniversal(gateway, caller, incoming, run)
+        : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
+    } catch (error) {
+      throw this.#refused(incoming, error);
+    }
+  }
+
+  async #serveUnified(path: DoorPath, incoming: Incoming, startedAt: number): Promise<void> {
+    const traceparent = traceparentOf(incoming.request, incoming.context);
+    try {
+      await this.#unified.handle({ path, ...incoming, startedAt, traceparent });
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -99,25 +145,9 @@ export class GatewayDoor implements Area {
     return error;
   }
 
-  /**
-   * The id of the token that authorises the call, `root` for the root token. The error is the same whatever is wrong with the token: it
-   * does not reveal whether the token exists, has expired, or belongs to another gateway.
-   */
-  #authorise(gateway: Gateway, { headers, socket }: HttpRequest): string {
-    const header = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
-    const text = typeof header === "string" ? bearerText(header) : null;
-    const principal = text === null ? null : this.#parts.authenticator.fromText(text, socket);
-    if (principal === null || !isAllowed(principal, gateway.accountId, "gateway.run")) {
-      throw new SignalboxError("gateway_unauthorized");
-    }
-    if (principal.kind === "root") return "root";
-    const { gatewayId, id } = principal.token;
-    if (gatewayId !== null && gatewayId !== gateway.id) throw new SignalboxError("gateway_unauthorized");
-    return id;
-  }
-
   #servePlain(
     gateway: Gateway,
+    caller: Caller,
     slug: string,
     path: string,
     incoming: Incoming,
@@ -127,27 +157,31 @@ export class GatewayDoor implements Area {
     const { providers, authenticator, bodyLimits, runner } = this.#parts;
     const provider = providers.find(gateway.accountId, slug);
     if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
-    refuseOwnTokenInTarget(authenticator, path, context.query);
+    refuseOwnTokenInTarget(authenticator, path, caller.query);
     const forwarded = readForwardedHeaders(
       request.rawHeaders,
       request.headers.connection,
       provider.credentialHeaders,
       authenticator,
+      caller.text,
     );
-    const { options } = forwarded;
+    const options = stampOptions(caller.token?.policy ?? null, forwarded.options);
     const start = (body: RequestBody) => {
       const step = planStep(this.#parts, {
         gateway,
         provider,
         method: request.method ?? "GET",
         path,
-        query: context.query,
+        query: caller.query,
         forwarded,
         traceparent: traceparentOf(request, context),
         contentType: request.headers["content-type"],
-        isEncoded: request.headers["content-encoding"] !== undefined,
+        isEncoded: (request.headers["content-encoding"] ?? "identity").toLowerCase() !== "identity",
         body,
         options,
+        door: null,
+        facts: null,
+        isAuthenticated: caller.isAuthenticated,
       });
       return run({ options, steps: [step], showsStep: false });
     };
@@ -178,6 +212,7 @@ export class GatewayDoor implements Area {
 
   async #serveUniversal(
     gateway: Gateway,
+    caller: Caller,
     incoming: Incoming,
     run: (plan: CallPlan) => void | Promise<void>,
   ): Promise<void> {
@@ -186,11 +221,34 @@ export class GatewayDoor implements Area {
       if (request.method !== "POST") {
         throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
       }
-      const options = readCallOptions(request.rawHeaders);
+      const options = stampOptions(caller.token?.policy ?? null, readCallOptions(request.rawHeaders));
       const body = await readWholeBody(request, context, this.#parts.bodyLimits);
       const traceparent = traceparentOf(request, context);
-      const steps = parseUniversalSteps(body, gateway, this.#parts, options, traceparent);
-      await run({ options, steps, showsStep: true });
+      const routed = planUniversalRoute(this.#parts.routes, this.#parts, {
+        bytes: body,
+        gateway,
+        request,
+        options,
+        caller,
+        traceparent,
+      });
+      if (routed !== null) {
+        await run({ options, showsStep: true, ...routed });
+        return;
+      }
+      const call = parseUniversalSteps(
+        body,
+        gateway,
+        this.#parts,
+        options,
+        traceparent,
+        caller.isAuthenticated,
+      );
+      await run({
+        options: call.options,
+        steps: orderSteps(call.steps, gateway, options, this.#parts.stepOrder),
+        showsStep: true,
+      });
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -207,19 +265,23 @@ interface GatewayPath {
 }
 
 /** Account, gateway and provider are decoded; the rest of the path is forwarded as it was sent. */
-function parseGatewayPath(path: string): GatewayPath {
+function parseGatewayPath(path: string): GatewayPath | DoorPath {
+  if (path.startsWith("/accounts/") || path.startsWith("/client/")) return parseAccountDoor(path);
   // The first segment is `v1`, but may be written with escapes (`v%31`).
   const start = endOfSegment(path, 1) + 1;
   const accountEnd = endOfSegment(path, start);
-  const gatewayEnd = endOfSegment(path, accountEnd + 1);
   const accountId = decodePath(path.slice(start, accountEnd));
+  if (DOOR_WORDS.has(accountId)) return parseBareDoor(path.slice(start));
+  const gatewayEnd = endOfSegment(path, accountEnd + 1);
   const gatewayId = decodePath(path.slice(accountEnd + 1, gatewayEnd));
   if (accountId === "" || gatewayId === "") throw new SignalboxError("gateway_not_found");
   if (gatewayEnd + 1 >= path.length) return { accountId, gatewayId, provider: null, path: "" };
   const providerEnd = endOfSegment(path, gatewayEnd + 1);
   const rest = path.slice(providerEnd + 1);
   checkProviderPath(rest);
-  return { accountId, gatewayId, provider: decodePath(path.slice(gatewayEnd + 1, providerEnd)), path: rest };
+  const provider = decodePath(path.slice(gatewayEnd + 1, providerEnd));
+  if (provider === COMPAT) return parseCompatDoor(accountId, gatewayId, rest);
+  return { accountId, gatewayId, provider, path: rest };
 }
 
 function endOfSegment(path: string, from: number): number {

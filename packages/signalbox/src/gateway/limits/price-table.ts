@@ -1,6 +1,6 @@
 /**
- * Computes the cost of a call in US dollars, by the first that applies: the caller's own price, the configuration's prices, the list
- * prices of the `@pydantic/genai-prices` package (which uses no network at run time).
+ * Computes the cost of a call in US dollars, by the first that applies: the prices of the account, the prices of the configuration, the
+ * cost that the provider states, the list prices of the `@pydantic/genai-prices` package (which uses no network at run time).
  *
  * Matching a model against the package's patterns takes about 100 µs, so the result is cached by model. Loading its data takes about
  * 50 ms and happens with the first call that has usage.
@@ -12,7 +12,7 @@ import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Usage } from "../../engines/relay/index.ts";
 import type { CustomCost } from "../plan/call-options.ts";
 
-/** US dollars per million tokens. */
+/** US dollars per million tokens, and per thousand searches. */
 export interface PriceOverride {
   readonly in: number;
   readonly out: number;
@@ -20,8 +20,19 @@ export interface PriceOverride {
   readonly cached?: number | undefined;
   /** Input written to the provider's prompt cache; default: as `in`. */
   readonly cacheWrite?: number | undefined;
+  /** Input written to the prompt cache for an hour; default: as `cacheWrite`. */
+  readonly cacheWrite1h?: number | undefined;
   /** Output spent on reasoning; default: as `out`. */
   readonly reasoning?: number | undefined;
+  /** Sound and pictures; default: as `in` and `out`. */
+  readonly audioIn?: number | undefined;
+  readonly audioOut?: number | undefined;
+  readonly imageIn?: number | undefined;
+  readonly imageOut?: number | undefined;
+  /** A thousand web searches; default 0. */
+  readonly searches?: number | undefined;
+  /** Factors of the service tiers `flex`, `batch` and `priority`; default: those of the provider. */
+  readonly tiers?: Readonly<Record<string, number>> | undefined;
 }
 
 /** By provider slug, then by model; the model `*` applies to every other model of the provider. */
@@ -48,6 +59,11 @@ const PACKAGE_IDS: Readonly<Record<string, string>> = {
   together: "together",
 };
 
+/** The provider's id in the package; undefined for providers without list prices. */
+export function packageIdOf(provider: string): string | undefined {
+  return ownValue(PACKAGE_IDS, provider);
+}
+
 /** Bounded, because callers choose model names. */
 const MAX_CACHED_MODELS = 2000;
 /** Some providers charge by the time of day, in steps of an hour or half an hour; a delay of a minute is acceptable. */
@@ -65,79 +81,155 @@ function loadPackage(): PricesPackage {
   return pricesPackage;
 }
 
-/** The prices of a model. */
+interface KnownPrices {
+  readonly rates: ModelPrice;
+  readonly contextWindow: number | null;
+}
+
 interface Prices {
   /** Null when the package does not know the model. */
-  readonly rates: ModelPrice | null;
+  readonly found: KnownPrices | null;
   /** When the prices must be looked up again; infinite for prices without conditions. */
   readonly staleAt: number;
 }
 
 export class PriceTable {
+  /** By account; kept up to date by the management of prices. */
+  readonly accountPrices = new Map<string, PriceOverrides>();
   readonly #overrides: PriceOverrides;
   readonly #clock: Clock;
   readonly #cached = new LRUCache<string, Prices>({ max: MAX_CACHED_MODELS });
+
+  #last: (Prices & { readonly packageId: string; readonly model: string }) | null = null;
 
   constructor(overrides: PriceOverrides = {}, clock: Clock = systemClock) {
     this.#overrides = overrides;
     this.#clock = clock;
   }
 
-  /** Null when the price of the model is unknown. `custom` is the price that the caller stated for this call. */
-  costOf(provider: string, model: string, usage: Usage, custom?: CustomCost): number | null {
-    if (custom !== undefined) {
-      if ("total" in custom) return custom.total;
-      return custom.perTokenIn * usage.tokensIn + custom.perTokenOut * usage.tokensOut;
-    }
-    // Own properties only: a model named `constructor` must not find the prototype's.
-    const own = ownValue(this.#overrides, provider);
-    const override = own === undefined ? undefined : (ownValue(own, model) ?? ownValue(own, "*"));
-    if (override !== undefined) return costByOverride(override, usage);
-    const packageId = ownValue(PACKAGE_IDS, provider);
-    if (packageId === undefined || model === "") return null;
-    const rates = this.#ratesOf(packageId, model);
-    return rates === null ? null : costByRates(rates, usage);
+  /** Null when the price of the model is unknown. `own` are the prices of the account. */
+  costOf(provider: string, model: string, usage: Usage, own?: PriceOverrides): number | null {
+    const override = this.overrideOf(provider, model, own);
+    if (override !== undefined)
+      return costByOverride(override, usage, tierFactor(provider, usage, override.tiers));
+    if (usage.reportedCost !== null) return usage.reportedCost;
+    const found = this.#find(provider, model);
+    return found === null ? null : costByRates(found.rates, usage, tierFactor(provider, usage));
   }
 
-  #ratesOf(packageId: string, model: string): ModelPrice | null {
-    const key = `${packageId}\n${model}`;
+  /** The prices of an account; undefined when it has none. */
+  ofAccount(accountId: string): PriceOverrides | undefined {
+    return this.accountPrices.size === 0 ? undefined : this.accountPrices.get(accountId);
+  }
+
+  overrideOf(provider: string, model: string, own?: PriceOverrides): PriceOverride | undefined {
+    return (
+      (own === undefined ? undefined : findOverride(own, provider, model)) ??
+      findOverride(this.#overrides, provider, model)
+    );
+  }
+
+  /** The most tokens that the model reads in one call; null when that is not known. */
+  contextWindowOf(provider: string, model: string): number | null {
+    return this.#find(provider, model)?.contextWindow ?? null;
+  }
+
+  /** The list prices of a model, with the names of the package; null when the package does not know the model. */
+  listPricesOf(provider: string, model: string): ModelPrice | null {
+    return this.#find(provider, model)?.rates ?? null;
+  }
+
+  #find(provider: string, model: string): KnownPrices | null {
+    const packageId = ownValue(PACKAGE_IDS, provider);
+    return packageId === undefined || model === "" ? null : this.#ratesOf(packageId, model);
+  }
+
+  #ratesOf(packageId: string, model: string): KnownPrices | null {
     const now = this.#clock.now();
+    // A call asks several times for one model, and most calls have the model of the call before.
+    const last = this.#last;
+    if (last?.packageId === packageId && last.model === model && now < last.staleAt) return last.found;
+    const key = `${packageId}\n${model}`;
     const known = this.#cached.get(key);
-    if (known !== undefined && now < known.staleAt) return known.rates;
+    if (known !== undefined && now < known.staleAt) {
+      this.#last = { ...known, packageId, model };
+      return known.found;
+    }
     const found = loadPackage().calcPrice({}, model, { providerId: packageId, timestamp: new Date(now) });
     const isConditional = Array.isArray(found?.model.prices);
-    const rates = found?.model_price ?? null;
+    const prices =
+      found === null ? null : { rates: found.model_price, contextWindow: found.model.context_window ?? null };
     this.#cached.set(key, {
-      rates,
+      found: prices,
       staleAt: isConditional ? now + CONDITIONAL_PRICE_TTL_MS : Number.POSITIVE_INFINITY,
     });
-    return rates;
+    return prices;
   }
 }
 
-function costByOverride(price: PriceOverride, usage: Usage): number {
-  return sum(usage, {
-    input: price.in,
-    cached: price.cached ?? price.in,
-    cacheWrite: price.cacheWrite ?? price.in,
-    output: price.out,
-    reasoning: price.reasoning ?? price.out,
-  });
+/** The price that a caller states for its own call. */
+export function costByCaller(custom: CustomCost, usage: Usage): number {
+  if ("total" in custom) return custom.total;
+  return custom.perTokenIn * usage.tokensIn + custom.perTokenOut * usage.tokensOut;
 }
 
-function costByRates(rates: ModelPrice, usage: Usage): number {
-  const input = rateAt(rates["input_mtok"], usage.tokensIn) ?? 0;
-  const output = rateAt(rates["output_mtok"], usage.tokensIn) ?? 0;
-  const perRequest = rateAt(rates["requests_kcount"], usage.tokensIn) ?? 0;
+export function costByOverride(price: PriceOverride, usage: Usage, factor = 1): number {
+  const cacheWrite = price.cacheWrite ?? price.in;
+  const tokens = sum(usage, {
+    input: price.in,
+    cached: price.cached ?? price.in,
+    cacheWrite,
+    cacheWrite1h: price.cacheWrite1h ?? cacheWrite,
+    audioIn: price.audioIn ?? price.in,
+    imageIn: price.imageIn ?? price.in,
+    output: price.out,
+    reasoning: price.reasoning ?? price.out,
+    audioOut: price.audioOut ?? price.out,
+    imageOut: price.imageOut ?? price.out,
+  });
+  return tokens * factor + (usage.searches * (price.searches ?? 0)) / 1000;
+}
+
+function costByRates(rates: ModelPrice, usage: Usage, factor: number): number {
+  const rate = (name: string) => rateAt(rates[name], usage.tokensIn);
+  const input = rate("input_mtok") ?? 0;
+  const output = rate("output_mtok") ?? 0;
+  const cacheWrite = rate("cache_write_mtok") ?? input;
+  const tokens = sum(usage, {
+    input,
+    cached: rate("cache_read_mtok") ?? input,
+    cacheWrite,
+    cacheWrite1h: rate("cache_write_1h_mtok") ?? cacheWrite,
+    audioIn: rate("input_audio_mtok") ?? input,
+    imageIn: rate("input_image_mtok") ?? input,
+    output,
+    reasoning: rate("output_reasoning_mtok") ?? output,
+    audioOut: rate("output_audio_mtok") ?? output,
+    imageOut: rate("output_image_mtok") ?? output,
+  });
+  const perRequest = rate("requests_kcount") ?? 0;
+  return tokens * factor + (perRequest + usage.searches * (rate("web_searches_kcount") ?? 0)) / 1000;
+}
+
+/**
+ * What a service tier does to the price of a token. The package has no prices of tiers; these are the providers' published discounts. A
+ * priority tier costs 1.7 to 2 times the usual price, depending on the model: the table has the larger one. Anthropic's priority tier is
+ * paid in advance and has the usual price.
+ */
+const TIER_FACTORS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  openai: { flex: 0.5, batch: 0.5, priority: 2 },
+  "azure-openai": { batch: 0.5, priority: 2 },
+  anthropic: { batch: 0.5 },
+  "google-ai-studio": { flex: 0.5, batch: 0.5, priority: 2 },
+  "google-vertex-ai": { flex: 0.5, batch: 0.5, priority: 2 },
+};
+
+function tierFactor(provider: string, { tier }: Usage, own?: Readonly<Record<string, number>>): number {
+  if (tier === "") return 1;
   return (
-    perRequest / 1000 +
-    sum(usage, {
-      input,
-      cached: rateAt(rates["cache_read_mtok"], usage.tokensIn) ?? input,
-      cacheWrite: rateAt(rates["cache_write_mtok"], usage.tokensIn) ?? input,
-      output,
-      reasoning: rateAt(rates["output_reasoning_mtok"], usage.tokensIn) ?? output,
-    })
+    (own === undefined ? undefined : ownValue(own, tier)) ??
+    ownValue(ownValue(TIER_FACTORS, provider) ?? {}, tier) ??
+    1
   );
 }
 
@@ -145,19 +237,32 @@ interface Rates {
   readonly input: number;
   readonly cached: number;
   readonly cacheWrite: number;
+  readonly cacheWrite1h: number;
+  readonly audioIn: number;
+  readonly imageIn: number;
   readonly output: number;
   readonly reasoning: number;
+  readonly audioOut: number;
+  readonly imageOut: number;
 }
 
+/** Counts that exceed their total are a provider's error; no part of the price becomes negative. */
 function sum(usage: Usage, rates: Rates): number {
-  const plainIn = Math.max(0, usage.tokensIn - usage.tokensInCached - usage.tokensInCacheWrite);
-  const plainOut = Math.max(0, usage.tokensOut - usage.tokensOutReasoning);
+  const { tokensInCached, tokensInCacheWrite, tokensInCacheWrite1h, tokensInAudio, tokensInImage } = usage;
+  const { tokensOutReasoning, tokensOutAudio, tokensOutImage } = usage;
+  const plainIn = usage.tokensIn - tokensInCached - tokensInCacheWrite - tokensInAudio - tokensInImage;
+  const plainOut = usage.tokensOut - tokensOutReasoning - tokensOutAudio - tokensOutImage;
   return (
-    (plainIn * rates.input +
-      usage.tokensInCached * rates.cached +
-      usage.tokensInCacheWrite * rates.cacheWrite +
-      plainOut * rates.output +
-      usage.tokensOutReasoning * rates.reasoning) *
+    (Math.max(0, plainIn) * rates.input +
+      tokensInCached * rates.cached +
+      (tokensInCacheWrite - tokensInCacheWrite1h) * rates.cacheWrite +
+      tokensInCacheWrite1h * rates.cacheWrite1h +
+      tokensInAudio * rates.audioIn +
+      tokensInImage * rates.imageIn +
+      Math.max(0, plainOut) * rates.output +
+      tokensOutReasoning * rates.reasoning +
+      tokensOutAudio * rates.audioOut +
+      tokensOutImage * rates.imageOut) *
     PER_MILLION
   );
 }
@@ -168,6 +273,12 @@ function rateAt(rate: ModelPrice[string], tokensIn: number): number | undefined 
   let found = rate.base;
   for (const tier of rate.tiers) if (tokensIn > tier.start) found = tier.price;
   return found;
+}
+
+/** Own properties only: a model named `constructor` must not find the prototype's. */
+function findOverride(prices: PriceOverrides, provider: string, model: string): PriceOverride | undefined {
+  const ofProvider = ownValue(prices, provider);
+  return ofProvider === undefined ? undefined : (ownValue(ofProvider, model) ?? ownValue(ofProvider, "*"));
 }
 
 function ownValue<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {

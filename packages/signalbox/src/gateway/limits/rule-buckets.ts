@@ -1,13 +1,14 @@
 /**
- * The buckets of one spend rule: a single one, or one for each value of the metadata that the rule partitions by.
+ * The buckets of one rule: a single one, or one for each value of the metadata that the rule partitions by.
  *
  * Callers choose the values, so the number of buckets is bounded: empty buckets are dropped, and once `MAX_BUCKETS` are in use, all
  * further values share one bucket with the same limit. Inventing values therefore raises no limit; it can only make unrelated callers
  * share one.
  */
 import { hash } from "node:crypto";
-import type { SpendRule } from "../settings/gateway-settings.ts";
-import { SpendBucket } from "./spend-bucket.ts";
+import { AmountBucket } from "./amount-bucket.ts";
+import type { LimitOwner, LimitRule } from "./limit-rule.ts";
+import type { Window } from "./window.ts";
 
 /** Per rule. A bucket takes about 300 bytes, and one database row for each slot with an amount. */
 const MAX_BUCKETS = 10_000;
@@ -18,40 +19,74 @@ const MAX_VALUE_LENGTH = 256;
 /** Cannot be the name of a value: those are JSON arrays. */
 const OTHERS = '"others"';
 
-export interface NamedBucket {
-  /** The name in the database. */
+/** A bucket with its name in the database. */
+export class NamedBucket extends AmountBucket {
+  readonly owner: LimitOwner;
   readonly name: string;
-  readonly bucket: SpendBucket;
+  /** Amounts of money are stored, all others live as long as the process. */
+  readonly isDurable: boolean;
+  /** The owner was deleted: amounts settled from now on are not written. */
+  isForgotten = false;
+  /** The books' entry of amounts that are not written yet; null when there is none. */
+  unwritten: { readonly slot: number; amount: number } | null = null;
+  /** Its number in the current journal file; 0 when the file does not have it. */
+  journalNumber = 0;
+
+  constructor(window: Window, owner: LimitOwner, name: string, isDurable: boolean) {
+    super(window);
+    this.owner = owner;
+    this.name = name;
+    this.isDurable = isDurable;
+  }
 }
 
+export type MoveListener = (
+  from: NamedBucket,
+  fromSlot: number,
+  to: NamedBucket,
+  toSlot: number,
+  amount: number,
+) => void;
+
 export class RuleBuckets {
-  /** The gateway was deleted: amounts settled from now on are not written. */
-  isForgotten = false;
-  readonly #rule: SpendRule;
-  readonly #buckets = new Map<string, SpendBucket>();
+  readonly #owner: LimitOwner;
+  readonly #id: string;
+  readonly #isDurable: boolean;
+  readonly #restore: (bucket: NamedBucket) => void;
+  readonly #buckets = new Map<string, NamedBucket>();
+  readonly window: Window;
   #sweptAt = Number.NEGATIVE_INFINITY;
 
-  constructor(rule: SpendRule) {
-    this.#rule = rule;
+  /** `restore` adds what the database has of a new bucket; `stored` are the names of buckets that it has. */
+  constructor(
+    { owner, id, kind, window }: LimitRule,
+    stored: readonly string[],
+    restore: (bucket: NamedBucket) => void,
+  ) {
+    this.#owner = owner;
+    this.#id = id;
+    this.#isDurable = kind === "cost";
+    this.window = window;
+    this.#restore = restore;
+    // All at once: a new value must not find room that stored ones take.
+    for (const name of stored) this.#create(name);
   }
 
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** The bucket of a partition. */
-  find(partition: string | null, now: number): NamedBucket {
-    const name = this.#nameOf(partition === null ? null : shorten(partition));
-    const known = this.#buckets.get(name);
-    if (known !== undefined) return { name, bucket: known };
-    if (this.#isFull(now)) return this.#others;
-    return { name, bucket: this.#create(name) };
+  first(count: number): NamedBucket[] {
+    return [...this.#buckets.values()].slice(0, count);
   }
 
-  /** The bucket with this name in the database. */
-  restore(name: string, now: number): NamedBucket {
-    const at = name.indexOf(" ");
-    return this.find(at === -1 ? null : name.slice(at + 1), now);
+  find(partition: string | null, now: number): NamedBucket {
+    const name = partition === null ? this.#id : `${this.#id} ${shorten(partition)}`;
+    const known = this.#buckets.get(name);
+    if (known !== undefined) return known;
+    if (!this.#isFull(now)) return this.#create(name);
+    const others = `${this.#id} ${OTHERS}`;
+    return this.#buckets.get(others) ?? this.#create(others);
   }
 
   /** Drops empty buckets. */
@@ -60,9 +95,23 @@ export class RuleBuckets {
     for (const [name, bucket] of this.#buckets) if (bucket.isEmpty(now)) this.#buckets.delete(name);
   }
 
-  get #others(): NamedBucket {
-    const name = this.#nameOf(OTHERS);
-    return { name, bucket: this.#buckets.get(name) ?? this.#create(name) };
+  /** The window of the rule has changed: amounts that count in the new one are kept. `onMoved` is called for each. */
+  moveTo(next: RuleBuckets, now: number, onMoved: MoveListener): void {
+    for (const bucket of this.#buckets.values()) {
+      bucket.used(now);
+      const moved = new NamedBucket(next.window, bucket.owner, bucket.name, bucket.isDurable);
+      for (const [slot, amount] of bucket.slots) {
+        const at = next.window.slotOf(slot);
+        if (now >= next.window.endOf(at)) continue;
+        moved.add(at, amount);
+        if (bucket.isDurable) onMoved(bucket, slot, moved, at, amount);
+      }
+      next.#buckets.set(bucket.name, moved);
+    }
+  }
+
+  forget(): void {
+    for (const bucket of this.#buckets.values()) bucket.isForgotten = true;
   }
 
   #isFull(now: number): boolean {
@@ -71,12 +120,9 @@ export class RuleBuckets {
     return this.#buckets.size >= MAX_BUCKETS;
   }
 
-  #nameOf(partition: string | null): string {
-    return partition === null ? this.#rule.id : `${this.#rule.id} ${partition}`;
-  }
-
-  #create(name: string): SpendBucket {
-    const bucket = new SpendBucket(this.#rule.window * 1000, this.#rule.technique);
+  #create(name: string): NamedBucket {
+    const bucket = new NamedBucket(this.window, this.#owner, name, this.#isDurable);
+    if (this.#isDurable) this.#restore(bucket);
     this.#buckets.set(name, bucket);
     return bucket;
   }

@@ -13,6 +13,8 @@ interface PublicField {
   readonly omitsNull?: true;
   /** Shows whether the column has a value, instead of the value. */
   readonly isPresence?: true;
+  /** Null when the usage of the call is unknown: it is not zero. */
+  readonly isUsage?: true;
 }
 
 const FIELDS: Readonly<Record<string, PublicField>> = {
@@ -31,18 +33,23 @@ const FIELDS: Readonly<Record<string, PublicField>> = {
   status_code: { column: "statusCode" },
   success: { column: "success" },
   cached: { column: "cached" },
-  tokens_in: { column: "tokensIn" },
-  tokens_out: { column: "tokensOut" },
+  tokens_in: { column: "tokensIn", isUsage: true },
+  tokens_out: { column: "tokensOut", isUsage: true },
   tokens_in_cached: { column: "tokensInCached" },
   tokens_in_cache_write: { column: "tokensInCacheWrite" },
   tokens_out_reasoning: { column: "tokensOutReasoning" },
   cost: { column: "cost", omitsNull: true },
   custom_cost: { column: "isCustomCost" },
+  usage: { column: "usageState" },
+  cost_estimated: { column: "isCostEstimated" },
   metadata: { column: "metadata", omitsNull: true },
   step: { column: "step" },
   event_id: { column: "eventId" },
   user_agent: { column: "userAgent" },
   authentication: { column: "tokenId", isPresence: true },
+  client_dialect: { column: "clientDialect", omitsNull: true },
+  provider_dialect: { column: "providerDialect", omitsNull: true },
+  dropped: { column: "dropped", omitsNull: true },
   feedback: { column: "feedback" },
   score: { column: "score" },
   request_size: { column: "requestBytes" },
@@ -86,8 +93,8 @@ export const callResult = z.object(
 
 export function showCall(row: CallRow): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
-  for (const [name, { column, omitsNull, isPresence }] of ENTRIES) {
-    const value = row[column];
+  for (const [name, { column, omitsNull, isPresence, isUsage }] of ENTRIES) {
+    const value = isUsage && row.usageState === "unknown" ? null : row[column];
     if (isPresence) shown[name] = value !== null;
     else if (value !== null || !omitsNull) shown[name] = showValue(column, value);
   }
@@ -115,7 +122,7 @@ function kindOf(column: ColumnName): ValueKind {
   }
 }
 
-function schemaOf({ column, omitsNull, isPresence }: PublicField): z.ZodType {
+function schemaOf({ column, omitsNull, isPresence, isUsage }: PublicField): z.ZodType {
   const kind = isPresence ? "boolean" : kindOf(column);
   const schema = {
     text: z.string(),
@@ -124,5 +131,5 @@ function schemaOf({ column, omitsNull, isPresence }: PublicField): z.ZodType {
     time: z.iso.datetime(),
   }[kind];
   if (omitsNull) return schema.optional();
-  return "nullable" in CALL_COLUMNS[column] && !isPresence ? schema.nullable() : schema;
+  return isUsage || ("nullable" in CALL_COLUMNS[column] && !isPresence) ? schema.nullable() : schema;
 }

@@ -1,7 +1,7 @@
 /** The usage of an account over time, read from the hourly sums without counting rows. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
-import { boundGateway } from "../../accounts/index.ts";
+import { boundGateway, maySee, type Tokens } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import {
@@ -71,6 +71,41 @@ interface Groups {
   readonly tagKey: string | null;
 }
 
+/** The usage of one token. */
+export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Tokens }): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/accounts/{account_id}/tokens/{token_id}/usage",
+    access: "tokens.edit",
+    summary: "Calls, errors, tokens, cost and durations of one token, from the rows of the call log.",
+    query: usageQuery.omit({ tag: true }),
+    narrowsToGateway: true,
+    result: z.array(usageResult),
+    handler: async ({ params, query, rawQuery, principal }) => {
+      const { account_id: accountId, token_id: tokenId } = params;
+      const token = parts.tokens.find(accountId, tokenId);
+      if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
+      if (!maySee(principal, token)) throw new SignalboxError("forbidden");
+      const { groups, tagKey } = parseGroups(rawQuery.getAll("group_by"));
+      if (tagKey !== null) throw invalid("group_by: usage of a token cannot be grouped by a tag");
+      const { from, to } = periodOf(query, parts.clock);
+      const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
+      const figures = await parts.callLog.summarise({
+        accountId,
+        gatewayIds,
+        from,
+        to,
+        groupBy: groups,
+        tokenId,
+      });
+      return {
+        result: figures.map((one) => showUsage(one, groups)),
+        messages: unreadableMessages(parts.callLog),
+      };
+    },
+  });
+}
+
 export function usageRoute(parts: UsageRouteParts): Route {
   return defineRoute({
     method: "GET",
@@ -84,9 +119,7 @@ export function usageRoute(parts: UsageRouteParts): Route {
     handler: async ({ params, query, rawQuery, principal }) => {
       const accountId = params["account_id"] ?? "";
       const { groups, tagKey } = parseGroups(rawQuery.getAll("group_by"));
-      const to = query.end ?? parts.clock.now();
-      const from = query.start ?? to - DEFAULT_SPAN_MS;
-      if (from >= to) throw invalid("start: must be before end");
+      const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
       const groupBy = tagKey === null ? groups : [...new Set<UsageGroup>([...groups, "gateway"])];
       const figures = await parts.callLog.summarise({ accountId, gatewayIds, from, to, groupBy });
@@ -100,6 +133,21 @@ export function usageRoute(parts: UsageRouteParts): Route {
       return { result, messages };
     },
   });
+}
+
+interface Period {
+  readonly from: number;
+  readonly to: number;
+}
+
+function periodOf(
+  { start, end }: { readonly start?: number | undefined; readonly end?: number | undefined },
+  clock: Clock,
+): Period {
+  const to = end ?? clock.now();
+  const from = start ?? to - DEFAULT_SPAN_MS;
+  if (from >= to) throw invalid("start: must be before end");
+  return { from, to };
 }
 
 function parseGroups(texts: readonly string[]): Groups {

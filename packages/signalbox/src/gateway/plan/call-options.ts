@@ -3,12 +3,14 @@
  * endpoint have the same headers, and a `config` object for some of them.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { RESERVED_METADATA_PREFIX } from "../../accounts/index.ts";
 import {
   type Backoff,
   MAX_ATTEMPTS,
   MAX_CACHE_TTL_S,
   MAX_RETRY_DELAY_MS,
 } from "../settings/gateway-settings.ts";
+import type { FallbackCause } from "./attempt-policy.ts";
 
 export interface CallOptions {
   readonly skipCache?: boolean;
@@ -25,7 +27,23 @@ export interface CallOptions {
   readonly retryDelayMs?: number;
   readonly backoff?: Backoff;
   readonly keyAlias?: string;
+  /** Leave out what the provider's dialect cannot express, instead of refusing the call. */
+  readonly dropParams?: boolean;
+  readonly maxRetryWaitMs?: number;
+  readonly firstTokenTimeoutMs?: number;
+  readonly stallTimeoutMs?: number;
+  readonly holdsResponse?: boolean;
+  readonly fallbackOn?: readonly FallbackCause[];
+  readonly hedgeAfterMs?: number;
+  readonly strategy?: Strategy;
+  readonly weight?: number;
+  /** Calls with the same session go to the same target under the strategy `sticky`, and take the same way through a route. */
+  readonly sessionId?: string;
 }
+
+/** In which order the steps of a call are tried. */
+export type Strategy = (typeof STRATEGIES)[number];
+const STRATEGIES = ["fallback", "weighted", "least-latency", "least-cost", "sticky"] as const;
 
 export type CustomCost =
   | { readonly total: number }
@@ -37,6 +55,8 @@ export const NO_OPTIONS: CallOptions = {};
 
 const MAX_METADATA_KEYS = 5;
 const MAX_TIMEOUT_MS = 3_600_000;
+const MAX_RETRY_WAIT_MS = 600_000;
+const MAX_WEIGHT = 1_000_000;
 const MAX_TEXT = 512;
 
 type OptionReader = (options: MutableOptions, value: string, name: string) => void;
@@ -58,7 +78,21 @@ const READERS: ReadonlyMap<string, OptionReader> = new Map(
     "retry-delay": (options, value, name) =>
       (options.retryDelayMs = toInteger(value, name, 0, MAX_RETRY_DELAY_MS)),
     backoff: (options, value, name) => (options.backoff = toBackoff(value, name)),
+    "drop-params": (options, value, name) => (options.dropParams = toBoolean(value, name)),
     "byok-alias": (options, value, name) => (options.keyAlias = toText(value, name)),
+    "max-retry-wait": (options, value, name) =>
+      (options.maxRetryWaitMs = toInteger(value, name, 0, MAX_RETRY_WAIT_MS)),
+    "first-token-timeout": (options, value, name) =>
+      (options.firstTokenTimeoutMs = toInteger(value, name, 1, MAX_TIMEOUT_MS)),
+    "stall-timeout": (options, value, name) =>
+      (options.stallTimeoutMs = toInteger(value, name, 1, MAX_TIMEOUT_MS)),
+    "hold-response": (options, value, name) => (options.holdsResponse = toBoolean(value, name)),
+    "fallback-on": (options, value, name) => (options.fallbackOn = toFallbackCauses(value, name)),
+    "hedge-after": (options, value, name) =>
+      (options.hedgeAfterMs = toInteger(value, name, 1, MAX_TIMEOUT_MS)),
+    strategy: (options, value, name) => (options.strategy = toStrategy(value, name)),
+    weight: (options, value, name) => (options.weight = toWeight(value, name)),
+    "session-id": (options, value, name) => (options.sessionId = toText(value, name)),
   }),
 );
 
@@ -97,9 +131,10 @@ export function stepConfigOptions(config: unknown): CallOptions {
   for (const [key, header] of Object.entries(CONFIG_KEYS)) {
     const value = given[key];
     if (value === undefined || value === null) continue;
-    if (typeof value !== "number" && typeof value !== "string")
-      throw invalid(`config.${key}`, "a number or text");
-    READERS.get(header)?.(options, String(value), `config.${key}`);
+    const text = Array.isArray(value) ? value.join(",") : value;
+    if (typeof text !== "number" && typeof text !== "string" && typeof text !== "boolean")
+      throw invalid(`config.${key}`, "a number, a boolean or text");
+    READERS.get(header)?.(options, String(text), `config.${key}`);
   }
   return options;
 }
@@ -109,6 +144,11 @@ const CONFIG_KEYS: Readonly<Record<string, string>> = {
   maxAttempts: "max-attempts",
   retryDelay: "retry-delay",
   backoff: "backoff",
+  maxRetryWait: "max-retry-wait",
+  firstTokenTimeout: "first-token-timeout",
+  stallTimeout: "stall-timeout",
+  fallbackOn: "fallback-on",
+  weight: "weight",
 };
 
 function toBoolean(value: string, name: string): boolean {
@@ -134,11 +174,51 @@ function toBackoff(value: string, name: string): Backoff {
   throw invalid(name, "constant, linear or exponential");
 }
 
+function toStrategy(value: string, name: string): Strategy {
+  const strategy = STRATEGIES.find((known) => known === value);
+  if (strategy === undefined) throw invalid(name, STRATEGIES.join(", "));
+  return strategy;
+}
+
+function toWeight(value: string, name: string): number {
+  const weight = /^\d{1,7}(?:\.\d{1,6})?$/.test(value) ? Number(value) : Number.NaN;
+  if (!(weight > 0 && weight <= MAX_WEIGHT)) throw invalid(name, `a number above 0, at most ${MAX_WEIGHT}`);
+  return weight;
+}
+
+const FALLBACK_CAUSES = [
+  "4xx",
+  "5xx",
+  "timeout",
+  "connection",
+  "in_band",
+  "context_length",
+  "content_filter",
+] as const;
+
+function toFallbackCauses(value: string, name: string): FallbackCause[] {
+  return value.split(",").map((part) => {
+    const text = part.trim();
+    const cause = FALLBACK_CAUSES.find((known) => known === text);
+    if (cause !== undefined) return cause;
+    if (!/^[45]\d\d$/.test(text)) {
+      throw invalid(name, `a list of statuses from 400 to 599, ${FALLBACK_CAUSES.join(", ")}`);
+    }
+    return Number(text);
+  });
+}
+
 /** Keys beyond the fifth are dropped, as in the hosted original. */
 function toMetadata(value: string, name: string): string {
   const object = toObject(value, name);
   const entries = Object.entries(object).slice(0, MAX_METADATA_KEYS);
-  for (const [, item] of entries) {
+  for (const [key, item] of entries) {
+    // Rules of a gateway can rely on these keys, so only the service sets them.
+    if (key.startsWith(RESERVED_METADATA_PREFIX)) {
+      throw new SignalboxError("gateway_malformed_request", {
+        message: `${name}: keys that begin with ${RESERVED_METADATA_PREFIX} are reserved`,
+      });
+    }
     if (item !== null && !["string", "number", "boolean"].includes(typeof item)) {
       throw invalid(name, "a flat JSON object of strings, numbers, booleans and null");
     }

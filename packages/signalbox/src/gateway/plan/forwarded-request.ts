@@ -6,8 +6,8 @@
  * certificate and identity), and what a browser adds about the page. Names with underscores are judged with hyphens, as many servers
  * read them.
  *
- * A token of this service must not leave it: a client that sends its Signalbox token, or the root token, in place of the provider's key
- * would reveal it to the provider. Tokens are recognised by their form and checksum, the root token by comparison.
+ * A token of this service must not leave it. Tokens are recognised by their form and checksum, the root token by comparison. The token of the
+ * call is dropped from the places of a provider's key (`keys/caller-token.ts`); any other token, and a token in any other place, is refused.
  * See docs/decisions/0012 and docs/decisions/0071.
  */
 import { isTokenShaped, SignalboxError } from "@signalbox/protocol";
@@ -141,6 +141,8 @@ function judge(name: string): HeaderFate {
   return isDropped ? "drop" : "pass";
 }
 
+export const NO_CREDENTIAL: readonly string[] = [];
+
 export interface ForwardedHeaders {
   readonly options: CallOptions;
   /** Name, value, name, value, … without the provider's credential. */
@@ -150,14 +152,15 @@ export interface ForwardedHeaders {
 }
 
 /**
- * Sorts the headers of a request in one pass: options of the gateway, the credential, and the headers to forward. Throws
- * `gateway_unauthorized` when a header to forward contains a token of this service.
+ * Sorts the headers of a request in one pass: options of the gateway, the credential, and the headers to forward. `callerText` is the token of
+ * the call, which is dropped. Throws `gateway_unauthorized` when a header to forward contains another token of this service.
  */
 export function readForwardedHeaders(
   rawHeaders: readonly string[],
   connection: string | undefined,
   credentialHeaders: readonly string[],
   root: RootTokenCheck,
+  callerText: string | null = null,
 ): ForwardedHeaders {
   const hopByHop = connectionNames(connection);
   let reader: CallOptionsReader | null = null;
@@ -173,6 +176,7 @@ export function readForwardedHeaders(
       reader.add(name, value);
       continue;
     }
+    if (callerText !== null && isCallerToken(name, value, callerText)) continue;
     refuseOwnToken(root, value);
     if (credentialHeaders.includes(name)) credential.push(name, value);
     else headers.push(raw, value);
@@ -243,6 +247,16 @@ export function refuseOwnTokenInTarget(root: RootTokenCheck, path: string, query
   for (const pair of query.split("&")) {
     if (root.isRootToken(decodeAscii(pair.slice(pair.indexOf("=") + 1)))) throw misplacedToken();
   }
+}
+
+/** Headers in which SDKs send a provider's key. */
+const KEY_HEADERS: ReadonlySet<string> = new Set(["authorization", "x-api-key", "x-goog-api-key", "api-key"]);
+
+function isCallerToken(name: string, value: string, callerText: string): boolean {
+  if (!value.endsWith(callerText) || !KEY_HEADERS.has(name)) return false;
+  return name === "authorization"
+    ? /^bearer +$/i.test(value.slice(0, -callerText.length))
+    : value === callerText;
 }
 
 function refuseOwnToken(root: RootTokenCheck, value: string): void {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { inspectBody, inspectStart } from "./plan-step.ts";
 
-const NAMES = ["model", "max_tokens", "max_completion_tokens", "max_output_tokens"];
+const NAMES = ["model", "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "stream"];
 
 it("reads the same from the scanned and from the parsed body", () => {
   const value = fc.oneof(fc.string(), fc.boolean(), fc.integer(), fc.constant(null));
@@ -27,5 +27,17 @@ it("never throws on bytes that are not JSON", () => {
 
 it("reads the model and the output limit", () => {
   const facts = inspectBody(Buffer.from('{"model":"m","stream":true,"max_tokens":5}'), true);
-  expect(facts).toEqual({ model: "m", maxOutputTokens: 5 });
+  expect(facts).toEqual({ model: "m", maxOutputTokens: 5, choices: 1, tier: "", stream: "without_usage" });
+});
+
+it.each([
+  ['{"model":"m","n":10,"max_tokens":7,"max_completion_tokens":9}', { choices: 10, maxOutputTokens: 9 }],
+  ['{"generationConfig":{"maxOutputTokens":50,"candidateCount":3}}', { choices: 3, maxOutputTokens: 50 }],
+  ['{"inferenceConfig":{"maxTokens":8}}', { choices: 1, maxOutputTokens: 8 }],
+  ['{"options":{"num_predict":-1}}', { choices: 1, maxOutputTokens: null }],
+  ['{"n":-5,"max_tokens":"9"}', { choices: 1, maxOutputTokens: null }],
+  ['{"stream":true,"stream_options":{"include_usage":true}}', { stream: "with_usage" }],
+  ['{"stream":1}', { stream: "none" }],
+])("reads how much output %s asks for", (text, expected) => {
+  expect(inspectBody(Buffer.from(text), true)).toMatchObject(expected);
 });

@@ -4,13 +4,24 @@
  * See docs/decisions/0011.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { readMembers, type RequestBody, type UpstreamRequest } from "../../engines/relay/index.ts";
+import {
+  readMembers,
+  type RequestBody,
+  type ResponseHead,
+  type UpstreamRequest,
+} from "../../engines/relay/index.ts";
 import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
-import type { Backoff, GatewaySettings } from "../settings/gateway-settings.ts";
+import type { GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
+import type { ProviderKeyPool } from "../keys/provider-key-pool.ts";
+import { StepKeys } from "../keys/step-keys.ts";
+import type { AttemptPolicy } from "./attempt-policy.ts";
 import type { CallOptions } from "./call-options.ts";
-import type { ForwardedHeaders } from "./forwarded-request.ts";
+import type { DoorStep } from "./door-step.ts";
+import { decodePath, type ForwardedHeaders } from "./forwarded-request.ts";
+import type { KeyPool } from "./key-pool.ts";
+import { requestStreamUsage, type UsageEventRemover } from "./stream-usage.ts";
 
 export interface Step {
   readonly provider: Provider;
@@ -19,18 +30,24 @@ export interface Step {
   readonly requestType: RequestType;
   /** As the request names it; empty when only the response does. */
   readonly model: string;
-  /** The output limit that the request sets; null when it sets none. */
+  /** The output limit that the request sets, for each answer that it asks for; null when it sets none. */
   readonly maxOutputTokens: number | null;
+  /** How many answers the request asks for. */
+  readonly choices: number;
+  /** The service tier that the request asks for; empty for the usual one. */
+  readonly tier: string;
   readonly upstream: UpstreamRequest;
+  /** Stored keys of which each attempt picks one; null when the credential is already in `upstream`. */
+  readonly keys: KeyPool | null;
+  /** Tells apart, for the cache, steps that use different stored keys; empty without stored keys. */
+  readonly keyScope: string;
   readonly policy: AttemptPolicy;
-}
-
-export interface AttemptPolicy {
-  /** Until the first byte of the response; null leaves it to the service's own limit. */
-  readonly requestTimeoutMs: number | null;
-  readonly maxAttempts: number;
-  readonly retryDelayMs: number;
-  readonly backoff: Backoff;
+  /** Null for calls that did not come through a unified door. */
+  readonly door: DoorStep | null;
+  /** The position in the caller's list, when a strategy has changed the order. */
+  readonly place?: number;
+  /** Removes from the response what only the gateway asked for; null when it passes as it is. */
+  readonly filter: ((head: ResponseHead) => UsageEventRemover | null) | null;
 }
 
 /** The type of a call, for the log and for the checks of its body; empty when the path is not known. */
@@ -49,6 +66,8 @@ export type RequestType =
 
 export interface StepParts {
   readonly providers: ProviderDirectory;
+  /** Whether the gateway asks for the usage of streams whose callers do not. */
+  readonly injectsStreamUsage: boolean;
   readonly keys: ProviderKeys;
 }
 
@@ -65,20 +84,25 @@ export interface StepRequest {
   readonly isEncoded: boolean;
   readonly body: RequestBody;
   readonly options: CallOptions;
+  readonly door: DoorStep | null;
+  /** Already read from the body; null leaves it to `planStep`. */
+  readonly facts: BodyFacts | null;
+  /** The caller has sent a valid token. */
+  readonly isAuthenticated: boolean;
 }
 
 const TYPE_BY_PATH: readonly { readonly path: RegExp; readonly type: RequestType }[] = [
-  { path: /(^|\/)chat\/completions$/, type: "chat" },
-  { path: /(^|\/)completions$/, type: "completions" },
-  { path: /(^|\/)responses$/, type: "responses" },
-  { path: /(^|\/)messages$/, type: "messages" },
-  { path: /(^|\/)embeddings$/, type: "embeddings" },
+  { path: /(^|\/)chat\/completions$/i, type: "chat" },
+  { path: /(^|\/)completions$/i, type: "completions" },
+  { path: /(^|\/)responses$/i, type: "responses" },
+  { path: /(^|\/)messages$/i, type: "messages" },
+  { path: /(^|\/)embeddings$/i, type: "embeddings" },
   { path: /:(stream)?generateContent$/i, type: "generate_content" },
   { path: /:(batch)?embedContents?$/i, type: "embeddings" },
-  { path: /(^|\/)images\//, type: "images" },
-  { path: /(^|\/)audio\//, type: "audio" },
-  { path: /(^|\/)moderations$/, type: "moderations" },
-  { path: /(^|\/)models(\/[^/:]+)?$/, type: "models" },
+  { path: /(^|\/)images\//i, type: "images" },
+  { path: /(^|\/)audio\//i, type: "audio" },
+  { path: /(^|\/)moderations$/i, type: "moderations" },
+  { path: /(^|\/)models(\/[^/:]+)?$/i, type: "models" },
 ];
 
 /** Types whose JSON bodies the gateway understands well enough to refuse a malformed one. */
@@ -93,27 +117,57 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
 const NO_HEADERS: readonly string[] = [];
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const DEFAULT_RETRY_DELAY_MS = 100;
+/** A caller that waits longer for one provider would rather hear of the limit. */
+const DEFAULT_MAX_RETRY_WAIT_MS = 10_000;
 
-export function planStep({ keys }: StepParts, wanted: StepRequest): Step {
+export function planStep(parts: StepParts, wanted: StepRequest): Step {
   const { provider, path, method, query } = wanted;
-  const requestType = requestTypeOf(method, path);
-  const facts = factsOf(wanted, requestType);
-  const { origin, path: upstreamPath } = provider.locate(path, wanted.gateway.accountId);
+  const plain = plainPath(path);
+  const requestType = requestTypeOf(method, plain);
+  const facts = wanted.facts ?? factsOf(wanted, requestType);
+  const { origin, path: upstreamPath } = path.startsWith("/")
+    ? provider.locateAtHost(path)
+    : provider.locate(path, wanted.gateway.accountId);
+  const isInjected = parts.injectsStreamUsage && facts.stream === "without_usage" && requestType === "chat";
+  const usage = isInjected ? requestStreamUsage(provider, facts.model ?? "", wanted.body) : null;
+  const pool = storedKeys(parts.keys, wanted);
+  const model = modelOf(provider.modelInPath(plain), facts.model, requestType);
   return {
     provider,
     path,
     requestType,
-    model: facts.model ?? provider.modelInPath(path) ?? "",
+    model,
     maxOutputTokens: facts.maxOutputTokens,
+    choices: facts.choices,
+    tier: facts.tier,
     upstream: {
       origin,
       method,
       target: query === "" ? upstreamPath : `${upstreamPath}?${query}`,
-      headers: upstreamHeaders(keys, wanted),
-      body: wanted.body,
+      headers: upstreamHeaders(wanted, pool),
+      body: usage?.body ?? wanted.body,
     },
+    keys:
+      pool === null
+        ? null
+        : new StepKeys(pool, { providerSlug: provider.slug, model, session: wanted.options.sessionId }),
+    keyScope: pool?.scope ?? "",
     policy: toPolicy(wanted.options, wanted.gateway.settings),
+    door: wanted.door,
+    filter: usage?.filter ?? null,
   };
+}
+
+/** Gemini's native API ignores a model in the body. Azure's deployments have names of their own, so the body says more. */
+function modelOf(inPath: string | null, inBody: string | null, requestType: RequestType): string {
+  return (requestType === "generate_content" ? (inPath ?? inBody) : (inBody ?? inPath)) ?? "";
+}
+
+/** The path as most servers read it: decoded, with single slashes, none at the end. What is forwarded stays as it was sent. */
+function plainPath(path: string): string {
+  const decoded = path.includes("%") ? decodePath(path) : path;
+  if (!decoded.includes("//") && !decoded.endsWith("/") && !decoded.startsWith("/")) return decoded;
+  return decoded.replaceAll(/\/{2,}/g, "/").replaceAll(/^\/|\/$/g, "");
 }
 
 function requestTypeOf(method: string, path: string): RequestType {
@@ -121,32 +175,50 @@ function requestTypeOf(method: string, path: string): RequestType {
   return TYPE_BY_PATH.find((known) => known.path.test(path))?.type ?? "";
 }
 
-function upstreamHeaders(keys: ProviderKeys, wanted: StepRequest): string[] {
+function upstreamHeaders(wanted: StepRequest, pool: ProviderKeyPool | null): string[] {
   const { forwarded, provider, traceparent } = wanted;
   return [
-    ...forwarded.headers,
+    ...(pool === null ? forwarded.headers : withoutAccountHeaders(forwarded.headers)),
     // Usage is read from the response as it passes, so the response must not be compressed.
     "accept-encoding",
     "identity",
     ...(traceparent === null ? NO_HEADERS : ["traceparent", traceparent]),
-    ...credentialOf(keys, wanted),
+    ...(pool === null ? forwarded.credential : NO_HEADERS),
     ...provider.extraHeaders,
   ];
 }
 
-/** The caller's own credential, or a stored key when the caller sent none or names a stored key. */
-function credentialOf(
+/** The stored keys that replace the caller's credential: when the caller sent none, or names a stored key. */
+function storedKeys(
   keys: ProviderKeys,
-  { gateway, provider, options, forwarded, query }: StepRequest,
-): readonly string[] {
-  const { credential } = forwarded;
+  { gateway, provider, options, forwarded, query, isAuthenticated }: StepRequest,
+): ProviderKeyPool | null {
   if (options.keyAlias === undefined) {
-    if (credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query))) return credential;
+    const hasOwn =
+      forwarded.credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query));
+    if (hasOwn) return null;
   }
-  const key = keys.find(gateway, provider.slug, options.keyAlias);
-  return key === null
-    ? credential
-    : [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(key)];
+  const pool = keys.poolFor(gateway, provider, options.keyAlias);
+  // A stored key is the operator's money; without a token, every client that reaches the listener could spend it.
+  if (pool !== null && !isAuthenticated && !gateway.settings.allow_anonymous_keys) {
+    throw new SignalboxError("gateway_unauthorized", {
+      message: `Stored keys of ${provider.slug} are used only for calls with a token; send one, or set allow_anonymous_keys on the gateway`,
+    });
+  }
+  // The caller's path names the host: the key would go to whomever the caller chooses.
+  if (pool !== null && provider.isHostOfCaller) {
+    throw malformed(
+      `A stored key of ${provider.slug} is sent only to a configured address: set providers.${provider.slug}.baseUrl`,
+    );
+  }
+  return pool;
+}
+
+/** Headers that select an account or project belong to the credential: with a stored key the provider would refuse those of the caller. */
+const ACCOUNT_HEADERS: ReadonlySet<string> = new Set(["openai-organization", "openai-project"]);
+
+function withoutAccountHeaders(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => !ACCOUNT_HEADERS.has((headers[i - (i % 2)] ?? "").toLowerCase()));
 }
 
 function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
@@ -187,24 +259,52 @@ function toPolicy(options: CallOptions, settings: GatewaySettings): AttemptPolic
     maxAttempts: options.maxAttempts ?? settings.retry_max_attempts ?? 1,
     retryDelayMs: options.retryDelayMs ?? settings.retry_delay ?? DEFAULT_RETRY_DELAY_MS,
     backoff: options.backoff ?? settings.retry_backoff ?? "constant",
+    maxRetryWaitMs: options.maxRetryWaitMs ?? DEFAULT_MAX_RETRY_WAIT_MS,
+    firstTokenTimeoutMs: options.firstTokenTimeoutMs ?? null,
+    stallTimeoutMs: options.stallTimeoutMs ?? null,
+    holdsResponse: options.holdsResponse ?? false,
+    fallbackOn: options.fallbackOn ?? null,
+    hedgeAfterMs: options.hedgeAfterMs ?? null,
+    weight: options.weight ?? 1,
   };
 }
 
 /** What the gateway reads from a JSON request body. */
-interface BodyFacts {
+export interface BodyFacts {
   readonly model: string | null;
   readonly maxOutputTokens: number | null;
+  readonly choices: number;
+  readonly tier: string;
+  /** `without_usage`: a stream whose caller does not ask for its usage. */
+  readonly stream: "none" | "with_usage" | "without_usage";
 }
 
-const NO_FACTS: BodyFacts = { model: null, maxOutputTokens: null };
+const NO_FACTS: BodyFacts = { model: null, maxOutputTokens: null, choices: 1, tier: "", stream: "none" };
 
 /** Larger bodies (long conversations, images) are scanned: parsing megabytes would delay every other call. */
 const PARSE_LIMIT_BYTES = 256 * 1024;
-const WANTED: ReadonlySet<string> = new Set([
-  "model",
+/** Output limits of all APIs. Of several the largest counts: a provider may ignore the others. */
+const OUTPUT_LIMITS = [
   "max_completion_tokens",
   "max_output_tokens",
   "max_tokens",
+  "maxOutputTokens",
+  "maxTokens",
+  "max_tokens_to_sample",
+  "num_predict",
+] as const;
+/** How many answers a request asks for. `best_of` are written and billed, though one is returned. */
+const CHOICES = ["n", "best_of", "candidateCount", "num_generations"] as const;
+/** Objects that contain such members: Gemini's, Bedrock's, Ollama's. */
+const NESTED = ["generationConfig", "generation_config", "inferenceConfig", "options"] as const;
+const WANTED: ReadonlySet<string> = new Set([
+  "model",
+  "stream",
+  "stream_options",
+  "service_tier",
+  ...OUTPUT_LIMITS,
+  ...CHOICES,
+  ...NESTED,
 ]);
 
 /** Throws `gateway_malformed_request` when the body is not a JSON object although `mustBeJson` requires one. */
@@ -233,11 +333,38 @@ export function malformed(message: string): SignalboxError {
   return new SignalboxError("gateway_malformed_request", { message });
 }
 
-function toFacts(fields: Readonly<Record<string, unknown>>): BodyFacts {
-  const { model, max_completion_tokens, max_output_tokens, max_tokens } = fields;
-  const limit = max_completion_tokens ?? max_output_tokens ?? max_tokens;
+export function toFacts(fields: Fields): BodyFacts {
+  const { model, stream, stream_options: streamOptions, service_tier: tier } = fields;
+  let maxOutputTokens = largest(fields, OUTPUT_LIMITS);
+  let choices = largest(fields, CHOICES);
+  for (const name of NESTED) {
+    const inner = fields[name];
+    if (!isFields(inner)) continue;
+    maxOutputTokens = Math.max(maxOutputTokens, largest(inner, OUTPUT_LIMITS));
+    choices = Math.max(choices, largest(inner, CHOICES));
+  }
+  const asksForUsage = isFields(streamOptions) && streamOptions["include_usage"] === true;
   return {
     model: typeof model === "string" ? model : null,
-    maxOutputTokens: typeof limit === "number" && limit >= 0 ? limit : null,
+    maxOutputTokens: maxOutputTokens === -1 ? null : maxOutputTokens,
+    choices: Math.max(1, choices),
+    tier: tier === "priority" || tier === "flex" ? tier : "",
+    stream: stream !== true ? "none" : asksForUsage ? "with_usage" : "without_usage",
   };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The largest of the named counts; -1 when there is none. A negative one means "no limit" at some providers. */
+function largest(fields: Fields, names: readonly string[]): number {
+  let found = -1;
+  for (const name of names) {
+    const value = fields[name];
+    if (typeof value === "number" && value >= 0 && value > found) found = Math.ceil(value);
+  }
+  return found;
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

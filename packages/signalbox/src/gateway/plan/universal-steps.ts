@@ -1,8 +1,12 @@
 /**
  * Parses the body of the universal endpoint: an array of steps (or one step), each with a provider, an endpoint, headers and the JSON to
- * send. A step's headers take precedence over its `config`, then the request's headers, then the gateway's settings.
+ * send. A step's headers take precedence over its `config`, then the request's headers, then the gateway's settings. What concerns the
+ * whole call is taken from the first step: clients of the hosted original repeat it in the headers of every step.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import type { Clock } from "../../core/clock.ts";
+import type { RequestBody } from "../../engines/relay/index.ts";
+import type { ModelNames } from "../models/model-names.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { type CallOptions, stepConfigOptions } from "./call-options.ts";
 import {
@@ -11,6 +15,8 @@ import {
   refuseOwnTokenInTarget,
   type RootTokenCheck,
 } from "./forwarded-request.ts";
+import { planDoorStep } from "./plan-door-step.ts";
+import { COMPAT, targetOf, toDoorRequest } from "./universal-door.ts";
 import { malformed, planStep, type Step, type StepParts } from "./plan-step.ts";
 
 const MAX_STEPS = 20;
@@ -19,8 +25,27 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export interface UniversalParts extends StepParts {
+  readonly clock: Clock;
+  readonly modelNames: ModelNames;
   readonly authenticator: RootTokenCheck;
 }
+
+interface UniversalCall {
+  readonly steps: Step[];
+  /** Those of the request, with those of the first step that concern the whole call. */
+  readonly options: CallOptions;
+}
+
+const OF_THE_CALL = [
+  "skipCache",
+  "cacheTtlS",
+  "cacheKey",
+  "collectLog",
+  "collectLogPayload",
+  "metadata",
+  "customCost",
+  "eventId",
+] as const satisfies (keyof CallOptions)[];
 
 export function parseUniversalSteps(
   bytes: Buffer,
@@ -28,7 +53,8 @@ export function parseUniversalSteps(
   parts: UniversalParts,
   callOptions: CallOptions,
   traceparent: string | null,
-): Step[] {
+  isAuthenticated: boolean,
+): UniversalCall {
   let value: unknown;
   try {
     value = JSON.parse(bytes.toString("utf8"));
@@ -39,14 +65,19 @@ export function parseUniversalSteps(
   if (items.length === 0 || items.length > MAX_STEPS) {
     throw malformed(`The body must be an array of 1 to ${MAX_STEPS} steps`);
   }
-  return items.map((item, i) => {
+  const calls = items.map((item, i) => {
     try {
-      return toStep(item, gateway, parts, callOptions, traceparent);
+      return toStep(item, gateway, parts, callOptions, traceparent, isAuthenticated);
     } catch (error) {
       if (!(error instanceof SignalboxError)) throw error;
       throw new SignalboxError(error.id, { message: `step ${i}: ${error.message}` });
     }
   });
+  const first = calls[0]?.own ?? {};
+  const shared = Object.fromEntries(
+    OF_THE_CALL.flatMap((name) => (first[name] === undefined ? [] : [[name, first[name]]])),
+  ) as CallOptions;
+  return { steps: calls.map(({ step }) => step), options: { ...callOptions, ...shared } };
 }
 
 function toStep(
@@ -55,26 +86,36 @@ function toStep(
   parts: UniversalParts,
   callOptions: CallOptions,
   traceparent: string | null,
-): Step {
+  isAuthenticated: boolean,
+): { readonly step: Step; readonly own: CallOptions } {
   if (typeof item !== "object" || item === null) throw malformed("must be an object");
   const given = item as Record<string, unknown>;
   const { provider: slug, endpoint, query } = given;
   if (typeof slug !== "string") throw malformed("provider must be a string");
-  const provider = parts.providers.find(gateway.accountId, slug);
+  const provider = slug === COMPAT ? null : parts.providers.find(gateway.accountId, slug);
   if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
   if (typeof endpoint !== "string") throw malformed("endpoint must be a string");
   const [path, search] = splitEndpoint(endpoint);
   checkProviderPath(path);
   refuseOwnTokenInTarget(parts.authenticator, path, search);
-  const rawHeaders = toRawHeaders(given["headers"]);
+  const rawHeaders = universalHeaders(given["headers"]);
   const forwarded = readForwardedHeaders(
     rawHeaders,
     undefined,
-    provider.credentialHeaders,
+    provider?.credentialHeaders ?? ["authorization"],
     parts.authenticator,
   );
-  const body = toJson(query ?? {});
-  return planStep(parts, {
+  const options = { ...callOptions, ...stepConfigOptions(given["config"]), ...forwarded.options };
+  const body: RequestBody = { kind: "whole", bytes: universalJson(query ?? {}) };
+  const request = toDoorRequest(
+    { gateway, path, query, search, forwarded, traceparent, body, options, isAuthenticated },
+    parts.clock,
+  );
+  const target = request === null ? null : targetOf(parts.modelNames, request, provider);
+  const own = forwarded.options;
+  if (request !== null && target !== null) return { step: planDoorStep(parts, request, target), own };
+  if (provider === null) throw malformed(`${COMPAT} has no endpoint ${path.slice(0, 64)}`);
+  const step = planStep(parts, {
     gateway,
     provider,
     method: "POST",
@@ -84,13 +125,17 @@ function toStep(
     traceparent,
     contentType: rawHeaders[1],
     isEncoded: false,
-    body: { kind: "whole", bytes: body },
-    options: { ...callOptions, ...stepConfigOptions(given["config"]), ...forwarded.options },
+    body,
+    options,
+    door: null,
+    facts: null,
+    isAuthenticated,
   });
+  return { step, own };
 }
 
 /** V8 parses JSON in a loop but writes it recursively, so a deeply nested value that was parsed may not be writable. */
-function toJson(value: unknown): Buffer {
+export function universalJson(value: unknown): Buffer {
   try {
     return Buffer.from(JSON.stringify(value));
   } catch (error) {
@@ -99,7 +144,7 @@ function toJson(value: unknown): Buffer {
   }
 }
 
-function splitEndpoint(endpoint: string): [string, string] {
+export function splitEndpoint(endpoint: string): [string, string] {
   const trimmed = endpoint.replace(/^\/+/, "");
   if (!/^[\x21-\x7e]*$/.test(trimmed) || trimmed.includes("#")) {
     throw malformed("endpoint must be a path in printable ASCII");
@@ -109,7 +154,7 @@ function splitEndpoint(endpoint: string): [string, string] {
 }
 
 /** The headers of a step as a request would carry them: name, value, name, value, …; names in lower case, `content-type` first. */
-function toRawHeaders(given: unknown): string[] {
+export function universalHeaders(given: unknown): string[] {
   if (given !== undefined && given !== null && (typeof given !== "object" || Array.isArray(given))) {
     throw malformed("headers must be an object");
   }

@@ -1,35 +1,58 @@
 /** The built-in providers, with their public base addresses; the configuration may replace each address. */
 import {
   azurePath,
-  bare,
   bedrockPath,
   huggingfacePath,
   ollamaPath,
-  openAiBelow,
-  openAiPath,
-  type ProviderDefinition,
   vertexPath,
   workersAiPath,
-} from "./provider.ts";
-
-/** OpenAI-compatible providers with a bearer token and one base address. */
-const OPENAI_COMPATIBLE: readonly (readonly [slug: string, baseUrl: string])[] = [
-  ["openai", "https://api.openai.com/v1"],
-  ["groq", "https://api.groq.com/openai/v1"],
-  ["grok", "https://api.x.ai/v1"],
-  ["mistral", "https://api.mistral.ai/v1"],
-  ["deepseek", "https://api.deepseek.com"],
-  ["perplexity-ai", "https://api.perplexity.ai"],
-  ["cerebras", "https://api.cerebras.ai/v1"],
-  ["openrouter", "https://openrouter.ai/api/v1"],
-  ["fireworks", "https://api.fireworks.ai/inference/v1"],
-  ["together", "https://api.together.xyz/v1"],
-  ["replicate", "https://api.replicate.com/v1"],
-  ["vllm", "http://127.0.0.1:8000/v1"],
-];
+} from "./path-rules.ts";
+import { OPENAI_COMPATIBLE_PROVIDERS } from "./openai-compatible.ts";
+import { bare, openAiBelow, openAiPath, type ProviderDefinition, samePath } from "./provider.ts";
+import {
+  CHAT_API,
+  geminiApi,
+  MESSAGES_API,
+  NO_APIS,
+  OPENAI_EMBEDDINGS,
+  OPENAI_SHAPED,
+  type ProviderApis,
+  sameApis,
+} from "./provider-api.ts";
+import { bedrockApis, vertexApis } from "./cloud-apis.ts";
 
 const GEMINI_MODEL = /(?:^|\/)models\/([^/:]+)/;
 const BEDROCK_MODEL = /\/model\/([^/]+)\//;
+
+const GEMINI_APIS: ProviderApis = {
+  calls: [geminiApi("v1beta/models")],
+  embeddings: { dialect: "gemini", path: (model) => `v1beta/models/${model}:batchEmbedContents` },
+  countTokens: null,
+};
+const ANTHROPIC_APIS: ProviderApis = {
+  calls: [MESSAGES_API],
+  embeddings: null,
+  countTokens: "messages/count_tokens",
+};
+
+/** APIs without conversations: speech, images, searches. All of their paths are forwarded unchanged. */
+const NATIVE_ONLY: readonly ProviderDefinition[] = [
+  native("fal", "https://fal.run", "authorization", (key) => `Key ${key}`),
+  native("ideogram", "https://api.ideogram.ai", "api-key", bare),
+  native("cartesia", "https://api.cartesia.ai", "x-api-key", bare),
+  native("deepgram", "https://api.deepgram.com", "authorization", (key) => `Token ${key}`),
+  native("elevenlabs", "https://api.elevenlabs.io", "xi-api-key", bare),
+];
+
+function native(
+  slug: string,
+  baseUrl: string,
+  header: string,
+  toCredential: (key: string) => string,
+): ProviderDefinition {
+  const credentialHeaders = header === "authorization" ? [header] : [header, "authorization"];
+  return { slug, baseUrl, credentialHeaders, toCredential, rule: samePath, apis: () => NO_APIS };
+}
 
 const OTHERS: readonly ProviderDefinition[] = [
   {
@@ -38,6 +61,7 @@ const OTHERS: readonly ProviderDefinition[] = [
     credentialHeaders: ["x-api-key", "authorization"],
     toCredential: bare,
     rule: openAiPath,
+    apis: () => ANTHROPIC_APIS,
   },
   {
     slug: "google-ai-studio",
@@ -47,6 +71,7 @@ const OTHERS: readonly ProviderDefinition[] = [
     toCredential: bare,
     rule: openAiBelow("v1beta/openai/"),
     modelInPath: (path) => GEMINI_MODEL.exec(path)?.[1] ?? null,
+    apis: () => GEMINI_APIS,
   },
   {
     slug: "google-vertex-ai",
@@ -54,10 +79,12 @@ const OTHERS: readonly ProviderDefinition[] = [
     acceptsKeyInQuery: true,
     rule: vertexPath,
     modelInPath: (path) => GEMINI_MODEL.exec(path)?.[1] ?? null,
+    apis: vertexApis,
   },
   {
     slug: "azure-openai",
     baseUrl: "https://{0}.openai.azure.com",
+    hasCustomerHosts: true,
     credentialHeaders: ["api-key", "authorization"],
     toCredential: bare,
     rule: azurePath,
@@ -65,29 +92,59 @@ const OTHERS: readonly ProviderDefinition[] = [
       const deployment = path.split("/")[1];
       return deployment === undefined || deployment === "openai" ? null : deployment;
     },
+    apis: sameApis(
+      [
+        { dialect: "chat", path: () => "/openai/v1/chat/completions" },
+        { dialect: "responses", path: () => "/openai/v1/responses" },
+      ],
+      { dialect: "chat", path: () => "/openai/v1/embeddings" },
+    ),
   },
   {
     slug: "aws-bedrock",
     baseUrl: "https://bedrock-runtime.{0}.amazonaws.com",
     rule: bedrockPath,
     modelInPath: (path) => BEDROCK_MODEL.exec(path)?.[1] ?? null,
+    apis: bedrockApis,
   },
   {
     slug: "workers-ai",
     baseUrl: "https://api.cloudflare.com/client/v4",
     rule: workersAiPath,
     modelInPath: (path) => (path.includes("@") ? path.replace(/^run\//, "") : null),
+    apis: OPENAI_SHAPED,
   },
   {
     slug: "cohere",
     baseUrl: "https://api.cohere.com",
     rule: openAiBelow("compatibility/v1/", ["chat/completions", "embeddings"]),
+    apis: OPENAI_SHAPED,
   },
-  { slug: "huggingface", baseUrl: "https://router.huggingface.co", rule: huggingfacePath },
-  { slug: "ollama", baseUrl: "http://127.0.0.1:11434", rule: ollamaPath },
+  {
+    slug: "huggingface",
+    baseUrl: "https://router.huggingface.co",
+    rule: huggingfacePath,
+    apis: sameApis([CHAT_API], null),
+  },
+  { slug: "ollama", baseUrl: "http://127.0.0.1:11434", rule: ollamaPath, apis: OPENAI_SHAPED },
+  {
+    slug: "parallel",
+    baseUrl: "https://api.parallel.ai",
+    credentialHeaders: ["x-api-key", "authorization"],
+    toCredential: bare,
+    rule: samePath,
+    apis: sameApis([CHAT_API], null),
+  },
+  {
+    slug: "github-models",
+    baseUrl: "https://models.github.ai/inference",
+    rule: openAiPath,
+    apis: sameApis([CHAT_API], OPENAI_EMBEDDINGS),
+  },
 ];
 
 export const BUILT_IN_PROVIDERS: readonly ProviderDefinition[] = [
-  ...OPENAI_COMPATIBLE.map(([slug, baseUrl]): ProviderDefinition => ({ slug, baseUrl, rule: openAiPath })),
+  ...OPENAI_COMPATIBLE_PROVIDERS,
   ...OTHERS,
+  ...NATIVE_ONLY,
 ];

@@ -12,6 +12,7 @@ import {
   type UpstreamRequest,
 } from "../../engines/relay/index.ts";
 import { bearer, type Provider } from "./provider.ts";
+import { CHAT_API, type ProviderApis } from "./provider-api.ts";
 
 interface ChatRequest {
   readonly model?: unknown;
@@ -29,6 +30,7 @@ interface Usage {
 
 /** Required by the interface; no request is sent there. */
 const UNUSED_ORIGIN = toOrigin(new URL("http://echo.invalid"), false);
+const ECHO_APIS: ProviderApis = { calls: [CHAT_API], embeddings: null, countTokens: null };
 const CHARACTERS_PER_TOKEN = 4;
 const MODELS = ["echo"];
 /** Longer answers are streamed in equal parts. */
@@ -43,7 +45,10 @@ export function createEchoProvider(): Provider {
     acceptsKeyInQuery: false,
     extraHeaders: [],
     locate: (path) => ({ origin: UNUSED_ORIGIN, path: `/${path.startsWith("v1/") ? path.slice(3) : path}` }),
+    locateAtHost: (path) => ({ origin: UNUSED_ORIGIN, path }),
     modelInPath: () => null,
+    apisFor: () => ECHO_APIS,
+    isHostOfCaller: false,
     answer: (request, handler) => new EchoExchange(request, handler),
   };
 }

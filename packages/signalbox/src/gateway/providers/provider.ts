@@ -2,7 +2,6 @@
  * A provider: the address of its API, how a path below `/v1/{account}/{gateway}/{slug}/` becomes a path of that API, and which headers
  * carry its credential. The tables in built-in.ts define the providers.
  */
-import { SignalboxError } from "@signalbox/protocol";
 import {
   type Origin,
   toOrigin,
@@ -10,6 +9,13 @@ import {
   type UpstreamHandler,
   type UpstreamRequest,
 } from "../../engines/relay/index.ts";
+import {
+  type ApiRule,
+  OPENAI_SHAPED,
+  type ProviderApis,
+  type ProviderPlace,
+  UNVERSIONED_OPENAI_SHAPED,
+} from "./provider-api.ts";
 
 export interface Provider {
   readonly slug: string;
@@ -25,7 +31,16 @@ export interface Provider {
   locate(path: string, accountId: string): Location;
   /** The model that the path names; null for APIs that name it in the body. */
   modelInPath(path: string): string | null;
-  /** Present when the provider answers inside this process. */
+  /** The APIs that the unified doors use for a model. */
+  apisFor(model: string): ProviderApis;
+  /** The address of a path below the provider's host, without the base path and the path rule. */
+  locateAtHost(path: string): Location;
+  /**
+   * Whether a caller's path can name a host that belongs to another customer of the provider. A stored key is then not sent, because
+   * the caller could choose who receives it.
+   */
+  readonly isHostOfCaller: boolean;
+  /** Present when the provider answers inside this process, or its requests are signed as they are sent. */
   readonly answer?: (request: UpstreamRequest, handler: UpstreamHandler) => UpstreamExchange;
 }
 
@@ -45,6 +60,10 @@ export interface ProviderDefinition {
   readonly acceptsKeyInQuery?: boolean;
   readonly rule: PathRule;
   readonly modelInPath?: (path: string) => string | null;
+  /** Default: OpenAI-shaped. */
+  readonly apis?: ApiRule;
+  /** `{0}` names a customer of the provider. */
+  readonly hasCustomerHosts?: boolean;
 }
 
 /** Maps the path after the provider segment, without leading slash and query, to a path after the base address. */
@@ -69,7 +88,13 @@ export interface ProviderOptions {
   readonly baseUrl?: string;
   readonly mayBePrivate?: boolean;
   readonly extraHeaders?: readonly string[];
+  readonly place?: ProviderPlace;
+  /** Replaces the APIs of the definition. */
+  readonly apis?: ApiRule;
+  readonly answer?: Provider["answer"];
 }
+
+const NO_PLACE: ProviderPlace = { region: null, project: null };
 
 /** Origins made from request paths (regions, resources) that are cached; callers choose them. */
 const MAX_CACHED_ORIGINS = 64;
@@ -95,6 +120,11 @@ export function createProvider(definition: ProviderDefinition, options: Provider
     }
     return origin;
   };
+  const apis =
+    options.apis ??
+    definition.apis ??
+    (definition.rule === openAiPath ? OPENAI_SHAPED : UNVERSIONED_OPENAI_SHAPED);
+  const place = options.place ?? NO_PLACE;
   return {
     slug: definition.slug,
     credentialHeaders: definition.credentialHeaders ?? ["authorization"],
@@ -105,14 +135,15 @@ export function createProvider(definition: ProviderDefinition, options: Provider
       const routed = definition.rule(path, accountId);
       return { origin: originOf(routed.hostPart ?? ""), path: prefix + routed.path };
     },
+    locateAtHost: (path) => ({ origin: originOf(""), path }),
     modelInPath: definition.modelInPath ?? (() => null),
+    apisFor: (model) => apis(model, place),
+    isHostOfCaller: definition.hasCustomerHosts === true && fixedOrigin === null,
+    ...(options.answer === undefined ? {} : { answer: options.answer }),
   };
 }
 
 const VERSION = "v1/";
-/** One DNS label; nothing else of a request's path may become part of a host name. */
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
-
 /** OpenAI-compatible APIs whose base address ends in the version: `x` and `v1/x` are the same path. */
 export const openAiPath: PathRule = (path) => ({ path: withoutVersion(path) });
 
@@ -130,59 +161,8 @@ export function openAiBelow(prefix: string, endpoints: readonly string[] = OPENA
 
 export const OPENAI_ENDPOINTS = ["chat/completions", "completions", "embeddings", "responses", "models"];
 
-/** `{resource}/{deployment}/…`, or `{resource}/openai/…` for the API of the resource without a deployment. */
-export const azurePath: PathRule = (path) => {
-  const [resource = "", deployment = "", ...rest] = path.split("/");
-  if (!LABEL.test(resource) || deployment === "" || rest.length === 0) {
-    throw invalidPath("azure-openai paths are {resource}/{deployment}/…");
-  }
-  const prefix = deployment === "openai" ? "openai" : `openai/deployments/${deployment}`;
-  return { hostPart: resource, path: `${prefix}/${rest.join("/")}` };
-};
-
-/** `bedrock-runtime/{region}/…`; the OpenAI-compatible endpoints are below `openai/v1`. */
-export const bedrockPath: PathRule = (path) => {
-  const [service = "", region = "", ...rest] = path.split("/");
-  if (service !== "bedrock-runtime" || !LABEL.test(region) || rest.length === 0) {
-    throw invalidPath("aws-bedrock paths are bedrock-runtime/{region}/…");
-  }
-  return { hostPart: region, path: openAiBelow("openai/v1/")(rest.join("/"), "").path };
-};
-
-/** The path contains the region: `v1/projects/{project}/locations/{region}/…`. */
-export const vertexPath: PathRule = (path) => {
-  const region = /^[^/]+\/projects\/[^/]+\/locations\/([^/]+)\//.exec(path)?.[1];
-  if (region === undefined || !LABEL.test(region)) {
-    throw invalidPath("google-vertex-ai paths are v1/projects/{project}/locations/{region}/…");
-  }
-  return { hostPart: region === "global" ? "" : `${region}-`, path };
-};
-
-/** `{model}` runs a model; the OpenAI-compatible endpoints are below `v1`. */
-export const workersAiPath: PathRule = (path, accountId) => {
-  const account = `accounts/${encodeURIComponent(accountId)}/ai/`;
-  const plain = withoutVersion(path);
-  if (OPENAI_ENDPOINTS.includes(plain)) return { path: `${account}v1/${plain}` };
-  return { path: `${account}run/${path.startsWith("run/") ? path.slice(4) : path}` };
-};
-
-/** OpenAI-compatible endpoints go to the router; other paths name a model of the inference API. */
-export const huggingfacePath: PathRule = (path) => {
-  const plain = withoutVersion(path);
-  return { path: OPENAI_ENDPOINTS.includes(plain) ? `v1/${plain}` : `hf-inference/models/${path}` };
-};
-
-/** Ollama's native API is below `api/`, the OpenAI-compatible one below `v1/`. */
-export const ollamaPath: PathRule = (path) => ({
-  path: path.startsWith("api/") ? path : `v1/${withoutVersion(path)}`,
-});
-
-function withoutVersion(path: string): string {
+export function withoutVersion(path: string): string {
   return path.startsWith(VERSION) ? path.slice(VERSION.length) : path;
-}
-
-function invalidPath(message: string): SignalboxError {
-  return new SignalboxError("gateway_malformed_request", { message });
 }
 
 export const CUSTOM_PREFIX = "custom-";

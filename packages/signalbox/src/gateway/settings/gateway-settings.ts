@@ -3,6 +3,7 @@
  * accepted only with the value that means "off", so that no client believes it has switched one on.
  */
 import { z } from "zod";
+import { isTimeZone } from "../limits/window.ts";
 
 const BACKOFFS = ["constant", "linear", "exponential"] as const;
 const TECHNIQUES = ["fixed", "sliding"] as const;
@@ -11,43 +12,76 @@ export const MAX_ATTEMPTS = 5;
 export const MAX_RETRY_DELAY_MS = 60_000;
 const MAX_SPEND_RULES = 20;
 
+/** Values of a provider or model may contain `*`. */
 const filter = z.strictObject({ mode: z.literal("filter"), values: z.array(z.string()).min(1).max(100) });
 const partition = z.strictObject({ mode: z.literal("partition") });
 
-const spendRule = z.strictObject({
-  id: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, _ or -")
-    .optional(),
-  enabled: z.boolean().default(true),
-  limitType: z.literal("cost"),
-  /** US dollars. */
-  limit: z.number().positive(),
-  /** Seconds. */
-  window: z
-    .int()
-    .min(1)
-    .max(366 * 24 * 3600),
-  technique: z.enum(TECHNIQUES).default("fixed"),
-  model: filter.optional(),
-  provider: filter.optional(),
-  metadata: z.record(z.string(), z.union([partition, filter])).optional(),
-});
+const spendRule = z
+  .strictObject({
+    id: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, _ or -")
+      .optional(),
+    enabled: z.boolean().default(true),
+    limitType: z.enum(["cost", "requests", "tokens", "parallel"]),
+    /** US dollars, requests, tokens, or calls at the same time. */
+    limit: z.number().positive(),
+    /** Seconds, a calendar period, or null for prepaid credit. */
+    window: z
+      .union([
+        z
+          .int()
+          .min(1)
+          .max(366 * 24 * 3600),
+        z.enum(["day", "week", "month"]),
+      ])
+      .nullable()
+      .optional(),
+    technique: z.enum(TECHNIQUES).default("fixed"),
+    /** Of calendar periods. */
+    timezone: z.string().max(64).refine(isTimeZone, "must be the name of a time zone").default("UTC"),
+    model: filter.optional(),
+    provider: filter.optional(),
+    metadata: z.record(z.string(), z.union([partition, filter])).optional(),
+  })
+  .refine(({ limitType, window }) => limitType === "parallel" || window !== undefined, {
+    path: ["window"],
+    error: "is required",
+  })
+  .refine(({ limitType, window }) => limitType === "cost" || limitType === "parallel" || window !== null, {
+    path: ["window"],
+    error: "null is for limits on cost only",
+  })
+  .refine(({ limitType, limit }) => limitType === "cost" || Number.isSafeInteger(limit), {
+    path: ["limit"],
+    error: "must be a whole number",
+  })
+  .transform(({ window, ...rule }) => ({ ...rule, window: window ?? null }));
+
+const usdPerMillion = z.number().min(0);
+
+export const spendRules = z
+  .array(spendRule)
+  .max(MAX_SPEND_RULES)
+  .default([])
+  // Amounts already spent are stored by rule id, so each rule gets an id that does not change when rules are reordered.
+  .transform((rules) => rules.map((rule, i) => ({ ...rule, id: rule.id ?? `rule-${i + 1}` })))
+  .refine((rules) => new Set(rules.map((rule) => rule.id)).size === rules.length, "ids must differ");
 
 const spendLimits = z.strictObject({
   enabled: z.boolean().default(true),
-  rules: z
-    .array(spendRule)
-    .max(MAX_SPEND_RULES)
-    .default([])
-    // Amounts already spent are stored by rule id, so each rule gets an id that does not change when rules are reordered.
-    .transform((rules) => rules.map((rule, i) => ({ ...rule, id: rule.id ?? `rule-${i + 1}` })))
-    .refine((rules) => new Set(rules.map((rule) => rule.id)).size === rules.length, "ids must differ"),
+  rules: spendRules,
+  /** What a call costs whose price is unknown: `block` refuses it, `allow` does not count it; or US dollars per million tokens. */
+  unknown_price: z
+    .union([z.enum(["block", "allow"]), z.strictObject({ in: usdPerMillion, out: usdPerMillion })])
+    .default("block"),
 });
 
 export const gatewaySettings = z.object({
   /** Every call needs a token. */
   authentication: z.boolean().default(false),
+  /** Stored provider keys are also used for calls without a token. */
+  allow_anonymous_keys: z.boolean().default(false),
   /** Seconds; null or 0 switches the cache off. */
   cache_ttl: z.int().min(0).max(MAX_CACHE_TTL_S).nullable().default(null),
   /** Whether a change of the settings empties the cache. */
@@ -71,10 +105,13 @@ export const gatewaySettings = z.object({
   retry_delay: z.int().min(0).max(MAX_RETRY_DELAY_MS).nullable().default(null),
   retry_backoff: z.enum(BACKOFFS).nullable().default(null),
   spend_limits: spendLimits.nullable().default(null),
+  /** Whether the price that a caller states for its call counts in limits. Otherwise it only does for tokens with `gateway.price`. */
+  trust_custom_cost: z.boolean().default(false),
 });
 
 export type GatewaySettings = z.output<typeof gatewaySettings>;
-export type SpendRule = NonNullable<GatewaySettings["spend_limits"]>["rules"][number];
+export type SpendLimitSettings = NonNullable<GatewaySettings["spend_limits"]>;
+export type SpendRule = SpendLimitSettings["rules"][number];
 export type Backoff = (typeof BACKOFFS)[number];
 
 export const DEFAULT_SETTINGS: GatewaySettings = gatewaySettings.parse({});

@@ -80,7 +80,16 @@ export class Gateways {
   }
 
   async update(accountId: string, id: string, wanted: Partial<GatewaySettings>): Promise<Gateway> {
-    return this.#inTurn(accountId, id, () => this.#update(accountId, id, wanted));
+    return this.change(accountId, id, () => wanted);
+  }
+
+  /** Updates the gateway by its present settings; `toChanges` may refuse by throwing. */
+  async change(
+    accountId: string,
+    id: string,
+    toChanges: (present: GatewaySettings) => Partial<GatewaySettings>,
+  ): Promise<Gateway> {
+    return this.#inTurn(accountId, id, () => this.#update(accountId, id, toChanges));
   }
 
   /**
@@ -91,7 +100,11 @@ export class Gateways {
     return this.#inTurn(accountId, id, () => this.#delete(accountId, id));
   }
 
-  async #update(accountId: string, id: string, wanted: Partial<GatewaySettings>): Promise<Gateway> {
+  async #update(
+    accountId: string,
+    id: string,
+    toChanges: (present: GatewaySettings) => Partial<GatewaySettings>,
+  ): Promise<Gateway> {
     // Read and written in one transaction, so that simultaneous updates do not overwrite each other.
     const gateway = await this.#database.transaction(async (tx) => {
       const row = await tx.get<GatewayRow>(
@@ -100,7 +113,7 @@ export class Gateways {
       if (row === undefined) throw gatewayMissing();
       const before = fromRow(row);
       const modifiedAt = this.#clock.now();
-      const settings = { ...before.settings, ...wanted };
+      const settings = { ...before.settings, ...toChanges(before.settings) };
       await tx.run(
         sql`UPDATE gateway SET settings = ${JSON.stringify(settings)}, modified_at = ${modifiedAt}
             WHERE account_id = ${accountId} AND id = ${id}`,

@@ -1,202 +1,358 @@
 /**
- * Provider keys that a gateway adds to calls without a credential. A key is never stored: its entry names the environment variable that
- * contains it.
- *
- * An entry may name only variables whose name belongs to the provider (`OPENAI_API_KEY`, `OPENAI_API_KEY_TEAM_A`): a user who may edit a
- * gateway must not be able to send another secret of the process to a provider. Of these variables an account may use those that the
- * operator granted (`key-grants.ts`).
+ * Provider keys that a gateway adds to calls without a credential: stored encrypted (`keys/key-vault.ts`), or named by the variable or file that holds
+ * them (`keys/key-source.ts`). A key belongs to one gateway, or to all gateways of its account; the keys of the gateway come first.
  *
  * Invariants:
- * 1. The grant is checked when an entry is created and at each use: an entry for a variable that is no longer granted does not work.
- * 2. Responses do not reveal whether a variable exists that the account may not use.
- * See docs/decisions/0014.
+ * 1. The grant of a variable or file is checked when an entry is written and at each use: an entry whose grant was withdrawn does not work.
+ * 2. Responses do not reveal whether a variable or file exists that the account may not use.
+ * 3. The text of a stored key leaves this process only in the credential header of a request to its provider. The key of a custom provider is bound to the
+ *    address that the provider had when the key was stored.
+ * 4. Writes run one after the other, so that none encrypts with a master key that a rotation is about to remove.
+ * See docs/decisions/0014, 0075, 0118 and 0119.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import type { MasterKeys } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import { repeat, type Repetition } from "../../core/repeat.ts";
+import type { Secret } from "../../core/secret.ts";
+import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
-import { sql } from "../../core/sql.ts";
+import { KeyHealth, type KeyOutcome } from "../keys/key-health.ts";
+import { ProviderKeyPool, type PoolKey } from "../keys/provider-key-pool.ts";
+import { KeyMaterial, type KeyMaterialParts } from "../keys/key-material.ts";
+import { checkSecretId, envPrefix, grantName } from "../keys/key-source.ts";
+import { KeyVault } from "../keys/key-vault.ts";
+import { fromRow, type ProviderKey, type ProviderKeyRow, putKey } from "../keys/provider-key.ts";
+import { CUSTOM_PREFIX, type Provider } from "../providers/provider.ts";
 import type { Gateway } from "./gateway.ts";
-import { grantedReach, type KeyGrants, type KeyReach, type KeyUse } from "./key-grants.ts";
 
-export interface ProviderKey {
-  readonly id: string;
-  readonly accountId: string;
-  readonly gatewayId: string;
-  readonly providerSlug: string;
-  readonly alias: string;
-  /** Used by calls without an alias. */
-  readonly isDefault: boolean;
-  readonly envName: string;
-  readonly modifiedAt: number;
-}
-
-export interface ProviderKeysParts {
+export interface ProviderKeysParts extends KeyMaterialParts {
   readonly database: Database;
   readonly clock: Clock;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly grants: KeyGrants;
-  /** The present origin of a custom provider; undefined when it does not exist. */
-  readonly customOrigin: (accountId: string, providerSlug: string) => string | undefined;
+  readonly masterKeys: MasterKeys;
+  /** The folder whose files keys may name. */
+  readonly secretFolder: string;
+  readonly onError: (error: unknown) => void;
 }
 
-/** An entry and its grant, which does not change while the process runs. */
-interface Granted<Use extends KeyUse> {
-  readonly key: Use;
-  /** Null when the account may not use the key. */
-  readonly reach: KeyReach | null;
+/** The owner of keys: a gateway, or with `gatewayId: null` the account. */
+export interface KeyScope {
+  readonly accountId: string;
+  readonly gatewayId: string | null;
 }
+
+/** What a request sets; omitted members keep their values or get the default. */
+export interface KeyChange {
+  readonly alias?: string | undefined;
+  readonly isDefault?: boolean | undefined;
+  readonly secret?: Secret | undefined;
+  readonly secretId?: string | undefined;
+  readonly weight?: number | undefined;
+  readonly models?: readonly string[] | undefined;
+  readonly rateLimit?: number | null | undefined;
+  readonly rateLimitPeriodS?: number | undefined;
+  readonly isDisabled?: boolean | undefined;
+}
+
+/** The keys of one provider in one scope. */
+interface Keys {
+  readonly all: readonly PoolKey[];
+  readonly pool: readonly PoolKey[];
+}
+
+const USE_FLUSH_MS = 60_000;
+const PREVIEW_LENGTH = 4;
+const DEFAULT_WEIGHT = 1;
 
 export class ProviderKeys {
   readonly #parts: ProviderKeysParts;
+  readonly #vault: KeyVault;
+  readonly #material: KeyMaterial;
   /** By account, gateway and provider. */
-  readonly #byProvider = new Map<string, Granted<ProviderKey>[]>();
+  readonly #byProvider = new Map<string, Keys>();
+  readonly #healthById = new Map<string, KeyHealth>();
+  readonly #used = new Set<PoolKey>();
+  #lastWrite: Promise<unknown> = Promise.resolve();
+  #flushing: Repetition | undefined;
 
   constructor(parts: ProviderKeysParts) {
     this.#parts = parts;
+    this.#vault = new KeyVault(parts.masterKeys);
+    this.#material = new KeyMaterial(parts, this.#vault);
   }
 
   async load(): Promise<void> {
-    const rows = await this.#parts.database.all<ProviderKeyRow>(sql`SELECT * FROM provider_key ORDER BY id`);
+    const rows = await this.#parts.database.all<ProviderKeyRow>(
+      sql`SELECT * FROM stored_provider_key ORDER BY id`,
+    );
+    const lists = new Map<string, PoolKey[]>();
+    for (const row of rows) {
+      const key = fromRow(row);
+      const name = nameOf(key.accountId, key.gatewayId, key.providerSlug);
+      const list = lists.get(name);
+      if (list === undefined) lists.set(name, [this.#toPoolKey(key)]);
+      else list.push(this.#toPoolKey(key));
+    }
     this.#byProvider.clear();
-    for (const row of rows) this.#put(fromRow(row));
+    for (const [name, all] of lists) {
+      this.#byProvider.set(name, {
+        all,
+        pool: all.filter(({ key }) => key.alias === "" || key.isDefault),
+      });
+    }
+    const ids = new Set(rows.map(({ id }) => id));
+    for (const id of this.#healthById.keys()) if (!ids.has(id)) this.#healthById.delete(id);
   }
 
-  list(gateway: Gateway): ProviderKey[] {
+  start(): void {
+    this.#flushing = repeat(USE_FLUSH_MS, () => this.#flushUses(), this.#parts.onError);
+  }
+
+  async stop(): Promise<void> {
+    await this.#flushing?.stop();
+    await this.#flushUses();
+  }
+
+  list({ accountId, gatewayId }: KeyScope): PoolKey[] {
     return [...this.#byProvider.values()]
-      .flatMap((loaded) => loaded.map(({ key }) => key))
-      .filter((key) => key.accountId === gateway.accountId && key.gatewayId === gateway.id)
-      .sort((a, b) => (a.id < b.id ? -1 : 1));
+      .flatMap(({ all }) => all)
+      .filter(({ key }) => key.accountId === accountId && key.gatewayId === gatewayId)
+      .sort((a, b) => (a.key.id < b.key.id ? -1 : 1));
   }
 
   /**
-   * The key for a call: that of the alias, else the provider's default key, else null. Throws `gateway_unknown_key_alias` for an unknown
-   * alias, and for one whose variable is not set or not granted.
+   * The keys for a call: that of the alias, else the pool of the provider; null if there is none. Throws `gateway_unknown_key_alias` for an
+   * unknown alias.
    */
-  find(gateway: Gateway, providerSlug: string, alias: string | undefined): string | null {
-    const keys = this.#byProvider.get(keyOf(gateway.accountId, gateway.id, providerSlug));
-    if (keys === undefined && alias === undefined) return null;
-    const found = keys?.find(({ key }) => (alias === undefined ? key.isDefault : key.alias === alias));
-    if (found === undefined) {
-      if (alias === undefined) return null;
-      const known = (keys ?? []).map(({ key }) => key.alias).join(", ");
-      throw new SignalboxError("gateway_unknown_key_alias", {
-        message: `Unknown stored key alias; configured for ${providerSlug}: ${known === "" ? "none" : known}`,
-      });
+  poolFor(gateway: Gateway, provider: Provider, alias: string | undefined): ProviderKeyPool | null {
+    const { accountId } = gateway;
+    const own = this.#byProvider.get(nameOf(accountId, gateway.id, provider.slug));
+    const shared = this.#byProvider.get(nameOf(accountId, null, provider.slug));
+    if (alias !== undefined) {
+      const all = [...(own?.all ?? []), ...(shared?.all ?? [])].filter(({ key }) => key.alias !== "");
+      const found = all.find(({ key }) => key.alias === alias);
+      if (found === undefined) throw unknownAlias(provider.slug, all);
+      return this.#toPool(provider, [found], found.key.id);
     }
-    const text = this.#mayUse(found) ? this.#parts.environment[found.key.envName] : undefined;
-    if (text !== undefined && text !== "") return text;
-    throw new SignalboxError("gateway_unknown_key_alias", {
-      message: `The stored key ${found.key.alias} cannot be used: its variable is not set, or not given to this account`,
+    const keys = own !== undefined && own.pool.length > 0 ? own.pool : (shared?.pool ?? []);
+    return keys.length === 0 ? null : this.#toPool(provider, keys, "pool");
+  }
+
+  async create(scope: KeyScope, providerSlug: string, wanted: KeyChange): Promise<PoolKey> {
+    return this.#inTurn(async () => {
+      const now = this.#parts.clock.now();
+      const blank: ProviderKey = {
+        id: ulid(now).toLowerCase(),
+        accountId: scope.accountId,
+        gatewayId: scope.gatewayId,
+        providerSlug,
+        alias: "",
+        isDefault: false,
+        secretId: null,
+        sealed: null,
+        preview: "",
+        boundTo: null,
+        weight: DEFAULT_WEIGHT,
+        models: [],
+        rateLimit: null,
+        rateLimitPeriodS: 60,
+        isDisabled: false,
+        invalidSince: null,
+        lastUsedAt: null,
+        createdAt: now,
+        modifiedAt: now,
+      };
+      // A key without any source is the variable of the provider.
+      const secretId = wanted.secret === undefined ? (wanted.secretId ?? envPrefix(providerSlug)) : undefined;
+      return this.#write({ ...this.#changed(blank, { ...wanted, secretId }), lastUsedAt: null });
     });
   }
 
-  async create(
-    gateway: Gateway,
-    wanted: Pick<ProviderKey, "providerSlug" | "alias" | "isDefault" | "envName">,
-  ): Promise<ProviderKey> {
-    const prefix = envPrefix(wanted.providerSlug);
-    if (wanted.envName !== prefix && !wanted.envName.startsWith(`${prefix}_`)) {
-      throw new SignalboxError("invalid_request", {
-        message: `secret_id must be ${prefix} or begin with ${prefix}_`,
-      });
-    }
-    if (!this.#mayUse(this.#grant({ ...wanted, accountId: gateway.accountId }))) {
-      throw new SignalboxError("invalid_request", {
-        message: `secret_id: this account may not use ${wanted.envName}; the operator gives variables to accounts (gateway.providerKeys)`,
-      });
-    }
-    const now = this.#parts.clock.now();
-    const key: ProviderKey = {
-      ...wanted,
-      id: ulid(now).toLowerCase(),
-      accountId: gateway.accountId,
-      gatewayId: gateway.id,
-      modifiedAt: now,
-    };
-    await this.#parts.database.transaction(async (tx) => {
-      if (key.isDefault) {
-        await tx.run(
-          sql`UPDATE provider_key SET is_default = 0 WHERE account_id = ${key.accountId}
-              AND gateway_id = ${key.gatewayId} AND provider_slug = ${key.providerSlug}`,
-        );
-      }
-      const { changes } = await tx.run(
-        sql`INSERT INTO provider_key (id, account_id, gateway_id, provider_slug, alias, is_default, env_name, modified_at)
-            VALUES (${key.id}, ${key.accountId}, ${key.gatewayId}, ${key.providerSlug}, ${key.alias},
-                    ${key.isDefault ? 1 : 0}, ${key.envName}, ${now})
-            ON CONFLICT (account_id, gateway_id, provider_slug, alias) DO NOTHING`,
-      );
-      if (changes === 0)
-        throw new SignalboxError("conflict", { message: `alias ${key.alias} already exists` });
-    });
-    await this.load();
-    return key;
+  /** Changes a key. It counts as active until a provider says otherwise. */
+  async update(scope: KeyScope, id: string, wanted: KeyChange): Promise<PoolKey> {
+    return this.#inTurn(async () => this.#write(this.#changed(this.get(scope, id).key, wanted)));
   }
 
-  async delete(gateway: Gateway, id: string): Promise<ProviderKey> {
-    const key = this.list(gateway).find((candidate) => candidate.id === id);
-    if (key === undefined) throw new SignalboxError("not_found", { message: "Provider config not found" });
-    await this.#parts.database.run(sql`DELETE FROM provider_key WHERE id = ${id}`);
-    await this.load();
-    return key;
+  async delete(scope: KeyScope, id: string): Promise<PoolKey> {
+    return this.#inTurn(async () => {
+      const found = this.get(scope, id);
+      await this.#parts.database.run(sql`DELETE FROM stored_provider_key WHERE id = ${id}`);
+      await this.load();
+      return found;
+    });
+  }
+
+  get(scope: KeyScope, id: string): PoolKey {
+    const found = this.list(scope).find(({ key }) => key.id === id);
+    if (found === undefined) throw new SignalboxError("not_found", { message: "Provider config not found" });
+    return found;
   }
 
   /** The gateway was deleted; the database deleted the rows. */
   forget(gateway: Gateway): void {
-    for (const key of this.list(gateway)) {
-      this.#byProvider.delete(keyOf(key.accountId, key.gatewayId, key.providerSlug));
+    for (const { key } of this.list({ accountId: gateway.accountId, gatewayId: gateway.id })) {
+      this.#byProvider.delete(nameOf(key.accountId, key.gatewayId, key.providerSlug));
+      this.#healthById.delete(key.id);
     }
   }
 
-  #put(key: ProviderKey): void {
-    const name = keyOf(key.accountId, key.gatewayId, key.providerSlug);
-    const loaded = this.#grant(key);
-    const keys = this.#byProvider.get(name);
-    if (keys === undefined) this.#byProvider.set(name, [loaded]);
-    else keys.push(loaded);
+  /** Encrypts all data keys with a new master key. Old master keys are kept while a data key cannot be decrypted. */
+  async rotateMaster(): Promise<{ readonly rotated: number; readonly unreadable: number }> {
+    return this.#inTurn(async () => {
+      const { sealing, finish } = this.#parts.masterKeys.rotate();
+      let rotated = 0;
+      let unreadable = 0;
+      await this.#parts.database.transaction(async (tx) => {
+        const rows = await tx.all<ProviderKeyRow>(
+          sql`SELECT * FROM stored_provider_key WHERE data_key IS NOT NULL ORDER BY id`,
+        );
+        for (const row of rows) {
+          const dataKey = this.#vault.rewrap(sealing, fromRow(row), row.data_key ?? "");
+          if (dataKey === null) unreadable += 1;
+          else {
+            await tx.run(sql`UPDATE stored_provider_key SET data_key = ${dataKey} WHERE id = ${row.id}`);
+            rotated += 1;
+          }
+        }
+      });
+      if (unreadable === 0) finish();
+      await this.load();
+      return { rotated, unreadable };
+    });
   }
 
-  #grant<Use extends KeyUse>(key: Use): Granted<Use> {
-    return { key, reach: grantedReach(this.#parts.grants, key) };
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#lastWrite.then(work);
+    // The next write runs whether this one succeeded or failed; the caller gets the failure.
+    this.#lastWrite = result.catch(() => undefined);
+    return result;
   }
 
-  #mayUse({ key, reach }: Granted<KeyUse>): boolean {
-    if (reach === null) return false;
-    if (reach.to === "anywhere") return true;
-    return this.#parts.customOrigin(key.accountId, key.providerSlug) === reach.origin;
+  /** The key after a change, checked and sealed. */
+  #changed(before: ProviderKey, wanted: KeyChange): ProviderKey {
+    const alias = wanted.alias ?? before.alias;
+    const key: ProviderKey = {
+      ...before,
+      alias,
+      // A key without an alias can be reached through the pool only.
+      isDefault: alias === "" || (wanted.isDefault ?? before.isDefault),
+      weight: wanted.weight ?? before.weight,
+      models: wanted.models ?? before.models,
+      rateLimit: wanted.rateLimit === undefined ? before.rateLimit : wanted.rateLimit,
+      rateLimitPeriodS: wanted.rateLimitPeriodS ?? before.rateLimitPeriodS,
+      isDisabled: wanted.isDisabled ?? before.isDisabled,
+      invalidSince: null,
+      modifiedAt: this.#parts.clock.now(),
+    };
+    if (wanted.secret !== undefined) return this.#stored(key, wanted.secret);
+    if (wanted.secretId !== undefined) return this.#named(key, wanted.secretId);
+    return key;
+  }
+
+  #stored(key: ProviderKey, secret: Secret): ProviderKey {
+    const { accountId, providerSlug } = key;
+    const boundTo = providerSlug.startsWith(CUSTOM_PREFIX)
+      ? (this.#parts.customAddress(accountId, providerSlug) ?? "")
+      : null;
+    const bound = { ...key, boundTo };
+    const text = secret.reveal();
+    return {
+      ...bound,
+      secretId: null,
+      sealed: this.#vault.seal(bound, secret),
+      // The end of a short key would be a large part of it.
+      preview: text.length < PREVIEW_LENGTH * 4 ? "" : text.slice(-PREVIEW_LENGTH),
+      lastUsedAt: null,
+    };
+  }
+
+  #named(key: ProviderKey, text: string): ProviderKey {
+    const secretId = checkSecretId(text, key.providerSlug, this.#parts.secretFolder);
+    if (!this.#material.mayUse(key, secretId)) {
+      throw new SignalboxError("invalid_request", {
+        message: `secret_id: this account may not use ${grantName(secretId)}; the operator gives variables and files to accounts (gateway.providerKeys)`,
+      });
+    }
+    return { ...key, secretId, sealed: null, preview: "", boundTo: null };
+  }
+
+  async #write(key: ProviderKey): Promise<PoolKey> {
+    const { accountId, gatewayId, providerSlug, alias } = key;
+    const others = this.list(key).filter(
+      (other) => other.key.providerSlug === providerSlug && other.key.id !== key.id && other.key.alias !== "",
+    );
+    if (alias !== "" && others.some((other) => other.key.alias === alias)) {
+      throw new SignalboxError("conflict", { message: `alias ${alias} already exists` });
+    }
+    await this.#parts.database.transaction(async (tx) => {
+      if (key.isDefault && alias !== "") {
+        for (const other of others) {
+          await tx.run(sql`UPDATE stored_provider_key SET is_default = 0 WHERE id = ${other.key.id}`);
+        }
+      }
+      await tx.run(putKey(key));
+    });
+    this.#healthById.delete(key.id);
+    await this.load();
+    return this.get({ accountId, gatewayId }, key.id);
+  }
+
+  #toPoolKey(key: ProviderKey): PoolKey {
+    let health = this.#healthById.get(key.id);
+    if (health === undefined) {
+      health = new KeyHealth(key);
+      this.#healthById.set(key.id, health);
+    }
+    return this.#material.toPoolKey(key, health);
+  }
+
+  #toPool(provider: Provider, keys: readonly PoolKey[], scope: string): ProviderKeyPool {
+    return new ProviderKeyPool({
+      keys,
+      scope,
+      clock: this.#parts.clock,
+      toHeaders: (text) => [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(text)],
+      onReport: (key, outcome) => this.#onReport(key, outcome),
+    });
+  }
+
+  #onReport(found: PoolKey, outcome: KeyOutcome): void {
+    const { key, health } = found;
+    // A report of a call that began before the key was edited.
+    if (this.#healthById.get(key.id) !== health) return;
+    const now = this.#parts.clock.now();
+    const change = health.report(outcome, now);
+    if (change === "used") this.#used.add(found);
+    if (change !== "invalid") return;
+    this.#parts.onProblem(key, "refused");
+    // A variable can be corrected only by a restart, which then must find the key active.
+    if (key.secretId !== null) return;
+    this.#parts.database
+      .run(
+        sql`UPDATE stored_provider_key SET invalid_since = ${now} WHERE id = ${key.id} AND modified_at = ${key.modifiedAt}`,
+      )
+      .catch(this.#parts.onError);
+  }
+
+  async #flushUses(): Promise<void> {
+    const uses = [...this.#used];
+    this.#used.clear();
+    for (const { key, health } of uses) {
+      await this.#parts.database.run(
+        sql`UPDATE stored_provider_key SET last_used_at = ${health.usedAt} WHERE id = ${key.id} AND modified_at = ${key.modifiedAt}`,
+      );
+    }
   }
 }
 
-/** `google-ai-studio` → `GOOGLE_AI_STUDIO_API_KEY`. */
-export function envPrefix(providerSlug: string): string {
-  return `${providerSlug.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}_API_KEY`;
+function unknownAlias(slug: string, all: readonly PoolKey[]): SignalboxError {
+  const known = [...new Set(all.map(({ key }) => key.alias))].join(", ");
+  return new SignalboxError("gateway_unknown_key_alias", {
+    message: `Unknown stored key alias; configured for ${slug}: ${known === "" ? "none" : known}`,
+  });
 }
 
-function keyOf(accountId: string, gatewayId: string, providerSlug: string): string {
-  return `${accountId}/${gatewayId}/${providerSlug}`;
-}
-
-interface ProviderKeyRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly gateway_id: string;
-  readonly provider_slug: string;
-  readonly alias: string;
-  readonly is_default: number;
-  readonly env_name: string;
-  readonly modified_at: number;
-}
-
-function fromRow(row: ProviderKeyRow): ProviderKey {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    gatewayId: row.gateway_id,
-    providerSlug: row.provider_slug,
-    alias: row.alias,
-    isDefault: row.is_default === 1,
-    envName: row.env_name,
-    modifiedAt: row.modified_at,
-  };
+function nameOf(accountId: string, gatewayId: string | null, providerSlug: string): string {
+  return `${accountId}/${gatewayId ?? ""}/${providerSlug}`;
 }

@@ -1,6 +1,6 @@
 /** Management routes of gateways, compatible with the `aiGateway` resource of the public `cloudflare` SDK. */
 import { z } from "zod";
-import { boundGateway, showToken, type Tokens } from "../../accounts/index.ts";
+import { boundGateway, newTokenFields, showToken, toNewToken, type Tokens } from "../../accounts/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { ProviderDirectory } from "../providers/provider.ts";
@@ -28,13 +28,7 @@ const gatewayResult = gatewaySettings.extend({
   modified_at: z.iso.datetime(),
 });
 
-const newGatewayToken = z.strictObject({
-  name: z.string().min(1).max(256).optional(),
-  expires_at: z.iso
-    .datetime({ offset: true })
-    .transform((text) => Date.parse(text))
-    .nullish(),
-});
+const newGatewayToken = z.strictObject({ name: z.string().min(1).max(256).optional(), ...newTokenFields });
 
 export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
   const { gateways } = parts;
@@ -119,7 +113,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
           name: body.name ?? `${gateway.id} gateway`,
           permissions: ["gateway.run"],
           gatewayId: gateway.id,
-          expiresAt: body.expires_at ?? null,
+          ...toNewToken(body),
         });
         return {
           result: { ...showToken(token), token: text.reveal() },

@@ -33,7 +33,7 @@ export function AuthenticationSwitch({ gateway, canEdit, onChange }: Authenticat
       <p role="status" className={`notice ${gateway.authentication ? "notice-good" : "notice-warn"}`}>
         {gateway.authentication
           ? "On: calls without a valid gateway token are rejected with status 401 and are not logged."
-          : "Off: anyone who can reach the gateway URL can send calls. Gateway tokens are ignored."}
+          : "Off: anyone who can reach the gateway URL can send calls. The limits of a token bind only calls that send it."}
       </p>
       {toggle.error !== null && <ErrorNotice error={toggle.error} />}
     </div>

@@ -1,0 +1,131 @@
+import type { SpendRule } from "./gateways.ts";
+import { pathOf } from "./path.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
+
+/** US dollars per million tokens, and per thousand searches. */
+export interface ModelPrice {
+  readonly in: number;
+  readonly out: number;
+  readonly cached?: number;
+  readonly cacheWrite?: number;
+  readonly cacheWrite1h?: number;
+  readonly reasoning?: number;
+  readonly audioIn?: number;
+  readonly audioOut?: number;
+  readonly imageIn?: number;
+  readonly imageOut?: number;
+  readonly searches?: number;
+  /** Factors of service tiers. */
+  readonly tiers?: Readonly<Partial<Record<"flex" | "batch" | "priority", number>>>;
+}
+
+/** By provider, then by model; `*` applies to all other models of the provider. */
+export type PriceTable = Readonly<Record<string, Readonly<Record<string, ModelPrice>>>>;
+
+export interface FoundPrice {
+  readonly provider: string;
+  readonly model: string;
+  readonly source: "account" | "configuration" | "list" | "unknown";
+  readonly price: Readonly<Record<string, unknown>> | null;
+}
+
+/** What of a limit is used. */
+export interface BudgetState {
+  readonly rule: string;
+  readonly type: "cost" | "requests" | "tokens" | "parallel";
+  readonly limit: number;
+  readonly window: string;
+  readonly is_soft: boolean;
+  readonly partition: string | null;
+  readonly used: number;
+  readonly reserved: number;
+  readonly remaining: number;
+  readonly reset_at: string | null;
+}
+
+export interface Credit {
+  readonly rule: string;
+  readonly limit: number;
+}
+
+/** Prices, limits and credit of one account, and what is left of its budgets. */
+export class BudgetsApi {
+  readonly #transport: Transport;
+  readonly #account: string;
+  readonly #path: string;
+
+  constructor(transport: Transport, accountPath: string) {
+    this.#transport = transport;
+    this.#account = accountPath;
+    this.#path = `${accountPath}/ai-gateway`;
+  }
+
+  /** The account's own prices. */
+  async prices(options: RequestOptions = {}): Promise<PriceTable> {
+    const { prices } = await this.#transport.result<{ prices: PriceTable }>(
+      "GET",
+      `${this.#path}/prices`,
+      options,
+    );
+    return prices;
+  }
+
+  /** The price that a call of the model has. */
+  async findPrice(provider: string, model: string, options: RequestOptions = {}): Promise<FoundPrice> {
+    const query = new URLSearchParams({ provider, model });
+    const path = `${this.#path}/prices?${query.toString()}`;
+    return (await this.#transport.result<{ found: FoundPrice }>("GET", path, options)).found;
+  }
+
+  async setPrices(prices: PriceTable, options: RequestOptions = {}): Promise<PriceTable> {
+    const request = { body: { prices }, ...options };
+    return (await this.#transport.result<{ prices: PriceTable }>("PUT", `${this.#path}/prices`, request))
+      .prices;
+  }
+
+  async deletePrices(options: RequestOptions = {}): Promise<void> {
+    await this.#transport.result("DELETE", `${this.#path}/prices`, options);
+  }
+
+  /** The limits of the account, over all of its gateways. */
+  async limits(options: RequestOptions = {}): Promise<readonly SpendRule[]> {
+    return (await this.#transport.result<{ rules: SpendRule[] }>("GET", `${this.#path}/limits`, options))
+      .rules;
+  }
+
+  async setLimits(rules: readonly SpendRule[], options: RequestOptions = {}): Promise<readonly SpendRule[]> {
+    const request = { body: { rules }, ...options };
+    return (await this.#transport.result<{ rules: SpendRule[] }>("PUT", `${this.#path}/limits`, request))
+      .rules;
+  }
+
+  /** What is left of the limits of the account, of a gateway, or of a token. */
+  async state(
+    of: { readonly gatewayId?: string | undefined; readonly tokenId?: string | undefined } = {},
+    options: RequestOptions = {},
+  ): Promise<readonly BudgetState[]> {
+    const path = `${this.#pathOf(of)}/budgets`;
+    return (await this.#transport.result<{ budgets: BudgetState[] }>("GET", path, options)).budgets;
+  }
+
+  /** Adds prepaid credit to a limit without a window. */
+  async addCredit(
+    amount: number,
+    of: {
+      readonly gatewayId?: string | undefined;
+      readonly tokenId?: string | undefined;
+      readonly rule?: string | undefined;
+    } = {},
+    options: RequestOptions = {},
+  ): Promise<Credit> {
+    const base =
+      of.gatewayId === undefined && of.tokenId === undefined ? `${this.#path}/limits` : this.#pathOf(of);
+    const body = of.rule === undefined ? { amount } : { amount, rule: of.rule };
+    return this.#transport.result<Credit>("POST", `${base}/credit`, { body, ...options });
+  }
+
+  #pathOf(of: { readonly gatewayId?: string | undefined; readonly tokenId?: string | undefined }): string {
+    if (of.tokenId !== undefined) return this.#account + pathOf`/tokens/${of.tokenId}`;
+    return of.gatewayId === undefined ? this.#path : this.#path + pathOf`/gateways/${of.gatewayId}`;
+  }
+}

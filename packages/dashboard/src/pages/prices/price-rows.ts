@@ -1,0 +1,33 @@
+/** The account's price table as rows, one for each model. */
+import type { ModelPrice, PriceTable } from "@signalbox/client";
+
+export interface OwnPrice {
+  readonly provider: string;
+  readonly model: string;
+  readonly price: ModelPrice;
+}
+
+export function pricesOf(table: PriceTable): OwnPrice[] {
+  return Object.entries(table).flatMap(([provider, models]) =>
+    Object.entries(models).map(([model, price]) => ({ provider, model, price })),
+  );
+}
+
+export function withPrice(table: PriceTable, { provider, model, price }: OwnPrice): PriceTable {
+  return { ...table, [provider]: { ...table[provider], [model]: price } };
+}
+
+export function withoutPrice(table: PriceTable, { provider, model }: Omit<OwnPrice, "price">): PriceTable {
+  const { [model]: removed, ...models } = table[provider] ?? {};
+  const { [provider]: changed, ...others } = table;
+  if (removed === undefined || changed === undefined) return table;
+  return Object.keys(models).length === 0 ? others : { ...table, [provider]: models };
+}
+
+/** The prices of a model with their names; parts that are not plain numbers are shown as JSON. */
+export function partsOf(price: Readonly<Record<string, unknown>> | ModelPrice): [string, string][] {
+  return Object.entries(price).map(([name, value]) => [
+    name,
+    typeof value === "number" ? String(value) : JSON.stringify(value),
+  ]);
+}

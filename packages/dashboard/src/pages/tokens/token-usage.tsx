@@ -1,0 +1,60 @@
+import { useState } from "react";
+import { Field } from "../../components/field.tsx";
+import { ResourceView } from "../../components/resource-view.tsx";
+import { Table } from "../../components/table.tsx";
+import { count, money, share } from "../../format/number.ts";
+import { useResource } from "../../http/use-resource.ts";
+import { useAccount } from "../../session/session.ts";
+
+const GROUPS = ["model", "provider", "gateway", "day"] as const;
+
+/** Calls, tokens and cost of one token in the last seven days. */
+export function TokenUsage({ id }: { readonly id: string }) {
+  const account = useAccount();
+  const [group, setGroup] = useState<(typeof GROUPS)[number]>("model");
+  const usage = useResource(`${id} ${group}`, (signal) =>
+    account.tokens.usage(id, { group_by: [group] }, { signal }),
+  );
+  return (
+    <section className="section" aria-labelledby="token-usage-title">
+      <h2 id="token-usage-title">Usage (7 days)</h2>
+      <div className="filters">
+        <Field label="Group by">
+          <select value={group} onChange={({ target }) => setGroup(target.value as typeof group)}>
+            {GROUPS.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </Field>
+      </div>
+      <ResourceView of={usage}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <p className="muted">No calls with this token.</p>
+          ) : (
+            <Table
+              label="Usage"
+              rows={rows}
+              keyOf={(row) => row.model ?? row.provider ?? row.gateway_id ?? row.day ?? ""}
+              columns={[
+                {
+                  title: group,
+                  cell: (row) => row.model ?? row.provider ?? row.gateway_id ?? row.day?.slice(0, 10) ?? "–",
+                },
+                { title: "Calls", align: "end", cell: ({ calls }) => count(calls) },
+                { title: "Errors", align: "end", cell: ({ errors, calls }) => share(errors, calls) },
+                {
+                  title: "Tokens",
+                  align: "end",
+                  isMinor: true,
+                  cell: ({ tokens_in: input, tokens_out: output }) => count(input + output),
+                },
+                { title: "Cost", align: "end", cell: ({ cost }) => money(cost) },
+              ]}
+            />
+          )
+        }
+      </ResourceView>
+    </section>
+  );
+}

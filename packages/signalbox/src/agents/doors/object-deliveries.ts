@@ -1,0 +1,72 @@
+/**
+ * Deliveries to objects of the worker. The object's `fetch` receives the request with all headers of the sender, signature included, and its bytes; its
+ * response goes to the sender. An object has no ledger of ours: a delivery that the sender or the server repeats reaches it again.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type {
+  AgentsDoor,
+  DeliveryOutcome,
+  DeliveryTarget,
+  SignedHeaders,
+} from "../../contracts/agents-door.ts";
+import { objectClassOf } from "../../contracts/object-agent.ts";
+import type { WebhookEvent } from "../../contracts/webhook-event.ts";
+import type { ObjectHost } from "../objects/object-host.ts";
+
+/** Headers of the connection and of the browser; they are no part of a delivery. */
+const DROPPED: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "cookie",
+  "host",
+  "keep-alive",
+  "proxy-authorization",
+  "transfer-encoding",
+]);
+
+/** The door of a server with a worker, which checks the names of classes itself. */
+export function withObjects(door: AgentsDoor, objects: ObjectHost): AgentsDoor {
+  return {
+    hasAgent: (agent) => objectClassOf(agent) !== null || door.hasAgent(agent),
+    prepare(target) {
+      if (objectClassOf(target.agent) === null) door.prepare(target);
+    },
+    deliver(target, event, signed) {
+      const className = objectClassOf(target.agent);
+      return className === null
+        ? door.deliver(target, event, signed)
+        : deliver(objects, className, target, event, signed);
+    },
+  };
+}
+
+async function deliver(
+  objects: ObjectHost,
+  className: string,
+  { name }: DeliveryTarget,
+  event: WebhookEvent,
+  signed: SignedHeaders | undefined,
+): Promise<DeliveryOutcome> {
+  const headers = new Headers();
+  for (const [key, value] of Object.entries({ ...event.headers, ...signed?.headers })) {
+    if (value !== undefined && !DROPPED.has(key))
+      headers.set(key, typeof value === "string" ? value : value.join(", "));
+  }
+  const request = new Request(`http://localhost/webhooks/${event.source}/${encodeURIComponent(name)}`, {
+    method: "POST",
+    headers,
+    body: event.rawBody as Uint8Array<ArrayBuffer>,
+  });
+  let response: Response;
+  try {
+    response = await objects.namespace(className).getByName(name).fetch(request);
+  } catch (cause) {
+    throw cause instanceof SignalboxError ? cause : new SignalboxError("agent_failed", { cause });
+  }
+  return {
+    kind: "answered",
+    status: response.status,
+    contentType: response.headers.get("content-type") ?? "text/plain; charset=utf-8",
+    body: await response.text(),
+  };
+}

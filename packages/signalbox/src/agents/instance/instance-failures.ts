@@ -1,0 +1,19 @@
+/** Errors that callers of an instance receive from the runtime, not from the instance's code. */
+import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
+
+export function createOverloadError(): SignalboxError {
+  return overloaded("The instance has too many waiting events", { "retry-after": "1" });
+}
+
+export function createTimeoutError(timeoutMs: number): SignalboxError {
+  return new SignalboxError("agent_turn_timeout", {
+    message: `The turn took longer than ${timeoutMs} ms`,
+  });
+}
+
+/** Callers see the messages of errors that agents' code throws; messages of storage name files, so they are hidden. */
+export function throwInternal(cause: unknown): never {
+  if (cause instanceof SignalboxError) throw cause;
+  throw new SignalboxError("internal", { cause });
+}

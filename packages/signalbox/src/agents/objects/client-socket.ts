@@ -1,0 +1,76 @@
+/** Joins an end of a pair to the WebSocket of a client outside. The frames pass as they are: no protocol of ours reads them. */
+import type { Duplex } from "node:stream";
+import type { RawData, WebSocket } from "ws";
+import { toFrame } from "../../engines/http-server/index.ts";
+import { LiveConnection } from "../connections/live-connection.ts";
+import type { SocketHub } from "../connections/socket-hub.ts";
+import { endOf, type SocketFrame } from "./web-socket.ts";
+
+/** Messages of one client that may wait for their events; beyond it the socket is not read until half of them have ended. */
+const MAX_UNANSWERED = 256;
+/** Connections of worker programs are one group: their ends know which object they belong to. */
+const GROUP = "\0worker";
+/** The code for an end without a close frame (RFC 6455, section 7.4.1). */
+const ABNORMAL = 1006;
+const NO_STATUS = 1005;
+const CUT = "WebSocket disconnected without sending Close frame.";
+
+/** `end` is the `webSocket` of a response with status 101; `socket` is the connection below `webSocket`. */
+export function joinClient(hub: SocketHub, end: object, webSocket: WebSocket, socket: Duplex): void {
+  const group = hub.group(GROUP);
+  const connection = new LiveConnection(group, "", "", webSocket, socket, false);
+  hub.add(group, connection);
+  const ours = endOf(end);
+  ours.connect((frame) => {
+    if (frame.kind === "message") {
+      connection.write(toFrame(typeof frame.data === "string" ? frame.data : new Uint8Array(frame.data)));
+    } else if (frame.code === ABNORMAL) webSocket.terminate();
+    else if (frame.code === NO_STATUS) {
+      connection.markClosed();
+      webSocket.close();
+    } else connection.closeNow(frame.code, frame.reason);
+    return undefined;
+  });
+
+  let unanswered = 0;
+  const answered = () => {
+    unanswered -= 1;
+    if (unanswered === MAX_UNANSWERED / 2) connection.resume();
+  };
+  const pass = (frame: SocketFrame) => {
+    const handled = ours.transmit(frame);
+    if (handled === undefined) return;
+    unanswered += 1;
+    if (unanswered === MAX_UNANSWERED) connection.pause();
+    handled.then(answered, answered);
+  };
+  webSocket.on("message", (data: RawData, isBinary: boolean) => {
+    connection.isAlive = true;
+    const bytes = toBuffer(data);
+    pass({ kind: "message", data: isBinary ? toArrayBuffer(bytes) : bytes.toString("utf8") });
+  });
+  webSocket.on("pong", () => {
+    connection.isAlive = true;
+  });
+  // A broken connection also emits "close".
+  webSocket.on("error", () => undefined);
+  webSocket.on("close", (code: number, reason: Buffer) => {
+    connection.markClosed();
+    hub.remove(group, connection);
+    pass({
+      kind: "close",
+      code,
+      reason: code === ABNORMAL ? CUT : reason.toString("utf8"),
+      wasClean: code !== ABNORMAL,
+    });
+  });
+}
+
+function toBuffer(data: RawData): Buffer {
+  if (Buffer.isBuffer(data)) return data;
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
+}
+
+function toArrayBuffer(bytes: Buffer): ArrayBuffer {
+  return new Uint8Array(bytes).buffer;
+}

@@ -1,0 +1,82 @@
+/** The instances of facets. They are loaded only through their parent, which knows how to construct them. */
+import { sql } from "../../core/sql.ts";
+import type { Directory } from "../instance/directory.ts";
+import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
+import type { ResidentDefinition } from "../instance/resident.ts";
+import type { LiveObject, ObjectSpec } from "./live-object.ts";
+import { type FacetHost, facetInstanceName, type FacetSpec } from "./object-facets.ts";
+import { createId } from "./object-id.ts";
+import { createObjectStub } from "./object-stub.ts";
+import type { ObjectClass, ObjectId, ObjectStub } from "./object-types.ts";
+import { workerBinding } from "./worker-binding.ts";
+
+export interface FacetInstancesParts {
+  readonly directory: Directory;
+  readonly account: string;
+  /** The class of the parent, in the catalog. */
+  readonly agent: string;
+  readonly define: (spec: () => Promise<ObjectSpec>) => ResidentDefinition<LiveObject>;
+  readonly classOf: (value: unknown) => ObjectClass;
+}
+
+/** Names of objects are hexadecimal; those of facets have a dot for each level. */
+export function isFacetName(instanceName: string): boolean {
+  return instanceName.includes(".");
+}
+
+export class FacetInstances implements FacetHost {
+  readonly #parts: FacetInstancesParts;
+
+  constructor(parts: FacetInstancesParts) {
+    this.#parts = parts;
+  }
+
+  classOf(value: unknown): ObjectClass {
+    return this.#parts.classOf(value);
+  }
+
+  stub(instanceName: string, start: () => Promise<FacetSpec>): ObjectStub {
+    const { account, define, directory } = this.#parts;
+    const definition = define(async () => toSpec(await start()));
+    const key = keyOf(this.#ref(instanceName));
+    return createObjectStub(undefined, (kind, label, body) =>
+      directory.get(definition, account, instanceName, key).run({ kind, label, body }),
+    );
+  }
+
+  abort(instanceName: string, reason: Error): void {
+    this.#parts.directory.find(this.#ref(instanceName))?.abort(reason);
+  }
+
+  async remove(instanceName: string): Promise<void> {
+    const { directory } = this.#parts;
+    const ref = this.#ref(instanceName);
+    if (!(await directory.exists(ref))) return;
+    const nested = await directory.read(ref, "facets", ({ database }) =>
+      database.all<{ name: string }>(sql`SELECT name FROM _signalbox_facet`),
+    );
+    for (const { name } of nested) await this.remove(facetInstanceName(instanceName, name));
+    directory.find(ref)?.abort(new Error("The object was deleted."));
+    await directory.destroy(ref);
+  }
+
+  #ref(name: string): InstanceRef {
+    const { account, agent } = this.#parts;
+    return { account, agent, name };
+  }
+}
+
+function toSpec({ objectClass, id, props }: FacetSpec): ObjectSpec {
+  return {
+    objectClass,
+    id: () => toId(id),
+    name: undefined,
+    props,
+    env: workerBinding().env,
+    isFacet: true,
+  };
+}
+
+function toId(id: ObjectId | string): ObjectId {
+  return typeof id === "string" ? createId(id, undefined) : id;
+}

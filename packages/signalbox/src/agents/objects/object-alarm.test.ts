@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { AlarmInfo } from "./object-alarm.ts";
+import { openStorage, type TestStorage } from "./storage-fixture.ts";
+
+let now: number;
+let test: TestStorage;
+let rings: AlarmInfo[];
+let givenUp: unknown[];
+let handler: (info: AlarmInfo) => unknown;
+
+beforeEach(async () => {
+  now = 1_000_000;
+  rings = [];
+  givenUp = [];
+  handler = () => undefined;
+  test = await openStorage({
+    clock: { now: () => now },
+    ring: (info) => {
+      rings.push(info);
+      return handler(info);
+    },
+    onGiveUp: (error) => givenUp.push(error),
+  });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  test.alarm.start(true);
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await test.close();
+});
+
+/** Lets time pass, and what is due then run. */
+async function pass(ms: number): Promise<void> {
+  now += ms;
+  await vi.advanceTimersByTimeAsync(ms);
+  await settle();
+}
+/** Commits happen in later iterations of the event loop, and a handler runs when its attempt is on the disk. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 20; i++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    await test.runtime.outputs.pass();
+  }
+}
+async function setAlarm(at: number): Promise<void> {
+  await test.storage.setAlarm(at);
+  await settle();
+}
+
+describe("an alarm", () => {
+  it("rings once at its time, and the catalog knows the time before", async () => {
+    await setAlarm(now + 500);
+    expect([await test.storage.getAlarm(), test.due.at(-1)]).toEqual([now + 500, now + 500]);
+    await pass(499);
+    expect(rings).toEqual([]);
+    await pass(1);
+    expect(rings).toEqual([{ retryCount: 0, isRetry: false, scheduledTime: 1_000_500 }]);
+    expect([await test.storage.getAlarm(), test.due.at(-1)]).toEqual([null, null]);
+    await pass(100_000);
+    expect(rings).toHaveLength(1);
+  });
+
+  it("is replaced by a later one, and deleted", async () => {
+    await setAlarm(now + 500);
+    await setAlarm(now + 900);
+    await pass(500);
+    expect(rings).toEqual([]);
+    await test.storage.deleteAlarm();
+    await settle();
+    await pass(1000);
+    expect(rings).toEqual([]);
+  });
+
+  it("in the past rings at once", async () => {
+    await setAlarm(1);
+    await pass(1);
+    expect(rings).toHaveLength(1);
+  });
+
+  it("is tried again six times, after two seconds and then twice as long each time", async () => {
+    handler = () => {
+      throw new Error("failed");
+    };
+    await setAlarm(now);
+    await pass(1);
+    const waits = [2, 4, 8, 16, 32, 64];
+    for (const [i, seconds] of waits.entries()) {
+      expect(rings).toHaveLength(i + 1);
+      await pass(seconds * 1000 - 1);
+      expect(rings).toHaveLength(i + 1);
+      await pass(1);
+    }
+    expect(rings.map(({ retryCount }) => retryCount)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    expect([givenUp.length, await test.storage.getAlarm()]).toEqual([1, null]);
+    await pass(3_600_000);
+    expect(rings).toHaveLength(7);
+  });
+
+  it("that ended the process uses up its attempts too: the first repeat is at once, then it waits", async () => {
+    // A process that ends in the handler leaves the row as it is while the handler runs; the next process has another object.
+    const end = Promise.withResolvers<void>();
+    handler = () => end.promise;
+    let { alarm } = test;
+    const crash = async () => {
+      alarm.stop();
+      alarm = test.createAlarm();
+      alarm.start(false);
+      await pass(1);
+    };
+    await setAlarm(now);
+    await pass(1);
+    expect(rings).toHaveLength(1);
+    await crash();
+    expect(rings.at(-1)).toMatchObject({ retryCount: 1, isRetry: true });
+    for (const [i, seconds] of [4, 8, 16, 32, 64].entries()) {
+      await crash();
+      await pass(seconds * 1000 - 2);
+      expect(rings).toHaveLength(i + 2);
+      await pass(2);
+    }
+    expect(rings.map(({ retryCount }) => retryCount)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    await crash();
+    await pass(3_600_000);
+    expect([rings.length, givenUp.length, await test.storage.getAlarm()]).toEqual([7, 1, null]);
+    alarm.stop();
+    end.resolve();
+  });
+
+  it("that its handler sets again rings again, also if the handler fails then", async () => {
+    handler = async () => {
+      expect(await test.storage.getAlarm()).toBeNull();
+      await test.storage.setAlarm(now + 300);
+      handler = () => undefined;
+      throw new Error("failed");
+    };
+    await setAlarm(now);
+    await pass(1);
+    expect(await test.storage.getAlarm()).toBe(now + 300);
+    await pass(300);
+    expect(rings.map(({ retryCount }) => retryCount)).toEqual([0, 0]);
+  });
+
+  it("does not ring twice at a time", async () => {
+    const gate = Promise.withResolvers<void>();
+    handler = () => gate.promise;
+    await setAlarm(now);
+    await pass(1);
+    await test.storage.setAlarm(now);
+    await settle();
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(rings).toHaveLength(1);
+    gate.resolve();
+    await pass(1);
+    expect(rings).toHaveLength(2);
+  });
+
+  it("of a transaction that is rolled back does not ring", async () => {
+    await setAlarm(now + 500);
+    expect(() =>
+      test.storage.transactionSync(() => {
+        void test.storage.setAlarm(now + 100);
+        throw new Error("undo");
+      }),
+    ).toThrow("undo");
+    await settle();
+    expect(await test.storage.getAlarm()).toBe(now + 500);
+    await pass(100);
+    expect(rings).toEqual([]);
+  });
+
+  it("needs a time", async () => {
+    await expect(test.storage.setAlarm(Number.NaN)).rejects.toThrow(TypeError);
+    await expect(test.storage.setAlarm(0)).rejects.toThrow("<= 0");
+    await setAlarm(now + 700);
+    await test.storage.setAlarm(new Date(now + 800));
+    expect(await test.storage.getAlarm()).toBe(now + 800);
+  });
+});

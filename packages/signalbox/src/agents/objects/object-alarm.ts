@@ -1,0 +1,188 @@
+/**
+ * The alarm of an object: one due time, at least one call of `alarm()`.
+ *
+ *   none → set → running → none            the handler returned
+ *                        → set (a retry)   the handler threw: 2 s × 2^n later, at most six times
+ *                        → set             the handler, or code beside it, set the alarm again
+ *
+ * Invariants:
+ * 1. The row is the truth: what is in memory (the timer, the due time in the catalog) is derived from it after each commit.
+ * 2. A row that is `running` when the object is loaded belongs to a process that ended: the handler is called again.
+ * 3. At most one handler runs at a time.
+ * 4. An attempt is durable before its handler runs. A handler that ends the process uses up its attempts like one that throws: it cannot keep
+ *    the server from starting for ever.
+ */
+import { sql } from "../../core/sql.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Participant } from "../../engines/turn-runtime/index.ts";
+import type { StorageParts } from "./storage-parts.ts";
+
+const FIRST_RETRY_MS = 2000;
+const MAX_RETRIES = 6;
+/** The longest delay of Node's timers; for a later time the timer is set again. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** What `alarm()` receives. */
+export interface AlarmInfo {
+  readonly retryCount: number;
+  readonly isRetry: boolean;
+  readonly scheduledTime: number;
+}
+
+export interface ObjectAlarmOptions extends StorageParts {
+  readonly clock: Clock;
+  /** The due time has changed; null for none. */
+  readonly onDue: (at: number | null) => void;
+  /** Runs the function as a turn of the object. */
+  readonly run: (body: () => Promise<void>) => Promise<void>;
+  /** Resolves when everything written so far is durable. */
+  readonly passGate: () => Promise<void>;
+  /** Calls the handler of the object. */
+  readonly ring: (info: AlarmInfo) => unknown;
+  /** The handler has failed for the last time. */
+  readonly onGiveUp: (error: unknown) => void;
+}
+
+interface Row {
+  readonly alarm_at: number | null;
+  readonly alarm_retries: number;
+  readonly alarm_running: number;
+}
+
+export class ObjectAlarm implements Participant {
+  readonly #options: ObjectAlarmOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #hasChanged = false;
+  #isStarted = false;
+  #isRinging = false;
+  /** A process ended while the handler ran; read when the object is loaded. */
+  #isInterrupted = false;
+
+  constructor(options: ObjectAlarmOptions) {
+    this.#options = options;
+    options.transactions.join(this);
+  }
+
+  /** The time of the alarm that is set; null for none, also while its handler runs. */
+  get(): number | null {
+    this.#options.transactions.requirePresent();
+    const { alarm_at: at, alarm_running: running } = this.#row();
+    return running === 1 ? null : at;
+  }
+
+  set(at: number): void {
+    this.#write(at, 0, 0);
+  }
+
+  delete(): void {
+    this.#write(null, 0, 0);
+  }
+
+  /** Begins to ring: the object has been constructed. */
+  start(isNew: boolean): void {
+    this.#isStarted = true;
+    if (isNew) return;
+    this.#isInterrupted = this.#row().alarm_running === 1;
+    this.#derive();
+  }
+
+  stop(): void {
+    this.#isStarted = false;
+    clearTimeout(this.#timer);
+  }
+
+  beforeCommit(): void {
+    if (this.#hasChanged) this.#options.onDue(this.#row().alarm_at);
+  }
+
+  afterCommit(): void {
+    if (!this.#hasChanged) return;
+    this.#hasChanged = false;
+    this.#arm(this.#row().alarm_at);
+  }
+
+  afterRollback(): void {
+    this.#hasChanged = false;
+  }
+
+  #derive(): void {
+    const { alarm_at: at } = this.#row();
+    this.#options.onDue(at);
+    this.#arm(at);
+  }
+
+  #arm(at: number | null): void {
+    clearTimeout(this.#timer);
+    if (at === null || !this.#isStarted || this.#isRinging) return;
+    const delay = Math.max(0, Math.min(at - this.#options.clock.now(), MAX_TIMER_MS));
+    this.#timer = setTimeout(() => {
+      if (this.#options.clock.now() < at) this.#arm(at);
+      else void this.#ring();
+    }, delay);
+  }
+
+  async #ring(): Promise<void> {
+    if (this.#isRinging) return;
+    this.#isRinging = true;
+    try {
+      await this.#options.run(() => this.#attempt());
+    } catch {
+      // The object left memory before the turn could run; the row is still there.
+    }
+    this.#isRinging = false;
+    if (this.#isStarted) this.#arm(this.#row().alarm_at);
+  }
+
+  async #attempt(): Promise<void> {
+    if (this.#isInterrupted) this.#countInterrupted();
+    const { alarm_at: at, alarm_retries: retries } = this.#row();
+    if (at === null || at > this.#options.clock.now()) return;
+    this.#write(at, retries, 1);
+    await this.#options.passGate();
+    // The alarm may have been set or deleted in the meantime.
+    if (this.#row().alarm_running === 0) return;
+    try {
+      await this.#options.ring({ retryCount: retries, isRetry: retries > 0, scheduledTime: at });
+    } catch (error) {
+      this.#failed(error, retries);
+      throw error;
+    }
+    if (this.#row().alarm_running === 1) this.#write(null, 0, 0);
+  }
+
+  /** The process ended during the attempt before. One restart costs no time; after more of them the alarm waits as after failures. */
+  #countInterrupted(): void {
+    this.#isInterrupted = false;
+    const { alarm_at: at, alarm_retries: retries, alarm_running: running } = this.#row();
+    if (at === null || running === 0) return;
+    if (retries === 0) this.#write(at, 1, 0);
+    else this.#failed(new Error("the process ended while alarm() ran"), retries);
+  }
+
+  #failed(error: unknown, retries: number): void {
+    // An alarm that was set again in the meantime replaces the retry.
+    const isReplaced = this.#row().alarm_running === 0;
+    const isLast = retries >= MAX_RETRIES;
+    if (!isReplaced && isLast) this.#write(null, 0, 0);
+    else if (!isReplaced)
+      this.#write(this.#options.clock.now() + FIRST_RETRY_MS * 2 ** retries, retries + 1, 0);
+    if (!isReplaced && isLast) this.#options.onGiveUp(error);
+  }
+
+  #write(at: number | null, retries: number, running: number): void {
+    const { database, transactions } = this.#options;
+    transactions.open();
+    this.#hasChanged = true;
+    database.run(
+      sql`UPDATE _signalbox_object SET alarm_at = ${at}, alarm_retries = ${retries}, alarm_running = ${running} WHERE id = 1`,
+    );
+  }
+
+  #row(): Row {
+    const row = this.#options.database.get<Row>(
+      sql`SELECT alarm_at, alarm_retries, alarm_running FROM _signalbox_object WHERE id = 1`,
+    );
+    if (row === undefined) throw new Error("the object's database has no row of the object");
+    return row;
+  }
+}

@@ -1,0 +1,130 @@
+/** A host of objects for tests: real store, catalog and directory in a folder. */
+import { join } from "node:path";
+import { Registry } from "prom-client";
+import type { Clock } from "../../core/clock.ts";
+import { systemClock } from "../../core/clock.ts";
+import { migrate } from "../../database/migrate.ts";
+import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
+import { type InstanceStore, openInstanceStore } from "../../engines/instance-store/index.ts";
+import { OutgoingWebhooks } from "../../outgoing/index.ts";
+import { createLogger } from "../../telemetry/logger.ts";
+import { createAgentMetrics } from "../agent-metrics.ts";
+import { SocketHub } from "../connections/socket-hub.ts";
+import { ActivityHub } from "../instance/activity.ts";
+import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
+import { type DirectoryLimits, Directory } from "../instance/directory.ts";
+import type { AnyInstance } from "../instance/instance.ts";
+import { InstanceCatalog } from "../instance/instance-catalog.ts";
+import { ObjectHost } from "./object-host.ts";
+import type { ObjectClass, ObjectNamespace } from "./object-types.ts";
+import { bindWorker } from "./worker-binding.ts";
+import { installWorkerGlobals } from "./worker-globals.ts";
+
+export interface HostOptions extends Partial<DirectoryLimits> {
+  readonly clock?: Clock;
+  /** Called before each sync of a database, which waits for it. */
+  readonly beforeSync?: () => Promise<void>;
+  /** Variables and bindings beside the namespaces. */
+  readonly env?: Readonly<Record<string, unknown>>;
+}
+
+export interface TestHost {
+  readonly host: ObjectHost;
+  readonly hub: SocketHub;
+  readonly directory: Directory;
+  /** The namespaces by export. */
+  readonly env: Readonly<Record<string, ObjectNamespace>>;
+  /** Those in memory. */
+  instances(): Iterable<AnyInstance>;
+  close(): Promise<void>;
+}
+
+export async function openHost(
+  folder: string,
+  classes: Readonly<Record<string, ObjectClass>>,
+  options: HostOptions = {},
+): Promise<TestHost> {
+  const { clock = systemClock, maxActiveInstances = 100, idleTimeoutMs = 3_600_000 } = options;
+  const logger = createLogger({ level: "silent", isPretty: false });
+  const database = await SqliteDatabase.open(join(folder, "signalbox.db"), fail);
+  await migrate(database);
+  const store = await openInstanceStore("journal", {
+    folder: join(folder, "agents"),
+    baseSchema: BASE_SCHEMA,
+    reservedName: RESERVED_NAME,
+    segmentBytes: 2 ** 20,
+    onFailure: fail,
+    onStall: fail,
+  });
+  const hub = new SocketHub({ pingIntervalMs: 30_000, maxBufferedBytes: 2 ** 20 });
+  const catalog = new InstanceCatalog(database);
+  const metrics = createAgentMetrics(new Registry(), {
+    instances: () => 0,
+    sockets: () => 0,
+    waitingTurns: () => 0,
+  });
+  const { beforeSync } = options;
+  const environment = {
+    store: beforeSync === undefined ? store : withDelayedSync(store, beforeSync),
+    catalog,
+    hub,
+    activity: new ActivityHub(),
+    metrics,
+    clock,
+    logger,
+    limits: { maxWaitingTurns: 1000, turnTimeoutMs: 30_000, maxStateBytes: 2 ** 20 },
+    outgoing: new OutgoingWebhooks({ allowPrivateHosts: true, clock }),
+    callAgent: async () => unavailable(),
+    variables: {},
+    openSql: () => unavailable(),
+    envOf: () => ({}),
+    nameOf: () => unavailable(),
+  };
+  const lookup = { keys: () => host.definitions.keys(), get: (agent: string) => host.definitions.get(agent) };
+  const directory = new Directory(environment, { maxActiveInstances, idleTimeoutMs }, lookup, async () => {});
+  const host = new ObjectHost({ directory, clock, logger, account: "default", isTaken: () => false });
+  installWorkerGlobals();
+  const env: Record<string, ObjectNamespace> = {};
+  for (const [name, objectClass] of Object.entries(classes)) {
+    host.register(name, objectClass);
+    env[name] = host.namespace(name);
+  }
+  bindWorker({ env: { ...options.env, ...env }, exports: env, waitUntil: () => undefined });
+  directory.start();
+  return {
+    host,
+    hub,
+    directory,
+    env,
+    instances: () => directory.instances(),
+    async close() {
+      await directory.stop();
+      await catalog.close();
+      await store.close();
+      await database.close();
+    },
+  };
+}
+
+/** The store, with databases whose syncs wait. */
+function withDelayedSync(store: InstanceStore, beforeSync: () => Promise<void>): InstanceStore {
+  const delayed = Object.create(store) as InstanceStore;
+  for (const name of ["openToRead", "destroy", "queryReadOnly", "requireRoom"] as const)
+    Object.defineProperty(delayed, name, { value: (store[name] as () => unknown).bind(store) });
+  Object.defineProperty(delayed, "problem", { get: () => store.problem });
+  delayed.open = async (...args) => {
+    const database = await store.open(...args);
+    const sync = database.sync.bind(database);
+    database.sync = () => beforeSync().then(sync);
+    return database;
+  };
+  return delayed;
+}
+
+function fail(error: Error): never {
+  throw error;
+}
+
+function unavailable(): never {
+  throw new Error("there are no agents");
+}

@@ -1,0 +1,264 @@
+/**
+ * The objects of a worker: classes by the name of their export, a namespace for each. The agents' area creates the host; the worker area
+ * registers the classes and hands out the namespaces as bindings.
+ *
+ *   host.register("Counter", module.Counter);            // every export whose `exportKind` is "object"; again after a reload
+ *   env.COUNTER = host.namespace("Counter");             // also env.Counter and exports.Counter
+ *   bindWorker({ env, exports, waitUntil });             // before the first object is constructed
+ *   const response = await module.default.fetch(request, env, ctx);
+ *   response.webSocket                                   // not null for a response with status 101: join it to the client's socket with
+ *                                                        // `joinClient(hub, response.webSocket, …)` (client-socket.ts)
+ *
+ * `installWorkerGlobals()` (worker-globals.ts) adds `WebSocketPair` and the `Response` that accepts status 101 to `globalThis`; the worker area
+ * calls it once, before it loads the worker's module. `AgentsArea.objects` is the host of the service.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Directory } from "../instance/directory.ts";
+import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
+import type { ResidentDefinition, ResidentParts } from "../instance/resident.ts";
+import type { Clock } from "../../core/clock.ts";
+import { LiveObject, type LiveObjectHost, type ObjectSpec } from "./live-object.ts";
+import { exportKind } from "./marks.ts";
+import { FacetInstances, isFacetName } from "./facet-instances.ts";
+import { createId, ObjectIds } from "./object-id.ts";
+import { readName } from "./object-name.ts";
+import { agentNameOf, exportNameOf, Namespace } from "./object-namespace.ts";
+import { OBJECT_SCHEMA } from "./object-schema.ts";
+import { ObjectSockets } from "./object-sockets.ts";
+import { createObjectStub } from "./object-stub.ts";
+import type { ObjectClass, ObjectId, ObjectNamespace, ObjectStub } from "./object-types.ts";
+import type { SocketEnd, SocketFrame } from "./web-socket.ts";
+import { workerBinding } from "./worker-binding.ts";
+
+export interface ObjectHostParts {
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The account that owns the objects. */
+  readonly account: string;
+  /** True for the name of a native agent, which no object class can have. */
+  readonly isTaken: (agentName: string) => boolean;
+}
+
+interface Registered {
+  readonly definition: ResidentDefinition<LiveObject>;
+  readonly ids: ObjectIds;
+  readonly namespace: Namespace;
+  /** Null until the class is registered. */
+  objectClass: ObjectClass | null;
+}
+
+export class ObjectHost {
+  readonly sockets = new ObjectSockets();
+  readonly #parts: ObjectHostParts;
+  readonly #byExport = new Map<string, Registered>();
+  readonly #byAgent = new Map<string, Registered>();
+  /** Names that callers used for objects that are about to be constructed, by the key of the instance. */
+  readonly #names = new Map<string, string>();
+
+  constructor(parts: ObjectHostParts) {
+    this.#parts = parts;
+  }
+
+  /** Makes a class available. Objects in memory keep the class they were constructed from until they leave memory. */
+  register(exportName: string, objectClass: ObjectClass): void {
+    if (exportKind(objectClass) !== "object")
+      throw new TypeError(`${exportName} is not a class that extends DurableObject`);
+    const registered = this.#find(exportName);
+    const isNew = registered.objectClass === null;
+    registered.objectClass = objectClass;
+    if (isNew) this.#parts.directory.definitionAdded();
+  }
+
+  /** The namespace of a class, which need not be registered yet: its objects can be called when the class is. */
+  namespace(exportName: string): ObjectNamespace {
+    return this.#find(exportName).namespace;
+  }
+
+  /** The definition of registered classes by their names in the catalog, for the directory. */
+  get definitions(): {
+    keys(): Iterable<string>;
+    get(agent: string): ResidentDefinition<LiveObject> | undefined;
+  } {
+    return {
+      keys: () =>
+        [...this.#byAgent].filter(([, { objectClass }]) => objectClass !== null).map(([agent]) => agent),
+      get: (agent) => {
+        const found = this.#byAgent.get(agent);
+        return found?.objectClass === null ? undefined : found?.definition;
+      },
+    };
+  }
+
+  /** Ends every object of the worker, so that the next events construct them from the classes registered last. Their sockets stay open. */
+  async reset(): Promise<void> {
+    const reason = new SignalboxError("stopping", { message: "The worker is reloading" });
+    await Promise.all([...this.#byAgent.keys()].map((agent) => this.#parts.directory.endAll(agent, reason)));
+  }
+
+  /** The registered classes, for the management interface. Those of the service itself (`signalbox:…`) are not the operator's. */
+  classes(): { agent: string; exportName: string }[] {
+    return [...this.#byExport]
+      .filter(([name, { objectClass }]) => objectClass !== null && !name.startsWith("signalbox:"))
+      .map(([exportName, { definition }]) => ({ agent: definition.kebab, exportName }));
+  }
+
+  /** The object that has this name in the program, whether or not it exists. */
+  named(agent: string, name: string): InstanceRef | null {
+    const registered = this.#byAgent.get(agent);
+    if (registered === undefined) return null;
+    return { account: this.#parts.account, agent, name: String(registered.ids.fromName(name)) };
+  }
+
+  nameOf(ref: InstanceRef): Promise<string | null> {
+    return readName(this.#parts.directory, ref);
+  }
+
+  connectionCount(ref: InstanceRef): number {
+    return this.sockets.find(keyOf(ref))?.list().length ?? 0;
+  }
+
+  /** Removes the object, its facets, and everything they stored; its connections are cut. */
+  async destroy(ref: InstanceRef): Promise<void> {
+    this.sockets.find(keyOf(ref))?.terminate();
+    await this.#facetsOf(ref.agent).remove(ref.name);
+  }
+
+  #find(exportName: string): Registered {
+    let registered = this.#byExport.get(exportName);
+    if (registered === undefined) {
+      registered = this.#create(exportName);
+      this.#byExport.set(exportName, registered);
+    }
+    return registered;
+  }
+
+  #create(exportName: string): Registered {
+    const agent = agentNameOf(exportName);
+    if (this.#byAgent.has(agent) || this.#parts.isTaken(agent))
+      throw new Error(`the object class ${exportName} and another class both have the name "${agent}"`);
+    const ids = new ObjectIds(`${this.#parts.account}/${exportName}`);
+    const registered: Registered = {
+      ids,
+      objectClass: null,
+      namespace: new Namespace(exportName, ids, (id) => this.#stub(registered, id)),
+      definition: this.#define(agent, (ref) => this.#specOf(exportName, registered, ref)),
+    };
+    this.#byAgent.set(agent, registered);
+    return registered;
+  }
+
+  #define(
+    agent: string,
+    spec: (ref: InstanceRef) => ObjectSpec | Promise<ObjectSpec>,
+  ): ResidentDefinition<LiveObject> {
+    return {
+      kebab: agent,
+      initialSchema: OBJECT_SCHEMA,
+      isInterleaving: true,
+      keepsFailedWrites: true,
+      turnTimeoutMs: 0,
+      create: (parts: ResidentParts<LiveObject>) =>
+        new LiveObject(parts, this.#hostOf(agent), () => spec(parts.ref)),
+    };
+  }
+
+  #specOf(exportName: string, { objectClass }: Registered, ref: InstanceRef): ObjectSpec {
+    if (objectClass === null)
+      throw new SignalboxError("agent_not_found", {
+        message: `The worker exports no object class ${exportName}`,
+      });
+    const key = keyOf(ref);
+    const name = this.#names.get(key);
+    this.#names.delete(key);
+    return {
+      objectClass,
+      id: (stored) => createId(ref.name, stored),
+      name,
+      props: undefined,
+      env: workerBinding().env,
+      isFacet: false,
+    };
+  }
+
+  #stub(registered: Registered, id: ObjectId): ObjectStub {
+    const { definition } = registered;
+    const instanceName = String(id);
+    const { account, directory } = this.#parts;
+    const key = keyOf({ account, agent: definition.kebab, name: instanceName });
+    return createObjectStub(id, (kind, label, body) => {
+      if (id.name !== undefined && !directory.has(key)) this.#names.set(key, id.name);
+      return directory.get(definition, account, instanceName, key).run({ kind, label, body });
+    });
+  }
+
+  /** What the objects of one class use of the host; facets have the name of their parent's class in the catalog. */
+  #hostOf(agent: string): LiveObjectHost {
+    const facets = this.#facetsOf(agent);
+    return { facets, sockets: this.sockets, receive: (...frame) => this.#receive(...frame) };
+  }
+
+  #facetsOf(agent: string): FacetInstances {
+    const { account, directory } = this.#parts;
+    return new FacetInstances({
+      directory,
+      account,
+      agent,
+      define: (spec) => this.#define(agent, spec),
+      classOf: (value) => this.#classOf(value),
+    });
+  }
+
+  /** Delivers a frame to the object, which is loaded if it is not in memory. */
+  #receive(ref: InstanceRef, end: SocketEnd, frame: SocketFrame): Promise<void> | undefined {
+    const { clock, logger } = this.#parts;
+    const key = keyOf(ref);
+    const set = this.sockets.find(key);
+    // Connections that were cut with the object have no events.
+    if (set === undefined || !set.ends.has(end)) return undefined;
+    if (frame.kind === "message" && set.answer(end, frame.data, clock.now())) return undefined;
+    let isHandled = false;
+    return this.#runOn(ref, `websocket ${frame.kind}`, async (live) => {
+      isHandled = true;
+      try {
+        await live.receive(end, frame);
+      } finally {
+        if (frame.kind === "close") this.sockets.remove(key, end);
+      }
+    }).catch((error: unknown) => {
+      // A failure of the handler has been reported. Otherwise the object could not take the frame, and the client should connect again.
+      if (frame.kind === "close") this.sockets.remove(key, end);
+      if (isHandled || frame.kind === "close") return;
+      logger.warn(
+        { err: error, agent: ref.agent, instance: ref.name },
+        "a WebSocket message could not be delivered",
+      );
+      void end.transmit({
+        kind: "close",
+        code: 1013,
+        reason: "the object could not take a message",
+        wasClean: true,
+      });
+    });
+  }
+
+  async #runOn(ref: InstanceRef, label: string, body: (live: LiveObject) => Promise<void>): Promise<void> {
+    const { account, directory } = this.#parts;
+    const registered = this.#byAgent.get(ref.agent);
+    if (registered === undefined) throw new SignalboxError("agent_not_found");
+    if (isFacetName(ref.name) && directory.find(ref) === undefined)
+      throw new SignalboxError("agent_not_found", { message: "The facet is not in memory" });
+    await directory.get(registered.definition, account, ref.name).run({ kind: "message", label, body });
+  }
+
+  #classOf(value: unknown): ObjectClass {
+    const exportName = exportNameOf(value);
+    const found = exportName === undefined ? value : this.#byExport.get(exportName)?.objectClass;
+    if (exportKind(found) !== "object")
+      throw new TypeError(
+        "a facet is started with a class that extends DurableObject, or its entry in ctx.exports",
+      );
+    return found as ObjectClass;
+  }
+}

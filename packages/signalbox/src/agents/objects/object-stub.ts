@@ -1,0 +1,51 @@
+/**
+ * Stubs of objects: every call is an output of the caller (it leaves when everything that the caller wrote is durable) and an event of the object.
+ */
+import { currentWork } from "./current-work.ts";
+import type { LiveObject } from "./live-object.ts";
+import type { ObjectId, ObjectStub } from "./object-types.ts";
+import { toRemoteError } from "./remote-error.ts";
+import { createStub } from "./rpc-stub.ts";
+import { transfer } from "./rpc-values.ts";
+
+/** Runs a function on an object, which is loaded if it is not in memory. */
+export type RunOnObject = <T>(
+  kind: "request" | "rpc",
+  label: string,
+  body: (live: LiveObject) => Promise<T>,
+) => Promise<T>;
+
+export function createObjectStub(id: ObjectId | undefined, run: RunOnObject): ObjectStub {
+  const send = async (path: readonly string[], args: readonly unknown[] | null): Promise<unknown> => {
+    const caller = currentWork();
+    const copies = args === null ? null : args.map((argument) => transfer(argument, caller ?? null));
+    if (caller !== undefined) await caller.passGate();
+    try {
+      return await run("rpc", path.join("."), (live) => live.invoke(path, copies));
+    } catch (error) {
+      throw toRemoteError(error);
+    }
+  };
+  const fetchObject = async (input: Request | URL | string, init?: RequestInit): Promise<Response> => {
+    const caller = currentWork();
+    const request = input instanceof Request && init === undefined ? input : new Request(input, init);
+    if (caller !== undefined) await caller.passGate();
+    try {
+      return await run("request", `${request.method} ${pathOf(request.url)}`, (live) => live.fetch(request));
+    } catch (error) {
+      throw toRemoteError(error);
+    }
+  };
+  const members = {
+    ...(id === undefined ? {} : { id, name: id.name }),
+    fetch: fetchObject,
+    connect: () => {
+      throw new Error("connect() is not available: objects on this server have no raw sockets");
+    },
+  };
+  return createStub({ send }, { members, isCallable: false, tag: "DurableObject" }) as ObjectStub;
+}
+
+function pathOf(url: string): string {
+  return URL.parse(url)?.pathname ?? url;
+}

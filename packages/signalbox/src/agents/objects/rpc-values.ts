@@ -1,0 +1,187 @@
+/**
+ * Values that cross a call between objects, or between an object and the worker: copied like a structured clone. Functions and `RpcTarget`s become
+ * stubs; streams, requests, responses, WebSockets and stubs are passed as they are.
+ */
+import type { ObjectWork } from "./current-work.ts";
+import { ENTRYPOINT, OBJECT, RPC_TARGET } from "./marks.ts";
+import { toRemoteError } from "./remote-error.ts";
+import { type CallTarget, createStub, targetOf } from "./rpc-stub.ts";
+import { WorkerWebSocket } from "./web-socket.ts";
+
+/** The side of a call that a value comes from: an object, or null for the worker. */
+export type Side = ObjectWork | null;
+
+let byReference: readonly (abstract new (...args: never[]) => object)[] | undefined;
+
+/** Classes whose values are passed by reference. Made on first use: naming `Request` loads Node's HTTP client, which most servers do not need. */
+function referenceClasses(): readonly (abstract new (...args: never[]) => object)[] {
+  byReference ??= [
+    Request,
+    Response,
+    Headers,
+    ReadableStream,
+    WritableStream,
+    TransformStream,
+    AbortSignal,
+    Blob,
+    FormData,
+    URL,
+    URLSearchParams,
+    WorkerWebSocket,
+  ];
+  return byReference;
+}
+
+/** Own methods of objects that are no calls. */
+const RESERVED: ReadonlySet<string> = new Set([
+  "constructor",
+  "alarm",
+  "webSocketMessage",
+  "webSocketClose",
+  "webSocketError",
+]);
+
+/** Copies a value for the other side. Throws `DataCloneError` for what cannot be copied. */
+export function transfer(value: unknown, from: Side): unknown {
+  if (value === null || (typeof value !== "object" && typeof value !== "function")) {
+    if (typeof value === "symbol") throw refused(String(value));
+    return value;
+  }
+  return copy(value, from, new Map());
+}
+
+function copy(value: unknown, from: Side, seen: Map<object, unknown>): unknown {
+  if (value === null || typeof value === "undefined") return value;
+  if (typeof value === "symbol") throw refused(String(value));
+  if (typeof value !== "object" && typeof value !== "function") return value;
+  const known = seen.get(value);
+  if (known !== undefined) return known;
+  if (targetOf(value) !== undefined) return value;
+  if (typeof value === "function" || RPC_TARGET in value || ENTRYPOINT in value) return stubOf(value, from);
+  if (Array.isArray(value)) {
+    const items: unknown[] = [];
+    seen.set(value, items);
+    for (const item of value) items.push(copy(item, from, seen));
+    return items;
+  }
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype || prototype === null) {
+    const result: Record<string, unknown> = {};
+    seen.set(value, result);
+    for (const [name, property] of Object.entries(value)) result[name] = copy(property, from, seen);
+    return result;
+  }
+  return copySpecial(value, from, seen);
+}
+
+function copySpecial(value: object, from: Side, seen: Map<object, unknown>): unknown {
+  if (value instanceof Map) {
+    const entries = new Map<unknown, unknown>();
+    seen.set(value, entries);
+    for (const [key, item] of value) entries.set(copy(key, from, seen), copy(item, from, seen));
+    return entries;
+  }
+  if (value instanceof Set) {
+    const items = new Set<unknown>();
+    seen.set(value, items);
+    for (const item of value) items.add(copy(item, from, seen));
+    return items;
+  }
+  if (referenceClasses().some((type) => value instanceof type)) return value;
+  if (value instanceof Error) return copyError(value);
+  if (isCloneable(value)) return structuredClone(value);
+  const { name } = value.constructor ?? { name: "Object" };
+  throw NEVER_CLONED.has(name) ? refused(`#<${name}>`) : notCloneable(name);
+}
+
+/** A structured clone keeps the names of built-in classes only. */
+function copyError(error: Error): Error {
+  const copy = structuredClone(error);
+  if (copy.name !== error.name)
+    Object.defineProperty(copy, "name", { value: error.name, configurable: true, writable: true });
+  return copy;
+}
+
+function isCloneable(value: object): boolean {
+  return (
+    value instanceof Date ||
+    value instanceof RegExp ||
+    value instanceof ArrayBuffer ||
+    ArrayBuffer.isView(value)
+  );
+}
+
+/** Classes of the language that no clone can hold. */
+const NEVER_CLONED: ReadonlySet<string> = new Set(["WeakMap", "WeakSet", "WeakRef", "Promise"]);
+
+function refused(text: string): DOMException {
+  return new DOMException(`${text} could not be cloned.`, "DataCloneError");
+}
+
+function notCloneable(type: string): DOMException {
+  return new DOMException(
+    `Could not serialize object of type "${type}". This type does not support serialization.`,
+    "DataCloneError",
+  );
+}
+
+/** A stub of a function or an `RpcTarget`: calls run as events of the side that the value belongs to. */
+function stubOf(value: object, from: Side): object {
+  const target: CallTarget = {
+    send: async (path, args) => {
+      const work = () => reach(value, path, args);
+      try {
+        const result = from === null ? await work() : await from.enter(`rpc ${path.join(".")}`, work);
+        return transfer(result, from);
+      } catch (error) {
+        throw toRemoteError(error);
+      }
+    },
+    dispose: () => (value as { [Symbol.dispose]?: () => void })[Symbol.dispose]?.(),
+  };
+  return createStub(target, { isCallable: typeof value === "function" });
+}
+
+/**
+ * Calls or reads what the path names. Of objects and `RpcTarget`s only members of their classes can be reached, of plain values only their own
+ * properties.
+ */
+export async function reach(
+  start: unknown,
+  path: readonly string[],
+  args: readonly unknown[] | null,
+): Promise<unknown> {
+  let holder: unknown;
+  let value = start;
+  for (const [i, name] of path.entries()) {
+    if ((typeof value === "object" || typeof value === "function") && value !== null) {
+      const target = targetOf(value);
+      if (target !== undefined) return target.send(path.slice(i), args);
+    }
+    holder = value;
+    value = memberOf(value, name);
+    if (i < path.length - 1) value = await value;
+  }
+  if (args === null) return value;
+  const name = path.at(-1) ?? "";
+  if (typeof value !== "function") throw unknownMember(name);
+  return Reflect.apply(value, holder, args);
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) throw unknownMember(name);
+  if (OBJECT in value || RPC_TARGET in value || ENTRYPOINT in value) {
+    if (RESERVED.has(name) && OBJECT in value)
+      throw new TypeError(`'${name}' is a reserved method and cannot be called over RPC.`);
+    const prototype = Object.getPrototypeOf(value) as object;
+    if (Object.hasOwn(value, name) || !(name in prototype) || name in Object.prototype)
+      throw unknownMember(name);
+    return Reflect.get(prototype, name, value);
+  }
+  if (!Object.hasOwn(value, name)) throw unknownMember(name);
+  return (value as Record<string, unknown>)[name];
+}
+
+function unknownMember(name: string): TypeError {
+  return new TypeError(`The RPC receiver does not implement the method "${name}".`);
+}

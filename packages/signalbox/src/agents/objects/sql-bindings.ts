@@ -1,0 +1,55 @@
+/** Finds the values that a text of SQL statements takes; `node:sqlite` itself binds NULL for those that are missing. */
+
+/** Strings, quoted names and comments, in which nothing is a parameter; then ends of statements, and parameters. */
+const TOKENS =
+  /'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|;|\?\d*|[:@$][A-Za-z_]\w*/g;
+
+/** A text of SQL statements, and the number of values that its last statement takes; null for a text without a statement. */
+export interface Bindings {
+  readonly count: number | null;
+  /** With numbers in place of names: values are given by position, which `node:sqlite` refuses for names. */
+  readonly text: string;
+}
+
+/** Texts are mostly constants of the program. */
+const MAX_KNOWN = 1000;
+const known = new Map<string, Bindings>();
+
+export function readBindings(text: string): Bindings {
+  let bindings = known.get(text);
+  if (bindings === undefined) {
+    bindings = isBlank(text) ? { count: null, text } : read(text);
+    if (known.size >= MAX_KNOWN) known.clear();
+    known.set(text, bindings);
+  }
+  return bindings;
+}
+
+function read(text: string): Bindings {
+  const start = lastStatement(text);
+  let count = 0;
+  const names = new Map<string, number>();
+  const last = text.slice(start).replaceAll(TOKENS, (token) => {
+    if (token.startsWith("?")) count = token === "?" ? count + 1 : Math.max(count, Number(token.slice(1)));
+    if (!/^[:@$]/.test(token)) return token;
+    const known = names.get(token);
+    if (known === undefined) count += 1;
+    names.set(token, known ?? count);
+    return `?${names.get(token)}`;
+  });
+  return { count, text: text.slice(0, start) + last };
+}
+
+/** Where the last statement begins. */
+function lastStatement(text: string): number {
+  let start = 0;
+  for (const { 0: token, index } of text.matchAll(TOKENS)) {
+    if (token === ";" && !isBlank(text.slice(index))) start = index;
+  }
+  return start;
+}
+
+/** True if the text has nothing but blanks, comments and semicolons. */
+function isBlank(text: string): boolean {
+  return text.replaceAll(/--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|[\s;]+/g, "") === "";
+}

@@ -1,0 +1,99 @@
+/** The storage of one object for tests, on a real database. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Clock } from "../../core/clock.ts";
+import { systemClock } from "../../core/clock.ts";
+import { openInstanceStore } from "../../engines/instance-store/index.ts";
+import { TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
+import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
+import { OBJECT_SCHEMA } from "./object-schema.ts";
+import { ObjectStorage } from "./object-storage.ts";
+
+export interface TestStorage {
+  readonly storage: ObjectStorage;
+  readonly alarm: ObjectAlarm;
+  readonly runtime: TurnRuntime<null>;
+  /** Another alarm on the same storage, as after a restart. */
+  createAlarm(): ObjectAlarm;
+  /** Due times that the catalog would have received. */
+  readonly due: (number | null)[];
+  close(): Promise<void>;
+}
+
+export interface StorageOptions {
+  readonly clock?: Clock;
+  readonly ring?: (info: AlarmInfo) => unknown;
+  readonly onGiveUp?: (error: unknown) => void;
+}
+
+export async function openStorage(options: StorageOptions = {}): Promise<TestStorage> {
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-storage-"));
+  const store = await openInstanceStore("journal", {
+    folder,
+    baseSchema: BASE_SCHEMA,
+    reservedName: RESERVED_NAME,
+    segmentBytes: 2 ** 20,
+    onFailure: fail,
+    onStall: fail,
+  });
+  const database = await store.open("object", OBJECT_SCHEMA);
+  const runtime = new TurnRuntime<null>({
+    owner: {},
+    key: "object",
+    maxWaiting: 100,
+    timeoutMs: 0,
+    isInterleaving: true,
+    keepsFailedWrites: true,
+    createOverloadError: () => new Error("overloaded"),
+    createTimeoutError: () => new Error("timed out"),
+    onTurnEnd: () => undefined,
+    onIdle: () => undefined,
+    onCommitFailure: fail,
+  });
+  runtime.open(database, () => database.sync());
+  await runtime.start(null, { kind: "start", label: "", isInternal: true, body: () => undefined });
+  const { outputs, transactions } = runtime;
+  const due: (number | null)[] = [];
+  const createAlarm = () =>
+    new ObjectAlarm({
+      database,
+      transactions,
+      clock: options.clock ?? systemClock,
+      onDue: (at) => due.push(at),
+      run: (body) => runtime.run({ kind: "alarm", label: "", isInternal: true, body }),
+      passGate: () => outputs.pass(),
+      ring: options.ring ?? (() => undefined),
+      onGiveUp: options.onGiveUp ?? (() => undefined),
+    });
+  const alarm = createAlarm();
+  const storage = new ObjectStorage({
+    database,
+    transactions,
+    outputs,
+    alarm,
+    hasAlarmHandler: true,
+    isFacet: false,
+    block: () => runtime.block(),
+  });
+  return {
+    storage,
+    alarm,
+    createAlarm,
+    runtime,
+    due,
+    async close() {
+      alarm.stop();
+      await runtime.whenQuiet();
+      runtime.finish(() => new Error("closed"));
+      await database.close();
+      await store.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function fail(error: Error): never {
+  throw error;
+}

@@ -1,0 +1,32 @@
+/**
+ * What the program of the worker mode sees everywhere: its bindings, its exports, and how it keeps work alive. `cloudflare:workers` reads it.
+ *
+ * The binding is a property of `globalThis` under a registered symbol: users' modules may come from another loader, which has its own copy of
+ * this file.
+ */
+
+export interface WorkerBinding {
+  /** `env`: variables, secrets, namespaces, services. */
+  readonly env: Readonly<Record<string, unknown>>;
+  /** `ctx.exports`: a namespace for each exported object class, a stub for each entry point. */
+  readonly exports: Readonly<Record<string, unknown>>;
+  /** Keeps the process from stopping until the promise has settled, for code that runs outside of objects. */
+  waitUntil(work: Promise<unknown>): void;
+}
+
+const KEY = Symbol.for("signalbox.worker-binding");
+const holder = globalThis as { [KEY]?: WorkerBinding };
+
+/** Makes the binding visible to the program; a reload replaces it. */
+export function bindWorker(binding: WorkerBinding): void {
+  holder[KEY] = binding;
+}
+
+export function workerBinding(): WorkerBinding {
+  const binding = holder[KEY];
+  if (binding === undefined)
+    throw new Error(
+      "`env` and `exports` of cloudflare:workers are not available before the worker has started",
+    );
+  return binding;
+}

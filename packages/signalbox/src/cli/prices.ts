@@ -1,0 +1,181 @@
+/** `signalbox prices …`, `signalbox budgets …` and `signalbox credit …` */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { BudgetState, FoundPrice, ModelPrice, PriceTable } from "@signalbox/client";
+import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
+import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
+import { table } from "./table.ts";
+
+const OPTIONS: readonly CommandOption[] = [ACCOUNT_OPTION, ...CLIENT_OPTIONS];
+const OWNER_OPTIONS: readonly CommandOption[] = [
+  { name: "gateway", value: "ID", summary: "of this gateway" },
+  { name: "token", value: "ID", summary: "of this token" },
+  ...OPTIONS,
+];
+
+export const priceCommands: readonly Command[] = [
+  {
+    words: ["prices", "list"],
+    summary: "List the account's own prices, in US dollars per million tokens.",
+    options: OPTIONS,
+    async run(context) {
+      const prices = await (await context.account()).budgets.prices();
+      context.print(prices, showPrices);
+    },
+  },
+  {
+    words: ["prices", "find"],
+    positionals: ["<provider>", "<model>"],
+    summary: "Show the price that a call of a model has, and where it comes from.",
+    options: OPTIONS,
+    async run(context) {
+      const [provider = "", model = ""] = context.positionals;
+      const found = await (await context.account()).budgets.findPrice(provider, model);
+      context.print(found, showFound);
+      return found.price === null ? 1 : 0;
+    },
+  },
+  {
+    words: ["prices", "set"],
+    positionals: ["<provider>", "<model>"],
+    summary: "Set the account's own price of a model; * is every other model of the provider.",
+    options: [
+      { name: "in", value: "USD", summary: "per million tokens of input" },
+      { name: "out", value: "USD", summary: "per million tokens of output" },
+      { name: "cached", value: "USD", summary: "per million tokens of input read from the provider's cache" },
+      ...OPTIONS,
+    ],
+    async run(context) {
+      const [provider = "", model = ""] = context.positionals;
+      const price: ModelPrice = {
+        in: toPrice(context, "in") ?? missing("in"),
+        out: toPrice(context, "out") ?? missing("out"),
+        ...(context.option("cached") === undefined ? {} : { cached: toPrice(context, "cached") ?? 0 }),
+      };
+      const { budgets } = await context.account();
+      const before = await budgets.prices();
+      const prices = { ...before, [provider]: { ...before[provider], [model]: price } };
+      context.print(await budgets.setPrices(prices), showPrices);
+    },
+  },
+  {
+    words: ["prices", "remove"],
+    positionals: ["<provider>", "<model>"],
+    summary: "Remove the account's own price of a model.",
+    options: OPTIONS,
+    async run(context) {
+      const [provider = "", model = ""] = context.positionals;
+      const { budgets } = await context.account();
+      const before = await budgets.prices();
+      const models = { ...before[provider] };
+      if (!Object.hasOwn(models, model))
+        throw new UsageError(`there is no own price of ${provider}/${model}`);
+      delete models[model];
+      const prices = Object.fromEntries(
+        Object.entries({ ...before, [provider]: models }).filter(([, one]) => Object.keys(one).length > 0),
+      );
+      context.print(await budgets.setPrices(prices), showPrices);
+    },
+  },
+  {
+    words: ["prices", "import"],
+    positionals: ["<file>"],
+    summary: "Replace the account's own prices by those of a JSON file.",
+    options: OPTIONS,
+    async run(context) {
+      const prices = readPrices(context.positionals[0] ?? "");
+      context.print(await (await context.account()).budgets.setPrices(prices), showPrices);
+    },
+  },
+  {
+    words: ["budgets", "show"],
+    summary: "Show what is left of the limits of the account, a gateway or a token.",
+    options: OWNER_OPTIONS,
+    async run(context) {
+      const { budgets } = await context.account();
+      const of = { gatewayId: context.option("gateway"), tokenId: context.option("token") };
+      context.print(await budgets.state(of), showBudgets);
+    },
+  },
+  {
+    words: ["credit", "add"],
+    positionals: ["<dollars>"],
+    summary: "Add prepaid credit to a limit without a window.",
+    options: [
+      { name: "rule", value: "ID", summary: "the limit, if there are several without a window" },
+      ...OWNER_OPTIONS,
+    ],
+    async run(context) {
+      const amount = Number(context.positionals[0]);
+      if (!(amount > 0)) throw new UsageError("<dollars> must be a positive number");
+      const { budgets } = await context.account();
+      const of = {
+        gatewayId: context.option("gateway"),
+        tokenId: context.option("token"),
+        rule: context.option("rule"),
+      };
+      context.print(
+        await budgets.addCredit(amount, of),
+        ({ rule, limit }) => `${rule}: $${limit} in total\n`,
+      );
+    },
+  },
+];
+
+function toPrice(context: CommandContext, option: string): number | null {
+  const text = context.option(option);
+  if (text === undefined) return null;
+  const price = Number(text);
+  if (text.trim() === "" || !(price >= 0)) throw new UsageError(`--${option} must be a price in US dollars`);
+  return price;
+}
+
+function missing(option: string): never {
+  throw new UsageError(`--${option} is required`);
+}
+
+function readPrices(file: string): PriceTable {
+  try {
+    const value = JSON.parse(readFileSync(resolve(file), "utf8")) as PriceTable | { prices: PriceTable };
+    return "prices" in value ? (value.prices as PriceTable) : value;
+  } catch (error) {
+    throw new UsageError(`cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function showPrices(prices: PriceTable): string {
+  const rows = Object.entries(prices).flatMap(([provider, models]) =>
+    Object.entries(models).map(([model, price]) => [
+      provider,
+      model,
+      String(price.in),
+      String(price.out),
+      price.cached === undefined ? "" : String(price.cached),
+    ]),
+  );
+  return table(["provider", "model", "in", "out", "cached"], rows, "no own prices");
+}
+
+function showFound({ provider, model, source, price }: FoundPrice): string {
+  if (price === null) return `the price of ${provider}/${model} is unknown\n`;
+  const rows = Object.entries(price).map(([name, value]) => [name, JSON.stringify(value)]);
+  return `${provider}/${model}, from ${source}\n${table(["price", "US dollars"], rows, "")}`;
+}
+
+function showBudgets(states: readonly BudgetState[]): string {
+  return table(
+    ["rule", "type", "window", "limit", "used", "reserved", "remaining", "reset", "partition"],
+    states.map((state) => [
+      state.is_soft ? `${state.rule} (soft)` : state.rule,
+      state.type,
+      state.window,
+      String(state.limit),
+      String(state.used),
+      String(state.reserved),
+      String(state.remaining),
+      state.reset_at ?? "",
+      state.partition ?? "",
+    ]),
+    "no limits",
+  );
+}

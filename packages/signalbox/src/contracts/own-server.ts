@@ -1,0 +1,16 @@
+/** How parts of the process call this server: as the operator, through the same code as a request from the network, without a connection. */
+export interface OwnServer {
+  /** `target` is path and query below `/v1` or `/accounts`. Errors of the server are responses. */
+  call(call: OwnCall): Promise<Response>;
+  /** The address of the traffic, e.g. `https://ai.example.com`. */
+  readonly url: string;
+}
+
+export interface OwnCall {
+  readonly method: string;
+  readonly target: string;
+  /** Lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | null;
+  readonly signal?: AbortSignal | undefined;
+}

@@ -1,0 +1,158 @@
+/**
+ * The token of a call: where it may be, and which one counts.
+ *
+ * Places, in this order: `gw-aig-authorization` (`cf-aig-authorization`), and the places in which SDKs put a provider's key: `Authorization: Bearer`,
+ * `x-api-key`, `x-goog-api-key`, `api-key`, the WebSocket sub-protocol `gw-aig-authorization.<token>`, and Google's query parameter `key`. An SDK that
+ * knows only an API key can therefore use a Signalbox token as its key.
+ *
+ * Invariants:
+ * 1. A text with the form and checksum of a token is never sent upstream. Here it is removed from the query; `readForwardedHeaders` drops it from the
+ *    headers if it is the token of the call, and refuses the call otherwise.
+ * 2. With authentication on, exactly one text may be offered, however often, and it must be a live token with `gateway.run` for this gateway.
+ * 3. With authentication off, a live token of the account identifies the call, so that its limits and metadata apply. A wrong text in the gateway's own
+ *    header is ignored, as the contract says. A wrong token in the place of a provider's key is refused: it can be meant for no one else, and without
+ *    it the call would run without the limits that its sender expects.
+ * 4. Two different tokens in one request are refused: neither this service nor a proxy in front of it could say which one is meant.
+ * 5. The root token is accepted in the gateway's own header only; it is not a key to configure in an SDK.
+ * See docs/decisions/0117.
+ */
+import { isTokenShaped, SignalboxError } from "@signalbox/protocol";
+import {
+  type Authenticator,
+  bearerText,
+  isAllowed,
+  type Principal,
+  type Token,
+} from "../../accounts/index.ts";
+import type { HttpRequest } from "../../engines/http-server/index.ts";
+import type { Gateway } from "../settings/gateway.ts";
+
+export interface Caller {
+  /** `root` for the root token; null for a call without a token. */
+  readonly tokenId: string | null;
+  readonly token: Token | null;
+  /** A valid token was sent, also the root token. */
+  readonly isAuthenticated: boolean;
+  /** The text of the token, if it was in a place of a provider's key: it must not be forwarded from there. */
+  readonly text: string | null;
+  /** The query without the token. */
+  readonly query: string;
+}
+
+const PREFIX = "sbx_";
+const BEARER_LENGTH = 7;
+const KEY_HEADERS = ["x-api-key", "x-goog-api-key", "api-key"] as const;
+const SUBPROTOCOL = "gw-aig-authorization.";
+
+/** Throws `gateway_unauthorized`. The error is the same whatever is wrong with a token: it does not reveal whether the token exists. */
+export function identifyCaller(
+  authenticator: Authenticator,
+  gateway: Gateway,
+  request: HttpRequest,
+  query: string,
+): Caller {
+  const { headers, socket } = request;
+  const own = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
+  const ownText = typeof own === "string" ? bearerText(own) : null;
+  const place = findKeyPlace(request, query);
+  if (!gateway.settings.authentication && ownText === null && place === null) return anonymous(query);
+  if (place !== null && (place.isAmbiguous || (ownText !== null && isOther(ownText, place.text, gateway)))) {
+    throw new SignalboxError("gateway_unauthorized", {
+      message: "The request has two different Signalbox tokens",
+    });
+  }
+  const rest = place === null ? query : place.query;
+  const find = (text: string | null) => (text === null ? null : authenticator.fromText(text, socket));
+  const isValid = (principal: Principal | null) => principal !== null && mayRun(principal, gateway);
+  const principal = find(ownText);
+  if (principal !== null && isValid(principal)) {
+    return toCaller(principal, gateway, place?.text ?? null, rest);
+  }
+  if (gateway.settings.authentication && ownText !== null) throw new SignalboxError("gateway_unauthorized");
+  const fromPlace = find(place?.text ?? null);
+  if (place !== null && fromPlace !== null && fromPlace.kind === "token" && isValid(fromPlace)) {
+    return toCaller(fromPlace, gateway, place.text, rest);
+  }
+  if (gateway.settings.authentication || place !== null) throw new SignalboxError("gateway_unauthorized");
+  return anonymous(query);
+}
+
+function anonymous(query: string): Caller {
+  return { tokenId: null, token: null, isAuthenticated: false, text: null, query };
+}
+
+function toCaller(principal: Principal, gateway: Gateway, text: string | null, query: string): Caller {
+  const isAuthenticated = true;
+  if (principal.kind === "token") {
+    return { tokenId: principal.token.id, token: principal.token, isAuthenticated, text, query };
+  }
+  const tokenId = gateway.settings.authentication ? "root" : null;
+  return { tokenId, token: null, isAuthenticated, text, query };
+}
+
+function mayRun(principal: Principal, gateway: Gateway): boolean {
+  if (!isAllowed(principal, gateway.accountId, "gateway.run")) return false;
+  if (principal.kind === "root") return true;
+  const { gatewayId } = principal.token;
+  return gatewayId === null || gatewayId === gateway.id;
+}
+
+/** With authentication off a text that is no token counts for nothing, so it contradicts nothing. */
+function isOther(ownText: string, text: string, gateway: Gateway): boolean {
+  return ownText !== text && (gateway.settings.authentication || isTokenShaped(ownText));
+}
+
+interface KeyPlace {
+  readonly text: string;
+  readonly query: string;
+  /** Different tokens in different places. */
+  readonly isAmbiguous: boolean;
+}
+
+/** The token in the places of a provider's key; null in the usual case of none. */
+function findKeyPlace({ headers }: HttpRequest, query: string): KeyPlace | null {
+  let text: string | null = null;
+  let isAmbiguous = false;
+  const offer = (found: string) => {
+    if (!isTokenShaped(found)) return;
+    if (text !== null && text !== found) isAmbiguous = true;
+    text ??= found;
+  };
+  const { authorization } = headers;
+  if (authorization?.startsWith(PREFIX, BEARER_LENGTH) === true) offer(bearerText(authorization) ?? "");
+  for (const name of KEY_HEADERS) {
+    const value = headers[name];
+    if (typeof value === "string" && value.startsWith(PREFIX)) offer(value);
+  }
+  const protocols = headers["sec-websocket-protocol"];
+  if (protocols?.includes(SUBPROTOCOL) === true) {
+    for (const protocol of protocols.split(",")) {
+      const name = protocol.trim();
+      if (name.startsWith(SUBPROTOCOL)) offer(name.slice(SUBPROTOCOL.length));
+    }
+  }
+  const rest = query.includes("key=") ? takeFromQuery(query, offer) : query;
+  return text === null ? null : { text, query: rest, isAmbiguous };
+}
+
+/** Offers tokens in `key` and returns the query without them. */
+function takeFromQuery(query: string, offer: (text: string) => void): string {
+  const pairs = query.split("&");
+  const kept = pairs.filter((pair) => {
+    if (!pair.startsWith("key=")) return true;
+    const value = decoded(pair.slice(4));
+    if (!isTokenShaped(value)) return true;
+    offer(value);
+    return false;
+  });
+  return kept.length === pairs.length ? query : kept.join("&");
+}
+
+function decoded(text: string): string {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

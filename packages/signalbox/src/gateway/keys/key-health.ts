@@ -1,0 +1,108 @@
+/**
+ * What the answers of a provider say about a key.
+ *
+ * States:  active → cooldown (429) → active, after the time that the provider names, else 30 s, doubled with each further 429, at most 10 min
+ *          active → invalid (401, 403) → active, when the key is edited
+ *
+ * A 403 of a key that has worked before concerns the model of the call only: providers answer 403 for a model that the key's account has not enabled, and a
+ * caller chooses the model. Otherwise any caller could make a working key invalid for all others.
+ * See docs/decisions/0119.
+ */
+import type { ProviderKey } from "./provider-key.ts";
+
+/** The answer of a provider to a call with the key. */
+export interface KeyOutcome {
+  readonly status: number;
+  readonly model: string;
+  /** From `retry-after-ms` or `retry-after`; null if the provider named no time. */
+  readonly retryAfterMs: number | null;
+}
+
+export type KeyStatus = "active" | "cooldown" | "invalid" | "disabled";
+
+/** `invalid`: the change must be stored. `used`: the key was accepted. */
+export type HealthChange = "invalid" | "used" | "none";
+
+const FIRST_COOLDOWN_MS = 30_000;
+const MAX_COOLDOWN_MS = 600_000;
+/** A provider that names a longer time is asked again after this time. */
+const MAX_NAMED_COOLDOWN_MS = 3_600_000;
+/** Callers choose the names of models. */
+const MAX_REFUSED_MODELS = 100;
+
+export class KeyHealth {
+  cooldownUntil = 0;
+  isInvalid: boolean;
+  /** The provider has accepted the key since it was edited. */
+  hasWorked: boolean;
+  usedAt: number | null;
+  readonly refusedModels = new Set<string>();
+  #strikes = 0;
+  #periodStart = 0;
+  #callsInPeriod = 0;
+
+  constructor(key: ProviderKey) {
+    this.isInvalid = key.invalidSince !== null;
+    this.hasWorked = key.lastUsedAt !== null;
+    this.usedAt = key.lastUsedAt;
+  }
+
+  /** The key has another text. */
+  reset(): void {
+    this.isInvalid = false;
+    this.hasWorked = false;
+    this.cooldownUntil = 0;
+    this.#strikes = 0;
+    this.refusedModels.clear();
+  }
+
+  report({ status, model, retryAfterMs }: KeyOutcome, now: number): HealthChange {
+    if (status === 429) {
+      const own = Math.min(FIRST_COOLDOWN_MS * 2 ** this.#strikes, MAX_COOLDOWN_MS);
+      this.#strikes = Math.min(this.#strikes + 1, 10);
+      this.cooldownUntil = now + Math.min(retryAfterMs ?? own, MAX_NAMED_COOLDOWN_MS);
+      return "none";
+    }
+    if (status === 401 || (status === 403 && (!this.hasWorked || model === ""))) {
+      if (this.isInvalid) return "none";
+      this.isInvalid = true;
+      return "invalid";
+    }
+    if (status === 403) {
+      if (this.refusedModels.size >= MAX_REFUSED_MODELS) this.refusedModels.clear();
+      this.refusedModels.add(model);
+      return "none";
+    }
+    if (status >= 400) return "none";
+    this.#strikes = 0;
+    this.cooldownUntil = 0;
+    this.hasWorked = true;
+    this.usedAt = now;
+    return "used";
+  }
+
+  /** 0 if the key may be used now, else the time until it may. */
+  waitMs(key: ProviderKey, now: number): number {
+    const cooling = Math.max(this.cooldownUntil - now, 0);
+    if (key.rateLimit === null) return cooling;
+    const periodMs = key.rateLimitPeriodS * 1000;
+    const end = this.#periodStart + periodMs;
+    return now < end && this.#callsInPeriod >= key.rateLimit ? Math.max(cooling, end - now) : cooling;
+  }
+
+  /** Counts a call against the rate limit of the key. */
+  count(key: ProviderKey, now: number): void {
+    if (key.rateLimit === null) return;
+    if (now >= this.#periodStart + key.rateLimitPeriodS * 1000 || now < this.#periodStart) {
+      this.#periodStart = now;
+      this.#callsInPeriod = 0;
+    }
+    this.#callsInPeriod += 1;
+  }
+
+  statusOf(key: ProviderKey, now: number): KeyStatus {
+    if (key.isDisabled) return "disabled";
+    if (this.isInvalid) return "invalid";
+    return this.cooldownUntil > now ? "cooldown" : "active";
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Applies the policy of a call's token: stamps the token's metadata, and refuses models, providers and kinds of calls that the token may not use.
+ * The stamp comes before everything that reads metadata (routes, strategies, limits, the log). Steps are checked after planning and before anything
+ * leaves the process, each of them: a fallback is no way around a rule. Budgets and rates are the limits' part.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import {
+  AllowRules,
+  type MetadataValue,
+  type RouteKind,
+  stampOf,
+  type TokenPolicy,
+} from "../../accounts/index.ts";
+import type { CallOptions } from "../plan/call-options.ts";
+import type { Step } from "../plan/plan-step.ts";
+import { COUNTS_TOKENS, readNamedModels } from "./named-models.ts";
+
+/** What is derived from a policy once: a policy is immutable, and a changed token has a new one. */
+interface PolicyRules {
+  readonly models: AllowRules | null;
+  readonly providers: AllowRules | null;
+  readonly stamp: Readonly<Record<string, MetadataValue>>;
+  /** Null if nothing is stamped. */
+  readonly stampText: string | null;
+}
+
+const derived = new WeakMap<TokenPolicy, PolicyRules>();
+/** No model has a longer name; a longer one is refused without a search in it. */
+const MAX_MODEL_LENGTH = 512;
+
+/** The options with the token's metadata, which takes precedence over the caller's. */
+export function stampOptions(policy: TokenPolicy | null, options: CallOptions): CallOptions {
+  if (policy === null) return options;
+  const { stamp, stampText } = rulesOf(policy);
+  if (stampText === null) return options;
+  const { metadata } = options;
+  const stamped =
+    metadata === undefined
+      ? stampText
+      : JSON.stringify({ ...(JSON.parse(metadata) as Record<string, unknown>), ...stamp });
+  return { ...options, metadata: stamped };
+}
+
+/** Throws `gateway_model_not_allowed`. */
+export function requireAllowedSteps(policy: TokenPolicy, steps: readonly Step[]): void {
+  steps.forEach((step, i) => requireAllowedStep(policy, step, steps.length > 1 ? `step ${i}: ` : ""));
+}
+
+/** Whether a token may use a model, as far as its name decides. */
+export function allowsModel(policy: TokenPolicy, provider: string, model: string): boolean {
+  const { models, providers } = rulesOf(policy);
+  const slug = provider.toLowerCase();
+  return providers?.allows(slug, "") !== false && models?.allows(slug, model.toLowerCase()) !== false;
+}
+
+export function requireAllowedStep(policy: TokenPolicy, step: Step, prefix = ""): void {
+  const { models, providers } = rulesOf(policy);
+  const slug = step.provider.slug.toLowerCase();
+  const kind = kindOf(step);
+  if (policy.routes.length > 0 && !policy.routes.includes(kind)) {
+    throw refused(
+      `${prefix}The token may not make calls of the kind ${kind}; allowed: ${policy.routes.join(", ")}`,
+    );
+  }
+  if (providers?.allows(slug, "") === false) {
+    throw refused(
+      `${prefix}The token may not call the provider ${slug}; allowed: ${policy.providers.join(", ")}`,
+    );
+  }
+  if (models === null || models.allowsAll(slug)) return;
+  const { names, isCertain } = readNamedModels(step);
+  const forbidden = names.find(
+    (name) => name.length > MAX_MODEL_LENGTH || !models.allows(slug, name.toLowerCase()),
+  );
+  if (forbidden !== undefined) {
+    throw refused(
+      `${prefix}The token may not call ${slug}/${forbidden.slice(0, 100)}; allowed models: ${policy.models.join(", ")}`,
+    );
+  }
+  if (!isCertain) {
+    throw refused(
+      `${prefix}The token may call only some models, and the model of this request cannot be determined; send one JSON object that names it, uncompressed. Allowed models: ${policy.models.join(", ")}`,
+    );
+  }
+}
+
+/** Who may send messages may count their tokens. */
+function kindOf({ requestType, path }: Step): RouteKind {
+  if (requestType !== "") return requestType;
+  return COUNTS_TOKENS.test(path) ? "messages" : "other";
+}
+
+function rulesOf(policy: TokenPolicy): PolicyRules {
+  let rules = derived.get(policy);
+  if (rules === undefined) {
+    const stamp = stampOf(policy);
+    rules = {
+      models: policy.models.length === 0 ? null : AllowRules.ofModels(policy.models),
+      providers: policy.providers.length === 0 ? null : AllowRules.ofProviders(policy.providers),
+      stamp,
+      stampText: Object.keys(stamp).length === 0 ? null : JSON.stringify(stamp),
+    };
+    derived.set(policy, rules);
+  }
+  return rules;
+}
+
+function refused(message: string): SignalboxError {
+  return new SignalboxError("gateway_model_not_allowed", { message });
+}

@@ -1,0 +1,85 @@
+/**
+ * One bucket of a limit: the amount used in its window, and the amount reserved by running calls. Amounts are integers (millionths of a
+ * dollar, tokens, requests), so sums are exact.
+ *
+ * Windows of money follow the system clock, because they outlive the process. If that clock was ahead and is corrected, amounts in future
+ * slots count from now on for one window.
+ */
+import type { Window } from "./window.ts";
+
+export class AmountBucket {
+  readonly window: Window;
+  readonly #slots = new Map<number, number>();
+  #reserved = 0;
+  /** Running calls, including those that reserved nothing. */
+  #holders = 0;
+
+  constructor(window: Window) {
+    this.window = window;
+  }
+
+  get reserved(): number {
+    return this.#reserved;
+  }
+
+  /** True when nothing is used in the window and no call is running: the bucket equals a new one. */
+  isEmpty(now: number): boolean {
+    return this.#holders === 0 && this.used(now) === 0;
+  }
+
+  used(now: number): number {
+    const current = this.window.slotOf(now);
+    let sum = 0;
+    let ahead = 0;
+    for (const [slot, amount] of this.#slots) {
+      if (slot <= current && now < this.window.endOf(slot)) sum += amount;
+      else {
+        this.#slots.delete(slot);
+        if (slot > current) ahead += amount;
+      }
+    }
+    if (ahead > 0) this.add(current, ahead);
+    return sum + ahead;
+  }
+
+  reserve(amount: number): void {
+    this.#holders += 1;
+    this.#reserved += amount;
+  }
+
+  release(amount: number): void {
+    this.#holders -= 1;
+    this.#reserved -= amount;
+  }
+
+  add(slot: number, amount: number): void {
+    this.#slots.set(slot, (this.#slots.get(slot) ?? 0) + amount);
+  }
+
+  get slots(): Iterable<readonly [slot: number, amount: number]> {
+    return this.#slots;
+  }
+
+  /** Milliseconds until at most `allowed` of the present amounts counts; 0 when that is already the case. `allowed` is not negative. */
+  msUntilUsedIs(allowed: number, now: number): number {
+    let left = this.used(now);
+    let waitMs = 0;
+    const oldestFirst = [...this.#slots].sort(([a], [b]) => a - b);
+    for (const [slot, amount] of oldestFirst) {
+      if (left <= allowed) break;
+      left -= amount;
+      const end = this.window.endOf(slot);
+      waitMs = end === Number.MAX_SAFE_INTEGER ? Number.POSITIVE_INFINITY : end - now;
+    }
+    return waitMs;
+  }
+
+  /** When the next amount comes back: the end of the oldest slot, or of the current one; null when nothing ever does. */
+  resetAt(now: number): number | null {
+    let oldest = this.window.slotOf(now);
+    for (const [slot, amount] of this.#slots)
+      if (amount > 0 && slot < oldest && now < this.window.endOf(slot)) oldest = slot;
+    const end = this.window.endOf(oldest);
+    return end === Number.MAX_SAFE_INTEGER ? null : end;
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * What a step may cost, before it runs: its models, its tokens and its price.
+ *
+ * The caller writes the request, so the request is read as any provider might read it: every model that it names counts, and the dearest
+ * one is reserved. Which model ran is known from the response.
+ */
+import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
+import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
+import { readNamedModels } from "../keys/named-models.ts";
+import type { CustomCost } from "../plan/call-options.ts";
+import { inspectBody, type Step } from "../plan/plan-step.ts";
+import type { SpendLimitSettings } from "../settings/gateway-settings.ts";
+import { ASSUMED_OUTPUT_TOKENS, estimateInput } from "./estimate-usage.ts";
+import { costByCaller, costByOverride, type PriceOverrides, type PriceTable } from "./price-table.ts";
+
+export interface PricingParts {
+  readonly prices: PriceTable;
+  /** The prices of the account; undefined when it has none. */
+  readonly own: PriceOverrides | undefined;
+  /** A price of the caller that counts; undefined when the caller states none, or is not trusted. */
+  readonly custom: CustomCost | undefined;
+  readonly unknownPrice: SpendLimitSettings["unknown_price"];
+}
+
+export interface StepPrice {
+  /** The most that the step is expected to use. */
+  readonly usage: Usage;
+  /** Dollars; null when the price is unknown and calls without a price are refused. */
+  readonly cost: number | null;
+  /** Dollars that the step costs if its model writes as much as it can; as `cost` for a request that limits its output. */
+  readonly most: number;
+  readonly isBounded: boolean;
+  /** Every model that the request may mean, without repetition. */
+  readonly models: readonly string[];
+}
+
+/** These methods start no model in any known API. */
+const READING: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS"]);
+/** Paths that cost nothing: uploads, counting tokens, cancelling. */
+const FREE_PATH =
+  /(?:^|\/)(?:files|uploads)(?:\/|$)|(?:^|\/)messages\/count_tokens$|:countTokens$|\/(?:cancel|input_tokens)$/i;
+/** Their answers have no tokens. */
+const WITHOUT_OUTPUT: ReadonlySet<string> = new Set(["embeddings", "moderations"]);
+const MAX_OUTPUT_TOKENS = 131_072;
+const MAX_DECODED_BYTES = 16 * 1024 * 1024;
+
+export function isFree({ upstream, requestType, path }: Step): boolean {
+  return (
+    READING.has(upstream.method) || requestType === "models" || (requestType === "" && FREE_PATH.test(path))
+  );
+}
+
+const FREE: StepPrice = { usage: NO_USAGE, cost: 0, most: 0, isBounded: true, models: [] };
+
+export function priceStep(parts: PricingParts, step: Step): StepPrice {
+  if (isFree(step)) return FREE;
+  const readable = readableStep(step);
+  const models = modelsOf(readable);
+  const usage = expectedUsage(parts, readable, models);
+  const { custom } = parts;
+  const isBounded = isOutputBounded(readable) || (custom !== undefined && "total" in custom);
+  const costFor = (used: Usage) =>
+    custom === undefined ? dearest(parts, step, models, used) : costByCaller(custom, used);
+  const cost = costFor(usage);
+  if (isBounded) return { usage, cost, most: cost ?? 0, isBounded, models };
+  const tokensOut = largestOutput(parts, readable, models) * readable.choices;
+  return { usage, cost, most: costFor({ ...usage, tokensOut }) ?? 0, isBounded, models };
+}
+
+/** No model is known to write more in one answer, nor more than its context window. */
+function largestOutput({ prices }: PricingParts, { provider }: Step, models: readonly string[]): number {
+  let most = 0;
+  for (const model of models) {
+    most = Math.max(most, prices.contextWindowOf(provider.slug, model) ?? MAX_OUTPUT_TOKENS);
+  }
+  return most === 0 ? MAX_OUTPUT_TOKENS : Math.min(most, MAX_OUTPUT_TOKENS);
+}
+
+/** What a step has cost; null when no price is known. `named` is the model that the response names, null when it names none. */
+export function costOfStep(
+  parts: PricingParts,
+  step: Step,
+  models: readonly string[],
+  named: string | null,
+  usage: Usage,
+): number | null {
+  if (parts.custom !== undefined) return costByCaller(parts.custom, usage);
+  const isCertain = models.length === 1 && models[0] === step.model;
+  const told =
+    isCertain || named === null ? null : parts.prices.costOf(step.provider.slug, named, usage, parts.own);
+  return told ?? dearest(parts, step, models, usage);
+}
+
+function dearest(parts: PricingParts, step: Step, models: readonly string[], usage: Usage): number | null {
+  const { prices, own, unknownPrice } = parts;
+  let cost: number | null = null;
+  for (const model of models.length === 0 ? [""] : models) {
+    const one = prices.costOf(step.provider.slug, model, usage, own);
+    if (one !== null && (cost === null || one > cost)) cost = one;
+  }
+  if (cost !== null || unknownPrice === "block") return cost;
+  return unknownPrice === "allow" ? 0 : costByOverride(unknownPrice, usage);
+}
+
+function isOutputBounded({ maxOutputTokens, requestType }: Step): boolean {
+  return maxOutputTokens !== null || WITHOUT_OUTPUT.has(requestType);
+}
+
+function expectedUsage({ prices, own }: PricingParts, step: Step, models: readonly string[]): Usage {
+  const { provider, upstream, maxOutputTokens, choices, requestType, tier } = step;
+  let tokensIn = estimateInput(upstream.body);
+  // No model reads more than its context window; prices of the operator have none.
+  const [model] = models;
+  if (
+    model !== undefined &&
+    models.length === 1 &&
+    prices.overrideOf(provider.slug, model, own) === undefined
+  ) {
+    tokensIn = Math.min(tokensIn, prices.contextWindowOf(provider.slug, model) ?? tokensIn);
+  }
+  const perChoice = maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS;
+  return {
+    ...NO_USAGE,
+    tokensIn,
+    tokensOut: WITHOUT_OUTPUT.has(requestType) ? 0 : perChoice * choices,
+    // A cheaper tier is believed when the response names it.
+    tier: tier === "priority" ? tier : "",
+  };
+}
+
+const MULTIPART_MODEL = /name="?model"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/gi;
+
+/** Larger bodies are searched member by member. */
+const MAX_PLAIN_BYTES = 16 * 1024;
+
+/**
+ * True when the body plainly names one model: the word stands once, nothing is written with escapes, and there is no list of alternatives.
+ * Most calls are of this kind, and are spared a search of all members.
+ */
+function isPlain({ upstream: { body }, requestType, provider, path, model }: Step): boolean {
+  if (body.kind !== "whole" || body.bytes.length > MAX_PLAIN_BYTES || model === "") return false;
+  if (requestType !== "chat" && requestType !== "messages" && requestType !== "responses") return false;
+  if (path.includes("%") || path.includes("models/") || provider.modelInPath(path) !== null) return false;
+  const text = body.bytes.toString("latin1").toLowerCase();
+  const at = text.indexOf('"model');
+  if (at === -1 || text.indexOf('"model', at + 1) !== -1) return false;
+  return !text.includes("\\u") && !text.includes('"fallback') && !text.includes('"tools"');
+}
+
+function modelsOf(step: Step): string[] {
+  if (isPlain(step)) return [step.model];
+  const { names, isCertain } = readNamedModels(step);
+  const all = new Set(names);
+  // The beginning of a streamed body may name the model.
+  if (step.model !== "") all.add(step.model);
+  if (!isCertain && isMultipart(step)) {
+    const { body } = step.upstream;
+    const bytes = body.kind === "whole" ? body.bytes : body.kind === "streamed" ? body.start : null;
+    for (const [, name = ""] of bytes?.toString("latin1").matchAll(MULTIPART_MODEL) ?? [])
+      all.add(name.trim());
+  }
+  return [...all];
+}
+
+function isMultipart({ upstream }: Step): boolean {
+  return headerOf(upstream.headers, "content-type")?.toLowerCase().startsWith("multipart/form-data") === true;
+}
+
+function headerOf(headers: readonly string[], wanted: string): string | undefined {
+  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === wanted);
+  return at === -1 ? undefined : headers[at + 1];
+}
+
+/** The step with its body as the provider reads it: a compressed body is decompressed, within limits. */
+function readableStep(step: Step): Step {
+  const { upstream } = step;
+  const encoding = headerOf(upstream.headers, "content-encoding")?.trim().toLowerCase() ?? "identity";
+  const decode = DECODERS[encoding];
+  if (decode === undefined || upstream.body.kind !== "whole") return step;
+  try {
+    const bytes = decode(upstream.body.bytes, { maxOutputLength: MAX_DECODED_BYTES });
+    const headers = upstream.headers.filter(
+      (_, i) => upstream.headers[i - (i % 2)]?.toLowerCase() !== "content-encoding",
+    );
+    const { model, maxOutputTokens, choices, tier } = inspectBody(bytes, false);
+    const body = { kind: "whole", bytes } as const;
+    return {
+      ...step,
+      model: model ?? step.model,
+      maxOutputTokens,
+      choices,
+      tier,
+      upstream: { ...upstream, headers, body },
+    };
+  } catch {
+    return step;
+  }
+}
+
+type Decoder = (bytes: Buffer, options: { maxOutputLength: number }) => Buffer;
+
+const DECODERS: Readonly<Record<string, Decoder | undefined>> = {
+  gzip: gunzipSync,
+  "x-gzip": gunzipSync,
+  deflate: inflateSync,
+  br: brotliDecompressSync,
+  zstd: zstdDecompressSync,
+};

@@ -1,0 +1,131 @@
+/** A call as a unified door received it, and the headers of it that go to a provider. */
+import { NO_CREDENTIAL, type ForwardedHeaders } from "./forwarded-request.ts";
+import type { CallOptions } from "./call-options.ts";
+import type { DoorDialect } from "./door-step.ts";
+import type { RequestBody } from "../../engines/relay/index.ts";
+import type { ModelTarget } from "../models/model-target.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import { malformed } from "./plan-step.ts";
+
+export interface DoorRequest {
+  readonly gateway: Gateway;
+  /** What the door takes. */
+  readonly endpoint: Exclude<DoorDialect, "gemini">;
+  readonly body: RequestBody;
+  /** The body as an object. It is parsed once, when it is needed; throws `gateway_malformed_request`. */
+  readonly fields: () => Readonly<Record<string, unknown>>;
+  readonly isStream: boolean;
+  /** Replaces the path of the provider's API, for a provider that speaks the client's dialect. */
+  readonly path?: string;
+  readonly query: string;
+  /** The headers to forward, without keys: name, value, name, value, … */
+  readonly headers: readonly string[];
+  /** The caller's own key of a provider; null when the caller sent none. */
+  readonly credential: CallerCredential | null;
+  /** The caller has sent a valid token. */
+  readonly isAuthenticated: boolean;
+  readonly traceparent: string | null;
+  readonly options: CallOptions;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+export interface CallerCredential {
+  readonly header: string;
+  /** The value of the header. */
+  readonly value: string;
+  readonly key: string;
+}
+
+/** The provider whose SDK a door is made for. A key in the SDK's own place is a key of this provider, unless the model names another. */
+const HOME: Readonly<Record<DoorRequest["endpoint"], string>> = {
+  chat: "openai",
+  responses: "openai",
+  messages: "anthropic",
+  embeddings: "openai",
+};
+
+const ANTHROPIC_VERSION = "2023-06-01";
+/** They describe the client's SDK or the body as the client wrote it. */
+const REPLACED = /^(?:accept|content-(?!language)[\w-]+|digest|x-stainless-.*|x-app)$/i;
+/** What coding agents tell their own vendor about the session: of no use to another provider, and not meant for it. */
+const OF_AGENTS = /^(?:x-codex-.*|x-claude-code-.*|originator|session-id|thread-id)$/i;
+
+/** Throws when the body is not a JSON object. */
+export function parseFields(bytes: Buffer): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString("utf8"));
+  } catch {
+    throw malformed("The body is not valid JSON");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw malformed("The body must be a JSON object");
+  }
+  return value as Record<string, unknown>;
+}
+
+export function headersFor(
+  request: DoorRequest,
+  target: ModelTarget,
+  dialect: DoorDialect,
+): Omit<ForwardedHeaders, "options"> {
+  const headers =
+    dialect === request.endpoint ? [...request.headers] : translatedHeaders(request.headers, dialect);
+  if (dialect === "messages" && !headers.some((name, i) => i % 2 === 0 && isVersion(name))) {
+    headers.push("anthropic-version", ANTHROPIC_VERSION);
+  }
+  return { headers, credential: credentialFor(request, target) };
+}
+
+/** The request without the header `anthropic-beta`, for an API that takes betas in its body, and the betas. */
+export function takeBetas(request: DoorRequest): {
+  readonly request: DoorRequest;
+  readonly betas: readonly string[];
+} {
+  const headers: string[] = [];
+  const betas = new Set<string>();
+  for (let i = 0; i + 1 < request.headers.length; i += 2) {
+    const [name = "", value = ""] = request.headers.slice(i, i + 2);
+    if (name.toLowerCase() !== "anthropic-beta") headers.push(name, value);
+    else for (const beta of value.split(",")) if (beta.trim() !== "") betas.add(beta.trim());
+  }
+  return { request: { ...request, headers }, betas: [...betas] };
+}
+
+/** Headers that mean something to another API than the client's. */
+function translatedHeaders(given: readonly string[], dialect: DoorDialect): string[] {
+  const headers = ["content-type", "application/json"];
+  for (let i = 0; i + 1 < given.length; i += 2) {
+    const name = given[i] ?? "";
+    if (REPLACED.test(name) || OF_AGENTS.test(name) || belongsElsewhere(name.toLowerCase(), dialect))
+      continue;
+    headers.push(name, given[i + 1] ?? "");
+  }
+  return headers;
+}
+
+function belongsElsewhere(name: string, dialect: DoorDialect): boolean {
+  if (name.startsWith("anthropic-")) return dialect !== "messages";
+  if (name.startsWith("openai-")) return dialect !== "chat" && dialect !== "responses";
+  return name.startsWith("x-goog-") && dialect !== "gemini";
+}
+
+function isVersion(name: string): boolean {
+  return name.toLowerCase() === "anthropic-version";
+}
+
+/**
+ * The caller's own key, in the place where the provider expects it. A key goes to a provider only if the caller named the provider, or if
+ * it is the provider that the client believes to talk to: an alias of the configuration must not send it to another one.
+ */
+function credentialFor({ credential, endpoint }: DoorRequest, target: ModelTarget): readonly string[] {
+  const { provider, isExplicit } = target;
+  const isHome = provider.slug === HOME[endpoint];
+  if (credential === null || !(isExplicit || isHome)) return NO_CREDENTIAL;
+  // Anthropic takes keys in `x-api-key` and tokens of subscriptions in `authorization`; its SDK knows which.
+  if (isHome && provider.credentialHeaders.includes(credential.header)) {
+    return [credential.header, credential.value];
+  }
+  return [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(credential.key)];
+}

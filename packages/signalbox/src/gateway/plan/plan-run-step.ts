@@ -1,0 +1,109 @@
+/**
+ * The endpoint `ai/run` of the hosted original: `{model, input}`, where `input` is what the provider of the model takes. The response is in
+ * the envelope of the management interface, except for a stream.
+ */
+import { ERROR_TABLE } from "@signalbox/protocol";
+import { TranslatedExchange, type ResponseTranslation } from "../call/translated-exchange.ts";
+import type { ModelTarget } from "../models/model-target.ts";
+import type { DoorRequest } from "./door-request.ts";
+import { headersFor } from "./door-request.ts";
+import { planDoorStep } from "./plan-door-step.ts";
+import { planStep, type Step, type StepParts, toFacts } from "./plan-step.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Answers in the envelope by itself, and takes the input as it is. */
+const WORKERS_AI = "workers-ai";
+
+const ENVELOPE: ResponseTranslation = {
+  isStream: false,
+  translate: (result) => ({ success: true, errors: [], messages: [], result }),
+  translateError: (status, body) => ({
+    success: false,
+    errors: [
+      { code: ERROR_TABLE.gateway_provider_unreachable.code, message: messageOf(body) ?? `HTTP ${status}` },
+    ],
+    messages: [],
+    result: null,
+  }),
+  createStream: () => {
+    throw new Error("a stream has no envelope");
+  },
+};
+
+export function planRunStep(
+  parts: StepParts,
+  request: DoorRequest,
+  target: ModelTarget,
+  input: Fields,
+): Step {
+  if (target.provider.slug === WORKERS_AI) return planWorkersAi(parts, request, target, input);
+  const isStream = input["stream"] === true;
+  const fields = { ...input, model: target.model };
+  const step = planDoorStep(
+    parts,
+    {
+      ...request,
+      endpoint: endpointOf(target, input),
+      body: toBody(fields),
+      fields: () => fields,
+      isStream,
+    },
+    target,
+  );
+  const { door } = step;
+  if (door === null || isStream) return step;
+  const { convert } = door;
+  return {
+    ...step,
+    door: {
+      ...door,
+      isEnveloped: true,
+      convert: (send, handler) =>
+        new TranslatedExchange(ENVELOPE, convert === null ? send : (inner) => convert(send, inner), handler),
+    },
+  };
+}
+
+/** The dialect that the input is written in. */
+function endpointOf({ provider, model }: ModelTarget, input: Fields): DoorRequest["endpoint"] {
+  const { calls } = provider.apisFor(model);
+  if ("input" in input) return "messages" in input || calls.length > 0 ? "responses" : "embeddings";
+  return calls[0]?.dialect === "messages" ? "messages" : "chat";
+}
+
+function planWorkersAi(parts: StepParts, request: DoorRequest, target: ModelTarget, input: Fields): Step {
+  return planStep(parts, {
+    gateway: request.gateway,
+    provider: target.provider,
+    method: "POST",
+    path: `run/${target.model}`,
+    query: "",
+    forwarded: headersFor(request, target, "chat"),
+    traceparent: request.traceparent,
+    isAuthenticated: request.isAuthenticated,
+    contentType: "application/json",
+    isEncoded: false,
+    body: toBody(input),
+    options: request.options,
+    door: null,
+    facts: { ...toFacts(input), model: target.model },
+  });
+}
+
+function toBody(fields: Fields): { readonly kind: "whole"; readonly bytes: Buffer } {
+  return { kind: "whole", bytes: Buffer.from(JSON.stringify(fields)) };
+}
+
+/** The message of an error in any of the dialects. */
+function messageOf(body: unknown): string | null {
+  if (typeof body === "string") return body.slice(0, 1000);
+  if (typeof body !== "object" || body === null || !("error" in body)) return null;
+  const { error } = body;
+  return typeof error === "object" &&
+    error !== null &&
+    "message" in error &&
+    typeof error.message === "string"
+    ? error.message
+    : null;
+}

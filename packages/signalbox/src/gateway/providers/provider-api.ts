@@ -1,0 +1,99 @@
+/**
+ * The APIs of a provider as the unified doors use them: which dialect an API speaks, and at which path. A door prefers the API of the
+ * client's own dialect, because the bytes then pass unchanged; otherwise it takes the first one and translates.
+ */
+import type { Dialect, TargetTraits } from "@signalbox/translate";
+import type { UpstreamExchange, UpstreamHandler } from "../../engines/relay/index.ts";
+
+export interface ProviderApi {
+  readonly dialect: Dialect;
+  /**
+   * Path and query of a call, below the provider's segment (`chat/completions`), or below its host when it begins with `/`. `model` is
+   * encoded for a path.
+   */
+  readonly path: (model: string, isStream: boolean) => string;
+  /** What the provider's models accept; the rest is guessed from the name of the model. */
+  readonly traits?: TargetTraits;
+  /** The member that stands in the body in place of `model`, for APIs that have the model in the path. */
+  readonly inPlaceOfModel?: { readonly name: string; readonly value: string };
+  /** For an API that takes the betas of `anthropic-beta` in its body, and refuses a call with one that it does not know. */
+  readonly betas?: { readonly member: string; readonly known: ReadonlySet<string> };
+  /** Members that the API does not accept in the body. */
+  readonly without?: readonly string[];
+  /** Turns the API's own framing of a stream into server-sent events. */
+  readonly unframe?: (
+    send: (handler: UpstreamHandler) => UpstreamExchange,
+    handler: UpstreamHandler,
+  ) => UpstreamExchange;
+}
+
+/** Embeddings: OpenAI's format, or Gemini's `batchEmbedContents`. */
+export interface EmbeddingsApi {
+  readonly dialect: "chat" | "gemini";
+  readonly path: (model: string) => string;
+}
+
+/** The APIs of a provider for one model. */
+export interface ProviderApis {
+  /** The preferred one first; none when the provider has no API for conversations. */
+  readonly calls: readonly ProviderApi[];
+  readonly embeddings: EmbeddingsApi | null;
+  /** Path of Anthropic's `count_tokens`; null when the provider has none and the gateway estimates. */
+  readonly countTokens: string | null;
+}
+
+/** What the configuration adds about where the models of a provider are. */
+export interface ProviderPlace {
+  readonly region: string | null;
+  readonly project: string | null;
+}
+
+export type ApiRule = (model: string, place: ProviderPlace) => ProviderApis;
+
+const fixed = (dialect: Dialect, path: string): ProviderApi => ({ dialect, path: () => path });
+
+export const CHAT_API = fixed("chat", "chat/completions");
+export const RESPONSES_API = fixed("responses", "responses");
+export const MESSAGES_API = fixed("messages", "messages");
+export const OPENAI_EMBEDDINGS: EmbeddingsApi = { dialect: "chat", path: () => "embeddings" };
+
+export const NO_APIS: ProviderApis = { calls: [], embeddings: null, countTokens: null };
+
+/** APIs that are the same for every model. */
+export function sameApis(
+  calls: readonly ProviderApi[],
+  embeddings: EmbeddingsApi | null = OPENAI_EMBEDDINGS,
+): ApiRule {
+  const apis = { calls, embeddings, countTokens: null };
+  return () => apis;
+}
+
+export const OPENAI_SHAPED = sameApis([CHAT_API]);
+
+/** For a base address without a version. */
+export const UNVERSIONED_OPENAI_SHAPED = sameApis([fixed("chat", "v1/chat/completions")], {
+  dialect: "chat",
+  path: () => "v1/embeddings",
+});
+
+/** The chat API with these traits, and Anthropic's format at a path of the host. */
+export function chatAndMessages(traits: TargetTraits, messagesPath: string): ApiRule {
+  return sameApis([{ ...CHAT_API, traits }, fixed("messages", messagesPath)]);
+}
+
+/** Gemini's methods of a model below `models`, a path such as `v1beta/models`. */
+export function geminiApi(models: string): ProviderApi {
+  return {
+    dialect: "gemini",
+    path: (model, isStream) =>
+      `${models}/${model}:${isStream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
+  };
+}
+
+/** By dialect, for providers whose dialects the configuration names. */
+export const API_BY_DIALECT: Readonly<Record<Dialect, ProviderApi>> = {
+  chat: CHAT_API,
+  responses: RESPONSES_API,
+  messages: MESSAGES_API,
+  gemini: geminiApi("v1beta/models"),
+};

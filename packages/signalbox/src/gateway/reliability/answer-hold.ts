@@ -1,0 +1,218 @@
+/**
+ * Holds the beginning of a response while the call can still go to another target, until it is clear that the response is an answer.
+ *
+ * | response                  | held until                                                        |
+ * | ------------------------- | ----------------------------------------------------------------- |
+ * | event stream              | its first event; with a first-token limit, the first content      |
+ * | JSON                      | the first bytes; a body that begins with `{"error"` to its end     |
+ * | error status              | the end of the body, which may name the reason                    |
+ * | any, with `hold-response` | the end of the body                                               |
+ *
+ * Invariants:
+ * 1. A hold never keeps more than its bound; when it is reached, the response is released as it is. Whole responses are also counted
+ *    against the memory for bodies, and released when it is used up.
+ * 2. A response that is an answer is released by the read that shows it: a hold adds no delay.
+ * 3. Every byte that was pushed is in `chunks`, in order and unchanged.
+ */
+import type { ResponseHead, SpareMemory } from "../../engines/relay/index.ts";
+import type { AttemptPolicy } from "../plan/attempt-policy.ts";
+import type { Step } from "../plan/plan-step.ts";
+import { type AttemptFailure, readReason } from "./attempt-failure.ts";
+import { EventSplitter, isErrorEvent, isOpeningEvent } from "./stream-events.ts";
+
+/** `wait`: not clear yet; `release`: an answer; otherwise the failure that the response contains. */
+export type HoldVerdict = "wait" | "release" | AttemptFailure;
+
+export interface AnswerHold {
+  readonly chunks: Buffer[];
+  /** The response has begun to answer, and is held for its end only. */
+  readonly hasContent: boolean;
+  /** Never returns `wait` for the last chunk. */
+  push(chunk: Buffer, isLast: boolean): HoldVerdict;
+  /** Gives the memory of the held bytes back to its budget. */
+  dispose(): void;
+}
+
+const MAX_HELD_BYTES = 64 * 1024;
+/** A whole answer is larger than its beginning: a long stream has some hundred kilobytes. */
+const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
+
+type HeldStep = Pick<Step, "policy" | "requestType"> & {
+  readonly upstream: Pick<Step["upstream"], "method">;
+};
+
+const MODEL_CALLS: ReadonlySet<string> = new Set([
+  "chat",
+  "completions",
+  "responses",
+  "messages",
+  "embeddings",
+  "generate_content",
+]);
+
+/** The hold for a response with a success status; null when nothing in it needs to be examined. */
+export function holdFor(
+  { contentType, status }: ResponseHead,
+  { policy, requestType, upstream }: HeldStep,
+  memory: SpareMemory,
+): AnswerHold | null {
+  // Only calls of models must have a body. Another POST that was answered with nothing has been carried out, and must not be repeated.
+  const isExamined = MODEL_CALLS.has(requestType) && upstream.method === "POST" && status !== 204;
+  const first = isExamined ? beginningOf(contentType, status, policy) : null;
+  return policy.holdsResponse ? new WholeHold(first, memory) : first;
+}
+
+function beginningOf(contentType: string, status: number, policy: AttemptPolicy): AnswerHold | null {
+  const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
+  if (type === "text/event-stream") return new StreamHold(status, policy.firstTokenTimeoutMs !== null);
+  return type.endsWith("json") ? new JsonHold(status) : null;
+}
+
+abstract class BoundedHold implements AnswerHold {
+  readonly chunks: Buffer[] = [];
+  hasContent = false;
+  readonly #maxBytes: number;
+  #size = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  push(chunk: Buffer, isLast: boolean): HoldVerdict {
+    this.chunks.push(chunk);
+    this.#size += chunk.length;
+    const verdict = this.judge(chunk, isLast);
+    if (verdict !== "wait") return verdict;
+    return isLast || this.#size > this.#maxBytes ? "release" : "wait";
+  }
+
+  dispose(): void {
+    // The beginning of a response is small enough not to be counted.
+  }
+
+  protected abstract judge(chunk: Buffer, isLast: boolean): HoldVerdict;
+}
+
+/** Waits for the first event, or with `untilContent` for the first event with content. */
+class StreamHold extends BoundedHold {
+  readonly #events = new EventSplitter();
+  readonly #untilContent: boolean;
+  readonly #status: number;
+
+  constructor(status: number, untilContent: boolean) {
+    super(MAX_HELD_BYTES);
+    this.#status = status;
+    this.#untilContent = untilContent;
+  }
+
+  protected judge(chunk: Buffer, isLast: boolean): HoldVerdict {
+    if (!this.#untilContent && this.chunks.length === 1 && isPlainAnswer(chunk)) return "release";
+    for (const event of this.#events.push(chunk, isLast)) {
+      if (isErrorEvent(event)) return inBand(this.#status, `error event: ${event.data.slice(0, 200)}`);
+      if (event.data === "[DONE]") return inBand(this.#status, "the stream ended without content");
+      if (!this.#untilContent || !isOpeningEvent(event)) return "release";
+    }
+    return isLast ? inBand(this.#status, "the stream ended without content") : "wait";
+  }
+}
+
+/** The usual beginning of a stream, recognised without decoding it: a whole event that cannot be an error. */
+function isPlainAnswer(chunk: Buffer): boolean {
+  return (
+    (startsWith(chunk, "data: {") || startsWith(chunk, "event: ")) &&
+    chunk.includes("\n\n") &&
+    !chunk.includes("error") &&
+    !chunk.includes("response.failed") &&
+    !chunk.includes("[DONE]")
+  );
+}
+
+function startsWith(chunk: Buffer, text: string): boolean {
+  return chunk.length > text.length && chunk.toString("latin1", 0, text.length) === text;
+}
+
+/** Releases JSON at once, unless it begins as an error does. */
+class JsonHold extends BoundedHold {
+  readonly #status: number;
+
+  constructor(status: number) {
+    super(MAX_HELD_BYTES);
+    this.#status = status;
+  }
+
+  protected judge(_chunk: Buffer, isLast: boolean): HoldVerdict {
+    const start = Buffer.concat(this.chunks).toString("utf8", 0, 64).trimStart();
+    if (start === "") return isLast ? inBand(this.#status, "the response is empty") : "wait";
+    if (!"{".startsWith(start[0] ?? "")) return "release";
+    const compact = start.replaceAll(/\s/g, "");
+    if (!compact.startsWith('{"error"') && !'{"error"'.startsWith(compact)) return "release";
+    if (!isLast) return "wait";
+    return hasError(Buffer.concat(this.chunks))
+      ? inBand(this.#status, "the response is an error")
+      : "release";
+  }
+}
+
+/** Waits for the end of an error's body and reads its reason. */
+export class ErrorHold extends BoundedHold {
+  readonly #failure: AttemptFailure;
+
+  constructor(failure: AttemptFailure) {
+    super(MAX_HELD_BYTES);
+    this.#failure = failure;
+  }
+
+  protected judge(_chunk: Buffer, isLast: boolean): HoldVerdict {
+    return isLast ? { ...this.#failure, reason: readReason(Buffer.concat(this.chunks)) } : "wait";
+  }
+}
+
+/** Waits for the end of the whole response; `first` judges its beginning. */
+class WholeHold extends BoundedHold {
+  readonly #first: AnswerHold | null;
+  readonly #memory: SpareMemory;
+  #taken = 0;
+
+  constructor(first: AnswerHold | null, memory: SpareMemory) {
+    super(MAX_WHOLE_BYTES);
+    this.#first = first;
+    this.#memory = memory;
+  }
+
+  override push(chunk: Buffer, isLast: boolean): HoldVerdict {
+    if (!this.#memory.takeSpare(chunk.length)) {
+      this.chunks.push(chunk);
+      return "release";
+    }
+    this.#taken += chunk.length;
+    // A copy: the chunk is a part of a slab that many calls share, and would keep all of it in memory.
+    return super.push(Buffer.from(chunk), isLast);
+  }
+
+  override dispose(): void {
+    this.#memory.release(this.#taken);
+    this.#taken = 0;
+  }
+
+  protected judge(chunk: Buffer, isLast: boolean): HoldVerdict {
+    if (!this.hasContent) {
+      const verdict = this.#first?.push(chunk, isLast) ?? "release";
+      if (typeof verdict === "object") return verdict;
+      this.hasContent = verdict === "release";
+    }
+    return isLast ? "release" : "wait";
+  }
+}
+
+function inBand(status: number, message: string): AttemptFailure {
+  return { kind: "in_band", status, reason: null, retryAfterMs: null, cause: new Error(message) };
+}
+
+function hasError(body: Buffer): boolean {
+  try {
+    const value = JSON.parse(body.toString("utf8")) as { error?: unknown };
+    return value.error !== undefined && value.error !== null && value.error !== false;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * Conditions of routes: an object in the manner of MongoDB, e.g. `{"metadata.plan": {"$in": ["pro", "team"]}}`. All members must hold.
+ *
+ * | operator                      | holds when the value                                                                  |
+ * | ----------------------------- | ------------------------------------------------------------------------------------- |
+ * | `$eq`, `$ne`                  | is, is not, the operand; a plain operand means `$eq`                                  |
+ * | `$gt` `$gte` `$lt` `$lte`     | compares with the operand, as numbers or as texts                                     |
+ * | `$in`, `$nin`                 | is, is not, one of the operands                                                       |
+ * | `$exists`                     | is there (`true`), is not there (`false`)                                             |
+ * | `$regex`                      | contains a match; RE2 syntax, so no pattern takes more than linear time                |
+ * | `$and`, `$or`, `$not`         | all, one, not: of conditions                                                          |
+ *
+ * A value that is missing fulfils `$exists: false` and nothing else, whichever the operator: a request without `metadata.plan` is neither
+ * on the plan `free` nor on another one. Headers are texts, so a text that is a number equals that number.
+ */
+import { RE2JS } from "re2js";
+import { checkPath, readFact, type RequestFacts } from "./route-facts.ts";
+
+export type Condition = (facts: RequestFacts) => boolean;
+
+const MAX_DEPTH = 16;
+const MAX_PATTERN = 1000;
+/** Of a longer text the beginning is searched: even linear time is too long for megabytes. */
+const MAX_SEARCHED = 16 * 1024;
+const MAX_OPERANDS = 1000;
+
+/** Throws an error with a text that says what is wrong. */
+export function compileCondition(given: unknown, depth = 0): Condition {
+  if (depth > MAX_DEPTH) throw tooDeep();
+  const members = Object.entries(toObject(given, "a condition"));
+  if (members.length === 0) throw new Error("a condition must not be empty");
+  return allOf(members.map(([name, operand]) => compileMember(name, operand, depth)));
+}
+
+function compileMember(name: string, operand: unknown, depth: number): Condition {
+  switch (name) {
+    case "$and":
+      return allOf(toConditions(name, operand, depth));
+    case "$or": {
+      const conditions = toConditions(name, operand, depth);
+      return (facts) => conditions.some((holds) => holds(facts));
+    }
+    case "$not": {
+      const holds = compileCondition(operand, depth + 1);
+      return (facts) => !holds(facts);
+    }
+  }
+  if (name.startsWith("$")) throw new Error(`${name} is not an operator for conditions`);
+  checkPath(name);
+  const test = compileTest(name, operand, depth);
+  return (facts) => test(readFact(facts, name));
+}
+
+type Test = (value: unknown) => boolean;
+
+function compileTest(path: string, operand: unknown, depth: number): Test {
+  const isOperators =
+    typeof operand === "object" &&
+    operand !== null &&
+    Object.keys(operand).some((key) => key.startsWith("$"));
+  if (!isOperators) return compileOperator(path, "$eq", operand, false, depth);
+  if (depth > MAX_DEPTH) throw tooDeep();
+  const tests = Object.entries(operand).map(([name, given]) => {
+    if (name === "$options") {
+      if (given === "i" && Object.hasOwn(operand, "$regex")) return () => true;
+      throw new Error(`${path}: $options must be "i", beside $regex`);
+    }
+    return compileOperator(path, name, given, Object.hasOwn(operand, "$options"), depth);
+  });
+  return (value) => tests.every((holds) => holds(value));
+}
+
+function compileOperator(
+  path: string,
+  name: string,
+  given: unknown,
+  ignoresCase: boolean,
+  depth: number,
+): Test {
+  switch (name) {
+    case "$eq": {
+      const operand = toScalar(given, path);
+      return ifThere((value) => isEqual(value, operand));
+    }
+    case "$ne": {
+      const operand = toScalar(given, path);
+      return ifThere((value) => !isEqual(value, operand));
+    }
+    case "$in": {
+      const operands = toScalars(given, path);
+      return ifThere((value) => operands.some((operand) => isEqual(value, operand)));
+    }
+    case "$nin": {
+      const operands = toScalars(given, path);
+      return ifThere((value) => !operands.some((operand) => isEqual(value, operand)));
+    }
+    case "$gt":
+      return ordered(path, given, (order) => order > 0);
+    case "$gte":
+      return ordered(path, given, (order) => order >= 0);
+    case "$lt":
+      return ordered(path, given, (order) => order < 0);
+    case "$lte":
+      return ordered(path, given, (order) => order <= 0);
+    case "$exists": {
+      if (typeof given !== "boolean") throw new Error(`${path}: $exists must be true or false`);
+      return (value) => (value !== undefined && value !== null) === given;
+    }
+    case "$regex": {
+      const pattern = toPattern(path, given, ignoresCase);
+      return ifThere(
+        (value) => typeof value === "string" && pattern.matcher(value.slice(0, MAX_SEARCHED)).find(),
+      );
+    }
+    case "$not": {
+      const test = compileTest(path, given, depth + 1);
+      return ifThere((value) => !test(value));
+    }
+    default:
+      throw new Error(`${path}: ${name} is not an operator`);
+  }
+}
+
+function ifThere(test: Test): Test {
+  return (value) => value !== undefined && value !== null && test(value);
+}
+
+function isEqual(value: unknown, operand: Scalar): boolean {
+  if (value === operand) return true;
+  if (typeof value === "string" && typeof operand === "number")
+    return value !== "" && Number(value) === operand;
+  if (typeof value === "string" && typeof operand === "boolean") return value === String(operand);
+  // A list equals what it contains, as in MongoDB: body.stop, metadata tags.
+  return Array.isArray(value) && value.includes(operand);
+}
+
+function ordered(path: string, operand: unknown, holds: (order: number) => boolean): Test {
+  if (typeof operand === "number") {
+    return (value) => {
+      const number = typeof value === "string" && value !== "" ? Number(value) : value;
+      return typeof number === "number" && !Number.isNaN(number) && holds(number - operand);
+    };
+  }
+  if (typeof operand !== "string") throw new Error(`${path}: the operand must be a number or text`);
+  return (value) => typeof value === "string" && holds(value < operand ? -1 : value > operand ? 1 : 0);
+}
+
+function toPattern(path: string, given: unknown, ignoresCase: boolean): RE2JS {
+  if (typeof given !== "string" || given.length > MAX_PATTERN) {
+    throw new Error(`${path}: $regex must be text of at most ${MAX_PATTERN} characters`);
+  }
+  try {
+    return RE2JS.compile(given, ignoresCase ? RE2JS.CASE_INSENSITIVE : 0);
+  } catch (error) {
+    throw new Error(`${path}: $regex is not a valid RE2 pattern: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+function allOf(conditions: readonly Condition[]): Condition {
+  return (facts) => conditions.every((holds) => holds(facts));
+}
+
+function toConditions(name: string, operand: unknown, depth: number): Condition[] {
+  if (!Array.isArray(operand) || operand.length === 0 || operand.length > MAX_OPERANDS) {
+    throw new Error(`${name} must be a list of conditions`);
+  }
+  return operand.map((one) => compileCondition(one, depth + 1));
+}
+
+function tooDeep(): Error {
+  return new Error(`conditions may be nested ${MAX_DEPTH} deep`);
+}
+
+type Scalar = string | number | boolean | null;
+
+function toScalars(given: unknown, path: string): Scalar[] {
+  if (!Array.isArray(given) || given.length > MAX_OPERANDS) {
+    throw new Error(`${path}: the operand must be a list of at most ${MAX_OPERANDS} values`);
+  }
+  return given.map((one) => toScalar(one, path));
+}
+
+function toScalar(given: unknown, path: string): Scalar {
+  if (given === null || ["string", "number", "boolean"].includes(typeof given)) return given as Scalar;
+  throw new Error(`${path}: the operand must be text, a number, a boolean or null`);
+}
+
+function toObject(given: unknown, what: string): object {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw new Error(`${what} must be an object`);
+  }
+  return given;
+}

@@ -1,0 +1,345 @@
+/**
+ * The dynamic routes of all gateways: the database is the source of truth, calls read the compiled copy in memory.
+ *
+ * Invariants:
+ * 1. A version never changes; a deployment makes another version the present one. Calls that run keep the graph they began with.
+ * 2. The row, the version and the deployment of a change are written in one transaction, and memory changes after it, in one step: every call
+ *    sees the old graph or the new one.
+ * 3. A route whose stored graph is not valid any more (its custom provider was deleted) stays listed; calls of the route are refused with
+ *    the reason.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Clock } from "../../core/clock.ts";
+import { sql } from "../../core/sql.ts";
+import { ulid } from "../../core/ulid.ts";
+import type { Database, Queryable } from "../../database/database.ts";
+import type { ProviderDirectory } from "../providers/provider.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import { parseGraph, type RouteGraph } from "./route-graph.ts";
+
+export interface DynamicRoute {
+  readonly id: string;
+  readonly accountId: string;
+  readonly gatewayId: string;
+  readonly name: string;
+  readonly deployment: RouteDeployment;
+  readonly version: RouteVersion;
+  readonly createdAt: number;
+  readonly modifiedAt: number;
+}
+
+export interface RouteVersion {
+  readonly id: string;
+  /** As it was sent. */
+  readonly elements: readonly unknown[];
+  readonly createdAt: number;
+}
+
+export interface RouteDeployment {
+  readonly id: string;
+  readonly versionId: string;
+  readonly createdAt: number;
+}
+
+export interface DynamicRoutesParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly providers: ProviderDirectory;
+}
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+export class DynamicRoutes {
+  readonly #parts: DynamicRoutesParts;
+  /** By account, gateway and name. */
+  readonly #byName = new Map<string, DynamicRoute>();
+  /** Compiled when a version is first used. */
+  readonly #graphs = new WeakMap<RouteVersion, RouteGraph>();
+  /** Changes are made one after the other, so that memory changes in the order of the database. */
+  #lastChange: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: DynamicRoutesParts) {
+    this.#parts = parts;
+  }
+
+  async load(): Promise<void> {
+    const rows = await this.#parts.database.all<RouteRow>(
+      sql`SELECT r.*, v.elements, v.created_at AS version_created_at, d.created_at AS deployed_at
+          FROM gateway_route r
+          JOIN gateway_route_version v ON v.id = r.version_id
+          JOIN gateway_route_deployment d ON d.id = r.deployment_id ORDER BY r.id`,
+    );
+    this.#byName.clear();
+    for (const row of rows) this.#put(fromRow(row));
+  }
+
+  list({ accountId, id }: Gateway): DynamicRoute[] {
+    return [...this.#byName.values()]
+      .filter((route) => route.accountId === accountId && route.gatewayId === id)
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /** Throws `not_found`. */
+  get(gateway: Gateway, id: string): DynamicRoute {
+    const route = this.list(gateway).find((candidate) => candidate.id === id);
+    if (route === undefined) throw new SignalboxError("not_found", { message: "Route not found" });
+    return route;
+  }
+
+  findByName({ accountId, id }: Gateway, name: string): DynamicRoute | undefined {
+    return this.#byName.get(keyOf(accountId, id, name));
+  }
+
+  /** The compiled graph; throws `invalid_request` when it is not valid. */
+  graphOf(accountId: string, version: RouteVersion): RouteGraph {
+    let graph = this.#graphs.get(version);
+    if (graph === undefined) {
+      graph = this.#compile(accountId, version.elements);
+      this.#graphs.set(version, graph);
+    }
+    return graph;
+  }
+
+  /** False when a provider that the version names does not exist any more. */
+  isValid(accountId: string, version: RouteVersion): boolean {
+    try {
+      const { elements } = this.graphOf(accountId, version);
+      return [...elements.values()].every(
+        (element) =>
+          element.type !== "model" || this.#parts.providers.find(accountId, element.provider) !== undefined,
+      );
+    } catch (error) {
+      if (error instanceof SignalboxError) return false;
+      throw error;
+    }
+  }
+
+  create(gateway: Gateway, name: string, elements: readonly unknown[]): Promise<DynamicRoute> {
+    return this.#inOrder(() => this.#create(gateway, name, elements));
+  }
+
+  rename(gateway: Gateway, id: string, name: string): Promise<DynamicRoute> {
+    return this.#inOrder(() => this.#rename(gateway, id, name));
+  }
+
+  /** Makes a version the present one. */
+  deploy(gateway: Gateway, id: string, versionId: string): Promise<DynamicRoute> {
+    return this.#inOrder(() => this.#deploy(gateway, id, versionId));
+  }
+
+  delete(gateway: Gateway, id: string): Promise<DynamicRoute> {
+    return this.#inOrder(() => this.#delete(gateway, id));
+  }
+
+  #inOrder<T>(change: () => Promise<T>): Promise<T> {
+    const changed = this.#lastChange.then(change);
+    // The caller gets the failure; the next change is made all the same.
+    this.#lastChange = changed.catch(() => undefined);
+    return changed;
+  }
+
+  async #create(gateway: Gateway, name: string, elements: readonly unknown[]): Promise<DynamicRoute> {
+    checkName(name);
+    this.#compile(gateway.accountId, elements);
+    const now = this.#parts.clock.now();
+    const version: RouteVersion = { id: newId(now), elements, createdAt: now };
+    const deployment: RouteDeployment = { id: newId(now), versionId: version.id, createdAt: now };
+    const route: DynamicRoute = {
+      id: newId(now),
+      accountId: gateway.accountId,
+      gatewayId: gateway.id,
+      name,
+      deployment,
+      version,
+      createdAt: now,
+      modifiedAt: now,
+    };
+    await this.#parts.database.transaction(async (tx) => {
+      const { changes } = await tx.run(
+        sql`INSERT INTO gateway_route (id, account_id, gateway_id, name, version_id, deployment_id, created_at, modified_at)
+            VALUES (${route.id}, ${route.accountId}, ${route.gatewayId}, ${name}, ${version.id}, ${deployment.id}, ${now}, ${now})
+            ON CONFLICT (account_id, gateway_id, name) DO NOTHING`,
+      );
+      if (changes === 0) throw taken(name);
+      await insertVersion(tx, route.id, version);
+      await insertDeployment(tx, route.id, deployment);
+    });
+    this.#put(route);
+    return route;
+  }
+
+  async #rename(gateway: Gateway, id: string, name: string): Promise<DynamicRoute> {
+    checkName(name);
+    const before = this.get(gateway, id);
+    const now = this.#parts.clock.now();
+    await this.#parts.database.transaction(async (tx) => {
+      const [other] = await tx.all<{ id: string }>(
+        sql`SELECT id FROM gateway_route WHERE account_id = ${gateway.accountId} AND gateway_id = ${gateway.id}
+            AND name = ${name} AND id <> ${id}`,
+      );
+      if (other !== undefined) throw taken(name);
+      await tx.run(sql`UPDATE gateway_route SET name = ${name}, modified_at = ${now} WHERE id = ${id}`);
+    });
+    this.#byName.delete(keyOf(before.accountId, before.gatewayId, before.name));
+    return this.#put({ ...before, name, modifiedAt: now });
+  }
+
+  /** Saves a graph that serves no call until it is deployed. */
+  async createVersion(gateway: Gateway, id: string, elements: readonly unknown[]): Promise<RouteVersion> {
+    const route = this.get(gateway, id);
+    this.#compile(gateway.accountId, elements);
+    const now = this.#parts.clock.now();
+    const version: RouteVersion = { id: newId(now), elements, createdAt: now };
+    await insertVersion(this.#parts.database, route.id, version);
+    return version;
+  }
+
+  async #deploy(gateway: Gateway, id: string, versionId: string): Promise<DynamicRoute> {
+    const before = this.get(gateway, id);
+    const version = await this.getVersion(gateway, id, versionId);
+    // The providers may have changed since the version was saved.
+    this.#compile(gateway.accountId, version.elements);
+    const now = this.#parts.clock.now();
+    const deployment: RouteDeployment = { id: newId(now), versionId, createdAt: now };
+    await this.#parts.database.transaction(async (tx) => {
+      const { changes } = await tx.run(
+        sql`UPDATE gateway_route SET version_id = ${versionId}, deployment_id = ${deployment.id}, modified_at = ${now}
+            WHERE id = ${id}`,
+      );
+      if (changes === 0) throw new SignalboxError("not_found", { message: "Route not found" });
+      await insertDeployment(tx, id, deployment);
+    });
+    return this.#put({ ...before, version, deployment, modifiedAt: now });
+  }
+
+  async #delete(gateway: Gateway, id: string): Promise<DynamicRoute> {
+    const route = this.get(gateway, id);
+    await this.#parts.database.run(sql`DELETE FROM gateway_route WHERE id = ${id}`);
+    this.#byName.delete(keyOf(route.accountId, route.gatewayId, route.name));
+    return route;
+  }
+
+  async getVersion(gateway: Gateway, id: string, versionId: string): Promise<RouteVersion> {
+    const route = this.get(gateway, id);
+    if (route.version.id === versionId) return route.version;
+    const [row] = await this.#parts.database.all<VersionRow>(
+      sql`SELECT * FROM gateway_route_version WHERE route_id = ${id} AND id = ${versionId}`,
+    );
+    if (row === undefined) throw new SignalboxError("not_found", { message: "Version not found" });
+    return toVersion(row);
+  }
+
+  /** Newest first. */
+  async listVersions(gateway: Gateway, id: string): Promise<RouteVersion[]> {
+    this.get(gateway, id);
+    const rows = await this.#parts.database.all<VersionRow>(
+      sql`SELECT * FROM gateway_route_version WHERE route_id = ${id} ORDER BY created_at DESC, id DESC`,
+    );
+    return rows.map(toVersion);
+  }
+
+  /** Newest first. */
+  async listDeployments(gateway: Gateway, id: string): Promise<RouteDeployment[]> {
+    this.get(gateway, id);
+    const rows = await this.#parts.database.all<{ id: string; version_id: string; created_at: number }>(
+      sql`SELECT * FROM gateway_route_deployment WHERE route_id = ${id} ORDER BY created_at DESC, id DESC`,
+    );
+    return rows.map((row) => ({ id: row.id, versionId: row.version_id, createdAt: row.created_at }));
+  }
+
+  /** The gateway was deleted; the database deleted the rows. */
+  forget(gateway: Gateway): void {
+    for (const { accountId, gatewayId, name } of this.list(gateway)) {
+      this.#byName.delete(keyOf(accountId, gatewayId, name));
+    }
+  }
+
+  /** A graph that is checked for an account but not stored; for `try`. */
+  compile(accountId: string, elements: readonly unknown[]): RouteGraph {
+    return this.#compile(accountId, elements);
+  }
+
+  #compile(accountId: string, elements: readonly unknown[]): RouteGraph {
+    return parseGraph(elements, (slug) => this.#parts.providers.find(accountId, slug) !== undefined);
+  }
+
+  #put(route: DynamicRoute): DynamicRoute {
+    this.#byName.set(keyOf(route.accountId, route.gatewayId, route.name), route);
+    return route;
+  }
+}
+
+async function insertVersion(database: Queryable, routeId: string, version: RouteVersion): Promise<void> {
+  await database.run(
+    sql`INSERT INTO gateway_route_version (id, route_id, elements, created_at)
+        VALUES (${version.id}, ${routeId}, ${JSON.stringify(version.elements)}, ${version.createdAt})`,
+  );
+}
+
+async function insertDeployment(
+  database: Queryable,
+  routeId: string,
+  { id, versionId, createdAt }: RouteDeployment,
+): Promise<void> {
+  await database.run(
+    sql`INSERT INTO gateway_route_deployment (id, route_id, version_id, created_at)
+        VALUES (${id}, ${routeId}, ${versionId}, ${createdAt})`,
+  );
+}
+
+function newId(now: number): string {
+  return ulid(now).toLowerCase();
+}
+
+function checkName(name: string): void {
+  if (!NAME.test(name)) {
+    throw new SignalboxError("invalid_request", {
+      message: "name: 1 to 64 letters, digits, ., _ or -, beginning with a letter or digit",
+    });
+  }
+}
+
+function taken(name: string): SignalboxError {
+  return new SignalboxError("conflict", { message: `a route named ${name} already exists` });
+}
+
+function keyOf(accountId: string, gatewayId: string, name: string): string {
+  return `${accountId}/${gatewayId}/${name}`;
+}
+
+interface VersionRow {
+  readonly id: string;
+  readonly elements: string;
+  readonly created_at: number;
+}
+
+function toVersion(row: VersionRow): RouteVersion {
+  return { id: row.id, elements: JSON.parse(row.elements) as unknown[], createdAt: row.created_at };
+}
+
+interface RouteRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly gateway_id: string;
+  readonly name: string;
+  readonly version_id: string;
+  readonly deployment_id: string;
+  readonly created_at: number;
+  readonly modified_at: number;
+  readonly elements: string;
+  readonly version_created_at: number;
+  readonly deployed_at: number;
+}
+
+function fromRow(row: RouteRow): DynamicRoute {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    gatewayId: row.gateway_id,
+    name: row.name,
+    version: toVersion({ id: row.version_id, elements: row.elements, created_at: row.version_created_at }),
+    deployment: { id: row.deployment_id, versionId: row.version_id, createdAt: row.deployed_at },
+    createdAt: row.created_at,
+    modifiedAt: row.modified_at,
+  };
+}

@@ -1,0 +1,74 @@
+/** Walks through a route without calling a model, to show which way a request takes. */
+import { shareOf } from "../reliability/order-steps.ts";
+import type { RequestFacts } from "./route-facts.ts";
+import type { RouteGraph } from "./route-graph.ts";
+import { RouteWalk, type WalkedElement } from "./route-walk.ts";
+
+export interface Trial {
+  readonly facts: RequestFacts;
+  /** Ids of models that fail. */
+  readonly failing: ReadonlySet<string>;
+}
+
+export interface TrialResult {
+  readonly way: WalkedElement[];
+  /** The model that would answer; null when the route reaches none. */
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly error: string | null;
+}
+
+/** The request of a trial, as the management route receives it. */
+export interface GivenTrial {
+  readonly metadata?: Record<string, unknown> | undefined;
+  readonly headers?: Record<string, string> | undefined;
+  readonly body?: unknown;
+  readonly token?: Record<string, unknown> | undefined;
+  readonly session_id?: string | undefined;
+  readonly failing?: readonly string[] | undefined;
+}
+
+const BYTES_PER_TOKEN = 4;
+
+export function parseTrial({
+  metadata,
+  headers = {},
+  body = {},
+  token,
+  session_id,
+  failing = [],
+}: GivenTrial): Trial {
+  const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const user = metadata?.["user_id"];
+  const bytes = Buffer.byteLength(JSON.stringify(body) ?? "");
+  return {
+    failing: new Set(failing),
+    facts: {
+      metadata: metadata ?? null,
+      body: () => body,
+      header: (name) => byName.get(name),
+      token: token ?? null,
+      tokensEstimate: () => Math.ceil(bytes / BYTES_PER_TOKEN),
+      session: session_id ?? (typeof user === "string" || typeof user === "number" ? String(user) : null),
+    },
+  };
+}
+
+export function tryRoute(graph: RouteGraph, routeId: string, { facts, failing }: Trial): TrialResult {
+  const walk = new RouteWalk({
+    graph,
+    facts,
+    // A trial finds every limit unused.
+    count: () => ({ budget: null }),
+    draw: (elementId) =>
+      facts.session === null ? Math.random() : shareOf(facts.session, `${routeId}/${elementId}`),
+  });
+  let model = walk.start();
+  while (model !== null && failing.has(model.id)) model = walk.fallback();
+  return {
+    way: walk.way,
+    provider: model?.provider ?? null,
+    model: model?.model ?? null,
+    error: model === null ? (walk.refusal?.message ?? "the route reaches no model") : null,
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * Cron triggers of the worker: one object whose alarm is the next due time of any trigger. As an object it runs once in a cluster, and where the
+ * others are. Times that passed while no server ran are not made up, as with the originals.
+ */
+import { Cron } from "croner";
+import { DurableObject } from "../../agents/index.ts";
+import { ConfigError } from "../../config/index.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { ScheduledEvent } from "../program/worker-runtime.ts";
+
+export interface CronParts {
+  readonly logger: Logger;
+  /** The triggers of the program that runs. */
+  readonly crons: readonly string[];
+  scheduled(event: ScheduledEvent): Promise<unknown>;
+}
+
+interface CronStorage {
+  readonly kv: { get(key: string): unknown; put(key: string, value: unknown): void };
+  setAlarm(time: number): Promise<void>;
+  deleteAlarm(): Promise<void>;
+}
+
+/** Triggers up to this time have run. */
+const CHECKED_AT = "checkedAt";
+
+/** Throws for a pattern that is not a cron expression. The days of the week are 1 (Sunday) to 7 or names, as in the originals. */
+export function nextRun(pattern: string, after: number): number | null {
+  const cron = new Cron(pattern, {
+    paused: true,
+    timezone: "UTC",
+    mode: "5-part",
+    alternativeWeekdays: true,
+  });
+  return cron.nextRun(new Date(after))?.getTime() ?? null;
+}
+
+export function checkCrons(crons: readonly string[]): void {
+  for (const cron of crons) {
+    try {
+      nextRun(cron, Date.now());
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ConfigError(`worker: triggers.crons: "${cron}" is not a cron expression: ${reason}`, {
+        cause,
+      });
+    }
+  }
+}
+
+export function createCronClass(parts: CronParts): typeof CronObject {
+  return class extends CronObject {
+    protected override readonly parts = parts;
+  };
+}
+
+export class CronObject extends DurableObject {
+  protected readonly parts: CronParts | undefined = undefined;
+  readonly #storage: CronStorage;
+
+  constructor(ctx: unknown, env: unknown) {
+    super(ctx, env);
+    this.#storage = (ctx as { storage: CronStorage }).storage;
+  }
+
+  /** The triggers run from now on. */
+  async begin(): Promise<void> {
+    await this.#schedule(Date.now());
+  }
+
+  async alarm(): Promise<void> {
+    const checkedAt = Number(this.#storage.kv.get(CHECKED_AT) ?? Date.now());
+    const now = Date.now();
+    const due = this.#crons.flatMap((cron) => {
+      const at = nextRun(cron, checkedAt);
+      return at !== null && at <= now ? [{ cron, scheduledTime: at }] : [];
+    });
+    // Before the handlers: a crash while they run must not repeat them.
+    await this.#schedule(now);
+    await Promise.all(due.map((event) => this.#run(event)));
+  }
+
+  /** A program without triggers ends those of an earlier one. */
+  get #crons(): readonly string[] {
+    return this.parts?.crons ?? [];
+  }
+
+  async #run(event: ScheduledEvent): Promise<void> {
+    try {
+      await this.parts?.scheduled(event);
+    } catch (err) {
+      this.parts?.logger.error({ err, cron: event.cron }, "the scheduled handler of the worker failed");
+    }
+  }
+
+  async #schedule(checkedAt: number): Promise<void> {
+    this.#storage.kv.put(CHECKED_AT, checkedAt);
+    const times = this.#crons.flatMap((cron) => nextRun(cron, checkedAt) ?? []);
+    if (times.length === 0) await this.#storage.deleteAlarm();
+    else await this.#storage.setAlarm(Math.min(...times));
+  }
+}

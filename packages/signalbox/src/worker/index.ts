@@ -1,0 +1,13 @@
+/**
+ * The door of the worker's area: a program written for Cloudflare Workers on this server.
+ *
+ *   door        requests and WebSockets of the network
+ *   events      cron triggers and email
+ *   program     the user's module, its environment and its handlers
+ *   ai          `env.AI` through the gateway
+ *   workflows   durable steps on objects
+ *   assets      static files
+ *   settings    the wrangler file
+ *   modules     `cloudflare:…`
+ */
+export { createWorkerArea, type WorkerArea } from "./worker-area.ts";

@@ -1,0 +1,137 @@
+/**
+ * Reads `wrangler.jsonc`, `wrangler.json` or `wrangler.toml`: the settings of a worker that have a meaning on this server. Other settings of the
+ * file (routes, placement, compatibility dates, migrations) concern the platform that the file was written for and are not read.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, extname, join, resolve } from "node:path";
+import { parse as parseToml } from "smol-toml";
+import { z } from "zod";
+import { ConfigError } from "../../config/index.ts";
+import { parseJsonc } from "../../core/jsonc.ts";
+import { findMissingBindings, type MissingBinding } from "./missing-bindings.ts";
+
+const text = z.string().min(1);
+
+const objectBinding = z.looseObject({ name: text, class_name: text, script_name: text.optional() });
+const workflowBinding = z.looseObject({
+  binding: text,
+  class_name: text,
+  name: text.optional(),
+  script_name: text.optional(),
+});
+const assets = z.looseObject({
+  directory: text.optional(),
+  binding: text.optional(),
+  html_handling: z
+    .enum(["auto-trailing-slash", "force-trailing-slash", "drop-trailing-slash", "none"])
+    .default("auto-trailing-slash"),
+  not_found_handling: z.enum(["none", "404-page", "single-page-application"]).default("none"),
+  run_worker_first: z.union([z.boolean(), z.array(text)]).default(false),
+});
+const rule = z.looseObject({
+  type: z.enum(["ESModule", "CommonJS", "CompiledWasm", "Text", "Data"]),
+  globs: z.array(text),
+  fallthrough: z.boolean().default(false),
+});
+const service = z.looseObject({ binding: text, service: text, entrypoint: text.optional() });
+
+const wranglerFile = z.looseObject({
+  name: text.optional(),
+  main: text.optional(),
+  vars: z.record(z.string(), z.json()).default({}),
+  durable_objects: z.looseObject({ bindings: z.array(objectBinding).default([]) }).prefault({}),
+  workflows: z.array(workflowBinding).default([]),
+  ai: z.looseObject({ binding: text }).optional(),
+  assets: assets.optional(),
+  triggers: z.looseObject({ crons: z.array(text).default([]) }).prefault({}),
+  rules: z.array(rule).default([]),
+  services: z.array(service).default([]),
+  version_metadata: z.looseObject({ binding: text }).optional(),
+});
+
+export type WranglerAssets = z.output<typeof assets>;
+export type WranglerRule = z.output<typeof rule>;
+
+export interface WranglerSettings {
+  /** Folder of the file; paths inside the file are relative to it. */
+  readonly folder: string;
+  readonly vars: Readonly<Record<string, unknown>>;
+  readonly objects: readonly { readonly binding: string; readonly className: string }[];
+  readonly workflows: readonly { readonly binding: string; readonly className: string }[];
+  /** Name of the binding, if there is one. */
+  readonly ai: string | null;
+  readonly assets: WranglerAssets | null;
+  readonly crons: readonly string[];
+  readonly rules: readonly WranglerRule[];
+  /** Bindings to this worker's own entrypoints; null is the default export. */
+  readonly services: readonly { readonly binding: string; readonly entrypoint: string | null }[];
+  readonly versionMetadata: string | null;
+  readonly missing: readonly MissingBinding[];
+}
+
+/** In the order in which the originals' tools look for them. */
+const NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
+
+/** Finds the file in the folder of the entry or above it, up to the working folder; null: there is none. */
+export function findWranglerFile(entry: string, workingFolder: string): string | null {
+  for (let folder = dirname(entry); ; folder = dirname(folder)) {
+    const found = NAMES.map((name) => join(folder, name)).find((path) => existsSync(path));
+    if (found !== undefined) return found;
+    if (folder === workingFolder || folder === dirname(folder)) return null;
+  }
+}
+
+/** `path` null: the settings of a worker without a file. */
+export function readWranglerFile(path: string | null, workingFolder: string): WranglerSettings {
+  if (path === null) return toSettings({}, "wrangler file", workingFolder);
+  let content: unknown;
+  try {
+    const source = readFileSync(path, "utf8");
+    content = extname(path) === ".toml" ? parseToml(source) : parseJsonc(source);
+  } catch (cause) {
+    const reason = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
+    throw new ConfigError(`${path}: cannot be read: ${reason}`, { cause });
+  }
+  return toSettings(content, path, dirname(resolve(path)));
+}
+
+function toSettings(content: unknown, path: string, folder: string): WranglerSettings {
+  const parsed = wranglerFile.safeParse(content);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new ConfigError(`${path}: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? "invalid"}`);
+  }
+  const file = parsed.data;
+  const isOwn = (script: string | undefined) => script === undefined || script === file.name;
+  const objects = file.durable_objects.bindings;
+  return {
+    folder,
+    vars: file.vars,
+    objects: objects
+      .filter(({ script_name: script }) => isOwn(script))
+      .map(({ name, class_name: className }) => ({ binding: name, className })),
+    workflows: file.workflows
+      .filter(({ script_name: script }) => isOwn(script))
+      .map(({ binding, class_name: className }) => ({ binding, className })),
+    ai: file.ai?.binding ?? null,
+    assets: file.assets ?? null,
+    crons: file.triggers.crons,
+    rules: file.rules,
+    services: file.services
+      .filter((item) => isOwn(item.service))
+      .map(({ binding, entrypoint }) => ({ binding, entrypoint: entrypoint ?? null })),
+    versionMetadata: file.version_metadata?.binding ?? null,
+    missing: [
+      ...findMissingBindings(content),
+      ...objects
+        .filter(({ script_name: script }) => !isOwn(script))
+        .map(({ name }) => ({ binding: name, kind: "durable object of another worker" })),
+      ...file.workflows
+        .filter(({ script_name: script }) => !isOwn(script))
+        .map(({ binding }) => ({ binding, kind: "workflow of another worker" })),
+      ...file.services
+        .filter((item) => !isOwn(item.service))
+        .map(({ binding }) => ({ binding, kind: "service of another worker" })),
+    ],
+  };
+}

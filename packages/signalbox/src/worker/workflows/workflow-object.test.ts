@@ -1,0 +1,293 @@
+/** The engine of workflows against a database of its own; the alarm is run by hand, and a crash forgets everything but the database. */
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { NonRetryableError } from "../modules/workflows-module.ts";
+import { createWorkflowClass, type WorkflowEvent, type WorkflowObject } from "./workflow-object.ts";
+import type { WorkflowStep } from "./workflow-step.ts";
+
+type Program = (event: WorkflowEvent, step: WorkflowStep) => Promise<unknown>;
+
+/** One instance on a database that outlives the object. */
+class Host {
+  readonly #database = new DatabaseSync(":memory:");
+  readonly #program: Program;
+  alarmAt: number | null = null;
+  object: WorkflowObject;
+
+  constructor(program: Program) {
+    this.#program = program;
+    this.object = this.#open();
+  }
+
+  #open(): WorkflowObject {
+    const database = this.#database;
+    const life = { isGone: false };
+    this.#life.isGone = true;
+    this.#life = life;
+    const alive = () => {
+      if (life.isGone) throw new Error("this object left memory");
+    };
+    const storage = {
+      sql: {
+        exec: (query: string, ...values: unknown[]) => {
+          alive();
+          const rows = database.prepare(query).all(...(values as string[]));
+          return { toArray: () => rows };
+        },
+      },
+      transactionSync: <T>(work: () => T) => work(),
+      setAlarm: async (time: number) => {
+        alive();
+        this.alarmAt = time;
+      },
+      sync: async () => undefined,
+    };
+    const ObjectClass = createWorkflowClass({ name: "Test", open: () => ({ run: this.#program }) });
+    return new ObjectClass({ storage }, {});
+  }
+
+  #life = { isGone: false };
+
+  /** Runs the alarm when it is due, as often as it is set for now. */
+  async settle(): Promise<void> {
+    while (this.alarmAt !== null && this.alarmAt <= Date.now()) {
+      this.alarmAt = null;
+      await this.object.alarm();
+    }
+  }
+
+  crash(): void {
+    this.object = this.#open();
+    this.alarmAt = Date.now();
+  }
+
+  async status(): Promise<unknown> {
+    const status = await this.object.status();
+    return status?.status;
+  }
+}
+
+beforeEach(() => vi.useFakeTimers({ toFake: ["Date"] }));
+afterEach(() => vi.useRealTimers());
+
+async function start(program: Program, params: unknown = {}): Promise<Host> {
+  const host = new Host(program);
+  await host.object.create("w1", params);
+  await host.settle();
+  return host;
+}
+
+test("steps run once in order, and the result of run is the output", async () => {
+  const ran: string[] = [];
+  const host = await start(
+    async (event, step) => {
+      const a = (await step.do(
+        "a",
+        async () => (ran.push("a"), (event.payload as { n: number }).n + 1),
+      )) as number;
+      const b = await step.do("b", async () => (ran.push("b"), new Map([["a", a]])));
+      return { b, id: event.instanceId };
+    },
+    { n: 1 },
+  );
+  expect(await host.object.status()).toEqual({
+    status: "complete",
+    output: { b: new Map([["a", 2]]), id: "w1" },
+  });
+  expect(ran).toEqual(["a", "b"]);
+});
+
+test("after a crash finished steps are not repeated, and the step that was running is", async () => {
+  const ran: string[] = [];
+  let gate = Promise.withResolvers<void>();
+  const program: Program = async (_event, step) => {
+    await step.do("first", async () => ran.push("first"));
+    await step.do("second", async () => {
+      ran.push("second");
+      await gate.promise;
+    });
+    return step.do("third", async () => ran.push("third"));
+  };
+  const host = new Host(program);
+  await host.object.create("w1", {});
+  host.alarmAt = null;
+  // The object that left memory fails; its successor goes on.
+  host.object.alarm().catch(() => undefined);
+  await expect.poll(() => ran).toEqual(["first", "second"]);
+  host.crash();
+  gate.resolve();
+  gate = Promise.withResolvers<void>();
+  gate.resolve();
+  await host.settle();
+  expect(await host.status()).toBe("complete");
+  expect(ran).toEqual(["first", "second", "second", "third"]);
+});
+
+test("a failing step is retried with its pauses, across crashes, and then fails the program with its error", async () => {
+  const attempts: number[] = [];
+  const host = await start(async (_event, step) => {
+    await step.do(
+      "flaky",
+      { retries: { limit: 2, delay: "10 seconds", backoff: "exponential" } },
+      async (context: { attempt: number }) => {
+        attempts.push(context.attempt);
+        throw new RangeError(`no ${context.attempt}`);
+      },
+    );
+  });
+  expect(attempts).toEqual([1]);
+  expect(host.alarmAt).toBe(Date.now() + 10_000);
+  host.crash();
+  await host.settle();
+  expect(attempts).toEqual([1]);
+  vi.setSystemTime(Date.now() + 10_000);
+  await host.settle();
+  expect(attempts).toEqual([1, 2]);
+  expect(host.alarmAt).toBe(Date.now() + 20_000);
+  vi.setSystemTime(Date.now() + 20_000);
+  await host.settle();
+  expect(attempts).toEqual([1, 2, 3]);
+  expect(await host.object.status()).toEqual({
+    status: "errored",
+    error: { name: "RangeError", message: "no 3" },
+  });
+});
+
+test("an error that is not retryable, and a result that cannot be stored, fail at once", async () => {
+  const host = await start(async (_event, step) => {
+    const caught: string[] = [];
+    await step
+      .do("a", async () => Promise.reject(new NonRetryableError("final")))
+      .catch((e: Error) => caught.push(e.message));
+    await step.do("b", async () => () => 1).catch((e: Error) => caught.push(e.name));
+    return caught;
+  });
+  expect(await host.object.status()).toMatchObject({
+    status: "complete",
+    output: ["final", "DataCloneError"],
+  });
+});
+
+test("a step that takes too long fails", async () => {
+  const host = await start(async (_event, step) => {
+    await step.do("slow", { timeout: 10, retries: { limit: 0 } }, () => new Promise(() => undefined));
+  });
+  expect(await host.object.status()).toMatchObject({
+    status: "errored",
+    error: { name: "WorkflowTimeoutError" },
+  });
+});
+
+test("sleeps end at their time, also when the object left memory meanwhile", async () => {
+  const host = await start(async (_event, step) => {
+    await step.sleep("nap", "1 hour");
+    await step.sleepUntil("until", new Date(Date.now() + 60_000));
+    return "awake";
+  });
+  expect(await host.status()).toBe("waiting");
+  expect(host.alarmAt).toBe(Date.now() + 3_600_000);
+  host.crash();
+  await host.settle();
+  expect(await host.status()).toBe("waiting");
+  vi.setSystemTime(Date.now() + 3_600_000);
+  await host.settle();
+  expect(await host.status()).toBe("waiting");
+  vi.setSystemTime(Date.now() + 60_000);
+  await host.settle();
+  expect(await host.object.status()).toMatchObject({ status: "complete", output: "awake" });
+});
+
+test("an event is taken by the first wait of its type, also if it came before, and once", async () => {
+  const host = await start(async (_event, step) => {
+    const first = (await step.waitForEvent("first", { type: "go" })) as { payload: unknown };
+    const second = (await step.waitForEvent("second", { type: "go" })) as {
+      payload: unknown;
+      timestamp: Date;
+    };
+    return [first.payload, second.payload, second.timestamp instanceof Date];
+  });
+  await host.object.sendEvent("other", 0);
+  await host.object.sendEvent("go", 1);
+  await host.settle();
+  expect(await host.status()).toBe("waiting");
+  host.crash();
+  await host.object.sendEvent("go", { two: 2 });
+  await host.settle();
+  expect(await host.object.status()).toMatchObject({ status: "complete", output: [1, { two: 2 }, true] });
+  await expect(host.object.sendEvent("go", 3)).rejects.toThrow(/complete cannot receive events/);
+});
+
+test("a wait without an event ends with an error after its timeout", async () => {
+  const host = await start(async (_event, step) =>
+    step.waitForEvent("never", { type: "x", timeout: "1 minute" }).catch((error: Error) => error.name),
+  );
+  vi.setSystemTime(Date.now() + 60_000);
+  await host.settle();
+  expect(await host.object.status()).toMatchObject({ status: "complete", output: "WorkflowTimeoutError" });
+});
+
+test("pause holds the program before its next step, resume lets it go on", async () => {
+  const ran: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  const host = new Host(async (_event, step) => {
+    await step.do("a", async () => gate.promise);
+    await step.do("b", async () => ran.push("b"));
+  });
+  await host.object.create("w1", {});
+  host.alarmAt = null;
+  const alarm = host.object.alarm();
+  await expect.poll(() => host.status()).toBe("running");
+  await host.object.pause();
+  expect(await host.status()).toBe("waitingForPause");
+  gate.resolve();
+  await alarm;
+  expect([await host.status(), ran]).toEqual(["paused", []]);
+  host.crash();
+  await host.settle();
+  expect([await host.status(), ran]).toEqual(["paused", []]);
+  await host.object.resume();
+  await host.settle();
+  expect([await host.status(), ran]).toEqual(["complete", ["b"]]);
+});
+
+test("terminate ends it for good, restart begins anew", async () => {
+  const ran: string[] = [];
+  const host = await start(async (_event, step) => {
+    await step.do("a", async () => ran.push("a"));
+    await step.sleep("nap", "1 hour");
+    return "done";
+  });
+  await host.object.terminate();
+  expect(await host.status()).toBe("terminated");
+  await expect(host.object.resume()).rejects.toThrow(/terminated cannot be resumed/);
+  await host.object.restart();
+  await host.settle();
+  expect([await host.status(), ran]).toEqual(["waiting", ["a", "a"]]);
+  vi.setSystemTime(Date.now() + 3_600_000);
+  await host.settle();
+  expect(await host.status()).toBe("complete");
+});
+
+test("an ended instance is forgotten after 30 days", async () => {
+  const host = await start(async () => 1);
+  expect(await host.object.create("w1", {})).toBe(false);
+  vi.setSystemTime(Date.now() + 30 * 86_400_000);
+  await host.settle();
+  expect(await host.object.status()).toBeNull();
+});
+
+test("parallel steps run at once, and a wait beside a long step ends at its time", async () => {
+  vi.useRealTimers();
+  const order: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  const host = await start(async (_event, step) => {
+    await Promise.all([
+      step.do("long", async () => gate.promise.then(() => order.push("long"))),
+      step.sleep("short", 5).then(() => {
+        order.push("short");
+        gate.resolve();
+      }),
+    ]);
+  });
+  expect([await host.status(), order]).toEqual(["complete", ["short", "long"]]);
+});

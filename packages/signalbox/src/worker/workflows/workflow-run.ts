@@ -1,0 +1,174 @@
+/**
+ * One execution of a workflow's `run`, from the start or as a replay: finished steps answer from the store.
+ *
+ *   active ⇄ parked → over
+ *
+ * Invariants:
+ * 1. A step's result is stored and synced before the program sees it; its callback runs at least once and, after a result was stored, never again.
+ * 2. Every wait has a time in the store, so that the object may leave memory while it is parked.
+ * 3. Before a waiting program goes on, the store is read. It throws if the object has left memory: a left-over run does not go on beside its successor.
+ * 4. An execution that is over (ended, terminated, restarted) never goes on: its pending steps stay pending.
+ */
+import type { WorkflowStore } from "./workflow-store.ts";
+
+interface Waiter {
+  /** Resolves the wait and returns true if it is over. */
+  check(now: number): boolean;
+  readonly wakeAt: number;
+  timer?: NodeJS.Timeout;
+}
+
+/** The longest delay of a timer; longer waits are left to the alarm. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export class WorkflowRun {
+  readonly store: WorkflowStore;
+  readonly #now: () => number;
+  readonly #sync: () => Promise<void>;
+  readonly #counts = new Map<string, number>();
+  readonly #waiters = new Set<Waiter>();
+  #running = 0;
+  #isOver = false;
+  #isPaused = false;
+  /** Resolved, and replaced, when a step ends or a wait begins. */
+  #change = Promise.withResolvers<void>();
+
+  constructor(store: WorkflowStore, now: () => number, sync: () => Promise<void>) {
+    this.store = store;
+    this.#now = now;
+    this.#sync = sync;
+  }
+
+  get now(): number {
+    return this.#now();
+  }
+
+  get isParked(): boolean {
+    return this.#running === 0 && this.#waiters.size > 0;
+  }
+
+  get runningSteps(): number {
+    return this.#running;
+  }
+
+  /** Resolves when nothing runs but waits, or when the execution is over. */
+  async untilParked(): Promise<void> {
+    for (;;) {
+      // The program goes on in microtasks: only after them it is known whether it started another step.
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.#isOver || this.isParked) return;
+      await this.#change.promise;
+    }
+  }
+
+  /** The key of the next step of this name. */
+  keyOf(name: string): string {
+    const count = (this.#counts.get(name) ?? 0) + 1;
+    this.#counts.set(name, count);
+    return `${name}-${count}`;
+  }
+
+  /** The execution does not go on. */
+  end(): void {
+    this.#isOver = true;
+    for (const { timer } of this.#waiters) clearTimeout(timer);
+    this.#waiters.clear();
+    this.#changed();
+  }
+
+  /** Runs the callback of a step. The run is active meanwhile. */
+  async work<T>(callback: () => Promise<T>): Promise<T> {
+    this.#running += 1;
+    try {
+      const result = await callback();
+      await this.#sync();
+      return result;
+    } finally {
+      this.#running -= 1;
+      this.#changed();
+      if (this.#isOver) await NEVER;
+    }
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.wake();
+  }
+
+  /** Holds the program before a step while the instance is paused. */
+  async untilResumed(): Promise<void> {
+    if (this.#isOver) await NEVER;
+    if (this.#isPaused) await this.wait(Number.POSITIVE_INFINITY, () => (this.#isPaused ? undefined : true));
+  }
+
+  /** Waits until `poll` returns something, or until `wakeAt`; undefined is the time. */
+  async wait<T>(wakeAt: number, poll: (now: number) => T | undefined): Promise<T | undefined> {
+    if (this.#isOver) await NEVER;
+    const { promise, resolve, reject } = Promise.withResolvers<T | undefined>();
+    const waiter: Waiter = {
+      wakeAt,
+      check: (now) => {
+        try {
+          const found = poll(now);
+          if (found === undefined && now < wakeAt) return false;
+          resolve(found);
+        } catch (error) {
+          reject(error);
+        }
+        return true;
+      },
+    };
+    this.#waiters.add(waiter);
+    this.#arm(waiter);
+    this.#changed();
+    this.wake();
+    return promise;
+  }
+
+  /** Lets those go on whose wait is over. A paused program only finds out that it was resumed. */
+  wake(): void {
+    if (this.#isOver || this.#waiters.size === 0) return;
+    if (!isAlive(this.store)) {
+      this.end();
+      return;
+    }
+    const now = this.#now();
+    for (const waiter of this.#waiters) {
+      if (this.#isPaused && waiter.wakeAt !== Number.POSITIVE_INFINITY) continue;
+      if (!waiter.check(now)) continue;
+      clearTimeout(waiter.timer);
+      this.#waiters.delete(waiter);
+    }
+  }
+
+  #arm(waiter: Waiter): void {
+    const delayMs = waiter.wakeAt - this.#now();
+    if (delayMs >= MAX_TIMER_MS) return;
+    const ring = () => {
+      this.wake();
+      // Timers may fire a millisecond early.
+      if (this.#waiters.has(waiter)) this.#arm(waiter);
+    };
+    waiter.timer = setTimeout(ring, Math.max(1, delayMs)).unref();
+  }
+
+  #changed(): void {
+    this.#change.resolve();
+    this.#change = Promise.withResolvers<void>();
+  }
+}
+
+const NEVER = new Promise<never>(() => undefined);
+
+/** False if the object has left memory: its storage throws. */
+function isAlive(store: WorkflowStore): boolean {
+  try {
+    return store.find() !== null;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,289 @@
+/** Azure OpenAI, Amazon Bedrock and Google Vertex AI: addresses, signatures and access tokens, through the doors and through their own paths. */
+import { createHash, createHmac, generateKeyPairSync } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type ProviderPeer, type ProviderRequest, sendJson, startProvider } from "../peers/provider.ts";
+import { CHAT, post, send } from "../support/gateway.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+
+const AWS_ID = "AKIAIOSFODNN7EXAMPLE";
+const AWS_SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const SERVICE_ACCOUNT = JSON.stringify({
+  client_email: "robot@example.iam.gserviceaccount.com",
+  private_key: privateKey.export({ type: "pkcs8", format: "pem" }),
+});
+
+let peer: ProviderPeer;
+let server: TestServer;
+
+const MESSAGE = {
+  id: "msg_1",
+  type: "message",
+  role: "assistant",
+  model: "claude",
+  content: [{ type: "text", text: "Hello" }],
+  stop_reason: "end_turn",
+  usage: { input_tokens: 3, output_tokens: 2 },
+};
+
+async function storeKey(slug: string, name: string): Promise<void> {
+  await server.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", {
+    provider_slug: slug,
+    alias: "default",
+    default_config: true,
+    secret_id: name,
+  });
+}
+
+beforeAll(async () => {
+  peer = await startProvider(answer);
+  const at = { baseUrl: peer.url };
+  server = await startTestServer({
+    file: {
+      providers: {
+        "aws-bedrock": { ...at, region: "eu-west-1" },
+        "google-vertex-ai": { ...at, project: "proj", region: "europe-west4", tokenUrl: `${peer.url}/token` },
+        "azure-openai": at,
+      },
+    },
+    environment: {
+      AWS_BEDROCK_API_KEY: `${AWS_ID}:${AWS_SECRET}`,
+      GOOGLE_VERTEX_AI_API_KEY: SERVICE_ACCOUNT,
+      AZURE_OPENAI_API_KEY: "azure-key",
+    },
+  });
+  await server.api("PUT", "/accounts/default/ai-gateway/gateways/default", { allow_anonymous_keys: true });
+  await storeKey("aws-bedrock", "AWS_BEDROCK_API_KEY");
+  await storeKey("google-vertex-ai", "GOOGLE_VERTEX_AI_API_KEY");
+  await storeKey("azure-openai", "AZURE_OPENAI_API_KEY");
+});
+
+beforeEach(() => {
+  peer.requests.length = 0;
+});
+
+afterAll(async () => {
+  await server.stop();
+  await peer.close();
+});
+
+function answer(request: ProviderRequest, response: Parameters<ProviderPeer["answer"]>[1]): void {
+  if (request.url === "/token") sendJson(response, 200, { access_token: "ya29.token", expires_in: 3600 });
+  else if (request.url.includes("invoke-with-response-stream")) {
+    response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" });
+    for (const event of EVENTS) response.write(frame(event));
+    response.end();
+  } else if (request.url.includes("/invoke") || request.url.includes("rawPredict"))
+    sendJson(response, 200, MESSAGE);
+  else if (request.url.includes("generateContent")) {
+    sendJson(response, 200, { candidates: [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }] });
+  } else sendJson(response, 200, { id: "c", object: "chat.completion", model: "m", choices: [] });
+}
+
+const EVENTS = [
+  { type: "message_start", message: { ...MESSAGE, content: [], stop_reason: null } },
+  { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+  { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "Hello" } },
+  { type: "content_block_stop", index: 0 },
+  { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } },
+  { type: "message_stop" },
+];
+
+/** One message of the binary event stream, without headers. */
+function frame(event: object): Buffer {
+  const body = Buffer.from(JSON.stringify({ bytes: Buffer.from(JSON.stringify(event)).toString("base64") }));
+  const prelude = Buffer.alloc(12);
+  prelude.writeUInt32BE(16 + body.length, 0);
+  prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
+  const all = Buffer.concat([prelude, body]);
+  const end = Buffer.alloc(4);
+  end.writeUInt32BE(crc32(all));
+  return Buffer.concat([all, end]);
+}
+
+function chat(model: string, rest: object = {}, headers: Record<string, string> = {}) {
+  return send(server, "POST", "/v1/chat/completions", {
+    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }], ...rest }),
+    headers: { "content-type": "application/json", ...headers },
+  });
+}
+
+/** Computes the signature again, from what arrived. */
+function expectSigned({ headers, url, body, method }: ProviderRequest): void {
+  const [, day, region, names = "", signature] =
+    /Credential=AKIAIOSFODNN7EXAMPLE\/(\d{8})\/([\w-]+)\/bedrock\/aws4_request, SignedHeaders=([\w;-]+), Signature=(\w+)$/.exec(
+      headers.authorization ?? "",
+    ) ?? [];
+  expect([region, names]).toEqual(["eu-west-1", "host;x-amz-date"]);
+  const sha = (text: string) => createHash("sha256").update(text).digest("hex");
+  const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text).digest();
+  const date = String(headers["x-amz-date"]);
+  const path = url.split("/").map(encodeURIComponent).join("/");
+  const canonical = `${method}\n${path}\n\nhost:${headers.host}\nx-amz-date:${date}\n\n${names}\n${sha(body)}`;
+  const text = `AWS4-HMAC-SHA256\n${date}\n${day}/${region}/bedrock/aws4_request\n${sha(canonical)}`;
+  const key = ["eu-west-1", "bedrock", "aws4_request"].reduce(hmac, hmac(`AWS4${AWS_SECRET}`, day ?? ""));
+  expect(hmac(key, text).toString("hex")).toBe(signature);
+}
+
+describe("Amazon Bedrock", () => {
+  const MODEL = "us.anthropic.claude-opus-5-v1:0";
+
+  it("has the betas of the caller in the body, without those that it would refuse", async () => {
+    const ask = (beta: string, more: object = {}) =>
+      send(server, "POST", "/v1/messages?beta=true", {
+        body: JSON.stringify({
+          model: `aws-bedrock/${MODEL}`,
+          max_tokens: 9,
+          messages: [{ role: "user", content: "Hi" }],
+          ...more,
+        }),
+        headers: { "content-type": "application/json", ...(beta === "" ? {} : { "anthropic-beta": beta }) },
+      });
+    const answer = await ask("claude-code-20250219, effort-2025-11-24,context-1m-2025-08-07", {
+      anthropic_beta: ["other"],
+    });
+    expect(answer.headers["gw-aig-dropped"]).toBe("anthropic-beta.claude-code-20250219");
+    const [request] = peer.requests;
+    if (request === undefined) throw new Error("no request");
+    expectSigned(request);
+    expect(request.headers).not.toHaveProperty("anthropic-beta");
+    expect(JSON.parse(request.body)).toEqual({
+      anthropic_beta: ["effort-2025-11-24", "context-1m-2025-08-07"],
+      anthropic_version: "bedrock-2023-05-31",
+      max_tokens: 9,
+      messages: [{ role: "user", content: "Hi" }],
+    });
+    // Without the header, the body is the caller's.
+    await ask("", { anthropic_beta: ["own"] });
+    await ask("claude-code-20250219", { anthropic_beta: ["own"] });
+    for (const { body } of peer.requests.slice(1)) {
+      expect(JSON.parse(body)).toMatchObject({ anthropic_beta: ["own"] });
+    }
+  });
+
+  it("signs a call of a door, and has the model in the path only", async () => {
+    const { status, body } = await chat(`aws-bedrock/${MODEL}`);
+    expect([status, JSON.parse(body).object]).toEqual([200, "chat.completion"]);
+    const [request] = peer.requests;
+    if (request === undefined) throw new Error("no request");
+    expect(request.url).toBe("/model/us.anthropic.claude-opus-5-v1%3A0/invoke");
+    const sent = JSON.parse(request.body) as Record<string, unknown>;
+    expect(sent).toMatchObject({ anthropic_version: "bedrock-2023-05-31" });
+    expect(sent).not.toHaveProperty("model");
+    expect(sent).not.toHaveProperty("stream");
+    expectSigned(request);
+    expect(JSON.stringify(peer.requests)).not.toContain(AWS_SECRET);
+  });
+
+  it("passes messages with only the model replaced, and streams them", async () => {
+    const body = `{"stream":true,"model":"aws-bedrock/${MODEL}","max_tokens":5,"messages":[{"role":"user","content":"é"}], "unknown" : 1.0}`;
+    const response = await send(server, "POST", "/v1/messages", {
+      body,
+      headers: { "content-type": "application/json" },
+    });
+    expect(response.headers["content-type"]).toBe("text/event-stream; charset=utf-8");
+    expect(response.body).toBe(
+      EVENTS.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(""),
+    );
+    expect(peer.requests[0]?.body).toBe(
+      `{"anthropic_version":"bedrock-2023-05-31","max_tokens":5,"messages":[{"role":"user","content":"é"}], "unknown" : 1.0}`,
+    );
+    const streamed = await chat(`aws-bedrock/${MODEL}`, { stream: true });
+    expect(streamed.body).toMatch(/"content":"Hello"[\s\S]*\[DONE\]/);
+  });
+
+  it("signs calls of its own paths, and leaves binary streams and other credentials as they are", async () => {
+    const path = "aws-bedrock/bedrock-runtime/eu-west-1/model/m/invoke-with-response-stream";
+    const answered = await post(server, path, { body: "{}" });
+    expect(answered.headers["content-type"]).toBe("application/vnd.amazon.eventstream");
+    const [request] = peer.requests;
+    if (request === undefined) throw new Error("no request");
+    expectSigned(request);
+    await post(server, path, { body: "{}", headers: { authorization: "Bearer ABSK-api-key" } });
+    expect(peer.requests[1]?.headers.authorization).toBe("Bearer ABSK-api-key");
+  });
+});
+
+describe("Google Vertex AI", () => {
+  it("exchanges the stored key file for an access token once", async () => {
+    expect((await chat("vertex/gemini-3-pro")).status).toBe(200);
+    expect((await chat("vertex/claude-opus-5")).status).toBe(200);
+    expect(peer.requests.map(({ url }) => url)).toEqual([
+      "/token",
+      "/v1/projects/proj/locations/europe-west4/publishers/google/models/gemini-3-pro:generateContent",
+      "/v1/projects/proj/locations/europe-west4/publishers/anthropic/models/claude-opus-5:rawPredict",
+    ]);
+    expect(peer.requests[1]?.headers.authorization).toBe("Bearer ya29.token");
+    expect(JSON.parse(peer.requests[2]?.body ?? "")).toMatchObject({
+      anthropic_version: "vertex-2023-10-16",
+    });
+    expect(JSON.stringify(peer.requests)).not.toContain("PRIVATE KEY");
+  });
+
+  it("sends an access token of the caller as it is", async () => {
+    const path = "google-vertex-ai/v1/projects/p/locations/global/publishers/google/models/g:generateContent";
+    await post(server, path, { body: "{}", headers: { authorization: "Bearer ya29.own" } });
+    expect(peer.requests.map(({ headers }) => headers.authorization)).toEqual(["Bearer ya29.own"]);
+  });
+
+  it("answers 502 when the key is refused", async () => {
+    const refusing = await startTestServer({
+      file: {
+        providers: { "google-vertex-ai": { baseUrl: peer.url, project: "p", tokenUrl: `${peer.url}/no` } },
+      },
+      environment: { GOOGLE_VERTEX_AI_API_KEY: SERVICE_ACCOUNT },
+    });
+    try {
+      await refusing.api("PUT", "/accounts/default/ai-gateway/gateways/default", {
+        allow_anonymous_keys: true,
+      });
+      await refusing.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", {
+        provider_slug: "google-vertex-ai",
+        alias: "default",
+        default_config: true,
+        secret_id: "GOOGLE_VERTEX_AI_API_KEY",
+      });
+      const answered = await send(refusing, "POST", "/v1/chat/completions", {
+        body: JSON.stringify({ model: "vertex/gemini-3", messages: [{ role: "user", content: "x" }] }),
+        headers: { "content-type": "application/json" },
+      });
+      expect([answered.status, JSON.parse(answered.body).error.code]).toEqual([502, "2005"]);
+      expect(answered.body).not.toContain("PRIVATE");
+    } finally {
+      await refusing.stop();
+    }
+  });
+});
+
+describe("Azure OpenAI", () => {
+  it("sends a stored key to the configured resource, whatever the path names", async () => {
+    expect((await chat("azure/my-deployment")).status).toBe(200);
+    await post(server, "azure-openai/other/my-deployment/chat/completions");
+    expect(peer.requests.map(({ url, headers }) => [url, headers["api-key"], headers.host])).toEqual([
+      ["/openai/v1/chat/completions", "azure-key", new URL(peer.url).host],
+      ["/openai/deployments/my-deployment/chat/completions", "azure-key", new URL(peer.url).host],
+    ]);
+    expect(JSON.parse(peer.requests[0]?.body ?? "").model).toBe("my-deployment");
+  });
+
+  it("never sends a stored key to a resource that the caller names", async () => {
+    const open = await startTestServer({ environment: { AZURE_OPENAI_API_KEY: "azure-key" } });
+    try {
+      await open.api("PUT", "/accounts/default/ai-gateway/gateways/default", { allow_anonymous_keys: true });
+      await open.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", {
+        provider_slug: "azure-openai",
+        alias: "default",
+        default_config: true,
+        secret_id: "AZURE_OPENAI_API_KEY",
+      });
+      for (const headers of [{}, { "gw-aig-byok-alias": "default" }] as Record<string, string>[]) {
+        const refused = await post(open, "azure-openai/attacker/d/chat/completions", { body: CHAT, headers });
+        expect([refused.status, JSON.parse(refused.body).internalCode]).toEqual([400, 2002]);
+        expect(refused.body).toContain("providers.azure-openai.baseUrl");
+      }
+    } finally {
+      await open.stop();
+    }
+  });
+});

@@ -1,0 +1,143 @@
+/** The listing of models at the unified doors. */
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { send } from "../support/gateway.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer({
+    file: {
+      gateway: {
+        models: {
+          smart: "anthropic/claude-opus-4-5",
+          unreachable: "mistral/x",
+          flow: "dynamic/flow",
+          local: "vllm/llama",
+          "gpt-4o": "groq/moved",
+        },
+        prices: { openai: { "my-tuned": { in: 1, out: 2, cached: 0.25 } } },
+      },
+    },
+    environment: { OPENAI_API_KEY: "sk", ANTHROPIC_API_KEY: "sk-ant" },
+  });
+  for (const slug of ["openai", "anthropic"]) {
+    await server.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", {
+      provider_slug: slug,
+      alias: "default",
+      default_config: true,
+      secret_id: `${slug.toUpperCase()}_API_KEY`,
+    });
+  }
+  await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "bare" });
+});
+afterAll(() => server.stop());
+
+interface Listed {
+  readonly id: string;
+  readonly owned_by: string;
+  readonly context_window?: number;
+  readonly pricing?: Readonly<Record<string, string>>;
+}
+
+async function list(path: string, headers: Record<string, string> = {}): Promise<Listed[]> {
+  const answer = await send(server, "GET", path, { headers });
+  expect(answer.status).toBe(200);
+  return (JSON.parse(answer.body) as { data: Listed[] }).data;
+}
+
+describe("OpenAI's format", () => {
+  it.each(["/v1/models", "/v1/default/default/compat/models", "/v1/default/default/compat/v1/models"])(
+    "%s lists what a key exists for, with context and price",
+    async (path) => {
+      const models = await list(path);
+      const byId = new Map(models.map((model) => [model.id, model]));
+      expect(byId.size).toBe(models.length);
+      expect(new Set(models.map((model) => model.owned_by))).toEqual(
+        new Set(["openai", "anthropic", "echo", "vllm", "dynamic"]),
+      );
+      expect(byId.get("openai/gpt-4o-mini")).toMatchObject({
+        object: "model",
+        owned_by: "openai",
+        context_window: 128000,
+        pricing: { prompt: "0.00000015", completion: "0.0000006", input_cache_read: "0.000000075" },
+      });
+      expect(byId.get("openai/my-tuned")?.pricing).toEqual({
+        prompt: "0.000001",
+        completion: "0.000002",
+        input_cache_read: "0.00000025",
+      });
+      expect(byId.get("smart")).toMatchObject({ owned_by: "anthropic", pricing: { prompt: "0.000005" } });
+      expect([byId.has("unreachable"), byId.has("flow"), byId.has("local")]).toEqual([false, true, true]);
+    },
+  );
+
+  it("lists nothing but what needs no key on a gateway without keys", async () => {
+    const models = await list("/v1/models", { "gw-aig-gateway-id": "bare" });
+    expect(models.map(({ id }) => id).toSorted()).toEqual(["echo/echo", "flow", "local"]);
+  });
+
+  it("lists only what the token may use", async () => {
+    const { body } = await server.api("POST", "/accounts/default/tokens", {
+      name: "limited",
+      permissions: ["gateway.run"],
+      models: ["openai/gpt-4o*"],
+    });
+    const { token } = (body as { result: { token: string } }).result;
+    const ids = (await list("/v1/models", { authorization: `Bearer ${token}` })).map(({ id }) => id);
+    expect(ids).toContain("openai/gpt-4o-mini");
+    expect(ids.filter((id) => !id.startsWith("openai/gpt-4o"))).toEqual(["flow"]);
+  });
+
+  it("is read by OpenAI's client, also one model", async () => {
+    const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
+    const ids: string[] = [];
+    for await (const model of client.models.list()) ids.push(model.id);
+    expect(ids).toContain("anthropic/claude-opus-4-5");
+    expect(await client.models.retrieve("openai/gpt-4o-mini")).toMatchObject({ id: "openai/gpt-4o-mini" });
+    await expect(client.models.retrieve("nowhere/x")).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+    expect((await send(server, "POST", "/v1/models")).status).toBe(405);
+  });
+});
+
+describe("Anthropic's format", () => {
+  const client = () => new Anthropic({ baseURL: server.url, apiKey: "none", maxRetries: 0 });
+
+  it("has the bare names of models that need no provider before them", async () => {
+    const ids: string[] = [];
+    for await (const model of client().models.list()) {
+      expect(model).toMatchObject({ type: "model", display_name: expect.any(String) });
+      ids.push(model.id);
+    }
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).toEqual(expect.arrayContaining(["claude-opus-4-5", "smart", "gpt-4o-mini"]));
+    // The bare name is an alias of another model.
+    expect(ids).toContain("openai/gpt-4o");
+  });
+
+  it("has pages", async () => {
+    const page = await client().models.list({ limit: 2 });
+    expect([page.data.length, page.has_more]).toEqual([2, true]);
+    const next = await client().models.list({ limit: 2, after_id: page.last_id ?? "" });
+    expect(next.data[0]?.id).not.toBe(page.data[0]?.id);
+    const back = await client().models.list({ limit: 2, before_id: next.first_id ?? "" });
+    expect(back.data).toEqual(page.data);
+    await expect(client().models.list({ limit: 0 })).rejects.toBeInstanceOf(Anthropic.BadRequestError);
+  });
+
+  it("finds one model by either name", async () => {
+    for (const id of ["claude-opus-4-5", "anthropic/claude-opus-4-5"]) {
+      expect(await client().models.retrieve(id)).toMatchObject({ type: "model", id });
+    }
+    const error = await client()
+      .models.retrieve("nothing")
+      .catch((cause: unknown) => cause);
+    expect(error).toBeInstanceOf(Anthropic.NotFoundError);
+    expect((error as InstanceType<typeof Anthropic.NotFoundError>).error).toMatchObject({
+      type: "error",
+      error: { type: "not_found_error" },
+    });
+  });
+});

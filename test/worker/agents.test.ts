@@ -1,0 +1,116 @@
+/** The published `agents` package with its own client, on this server. */
+import { once } from "node:events";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { connectAgent, type TestClient } from "./support/agent-client.ts";
+import { startWorker, type WorkerServer } from "./support/worker-server.ts";
+
+let server: WorkerServer;
+beforeAll(async () => {
+  server = await startWorker("agents/src/server.ts", {
+    file: { agents: { access: "worker", idleTimeoutMs: 100 } },
+  });
+});
+afterAll(() => server.remove());
+
+const clients: TestClient<CounterState>[] = [];
+afterEach(() => {
+  for (const client of clients.splice(0)) client.close();
+});
+
+interface CounterState {
+  readonly count: number;
+  readonly log: readonly string[];
+}
+
+async function connect(name: string): Promise<TestClient<CounterState>> {
+  const client = connectAgent<CounterState>(server, "Counter", name);
+  clients.push(client);
+  await client.ready;
+  return client;
+}
+
+test("state is sent to every client, calls are answered, errors keep their message", async () => {
+  const [one, two] = [await connect("state"), await connect("state")];
+  expect(await one.call("add", 2)).toBe(2);
+  await expect.poll(() => two.state?.count).toBe(2);
+  await expect(one.call("fail")).rejects.toThrow("as asked");
+  await expect(one.call("secret")).rejects.toThrow(/not callable/);
+});
+
+test("a streaming call sends its pieces in order", async () => {
+  const client = await connect("stream");
+  const chunks: unknown[] = [];
+  const end = await client.stream("countTo", [3], (chunk) => chunks.push(chunk));
+  expect([chunks, end]).toEqual([[1, 2, 3], "done"]);
+});
+
+test("SQL, other agents, the current agent", async () => {
+  const client = await connect("sql");
+  expect(await client.call("visit", "a")).toEqual(["a"]);
+  expect(await client.call("visit", "b")).toEqual(["a", "b"]);
+  expect(await client.call("visitOther", "sql-other", "c")).toEqual(["c"]);
+  expect(await client.call("current")).toEqual({ name: "sql", hasConnection: true });
+});
+
+test("schedules and queue items run, also after the object left memory", async () => {
+  const client = await connect("work");
+  await client.call("enqueue", "queued");
+  await expect.poll(() => client.state?.log).toEqual(["queued"]);
+  expect(await client.call("later", 1, "scheduled")).toMatchObject({ open: 1 });
+  await expect.poll(() => client.state?.log).toEqual(["queued", "scheduled"]);
+});
+
+test("sub-agents have their own state", async () => {
+  const client = await connect("parent");
+  expect(await client.call("child", "x", 2)).toBe(2);
+  expect(await client.call("child", "x", 3)).toBe(5);
+  expect(await client.call("child", "y", 1)).toBe(1);
+  expect(((await client.call("children")) as string[]).toSorted()).toEqual(["x", "y"]);
+});
+
+test("the worker routes requests, and its hooks refuse", async () => {
+  expect(await (await fetch(`${server.url}/agents/counter/http`)).json()).toEqual({
+    name: "http",
+    method: "GET",
+    count: 0,
+  });
+  expect(await (await fetch(`${server.url}/by-name?name=http`)).json()).toEqual({ count: 1 });
+  const refused = await fetch(`${server.url}/agents/counter/http`, { headers: { "x-refuse": "1" } });
+  expect([refused.status, await refused.text()]).toEqual([401, "refused"]);
+  const preflight = await fetch(`${server.url}/agents/counter/http`, { method: "OPTIONS" });
+  expect(preflight.headers.get("access-control-allow-origin")).toBe("*");
+  expect((await fetch(`${server.url}/agents/unknown/x`)).status).toBe(400);
+  expect((await fetch(`${server.url}/other`)).status).toBe(404);
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/agents/counter/x?token=wrong`);
+  socket.on("error", () => undefined);
+  const [, response] = (await once(socket, "unexpected-response")) as [unknown, { statusCode: number }];
+  expect(response.statusCode).toBe(403);
+});
+
+test("hibernating connections keep their state, and messages reach the others", async () => {
+  const base = `${server.url.replace("http", "ws")}/agents/room-binding/lobby`;
+  const [ann, bob] = [new WebSocket(`${base}?user=ann`), new WebSocket(`${base}?user=bob`)];
+  const heard: unknown[] = [];
+  bob.on("message", (data: Buffer) => {
+    const text = data.toString();
+    if (!text.includes("cf_agent")) heard.push(JSON.parse(text));
+  });
+  await Promise.all([once(ann, "open"), once(bob, "open")]);
+  // Longer than the idle timeout: the object leaves memory, its sockets stay.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  ann.send("hi");
+  await expect.poll(() => heard).toContainEqual({ from: "ann", message: "hi" });
+  ann.close(1000, "bye");
+  await expect.poll(() => heard).toContainEqual({ left: "ann" });
+  bob.terminate();
+});
+
+test("what was answered survives kill -9, and clients reconnect", async () => {
+  const client = await connect("killed");
+  for (let i = 1; i <= 5; i += 1) expect(await client.call("add", 1)).toBe(i);
+  await client.call("later", 1, "after the kill");
+  server = await server.killAndRestart();
+  await expect.poll(() => client.state?.log).toEqual(["after the kill"]);
+  expect(await client.call("add", 1)).toBe(6);
+});

@@ -1,0 +1,5 @@
+export enum Level {
+  Low = "low",
+}
+
+export const fromAlias = "alias";

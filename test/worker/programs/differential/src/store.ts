@@ -1,0 +1,366 @@
+/** Storage: keys and values, SQL, transactions, alarms. */
+import { DurableObject } from "cloudflare:workers";
+import { Notes, show } from "./show";
+
+const repeat = (count: number) => Array.from({ length: count }, (_, i) => `k${i}`);
+
+export class Store extends DurableObject {
+  async keys() {
+    const { storage } = this.ctx;
+    const notes = new Notes();
+    const values = {
+      number: 1.5,
+      text: "é\u0000😀",
+      nothing: null,
+      nested: { list: [1, { deep: true }], none: undefined },
+      date: new Date(5),
+      map: new Map([["a", new Set([1])]]),
+      bytes: new Uint8Array([1, 2, 255]),
+      buffer: new ArrayBuffer(2),
+      bigint: 2n ** 70n,
+      pattern: /x+/gi,
+      error: new RangeError("kept"),
+      nan: NaN,
+      minusZero: -0,
+      boolean: false,
+      sparse: [1, , 3],
+    };
+    for (const [name, value] of Object.entries(values)) {
+      await notes.note(`put ${name}`, () => storage.put(name, value));
+      await notes.note(`get ${name}`, () => storage.get(name));
+    }
+    await notes.note("put undefined", () => storage.put("x", undefined));
+    await notes.note("put without value", () => storage.put("x"));
+    await notes.note("put a function", () => storage.put("x", () => 1));
+    await notes.note("put a class instance", () =>
+      storage.put(
+        "x",
+        new (class Point {
+          x = 1;
+        })(),
+      ),
+    );
+    await notes.note("get the class instance", () => storage.get("x"));
+    await notes.note("put several", () =>
+      storage.put({ "a/1": 1, "a/2": 2, "b/1": 3, "a/é": 4, "a/😀": 5, "a/\uFFFD": 6 }),
+    );
+    await notes.note("get several", () => storage.get(["b/1", "a/1", "missing", "a/1"]));
+    await notes.note("get missing", () => storage.get("missing"));
+    await notes.note("get no keys", () => storage.get([]));
+    await notes.note("delete", () => storage.delete("b/1"));
+    await notes.note("delete again", () => storage.delete("b/1"));
+    await notes.note("delete several", () => storage.delete(["number", "text", "missing"]));
+    await notes.note("a number as key", () => storage.put(12, "twelve"));
+    await notes.note("read by text", () => storage.get("12"));
+    await notes.note("empty key", () => storage.put("", 1));
+    await notes.note("get the empty key", () => storage.get(""));
+    await notes.note("long key", () => storage.put("k".repeat(2049), 1));
+    await notes.note("longest key", () =>
+      storage.put("k".repeat(2048), 1).then(() => storage.delete("k".repeat(2048))),
+    );
+    await notes.note("get a long key", () => storage.get("k".repeat(2049)));
+    await notes.note("get 129 keys", () => storage.get(repeat(129)));
+    await notes.note("put 129 keys", () =>
+      storage.put(Object.fromEntries(repeat(129).map((key) => [key, 1]))),
+    );
+    await notes.note("delete 129 keys", () => storage.delete(repeat(129)));
+    await notes.note("null as key", () => storage.get(null));
+    await notes.note("undefined as key", () => storage.get(undefined));
+    const lists = {
+      all: {},
+      prefix: { prefix: "a/" },
+      start: { start: "b", limit: 3 },
+      startAfter: { startAfter: "a/1", limit: 2 },
+      end: { end: "a/2" },
+      range: { start: "a/2", end: "bytes" },
+      reverse: { prefix: "a/", reverse: true },
+      "reverse and limit": { prefix: "a/", reverse: true, limit: 2 },
+      "reverse and start": { start: "a/2", reverse: true, limit: 2, prefix: "a/" },
+      "end before start": { start: "b", end: "a" },
+      "start and startAfter": { start: "a", startAfter: "b" },
+      "limit 0": { limit: 0 },
+      "limit below 0": { limit: -1 },
+      "limit 1.5": { prefix: "a/", limit: 1.5 },
+      "text as limit": { limit: "2" },
+      "unknown options": { prefix: "a/", noCache: true, allowConcurrency: true, other: 1 },
+    };
+    for (const [name, options] of Object.entries(lists))
+      await notes.note(`list ${name}`, async () => [...(await storage.list(options)).keys()]);
+    await notes.note("list values", () => storage.list({ prefix: "a/", limit: 2 }));
+    await notes.note("list null", () => storage.list(null).then((map) => map.size));
+    await notes.note("kv put and get", () => [
+      storage.kv.put("kv", { a: [1] }),
+      storage.kv.get("kv"),
+      storage.kv.get("no"),
+    ]);
+    await notes.note("kv list", () => [...storage.kv.list({ prefix: "kv" })]);
+    await notes.note("kv list is lazy", () => typeof storage.kv.list().next);
+    await notes.note(
+      "kv list of wrong options",
+      () => storage.kv.list({ limit: 0 }) && "no error at the call",
+    );
+    await notes.note("kv delete", () => [storage.kv.delete("kv"), storage.kv.delete("kv")]);
+    await notes.note("kv put undefined", () => storage.kv.put("kv", undefined));
+    await notes.note("kv put a function", () => storage.kv.put("kv", () => 1));
+    await notes.note("sync", () => storage.sync());
+    await notes.note("deleteAll", () => storage.deleteAll());
+    await notes.note("all after deleteAll", () => storage.list());
+    return notes.steps;
+  }
+
+  async sql() {
+    const { sql } = this.ctx.storage;
+    const notes = new Notes();
+    const all = (text: string, ...values: unknown[]) => sql.exec(text, ...values).toArray();
+    await notes.note("create", () =>
+      all("CREATE TABLE t (id INTEGER PRIMARY KEY, a, b TEXT NOT NULL UNIQUE, c CHECK (c > 0))"),
+    );
+    const values = {
+      integer: 7,
+      float: 1.25,
+      text: "é'\";😀",
+      "text with a zero": "a\u0000b",
+      null: null,
+      undefined: undefined,
+      true: true,
+      buffer: new Uint8Array([1, 2, 3]).buffer,
+      view: new Uint8Array([0, 1, 2, 3]).subarray(1, 3),
+      "empty buffer": new ArrayBuffer(0),
+      "a Uint16Array": new Uint16Array([1, 2]),
+      nan: NaN,
+      infinity: Infinity,
+      "2^53": 2 ** 53,
+      "-0": -0,
+      bigint: 5n,
+      "large bigint": 2n ** 62n,
+      date: new Date(0),
+      object: { a: 1 },
+      array: [1, 2],
+      function: () => 1,
+      symbol: Symbol("x"),
+    };
+    for (const [name, value] of Object.entries(values))
+      await notes.note(`bind ${name}`, () => all("SELECT ? AS value, typeof(?1) AS type", value));
+    const texts = {
+      "big integer": "SELECT 9007199254740993 AS n, -9223372036854775808 AS low, 9223372036854775807 AS high",
+      "safe integers": "SELECT 9007199254740991 AS n, -9007199254740991 AS m",
+      real: "SELECT 1.0 AS one, 1e300 AS large, 9e999 AS infinite, -0.0 AS zero",
+      blob: "SELECT x'00ff' AS bytes, x'' AS empty, zeroblob(3) AS zeros",
+      nulls: "SELECT NULL AS nothing",
+      "equal names": "SELECT 1 AS a, 2 AS a, 3 AS b",
+      "no names": "SELECT 1, 'x', count(*) FROM (SELECT 1 UNION SELECT 2)",
+      join: "SELECT x.a, y.a FROM (SELECT 1 AS a) x, (SELECT 2 AS a) y",
+      several: "CREATE TABLE s (v); INSERT INTO s VALUES (1), (2); SELECT v FROM s ORDER BY v",
+      "trailing comment": "SELECT 1 AS a; -- the end",
+      "trailing semicolons": "SELECT 1 AS a;;  ;",
+      comment: "/* first */ SELECT 1 AS a -- x",
+      empty: "",
+      "only a comment": "-- nothing",
+      "syntax error": "SELEC 1",
+      unfinished: "SELECT (1",
+      "no such table": "SELECT * FROM missing",
+      "no such column": "SELECT missing FROM t",
+      "no such function": "SELECT missing(1)",
+      "error in the second statement": "INSERT INTO s VALUES (3); SELECT * FROM missing",
+      "what the first one wrote": "SELECT count(*) AS n FROM s",
+      "not null": "INSERT INTO t (a) VALUES (1)",
+      unique: "INSERT INTO t (b, c) VALUES ('x', 1), ('x', 1)",
+      check: "INSERT INTO t (b, c) VALUES ('y', 0)",
+      "primary key": "INSERT INTO t (id, b, c) VALUES (1, 'p', 1), (1, 'q', 1)",
+      "nothing was written": "SELECT count(*) AS n FROM t",
+      mismatch: "INSERT INTO t (id, b) VALUES ('text', 'z')",
+      returning: "INSERT INTO t (b, c) VALUES ('r', 2) RETURNING id, b, c",
+      begin: "BEGIN TRANSACTION",
+      commit: "COMMIT",
+      rollback: "ROLLBACK",
+      savepoint: "SAVEPOINT x",
+      attach: "ATTACH DATABASE ':memory:' AS other",
+      vacuum: "VACUUM",
+      "pragma table_list": "SELECT name FROM pragma_table_list WHERE name = 't'",
+      "pragma table_info": "PRAGMA table_info(s)",
+      "pragma journal_mode": "PRAGMA journal_mode = DELETE",
+      "pragma user_version": "PRAGMA user_version",
+      "pragma foreign_keys": "PRAGMA foreign_keys",
+      "internal table": "CREATE TABLE _cf_other (a)",
+      "temp table": "CREATE TEMP TABLE temporary (a)",
+      tables: "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('s', 't') ORDER BY name",
+      json: `SELECT json_extract('{"a":[1,2]}', '$.a[1]') AS v, '{"b":"c"}' ->> 'b' AS w`,
+      fts: "CREATE VIRTUAL TABLE f USING fts5(body); INSERT INTO f VALUES ('hello world'); SELECT body FROM f WHERE f MATCH 'hello'",
+      math: "SELECT sqrt(16) AS r, power(2, 10) AS p",
+      trigger:
+        "CREATE TRIGGER log AFTER INSERT ON s BEGIN INSERT INTO t (b, c) VALUES ('by trigger', 9); END; INSERT INTO s VALUES (9); SELECT b FROM t WHERE c = 9",
+      recursive:
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT i FROM n",
+      "foreign keys are on":
+        "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p (id)); INSERT INTO c VALUES (5)",
+      "double-quoted text": 'SELECT "not a column" AS v',
+      explain: "EXPLAIN QUERY PLAN SELECT * FROM s",
+      load_extension: "SELECT load_extension('x')",
+    };
+    for (const [name, text] of Object.entries(texts)) await notes.note(name, () => all(text));
+    await notes.note("too few bindings", () => all("SELECT ?, ?", 1));
+    await notes.note("too many bindings", () => all("SELECT ?", 1, 2));
+    await notes.note("a named parameter", () => all("SELECT :a AS v", 1));
+    await notes.note("numbered parameters", () => all("SELECT ?2 AS b, ?1 AS a", 1, 2));
+    await notes.note("bindings and several statements", () =>
+      all("INSERT INTO s VALUES (10); SELECT ? AS v", 1),
+    );
+    await notes.note("a question mark in text", () => all("SELECT '?' AS v, ? AS w", 1));
+    await notes.note("text too big", () => all("SELECT length(?)", "x".repeat(2_200_000)));
+    await notes.note("a statement that is no text", () => all(12 as never));
+    await notes.note("columnNames", () => sql.exec("SELECT 1 AS a, 2 AS b, 3 AS a").columnNames);
+    await notes.note("columnNames of an insert", () => sql.exec("INSERT INTO s VALUES (1)").columnNames);
+    await notes.note("raw", () => [...sql.exec("SELECT 1 AS a, x'01' AS b UNION ALL SELECT 2, NULL").raw()]);
+    await notes.note("raw().toArray", () => sql.exec("SELECT 1 AS a, 2 AS a").raw().toArray());
+    await notes.note("one", () => sql.exec("SELECT 1 AS a").one());
+    await notes.note("one of none", () => sql.exec("SELECT 1 AS a WHERE 0").one());
+    await notes.note("one of two", () => sql.exec("SELECT 1 AS a UNION SELECT 2").one());
+    await notes.note("next", () => {
+      const cursor = sql.exec("SELECT 1 AS a");
+      return [cursor.next(), cursor.next(), cursor.next()];
+    });
+    await notes.note("one position for all", () => {
+      const cursor = sql.exec("SELECT 1 AS a UNION SELECT 2 UNION SELECT 3");
+      const first = cursor.next();
+      return [first, cursor.raw().next(), cursor.toArray(), cursor.toArray()];
+    });
+    await notes.note("for of", () => Array.from(sql.exec("SELECT 1 AS a UNION SELECT 2"), (row) => row.a));
+    await notes.note("two cursors of one statement", () => {
+      const [one, two] = [0, 1].map(() => sql.exec("SELECT v FROM s WHERE v < 3 ORDER BY v"));
+      return [one.next(), two.next(), one.toArray()];
+    });
+    await notes.note("rowsWritten", () => {
+      const cursor = sql.exec("CREATE TABLE w (v)");
+      cursor.toArray();
+      const insert = sql.exec("INSERT INTO w VALUES (1), (2), (3)");
+      insert.toArray();
+      return insert.rowsWritten;
+    });
+    await notes.note("rowsRead", () => {
+      const cursor = sql.exec("SELECT v FROM w");
+      cursor.toArray();
+      return [cursor.rowsRead, cursor.rowsWritten];
+    });
+    await notes.note("databaseSize", () => sql.databaseSize > 0);
+    await notes.note(
+      "a row's prototype",
+      () => Object.getPrototypeOf(sql.exec("SELECT 1 AS a").one()) === Object.prototype,
+    );
+    await notes.note("an error's members", () => {
+      try {
+        all("SELECT * FROM missing");
+      } catch (error) {
+        return [error instanceof Error, Object.keys(error)];
+      }
+    });
+    await notes.note("deleteAll", () => this.ctx.storage.deleteAll());
+    await notes.note("after deleteAll", () =>
+      all("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_%' ESCAPE '\\'"),
+    );
+    return notes.steps;
+  }
+
+  async transactions() {
+    const { storage } = this.ctx;
+    const { sql } = storage;
+    const notes = new Notes();
+    sql.exec("CREATE TABLE t (v)");
+    const rows = () => Array.from(sql.exec("SELECT v FROM t ORDER BY v"), (row) => row.v);
+    const insert = (value: unknown) => void sql.exec("INSERT INTO t VALUES (?)", value);
+    await notes.note("result", () => storage.transactionSync(() => (insert(1), "result")));
+    await notes.note("throw", () =>
+      storage.transactionSync(() => {
+        insert(2);
+        storage.kv.put("k", 2);
+        throw new RangeError("undo");
+      }),
+    );
+    await notes.note("after throw", async () => [rows(), storage.kv.get("k")]);
+    await notes.note("nested", () =>
+      storage.transactionSync(() => {
+        insert(3);
+        try {
+          storage.transactionSync(() => {
+            insert(4);
+            throw new Error("inner");
+          });
+        } catch (error) {
+          return [show(error), rows()];
+        }
+      }),
+    );
+    await notes.note("after nested", rows);
+    await notes.note("a promise", async () => storage.transactionSync(async () => insert(5)));
+    await notes.note("after a promise", rows);
+    await notes.note("async", () =>
+      storage.transaction(async (inner) => {
+        await inner.put("a", 1);
+        insert(6);
+        return inner.get("a");
+      }),
+    );
+    await notes.note("async throw", () =>
+      storage.transaction(async (inner) => {
+        await inner.put("a", 2);
+        insert(7);
+        throw new Error("undo");
+      }),
+    );
+    await notes.note("after async throw", async () => [rows(), await storage.get("a")]);
+    await notes.note("async rollback", () =>
+      storage.transaction(async (inner) => {
+        await inner.put("a", 3);
+        inner.rollback();
+        return "rolled back";
+      }),
+    );
+    await notes.note("after rollback", () => storage.get("a"));
+    await notes.note("use after rollback", () =>
+      storage.transaction(async (inner) => {
+        inner.rollback();
+        await inner.put("a", 4);
+      }),
+    );
+    await notes.note("after use", () => storage.get("a"));
+    let kept: { get(key: string): Promise<unknown> } | undefined;
+    await storage.transaction(async (inner) => void (kept = inner));
+    await notes.note("use after the end", () => kept?.get("a"));
+    await notes.note("not a function", () => storage.transactionSync("x" as never));
+    return notes.steps;
+  }
+
+  /** A violated reference that is deferred: the transaction fails when it ends. */
+  async deferred() {
+    const notes = new Notes();
+    const { sql } = this.ctx.storage;
+    sql.exec("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p (id))");
+    const violate = () => {
+      sql.exec("PRAGMA defer_foreign_keys = ON");
+      sql.exec("INSERT INTO c VALUES (5)");
+    };
+    await notes.note("in a transaction", () => this.ctx.storage.transactionSync(violate));
+    await notes.note("repaired", () =>
+      this.ctx.storage.transactionSync(() => {
+        violate();
+        sql.exec("INSERT INTO p VALUES (5)");
+      }),
+    );
+    await notes.note("rows", () =>
+      sql.exec("SELECT (SELECT count(*) FROM p) AS p, (SELECT count(*) FROM c) AS c").toArray(),
+    );
+    return notes.steps;
+  }
+
+  /** Writes, then throws: what it wrote stays. */
+  async writeAndThrow() {
+    this.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS kept (v)");
+    this.ctx.storage.sql.exec("INSERT INTO kept VALUES (1)");
+    this.ctx.storage.put("kept", "value");
+    await Promise.resolve();
+    throw new RangeError("after writing");
+  }
+
+  async kept() {
+    return [this.ctx.storage.sql.exec("SELECT v FROM kept").toArray(), await this.ctx.storage.get("kept")];
+  }
+}

@@ -1,0 +1,54 @@
+/** Webhooks as the originals' guide has them: the worker picks the agent by the path, and the agent verifies the signature itself. Also email. */
+import { Agent, callable, getAgentByName, routeAgentEmail, routeAgentRequest } from "agents";
+import { createAddressBasedEmailResolver } from "agents/email";
+
+async function isSigned(body: string, header: string | null, secret: string) {
+  const encoder = new TextEncoder();
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await crypto.subtle.importKey("raw", encoder.encode(secret), algorithm, false, ["sign"]);
+  const digest = new Uint8Array(await crypto.subtle.sign("HMAC", key, encoder.encode(body)));
+  const expected = encoder.encode(
+    `sha256=${[...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`,
+  );
+  const given = encoder.encode(header ?? "");
+  return given.length === expected.length && crypto.subtle.timingSafeEqual(given, expected);
+}
+
+export class RepoAgent extends Agent<Env, { events: string[] }> {
+  initialState = { events: [] as string[] };
+
+  async onRequest(request: Request) {
+    const body = await request.text();
+    if (!(await isSigned(body, request.headers.get("x-hub-signature-256"), this.env.GITHUB_WEBHOOK_SECRET)))
+      return new Response("bad signature", { status: 401 });
+    const event = `${request.headers.get("x-github-event")} ${JSON.parse(body).repository.full_name}`;
+    this.setState({ events: [...this.state.events, event] });
+    return Response.json({ stored: this.state.events.length });
+  }
+
+  async onEmail(email: { from: string; getRaw(): Promise<Uint8Array> }) {
+    const text = new TextDecoder().decode(await email.getRaw());
+    this.setState({ events: [...this.state.events, `email ${email.from} ${text.length}`] });
+  }
+
+  @callable()
+  events() {
+    return this.state.events;
+  }
+}
+
+export default {
+  async fetch(request: Request, env: Env) {
+    const [, first, provider, owner, repo] = new URL(request.url).pathname.split("/");
+    if (first === "webhooks" && provider === "github" && request.method === "POST") {
+      const agent = await getAgentByName<Env, RepoAgent>(env.RepoAgent, `${owner}-${repo}`.toLowerCase());
+      return agent.fetch(request);
+    }
+    if (first === "events")
+      return Response.json(await (await getAgentByName<Env, RepoAgent>(env.RepoAgent, provider)).events());
+    return (await routeAgentRequest(request, env)) ?? new Response("none", { status: 404 });
+  },
+  async email(message: ForwardableEmailMessage, env: Env) {
+    await routeAgentEmail(message, env, { resolver: createAddressBasedEmailResolver("RepoAgent") });
+  },
+};

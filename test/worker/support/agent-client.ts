@@ -1,0 +1,34 @@
+/** The published client of agents, for a test server. */
+import { AgentClient } from "agents/client";
+import { WebSocket } from "ws";
+import type { ServerProcess } from "../../support/server-process.ts";
+
+export interface TestClient<State> {
+  readonly ready: Promise<void>;
+  /** The state that the server sent last. */
+  readonly state: State | undefined;
+  call(method: string, ...args: unknown[]): Promise<unknown>;
+  stream(method: string, args: unknown[], onChunk: (chunk: unknown) => void): Promise<unknown>;
+  close(): void;
+}
+
+export function connectAgent<State>(server: ServerProcess, agent: string, name: string): TestClient<State> {
+  const client = new AgentClient({
+    agent,
+    name,
+    host: new URL(server.url).host,
+    protocol: "ws",
+    WebSocket,
+  });
+  return {
+    get ready() {
+      return client.ready;
+    },
+    get state() {
+      return client.state as State | undefined;
+    },
+    call: (method, ...args) => client.call(method, args),
+    stream: (method, args, onChunk) => client.call(method, args, { onChunk }),
+    close: () => client.close(),
+  };
+}

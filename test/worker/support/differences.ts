@@ -1,0 +1,58 @@
+/**
+ * Where this server answers otherwise than workerd on purpose: the case, its step, and the reason. The test fails for a difference that is not here, and
+ * for an entry that is no difference any more.
+ */
+const OFFSET = "SQLite's driver in Node does not tell the offset of an error";
+const SAYS_WHAT = "the message says what is not allowed";
+const MORE = "allowed here, refused there: a program that runs there does not notice";
+const WORDS = "the same class of error in other words";
+
+export const DIFFERENCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  sql: {
+    nulls: OFFSET,
+    "syntax error": OFFSET,
+    "no such column": OFFSET,
+    "no such function": OFFSET,
+    "a statement that is no text": OFFSET,
+    begin: WORDS,
+    commit: WORDS,
+    rollback: WORDS,
+    savepoint: WORDS,
+    attach: SAYS_WHAT,
+    "pragma journal_mode": SAYS_WHAT,
+    "pragma user_version": SAYS_WHAT,
+    load_extension: SAYS_WHAT,
+    "trailing comment": MORE,
+    "trailing semicolons": MORE,
+    "internal table": MORE,
+    "temp table": MORE,
+    math: MORE,
+    "double-quoted text":
+      "SQLite is opened without its misfeature of taking an unknown name in double quotes for text; the message says what to write",
+  },
+  transactions: {
+    "use after rollback": WORDS,
+    "use after the end": WORDS,
+    "not a function": WORDS,
+  },
+  sockets: {
+    "without new": WORDS,
+    "101 without a socket": WORDS,
+    "both ends here":
+      "binary messages are ArrayBuffers, as before the compatibility date that made them Blobs: no compatibility dates are read",
+  },
+  calls: {
+    "there object without prototype": MORE,
+    "back object without prototype": MORE,
+    jurisdiction: MORE,
+    "error object": "an error has no durableObjectId, which is not documented",
+    "status text": "a status text that nobody set is empty, as the fetch standard says",
+    "fetch a relative address": WORDS,
+  },
+  "hibernating sockets": {
+    "answer to large:16384": WORDS,
+  },
+  "agent requests": {
+    "a request that fails": "errors of this server are JSON with a code",
+  },
+};

@@ -1,0 +1,83 @@
+/** Webhooks and email reach objects: by the worker's own paths, and through the server's intake. Agents of this package live beside them. */
+import { createHmac } from "node:crypto";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { startWorker, type WorkerServer } from "./support/worker-server.ts";
+
+const SECRET = "a secret of the sender";
+const authorization = `Bearer ${ROOT_TOKEN}`;
+const NATIVE = join(import.meta.dirname, "../fixtures/gated-agent.ts");
+
+/** One server leaves `/webhooks` to the worker, the other routes deliveries of github to the same class. */
+let own: WorkerServer;
+let routed: WorkerServer;
+beforeAll(async () => {
+  const env = { GITHUB_WEBHOOK_SECRET: SECRET };
+  [own, routed] = await Promise.all([
+    startWorker("webhooks/src/server.ts", {
+      env,
+      file: { agents: { worker: { entry: "-", webhooks: true } } },
+    }),
+    startWorker("webhooks/src/server.ts", {
+      env,
+      file: { agents: { modules: [NATIVE] }, webhooks: { sources: { github: { object: "RepoAgent" } } } },
+    }),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([own.remove(), routed.remove()]);
+});
+
+const BODY = JSON.stringify({ repository: { full_name: "Acme/Widgets" }, action: "opened" });
+
+async function deliver(url: string, secret = SECRET, id = "d1"): Promise<{ status: number; text: string }> {
+  const signature = createHmac("sha256", secret).update(BODY).digest("hex");
+  const response = await fetch(url, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      "x-hub-signature-256": `sha256=${signature}`,
+      "x-github-event": "issues",
+      "x-github-delivery": id,
+    },
+    body: BODY,
+  });
+  return { status: response.status, text: await response.text() };
+}
+const eventsOf = async (server: WorkerServer, name: string) =>
+  (await fetch(`${server.url}/events/${name}`)).json();
+
+test("the worker's own hook path works, and the agent verifies the signature", async () => {
+  const url = `${own.url}/webhooks/github/Acme/Widgets`;
+  expect(await deliver(url)).toEqual({ status: 200, text: '{"stored":1}' });
+  expect(await deliver(url, "wrong")).toEqual({ status: 401, text: "bad signature" });
+  expect(await eventsOf(own, "acme-widgets")).toEqual(["issues Acme/Widgets"]);
+});
+
+test("the server's intake delivers to an object, with the signature that it verified", async () => {
+  expect(await deliver(`${routed.url}/webhooks/github`)).toEqual({ status: 200, text: '{"stored":1}' });
+  expect((await deliver(`${routed.url}/webhooks/github`, "wrong")).status).toBe(401);
+  expect(await eventsOf(routed, "acme-widgets")).toEqual(["issues Acme/Widgets"]);
+  const listed = await fetch(`${routed.url}/accounts/default/webhooks/deliveries`, {
+    headers: { authorization },
+  });
+  expect(JSON.stringify(await listed.json())).toContain("object:RepoAgent");
+});
+
+test("email reaches the agent that its address names", async () => {
+  const response = await fetch(`${own.url}/cdn-cgi/handler/email?from=a@example.com&to=inbox@example.com`, {
+    method: "POST",
+    headers: { authorization },
+    body: "Subject: x\r\n\r\nhello",
+  });
+  expect(response.status).toBe(200);
+  expect(await eventsOf(own, "inbox")).toEqual(["email a@example.com 19"]);
+});
+
+test("agents of this package answer beside the worker's, and require a token", async () => {
+  const path = `${routed.url}/agents/webhook-agent/x/rpc/getEvents`;
+  expect((await fetch(path, { method: "POST", body: "[]" })).status).toBe(401);
+  expect((await fetch(path, { method: "POST", body: "[]", headers: { authorization } })).status).toBe(200);
+  expect((await fetch(`${routed.url}/agents/repo-agent/x`)).status).toBe(401);
+});
