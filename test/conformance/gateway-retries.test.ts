@@ -129,7 +129,7 @@ describe("attempts", () => {
       headers: {
         "content-type": "application/json",
         "gw-aig-max-attempts": "5",
-        "gw-aig-retry-delay": "300",
+        "gw-aig-retry-delay": "5000",
       },
       signal: controller.signal,
     });
