@@ -6,9 +6,9 @@ import { findGatewayKey, transaction } from "./day-file.ts";
 import { type Day, dayOfId } from "./day-files.ts";
 import type { GatewayRows } from "./gateway-rows.ts";
 import type { OpenDays } from "./open-days.ts";
-import { whereSql } from "./selection-sql.ts";
 import type { CallSelection } from "./selection.ts";
 import type { SizeLimit } from "./size-limit.ts";
+import { SQLITE_SELECTION } from "./sqlite-selection.ts";
 
 /** Rows in one transaction: about ten milliseconds. */
 const CHUNK_ROWS = 2000;
@@ -29,7 +29,7 @@ export class CallDeletions {
 
   /** Oldest day first; resolves with the number of rows deleted. */
   async deleteMatching(gateway: GatewayRef, selection: CallSelection): Promise<number> {
-    return this.#deleteAll(gateway, (key) => whereSql(key, selection));
+    return this.#deleteAll(gateway, (key) => SQLITE_SELECTION.where(key, selection));
   }
 
   async deleteGateway(gateway: GatewayRef): Promise<void> {

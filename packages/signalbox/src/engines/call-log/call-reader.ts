@@ -7,14 +7,13 @@
  */
 import { statSync } from "node:fs";
 import { zstdDecompressSync } from "node:zlib";
-import { isUlid, ulidTime } from "../../core/ulid.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 import type { BodySide, CallPage, CallRow, GatewayRef, StoredBody } from "./call-log.ts";
 import { findGatewayKey, openDayFileForReading, type ReadableDayFile, versionOf } from "./day-file.ts";
 import { DAY_MS, type Day, dayOfId, dayPath, listDays, startOfDay } from "./day-files.ts";
 import { CALL_SELECT_LIST, VERSION } from "./day-schema.ts";
-import { FIELD_SQL, isEverything, ORDER_SQL, whereSql } from "./selection-sql.ts";
+import { isEverything, ORDER_SQL } from "./selection-sql.ts";
 import {
   type CallPageRequest,
   type CallRanges,
@@ -23,7 +22,9 @@ import {
   type Range,
   RANGE_FIELDS,
 } from "./selection.ts";
+import { timeSpan } from "./selection-span.ts";
 import { type StoredRow, toCallRow } from "./stored-row.ts";
+import { SQLITE_SELECTION } from "./sqlite-selection.ts";
 import { summariseTokenDay } from "./summarise-token.ts";
 import { summariseDay, UsageTotals } from "./summarise-usage.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
@@ -37,7 +38,7 @@ const DATA_VERSION = rawSql("PRAGMA data_version");
 const ALL_COLUMNS = rawSql(CALL_SELECT_LIST);
 const RANGES = rawSql(
   RANGE_FIELDS.flatMap((field) =>
-    ["min", "max"].map((side) => `${side}(${FIELD_SQL[field].parts.join("")}) AS ${side}_${field}`),
+    ["min", "max"].map((side) => `${side}(${SQLITE_SELECTION.field(field).parts.join("")}) AS ${side}_${field}`),
   ).join(", "),
 );
 
@@ -84,7 +85,7 @@ export class CallReader {
   ranges(gateway: GatewayRef, selection: CallSelection): CallRanges {
     const found = this.#gatewayDays(gateway, selection).flatMap(({ connection, key }) =>
       connection.all<Record<string, number | null>>(
-        sql`SELECT ${RANGES} FROM call WHERE ${whereSql(key, selection)}`,
+        sql`SELECT ${RANGES} FROM call WHERE ${SQLITE_SELECTION.where(key, selection)}`,
       ),
     );
     const range = (field: string): Range => {
@@ -210,7 +211,7 @@ function listByTime(days: readonly GatewayDay[], page: CallPageRequest): StoredR
     }
     const direction = page.direction === "asc" ? ASC : DESC;
     rows.push(
-      ...connection.all<StoredRow>(sql`SELECT ${ALL_COLUMNS} FROM call WHERE ${whereSql(key, page)}
+      ...connection.all<StoredRow>(sql`SELECT ${ALL_COLUMNS} FROM call WHERE ${SQLITE_SELECTION.where(key, page)}
         ORDER BY id ${direction} LIMIT ${page.limit - rows.length} OFFSET ${skip}`),
     );
     skip = 0;
@@ -228,7 +229,7 @@ function sortedIds(days: readonly GatewayDay[], order: CallSelection & Order, li
   const column = ORDER_SQL[order.orderBy];
   const direction = order.direction === "asc" ? ASC : DESC;
   const ranked = days.flatMap(({ connection, key }) =>
-    connection.all<Ranked>(sql`SELECT id, ${column} AS rank FROM call WHERE ${whereSql(key, order)}
+    connection.all<Ranked>(sql`SELECT id, ${column} AS rank FROM call WHERE ${SQLITE_SELECTION.where(key, order)}
       ORDER BY ${column} ${direction}, id ${direction} LIMIT ${limit}`),
   );
   const sign = order.direction === "asc" ? 1 : -1;
@@ -257,29 +258,9 @@ function countRows(day: OpenDay, key: number, selection: CallSelection): number 
   let count = day.counts.get(query);
   if (count === undefined) {
     count =
-      day.connection.get<{ n: number }>(sql`SELECT count(*) AS n FROM call WHERE ${whereSql(key, selection)}`)
+      day.connection.get<{ n: number }>(sql`SELECT count(*) AS n FROM call WHERE ${SQLITE_SELECTION.where(key, selection)}`)
         ?.n ?? 0;
     day.counts.set(query, count);
   }
   return count;
-}
-
-/** Days outside of this span have no matching rows. A filter on `createdAt` leaves a margin of a day, because the id decides the file. */
-function timeSpan(selection: CallSelection): { from: number; to: number } {
-  let from = Number.NEGATIVE_INFINITY;
-  let to = Number.POSITIVE_INFINITY;
-  for (const { field, operator, values } of selection.filters) {
-    if (field !== "id" && field !== "createdAt") continue;
-    const slack = field === "id" ? 0 : DAY_MS;
-    const times = values.flatMap((value) =>
-      typeof value === "number" ? value : value !== null && isUlid(value) ? ulidTime(value) : [],
-    );
-    // An id that is not a ULID does not limit the span.
-    if (times.length === 0 || times.length < values.length) continue;
-    const isLower = operator === "gt" || operator === "gte" || operator === "eq";
-    const isUpper = operator === "lt" || operator === "lte" || operator === "eq";
-    if (isLower) from = Math.max(from, Math.min(...times) - slack);
-    if (isUpper) to = Math.min(to, Math.max(...times) + slack);
-  }
-  return { from, to };
 }

@@ -11,7 +11,8 @@ import { OpenDays } from "./open-days.ts";
 import { packedRows } from "./packed-row.ts";
 import type { RowBatch } from "./row-batch.ts";
 import type { CallSelection } from "./selection.ts";
-import { type RemovedForSize, SizeLimit } from "./size-limit.ts";
+import { SizeLimit } from "./size-limit.ts";
+import type { RemovedForSize } from "./worker-messages.ts";
 
 export interface CallWriterOptions {
   readonly folder: string;

@@ -13,7 +13,8 @@ const SUMS: readonly UsageSum[] = Object.values(USAGE_SUMS);
 const COLUMNS = rawSql(SUM_COLUMNS.join(", "));
 const UPDATES = rawSql(SUM_COLUMNS.map((name) => `${name} = ${name} + excluded.${name}`).join(", "));
 
-interface HourlyRow {
+/** What one transaction adds to the usage of an hour. */
+export interface HourlyRow {
   readonly hour: number;
   readonly gateway: number;
   readonly provider: string;
@@ -31,6 +32,10 @@ export class HourlyUsage {
     for (const [i, { of }] of SUMS.entries()) sums[i] = (sums[i] ?? 0) + of(call);
     const bucket = SUMS.length + latencyBucket(call.number("durationMs"));
     sums[bucket] = (sums[bucket] ?? 0) + 1;
+  }
+
+  get rows(): Iterable<HourlyRow> {
+    return this.#rows.values();
   }
 
   *upserts(): Iterable<SqlQuery> {

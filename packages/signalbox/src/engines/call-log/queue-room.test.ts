@@ -13,6 +13,7 @@ beforeEach(() => {
   recoveries = [];
   room = new QueueRoom({
     free: () => free,
+    silenceReason: "the disk does not respond",
     onStall: (error) => stalls.push(error.message),
     onRecovery: (dropped) => recoveries.push(dropped),
   });

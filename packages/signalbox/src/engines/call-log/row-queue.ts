@@ -146,6 +146,8 @@ const REPORT_INTERVAL_MS = 60_000;
 export interface QueueRoomOptions {
   /** Number of rows that fit; 0 if the queue is full. */
   readonly free: () => number;
+  /** The reason of a stall in which no commit and no failure is reported. */
+  readonly silenceReason: string;
   readonly onStall: (error: Error) => void;
   readonly onRecovery: (droppedCalls: number) => void;
 }
@@ -224,7 +226,7 @@ export class QueueRoom {
   }
 
   #startTimer(): void {
-    this.#timer ??= setTimeout(() => this.failed("the disk does not respond"), MAX_WAIT_MS).unref();
+    this.#timer ??= setTimeout(() => this.failed(this.#options.silenceReason), MAX_WAIT_MS).unref();
   }
 
   #stopTimer(): void {

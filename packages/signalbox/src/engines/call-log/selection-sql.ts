@@ -1,29 +1,36 @@
-/** Filters as SQL conditions on the `call` table. Input becomes a bound value, never text of the statement. */
-import { joinSql, rawSql, sql, type SqlQuery, sqlList, type SqlValue } from "../../core/sql.ts";
-import { CALL_COLUMNS, listColumns } from "./columns.ts";
+/**
+ * Filters as SQL conditions on the `call` table. Input becomes a bound value, never text of the statement.
+ *
+ * The two databases differ in how a text is searched, how the entries of the metadata are read, and how a value is bound (`SelectionDialect`).
+ */
+import { joinSql, rawSql, sql, type SqlQuery, type SqlValue } from "../../core/sql.ts";
+import { CALL_COLUMNS, type Column, listColumns } from "./columns.ts";
 import type { CallField, CallFilter, CallOperator, CallOrder, CallSelection } from "./selection.ts";
+
+export interface SelectionDialect {
+  /** The operator that searches a text without regard to the case of ASCII letters. */
+  readonly like: SqlQuery;
+  /** 0 or 1. */
+  readonly isAuthenticated: SqlQuery;
+  /** Name of the metadata's entries in a `FROM` clause. */
+  readonly entries: SqlQuery;
+  /** The value of an entry as text: `true`, `false` and `null` as in JSON, numbers in decimal. */
+  readonly entryText: SqlQuery;
+  /** The value of an entry if it is a number; otherwise null. */
+  readonly entryNumber: SqlQuery;
+  /** A column as text. */
+  asText(column: SqlQuery): SqlQuery;
+  bind(value: SqlValue, isNumber: boolean): SqlQuery;
+}
 
 type ColumnField = Exclude<CallField, "metadataKey" | "metadataValue">;
 
+interface Field {
+  readonly column: SqlQuery;
+  readonly isNumber: boolean;
+}
+
 const COLUMNS = listColumns(CALL_COLUMNS);
-
-/** The SQL of every field that is not part of the metadata. */
-export const FIELD_SQL = Object.fromEntries([
-  ...COLUMNS.filter(({ filterable }) => filterable).map(({ name, sqlName }) => [name, rawSql(sqlName)]),
-  ["tokens", rawSql("(tokens_in + tokens_out)")],
-  ["isAuthenticated", rawSql("(token_id IS NOT NULL)")],
-]) as Readonly<Record<ColumnField, SqlQuery>>;
-
-export const ORDER_SQL = Object.fromEntries([
-  ...COLUMNS.filter(({ sortable }) => sortable).map(({ name, sqlName }) => [name, rawSql(sqlName)]),
-  // Ids are in the order of time, and indexed.
-  ["createdAt", rawSql("id")],
-]) as Readonly<Record<CallOrder, SqlQuery>>;
-
-/** The value of a metadata entry as text, which filters compare with: `true`, `false` and `null` as in JSON, numbers in decimal. */
-const ENTRY_VALUE = rawSql(
-  "CASE entry.type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null' ELSE CAST(entry.value AS TEXT) END",
-);
 const ENTRY_KEY = rawSql("entry.key");
 const COMPARISONS: Readonly<Record<Exclude<CallOperator, "eq" | "neq" | "contains">, SqlQuery>> = {
   lt: rawSql(" < "),
@@ -32,100 +39,143 @@ const COMPARISONS: Readonly<Record<Exclude<CallOperator, "eq" | "neq" | "contain
   gte: rawSql(" >= "),
 };
 
+export const ORDER_SQL = Object.fromEntries([
+  ...COLUMNS.filter(({ sortable }) => sortable).map(({ name, sqlName }) => [name, rawSql(sqlName)]),
+  // Ids are in the order of time, and indexed.
+  ["createdAt", rawSql("id")],
+]) as Readonly<Record<CallOrder, SqlQuery>>;
+
 export function isEverything(selection: CallSelection): boolean {
   return selection.filters.length === 0 && selection.search === "";
 }
 
-/** The condition that selects rows of one gateway. */
-export function whereSql(gatewayKey: number, selection: CallSelection): SqlQuery {
-  const conditions = [sql`gateway = ${gatewayKey}`, ...filterConditions(selection.filters)];
-  if (selection.search !== "") {
-    const pattern = likePattern(selection.search);
-    conditions.push(
-      someEntry(
-        sql`(${ENTRY_KEY} LIKE ${pattern} ESCAPE '\\' OR ${ENTRY_VALUE} LIKE ${pattern} ESCAPE '\\')`,
-      ),
+export function isNumberKind(kind: Column["kind"]): boolean {
+  return kind !== "id" && kind !== "text" && kind !== "json";
+}
+
+export class SelectionSql {
+  readonly #dialect: SelectionDialect;
+  readonly #fields: Readonly<Record<ColumnField, Field>>;
+
+  constructor(dialect: SelectionDialect) {
+    this.#dialect = dialect;
+    this.#fields = Object.fromEntries([
+      ...COLUMNS.filter(({ filterable }) => filterable).map(({ name, sqlName, kind }) => [
+        name,
+        { column: rawSql(sqlName), isNumber: isNumberKind(kind) },
+      ]),
+      ["tokens", { column: rawSql("(tokens_in + tokens_out)"), isNumber: true }],
+      ["isAuthenticated", { column: dialect.isAuthenticated, isNumber: true }],
+    ]) as Readonly<Record<ColumnField, Field>>;
+  }
+
+  /** The SQL of a field that is not part of the metadata. */
+  field(name: ColumnField): SqlQuery {
+    return this.#fields[name].column;
+  }
+
+  /** The condition that selects rows of one gateway, which is given by its number or by a query for it. */
+  where(gateway: number | SqlQuery, selection: CallSelection): SqlQuery {
+    const conditions = [sql`gateway = ${gateway}`, ...this.#filters(selection.filters)];
+    if (selection.search !== "") {
+      const { entryText } = this.#dialect;
+      const found = [ENTRY_KEY, entryText].map((column) => this.#contains(column, selection.search));
+      conditions.push(this.#someEntry(anyOf(found)));
+    }
+    return joinSql(conditions, " AND ");
+  }
+
+  #filters(filters: readonly CallFilter[]): SqlQuery[] {
+    const conditions: SqlQuery[] = [];
+    for (let i = 0; i < filters.length; i++) {
+      const filter = filters[i];
+      if (filter === undefined) continue;
+      const next = filters[i + 1];
+      if (filter.field === "metadataKey" && next?.field === "metadataValue") {
+        conditions.push(this.#entryCondition(filter, next));
+        i++;
+      } else if (filter.field === "metadataKey" || filter.field === "metadataValue") {
+        conditions.push(this.#entryCondition(filter));
+      } else {
+        conditions.push(this.#comparison(this.#fields[filter.field], filter.operator, filter.values));
+      }
+    }
+    return conditions;
+  }
+
+  /** `neq` on a key means that no entry has the key; it does not mean that some entry has another key. */
+  #entryCondition(filter: CallFilter, valueFilter?: CallFilter): SqlQuery {
+    if (valueFilter === undefined && filter.operator === "neq") {
+      return sql`NOT ${this.#someEntry(this.#entryComparison({ ...filter, operator: "eq" }))}`;
+    }
+    return this.#someEntry(
+      valueFilter === undefined
+        ? this.#entryComparison(filter)
+        : sql`${this.#entryComparison(filter)} AND ${this.#entryComparison(valueFilter)}`,
     );
   }
-  return joinSql(conditions, " AND ");
-}
 
-function filterConditions(filters: readonly CallFilter[]): SqlQuery[] {
-  const conditions: SqlQuery[] = [];
-  for (let i = 0; i < filters.length; i++) {
-    const filter = filters[i];
-    if (filter === undefined) continue;
-    const next = filters[i + 1];
-    if (filter.field === "metadataKey" && next?.field === "metadataValue") {
-      conditions.push(entryCondition(filter, next));
-      i++;
-    } else if (filter.field === "metadataKey" || filter.field === "metadataValue") {
-      conditions.push(entryCondition(filter));
-    } else {
-      conditions.push(comparison(FIELD_SQL[filter.field], filter.operator, filter.values));
-    }
+  #entryComparison({ field, operator, values }: CallFilter): SqlQuery {
+    const { entryNumber, entryText } = this.#dialect;
+    const isOrdered = operator !== "eq" && operator !== "neq" && operator !== "contains";
+    // Numbers are compared as numbers: as texts, 10 comes before 9.
+    const isNumber =
+      field === "metadataValue" &&
+      isOrdered &&
+      values.every((value) => Number.isFinite(Number(value ?? "x")));
+    if (isNumber) return this.#comparison({ column: entryNumber, isNumber }, operator, values.map(Number));
+    const texts = values.map((value) => (value === null ? "null" : String(value)));
+    return this.#comparison(
+      { column: field === "metadataKey" ? ENTRY_KEY : entryText, isNumber },
+      operator,
+      texts,
+    );
   }
-  return conditions;
-}
 
-/** `neq` on a key means that no entry has the key; it does not mean that some entry has another key. */
-function entryCondition(filter: CallFilter, valueFilter?: CallFilter): SqlQuery {
-  if (valueFilter === undefined && filter.operator === "neq") {
-    return sql`NOT ${someEntry(entryComparison({ ...filter, operator: "eq" }))}`;
+  #someEntry(condition: SqlQuery): SqlQuery {
+    return sql`EXISTS (SELECT 1 FROM ${this.#dialect.entries} WHERE ${condition})`;
   }
-  return someEntry(
-    valueFilter === undefined
-      ? entryComparison(filter)
-      : sql`${entryComparison(filter)} AND ${entryComparison(valueFilter)}`,
-  );
-}
 
-function entryComparison({ field, operator, values }: CallFilter): SqlQuery {
-  const texts = values.map((value) => (value === null ? "null" : String(value)));
-  const isOrdered = operator !== "eq" && operator !== "neq" && operator !== "contains";
-  // Numbers are compared as numbers: as texts, 10 comes before 9.
-  if (
-    field === "metadataValue" &&
-    isOrdered &&
-    values.every((value) => Number.isFinite(Number(value ?? "x")))
-  ) {
-    const number = comparison(rawSql("entry.value"), operator, values.map(Number));
-    return sql`(entry.type IN ('integer', 'real') AND ${number})`;
-  }
-  return comparison(field === "metadataKey" ? ENTRY_KEY : ENTRY_VALUE, operator, texts);
-}
-
-function someEntry(condition: SqlQuery): SqlQuery {
-  return sql`EXISTS (SELECT 1 FROM json_each(coalesce(metadata, '{}')) AS entry WHERE ${condition})`;
-}
-
-function comparison(column: SqlQuery, operator: CallOperator, values: readonly SqlValue[]): SqlQuery {
-  const known = values.filter((value) => value !== null);
-  const hasNull = known.length < values.length;
-  switch (operator) {
-    case "eq":
-      return anyOf([
-        ...(known.length > 0 ? [sql`${column} IN (${sqlList(known)})`] : []),
-        ...(hasNull ? [sql`${column} IS NULL`] : []),
-      ]);
-    case "neq":
-      return joinSql(
-        [
-          // Null is not equal to any value.
-          known.length > 0 ? sql`(${column} IS NULL OR ${column} NOT IN (${sqlList(known)}))` : sql`1 = 1`,
-          hasNull ? sql`${column} IS NOT NULL` : sql`1 = 1`,
-        ],
-        " AND ",
+  #comparison({ column, isNumber }: Field, operator: CallOperator, values: readonly SqlValue[]): SqlQuery {
+    const known = values.filter((value) => value !== null);
+    const hasNull = known.length < values.length;
+    const bound = () =>
+      joinSql(
+        known.map((value) => this.#dialect.bind(value, isNumber)),
+        ", ",
       );
-    case "contains":
-      return anyOf(known.map((value) => sql`${column} LIKE ${likePattern(String(value))} ESCAPE '\\'`));
-    case "lt":
-    case "gt":
-    case "lte":
-    case "gte": {
-      const sign = COMPARISONS[operator];
-      return anyOf(known.map((value) => sql`${column}${sign}${value}`));
+    switch (operator) {
+      case "eq":
+        return anyOf([
+          ...(known.length > 0 ? [sql`${column} IN (${bound()})`] : []),
+          ...(hasNull ? [sql`${column} IS NULL`] : []),
+        ]);
+      case "neq":
+        return joinSql(
+          [
+            // Null is not equal to any value.
+            known.length > 0 ? sql`(${column} IS NULL OR ${column} NOT IN (${bound()}))` : sql`1 = 1`,
+            hasNull ? sql`${column} IS NOT NULL` : sql`1 = 1`,
+          ],
+          " AND ",
+        );
+      case "contains": {
+        const text = isNumber ? this.#dialect.asText(column) : column;
+        return anyOf(known.map((value) => this.#contains(text, String(value))));
+      }
+      case "lt":
+      case "gt":
+      case "lte":
+      case "gte": {
+        const sign = COMPARISONS[operator];
+        return anyOf(known.map((value) => sql`${column}${sign}${this.#dialect.bind(value, isNumber)}`));
+      }
     }
+  }
+
+  #contains(column: SqlQuery, text: string): SqlQuery {
+    const pattern = this.#dialect.bind(likePattern(text), false);
+    return sql`${column} ${this.#dialect.like} ${pattern} ESCAPE '\\'`;
   }
 }
 

@@ -12,13 +12,8 @@ import type { GatewayRows } from "./gateway-rows.ts";
 import { LogSize, readFileSize } from "./log-size.ts";
 import { transaction } from "./day-file.ts";
 import type { OpenDays } from "./open-days.ts";
+import type { RemovedForSize } from "./worker-messages.ts";
 import { hasBodies, hasRows, removeOldestBodies, removeOldestRows, shrinkFile } from "./remove-oldest.ts";
-
-/** What the limit has removed since the thread started. */
-export interface RemovedForSize {
-  readonly bodies: number;
-  readonly rows: number;
-}
 
 export class SizeLimit {
   readonly #days: OpenDays;

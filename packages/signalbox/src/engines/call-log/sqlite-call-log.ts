@@ -4,7 +4,6 @@
  */
 import { mkdirSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
-import { SignalboxError } from "@signalbox/protocol";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
@@ -21,38 +20,24 @@ import type {
   GatewayRef,
   StoredBody,
 } from "./call-log.ts";
+import { asError, CallQueue, type CallQueueOptions, toRef } from "./call-queue.ts";
 import { listDays } from "./day-files.ts";
-import { QueueRoom } from "./row-queue.ts";
 import { ReaderThread } from "./reader-thread.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
-import type { RemovedForSize } from "./size-limit.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
 import type { WriterOptions } from "./worker-messages.ts";
 import { startWorker } from "./worker-requests.ts";
-import { MAX_SEND_DELAY_MS, WriterThread } from "./writer-thread.ts";
 
 const EXPIRY_INTERVAL_MS = 3_600_000;
 
-export interface SqliteCallLogOptions {
+export interface SqliteCallLogOptions extends CallQueueOptions {
   /** Folder of the day files; created if needed. */
   readonly folder: string;
   readonly maxAgeDays: number;
-  /** How long a row may wait until it is committed. */
-  readonly flushIntervalMs: number;
   readonly maxBodyBytes: number;
   /** Of all day files; the oldest bodies are removed first, then the oldest rows. */
   readonly maxTotalBytes: number;
-  readonly maxQueuedCalls: number;
-  readonly maxQueuedBytes: number;
   readonly clock?: Clock;
-  /** A failure that does not stop the log: a commit that is retried, a writer that was replaced, a file that cannot be read. */
-  readonly onError: (error: Error) => void;
-  /** Rows are written again after a stall; `droppedCalls` were dropped during the stall. */
-  readonly onRecovery?: (droppedCalls: number) => void;
-  /** The size limit has removed something for the first time since the start. */
-  readonly onTrimmed?: () => void;
-  /** Rows can no longer be written; must end the process. */
-  readonly onFatal: (error: Error) => void;
   /** For tests that end the thread. */
   readonly startWriter?: (options: WriterOptions) => Worker;
 }
@@ -60,11 +45,9 @@ export interface SqliteCallLogOptions {
 export class SqliteCallLog implements CallLog {
   readonly #options: SqliteCallLogOptions;
   readonly #clock: Clock;
-  readonly #writer: WriterThread;
+  readonly #queue: CallQueue;
   readonly #reader: ReaderThread;
-  readonly #room: QueueRoom;
   readonly #expiry: Repetition;
-  #size: CallLogSize = { bytes: 0, bodiesRemoved: 0, rowsRemoved: 0 };
   #unreadableDays: readonly string[] = [];
   #closed: Promise<void> | null = null;
 
@@ -72,11 +55,9 @@ export class SqliteCallLog implements CallLog {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#reader = new ReaderThread(options.folder);
-    this.#writer = this.#createWriter();
-    this.#room = new QueueRoom({
-      free: () => this.#freeRows(),
-      onStall: options.onError,
-      onRecovery: (dropped) => options.onRecovery?.(dropped),
+    this.#queue = new CallQueue(options, {
+      startWriter: (flushIntervalMs) => startWriter(options, flushIntervalMs),
+      silenceReason: "the disk does not respond",
     });
     this.#expiry = repeat(
       EXPIRY_INTERVAL_MS,
@@ -91,11 +72,11 @@ export class SqliteCallLog implements CallLog {
     try {
       mkdirSync(options.folder, { recursive: true, mode: 0o700 });
       await log.expire();
-      log.#writer.replaceWhenDead();
+      log.#queue.replaceWhenDead();
       return log;
     } catch (cause) {
       await log.#expiry.stop();
-      await log.#writer.terminate();
+      await log.#queue.terminate();
       throw new DataFolderError(`cannot open the call log in ${options.folder}: ${asError(cause).message}`, {
         cause,
       });
@@ -103,15 +84,15 @@ export class SqliteCallLog implements CallLog {
   }
 
   get queuedCalls(): number {
-    return this.#writer.queuedCalls;
+    return this.#queue.queuedCalls;
   }
 
   get droppedCalls(): number {
-    return this.#room.dropped;
+    return this.#queue.droppedCalls;
   }
 
   get problem(): string | null {
-    return this.#room.stall;
+    return this.#queue.problem;
   }
 
   get unreadableDays(): readonly string[] {
@@ -119,22 +100,20 @@ export class SqliteCallLog implements CallLog {
   }
 
   get size(): CallLogSize {
-    return this.#size;
+    return this.#queue.size;
   }
 
   get hasRoom(): boolean {
-    return this.#room.isOpen && this.#writer.failure === null;
+    return this.#queue.hasRoom;
   }
 
   whenRoom(): Promise<void> {
-    const { failure } = this.#writer;
-    return failure === null ? this.#room.wait() : Promise.reject(failure);
+    return this.#queue.whenRoom();
   }
 
   record(call: CallRecord): void {
     if (this.#closed !== null) throw new Error("the call log is closed");
-    if (!isUlid(call.id)) throw new TypeError(`the id of a call must be a ULID, found ${call.id}`);
-    if (this.#room.admits()) this.#writer.add(call);
+    this.#queue.record(call);
   }
 
   async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
@@ -175,19 +154,19 @@ export class SqliteCallLog implements CallLog {
   }
 
   setQuota(gateway: GatewayRef, quota: CallQuota | null): void {
-    this.#writer.setQuota(toRef(gateway), quota);
+    this.#queue.setQuota(gateway, quota);
   }
 
   async dropGateway(gateway: GatewayRef): Promise<void> {
-    this.#writer.forgetQuota(gateway);
+    this.#queue.forgetQuota(gateway);
     await this.#change("dropGateway", toRef(gateway));
   }
 
   /** Removes expired days; runs every hour. */
   async expire(): Promise<void> {
     const { folder, maxAgeDays, onError } = this.#options;
-    if (!this.#writer.isStarted && listDays(folder).length === 0) return;
-    const unreadable = await this.#writer.request<string[]>("expire", this.#clock.now(), maxAgeDays);
+    if (!this.#queue.isWriterStarted && listDays(folder).length === 0) return;
+    const unreadable = await this.#queue.request<string[]>("expire", this.#clock.now(), maxAgeDays);
     const isNew = unreadable.some((day) => !this.#unreadableDays.includes(day));
     this.#unreadableDays = unreadable;
     if (isNew) {
@@ -207,15 +186,8 @@ export class SqliteCallLog implements CallLog {
   async #close(): Promise<void> {
     // Not awaited: an expiry may wait for the writer, which ends below.
     void this.#expiry.stop();
-    this.#room.close();
     await this.#reader.close();
-    try {
-      await this.#writer.close();
-    } catch (cause) {
-      throw new Error(`${this.queuedCalls} calls could not be written to the log before it closed`, {
-        cause,
-      });
-    }
+    await this.#queue.close();
   }
 
   async #read<T>(method: string, ...args: readonly unknown[]): Promise<T> {
@@ -225,58 +197,19 @@ export class SqliteCallLog implements CallLog {
 
   async #change<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     await this.#whenCommitted();
-    return this.#writer.request<T>(method, ...args);
+    return this.#queue.request<T>(method, ...args);
   }
 
   async #whenCommitted(): Promise<void> {
-    if (this.#closed !== null && this.#writer.failure === null) throw new Error("the call log is closed");
-    await this.#writer.whenCommitted();
-  }
-
-  #createWriter(): WriterThread {
-    const { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs, onError, onFatal } = this.#options;
-    const start =
-      this.#options.startWriter ??
-      ((options: WriterOptions) => startWorker("call-writer", import.meta.url, options));
-    // A row waits in this thread and then in the writer's; together that is the flush interval.
-    const sendDelayMs = Math.min(MAX_SEND_DELAY_MS, Math.floor(flushIntervalMs / 2));
-    const options = { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs: flushIntervalMs - sendDelayMs };
-    return new WriterThread({
-      sendDelayMs,
-      start: () => start(options),
-      onCommitted: () => this.#room.committed(),
-      onFailed: (reason) => this.#failed(reason),
-      onSize: (bytes, removed) => this.#resized(bytes, removed),
-      onReplaced: onError,
-      onFatal,
-    });
-  }
-
-  #failed(reason: string): Error {
-    const cause = this.#room.failed(reason);
-    const message = "The log cannot be read until the calls that wait for it are written";
-    return new SignalboxError("storage_unavailable", { message, cause });
-  }
-
-  #resized(bytes: number, { bodies, rows }: RemovedForSize): void {
-    const { bodiesRemoved, rowsRemoved } = this.#size;
-    const isFirst = bodiesRemoved + rowsRemoved === 0 && bodies + rows > 0;
-    this.#size = { bytes, bodiesRemoved: bodiesRemoved + bodies, rowsRemoved: rowsRemoved + rows };
-    if (isFirst) this.#options.onTrimmed?.();
-  }
-
-  #freeRows(): number {
-    const { maxQueuedBytes, maxQueuedCalls } = this.#options;
-    if (this.#writer.queuedBytes >= maxQueuedBytes) return 0;
-    return Math.max(0, maxQueuedCalls - this.#writer.queuedCalls);
+    if (this.#closed !== null && this.#queue.failure === null) throw new Error("the call log is closed");
+    await this.#queue.whenCommitted();
   }
 }
 
-/** The caller's object may have more properties, which would be copied to the other thread. */
-function toRef({ accountId, gatewayId }: GatewayRef): GatewayRef {
-  return { accountId, gatewayId };
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
+function startWriter(options: SqliteCallLogOptions, flushIntervalMs: number): Worker {
+  const { folder, maxBodyBytes, maxTotalBytes } = options;
+  const writerOptions: WriterOptions = { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs };
+  return options.startWriter === undefined
+    ? startWorker("call-writer", import.meta.url, writerOptions)
+    : options.startWriter(writerOptions);
 }

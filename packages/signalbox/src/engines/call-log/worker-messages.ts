@@ -1,7 +1,12 @@
 /** Messages between the main thread and the two threads of the call log. */
 import type { CallQuota, GatewayRef } from "./call-log.ts";
 import type { RowBatch } from "./row-batch.ts";
-import type { RemovedForSize } from "./size-limit.ts";
+
+/** What the size limit has removed since the thread started. */
+export interface RemovedForSize {
+  readonly bodies: number;
+  readonly rows: number;
+}
 
 /** Responses may arrive in any order. */
 export interface WorkerRequest {

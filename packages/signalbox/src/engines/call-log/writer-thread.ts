@@ -13,8 +13,7 @@ import type { Worker } from "node:worker_threads";
 import type { CallQuota, CallRecord, GatewayRef } from "./call-log.ts";
 import { keyOf } from "./gateway-rows.ts";
 import { type QueuedBatch, RowQueue } from "./row-queue.ts";
-import type { RemovedForSize } from "./size-limit.ts";
-import type { WriterMessage, WriterReport } from "./worker-messages.ts";
+import type { RemovedForSize, WriterMessage, WriterReport } from "./worker-messages.ts";
 import { WorkerRequests } from "./worker-requests.ts";
 
 /** Rows are sent together: a message wakes the other thread, which costs more than a dozen rows. */
