@@ -1,15 +1,9 @@
 /** The statements that add a call and its bodies to a day file, compiled once per file. They run for every call. */
-import { constants, zstdCompressSync } from "node:zlib";
 import type { SqlValue } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 import type { PackedRow } from "./packed-row.ts";
 import { RECORD_COLUMNS } from "./row-batch.ts";
-
-/** Setting up a compression takes 30 to 80 µs and memory that is collected late; for a smaller body the disk space is not worth that. */
-const MIN_COMPRESSED_BYTES = 2048;
-/** A fifth faster than the default level on the 10 KB of a stream, for a few per cent more disk. */
-const COMPRESSION_LEVEL = 1;
-const MAX_CHUNK_BYTES = 64 * 1024;
+import { toStoredBody } from "./stored-body.ts";
 
 const COLUMNS = ["seq", "gateway", "has_request_body", "has_response_body"];
 const NAMES = [...COLUMNS, ...RECORD_COLUMNS.map(({ sqlName }) => sqlName)];
@@ -45,20 +39,11 @@ export class CallInserts {
   }
 
   #addBody(place: number, body: Uint8Array): void {
-    const kept = this.#isTooLong(body) ? body.subarray(0, this.#maxBodyBytes) : body;
-    if (kept.length >= MIN_COMPRESSED_BYTES) this.#insertBody(place, 1, compress(kept));
-    else this.#insertBody(place, 0, kept);
+    const { bytes, isZstd } = toStoredBody(body, this.#maxBodyBytes);
+    this.#insertBody(place, isZstd ? 1 : 0, bytes);
   }
 
   #isTooLong(body: Uint8Array | null): boolean {
     return body !== null && body.length > this.#maxBodyBytes;
   }
-}
-
-function compress(bytes: Uint8Array): Buffer {
-  return zstdCompressSync(bytes, {
-    pledgedSrcSize: bytes.length,
-    chunkSize: Math.min(bytes.length, MAX_CHUNK_BYTES),
-    params: { [constants.ZSTD_c_compressionLevel]: COMPRESSION_LEVEL },
-  });
 }

@@ -3,11 +3,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ulidFloor } from "../../core/ulid.ts";
-import type { CallRecord } from "./call-log.ts";
+import type { CallLog, CallRecord } from "./call-log.ts";
 import type { RowBatch } from "./row-batch.ts";
 import { RowQueue } from "./row-queue.ts";
 import type { CallField, CallFilter, CallOperator, CallPageRequest } from "./selection.ts";
-import { SqliteCallLog, type SqliteCallLogOptions } from "./sqlite-call-log.ts";
+import { SqliteCallLog } from "./sqlite-call-log.ts";
 
 export const GATEWAY = { accountId: "default", gatewayId: "main" };
 export const DAY = 86_400_000;
@@ -80,39 +80,58 @@ export function packed(...calls: readonly CallRecord[]): RowBatch[] {
   return queue.takeBatches().map(({ batch }) => batch);
 }
 
-/** A log in a folder of its own, with shorthands for the calls of `GATEWAY`. */
-export class TestLog {
-  readonly #options: SqliteCallLogOptions;
-  log: SqliteCallLog;
+/** Where the calls of one test are stored. */
+export interface TestStorage {
+  /** Opens a log; the log opened before is closed. */
+  openLog(): Promise<CallLog>;
+  /** Called after the log was closed. */
+  remove(): Promise<void>;
+}
+export type OpenStorage = () => Promise<TestStorage>;
 
-  private constructor(options: SqliteCallLogOptions, log: SqliteCallLog) {
-    this.#options = options;
+export const LOG_OPTIONS = {
+  maxAgeDays: 3650,
+  flushIntervalMs: 200,
+  maxBodyBytes: 10_000_000,
+  maxTotalBytes: 1_000_000_000,
+  maxQueuedCalls: 10_000,
+  maxQueuedBytes: 64_000_000,
+  onError: rethrow,
+  onFatal: rethrow,
+};
+
+/** Day files in a folder of their own. */
+export async function openSqliteStorage(): Promise<TestStorage> {
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-calls-"));
+  return {
+    openLog: () => SqliteCallLog.open({ ...LOG_OPTIONS, folder }),
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+/** A log with shorthands for the calls of `GATEWAY`. */
+export class TestLog {
+  readonly #storage: TestStorage;
+  log: CallLog;
+
+  private constructor(storage: TestStorage, log: CallLog) {
+    this.#storage = storage;
     this.log = log;
   }
 
-  static async open(): Promise<TestLog> {
-    const options: SqliteCallLogOptions = {
-      folder: await mkdtemp(join(tmpdir(), "signalbox-calls-")),
-      maxAgeDays: 3650,
-      flushIntervalMs: 200,
-      maxBodyBytes: 10_000_000,
-      maxTotalBytes: 1_000_000_000,
-      maxQueuedCalls: 10_000,
-      maxQueuedBytes: 64_000_000,
-      onError: rethrow,
-      onFatal: rethrow,
-    };
-    return new TestLog(options, await SqliteCallLog.open(options));
+  static async open(openStorage: OpenStorage): Promise<TestLog> {
+    const storage = await openStorage();
+    return new TestLog(storage, await storage.openLog());
   }
 
   async reopen(): Promise<void> {
     await this.log.close();
-    this.log = await SqliteCallLog.open(this.#options);
+    this.log = await this.#storage.openLog();
   }
 
   async remove(): Promise<void> {
     await this.log.close();
-    await rm(this.#options.folder, { recursive: true, force: true });
+    await this.#storage.remove();
   }
 
   record(fields: Partial<CallRecord> = {}): CallRecord {

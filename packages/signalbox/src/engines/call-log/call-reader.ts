@@ -38,7 +38,9 @@ const DATA_VERSION = rawSql("PRAGMA data_version");
 const ALL_COLUMNS = rawSql(CALL_SELECT_LIST);
 const RANGES = rawSql(
   RANGE_FIELDS.flatMap((field) =>
-    ["min", "max"].map((side) => `${side}(${SQLITE_SELECTION.field(field).parts.join("")}) AS ${side}_${field}`),
+    ["min", "max"].map(
+      (side) => `${side}(${SQLITE_SELECTION.field(field).parts.join("")}) AS ${side}_${field}`,
+    ),
   ).join(", "),
 );
 
@@ -258,8 +260,9 @@ function countRows(day: OpenDay, key: number, selection: CallSelection): number 
   let count = day.counts.get(query);
   if (count === undefined) {
     count =
-      day.connection.get<{ n: number }>(sql`SELECT count(*) AS n FROM call WHERE ${SQLITE_SELECTION.where(key, selection)}`)
-        ?.n ?? 0;
+      day.connection.get<{ n: number }>(
+        sql`SELECT count(*) AS n FROM call WHERE ${SQLITE_SELECTION.where(key, selection)}`,
+      )?.n ?? 0;
     day.counts.set(query, count);
   }
   return count;

@@ -114,7 +114,11 @@ export const USAGE_SUMS = {
   tokensIn: { kind: "integer", of: (call) => call.number("tokensIn"), sql: "tokens_in" },
   tokensOut: { kind: "integer", of: (call) => call.number("tokensOut"), sql: "tokens_out" },
   tokensInCached: { kind: "integer", of: (call) => call.number("tokensInCached"), sql: "tokens_in_cached" },
-  tokensOutReasoning: { kind: "integer", of: (call) => call.number("tokensOutReasoning"), sql: "tokens_out_reasoning" },
+  tokensOutReasoning: {
+    kind: "integer",
+    of: (call) => call.number("tokensOutReasoning"),
+    sql: "tokens_out_reasoning",
+  },
   /** Sum of the known costs. */
   cost: { kind: "real", of: (call) => call.number("cost"), sql: "coalesce(cost, 0)" },
   durationMs: { kind: "real", of: (call) => call.number("durationMs"), sql: "duration_ms" },

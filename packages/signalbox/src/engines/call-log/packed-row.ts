@@ -50,14 +50,20 @@ export class PackedRow implements GatewayRef, NumberReader {
     return this.values[INDEXES[name]] as string;
   }
 
-  load(numbers: Float64Array, bytes: Buffer, texts: readonly string[], row: number): void {
+  /** The id and the gateway only. */
+  loadHead(numbers: Float64Array, bytes: Buffer, texts: readonly string[], row: number): void {
     const at = row * SLOTS_PER_ROW;
     const idAt = (at + ID_SLOT) * 8;
-    const { values } = this;
     this.id = bytes.toString("latin1", idAt, idAt + ID_BYTES);
-    values[ID_INDEX] = this.id;
     this.accountId = texts[numbers[at] ?? 0] ?? "";
     this.gatewayId = texts[numbers[at + 1] ?? 0] ?? "";
+  }
+
+  load(numbers: Float64Array, bytes: Buffer, texts: readonly string[], row: number): void {
+    this.loadHead(numbers, bytes, texts, row);
+    const at = row * SLOTS_PER_ROW;
+    const { values } = this;
+    values[ID_INDEX] = this.id;
     for (const { slot, index, maxLength, isJson, nullable } of TEXTS) {
       const text = texts[numbers[at + slot] ?? NONE] ?? null;
       if (text === null || (isJson && !isValidJson(text))) values[index] = nullable ? null : "";
@@ -74,13 +80,22 @@ export class PackedRow implements GatewayRef, NumberReader {
 }
 
 /** The rows of some batches. Every iteration yields the same object; its bodies are views of the shared memory. */
-export function* packedRows(batches: readonly RowBatch[]): Generator<PackedRow, void> {
+export function packedRows(batches: readonly RowBatch[]): Generator<PackedRow, void> {
+  return loadEach(batches, "load");
+}
+
+/** The same rows with their ids and gateways only. */
+export function packedHeads(batches: readonly RowBatch[]): Generator<PackedRow, void> {
+  return loadEach(batches, "loadHead");
+}
+
+function* loadEach(batches: readonly RowBatch[], load: "load" | "loadHead"): Generator<PackedRow, void> {
   const packed = new PackedRow();
   for (const { memory, firstRow, rows, texts } of batches) {
     const numbers = new Float64Array(memory, 0, Math.floor(memory.byteLength / 8));
     const bytes = Buffer.from(memory);
     for (let row = firstRow; row < firstRow + rows; row++) {
-      packed.load(numbers, bytes, texts, row);
+      packed[load](numbers, bytes, texts, row);
       yield packed;
     }
   }

@@ -1,5 +1,5 @@
 /** Reads usage from the `hourly` tables of the day files and adds it up by the requested groups. */
-import { joinSql, rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
+import { rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { toSqlName, USAGE_SUMS, type UsageSums } from "./columns.ts";
 import { DAY_MS } from "./day-files.ts";
@@ -7,14 +7,17 @@ import { LATENCY_COLUMNS, SUM_COLUMNS } from "./day-schema.ts";
 import { HOUR_MS } from "./hourly-usage.ts";
 import { addUsageFigures, type UsageFigures, type UsageGroup, type UsageQuery } from "./usage.ts";
 
-type HourlySums = Readonly<Record<string, string | number | null>>;
+/** The sums of one group, and its group fields. */
+export type HourlySums = Readonly<Record<string, string | number | null>>;
 
 const NULL = rawSql("NULL");
+const HOUR = rawSql("hour");
+const DAY = rawSql(String(DAY_MS));
 const SUMS = rawSql(SUM_COLUMNS.map((name) => `sum(${name}) AS ${name}`).join(", "));
 const SUM_NAMES = Object.keys(USAGE_SUMS);
 
 export function summariseDay(connection: SqliteConnection, query: UsageQuery): UsageFigures[] {
-  const groups = groupColumns(query.groupBy);
+  const groups = groupColumns(query.groupBy, HOUR);
   const gateways =
     query.gatewayIds === null ? rawSql("") : sql` AND gateway.gateway_id IN (${sqlList(query.gatewayIds)})`;
   const from = Math.floor(query.from / HOUR_MS) * HOUR_MS;
@@ -28,15 +31,13 @@ export function summariseDay(connection: SqliteConnection, query: UsageQuery): U
   return rows.filter((row) => row["calls"] !== null).map(toFigures);
 }
 
-function groupColumns(
+/** `hour` is the SQL of the hour. */
+export function groupColumns(
   groupBy: readonly UsageGroup[],
+  hour: SqlQuery,
 ): Record<"time" | "gateway" | "provider" | "model", SqlQuery> {
   const has = (group: UsageGroup) => groupBy.includes(group);
-  const time = has("hour")
-    ? rawSql("hour")
-    : has("day")
-      ? joinSql([rawSql("hour - hour % "), rawSql(String(DAY_MS))], "")
-      : NULL;
+  const time = has("hour") ? hour : has("day") ? sql`${hour} - ${hour} % ${DAY}` : NULL;
   return {
     time,
     gateway: has("gateway") ? rawSql("gateway.gateway_id") : NULL,
@@ -45,7 +46,7 @@ function groupColumns(
   };
 }
 
-function toFigures(row: HourlySums): UsageFigures {
+export function toFigures(row: HourlySums): UsageFigures {
   const count = (name: string) => Number(row[name] ?? 0);
   const text = (name: string) => (row[name] === null ? null : String(row[name]));
   const sums = Object.fromEntries(SUM_NAMES.map((name) => [name, count(toSqlName(name))]));

@@ -1,0 +1,208 @@
+/** Reads calls and usage from PostgreSQL, on connections of the control plane. */
+import { promisify } from "node:util";
+import { zstdDecompress } from "node:zlib";
+import type { Queryable } from "../../../core/queryable.ts";
+import { joinSql, rawSql, sql, type SqlQuery } from "../../../core/sql.ts";
+import { ulidFloor } from "../../../core/ulid.ts";
+import type { BodySide, CallPage, CallRow, GatewayRef, StoredBody } from "../call-log.ts";
+import { CALL_COLUMNS, listColumns, toSqlName, USAGE_SUMS, type UsageSum } from "../columns.ts";
+import { DAY_MS } from "../day-files.ts";
+import { LATENCY_COLUMNS, SUM_COLUMNS } from "../day-schema.ts";
+import { HOUR_MS } from "../hourly-usage.ts";
+import {
+  type CallPageRequest,
+  type CallRanges,
+  type CallSelection,
+  type Order,
+  RANGE_FIELDS,
+} from "../selection.ts";
+import { isEverything, ORDER_SQL } from "../selection-sql.ts";
+import { timeSpan } from "../selection-span.ts";
+import { type StoredRow, toCallRow } from "../stored-row.ts";
+import { groupColumns, type HourlySums, toFigures, UsageTotals } from "../summarise-usage.ts";
+import { LATENCY_BUCKETS_MS, type UsageFigures, type UsageQuery } from "../usage.ts";
+import { startOfDayAt } from "./days.ts";
+import { POSTGRES_SELECTION } from "./postgres-selection.ts";
+
+const decompress = promisify(zstdDecompress);
+/** The largest time of an id. */
+const MAX_TIME = 2 ** 48 - 1;
+
+const ALL_COLUMNS = rawSql(
+  listColumns(CALL_COLUMNS)
+    .map(({ sqlName }) => sqlName)
+    .join(", "),
+);
+const RANGES = rawSql(
+  RANGE_FIELDS.flatMap((field) =>
+    ["min", "max"].map(
+      (side) => `${side}(${POSTGRES_SELECTION.field(field).parts.join("")})::float8 AS "${side}_${field}"`,
+    ),
+  ).join(", "),
+);
+const HOURLY_SUMS = rawSql(SUM_COLUMNS.map((name) => `sum(${name})::float8 AS ${name}`).join(", "));
+const SUMS: [string, UsageSum][] = Object.entries(USAGE_SUMS);
+/** The sums of `call_log_hour`, from the calls themselves. */
+const TOKEN_SUMS = rawSql(
+  [
+    ...SUMS.map(([name, { sql: text }]) => `sum(${text})::float8 AS ${toSqlName(name)}`),
+    ...LATENCY_COLUMNS.map((name, i) => `count(*) FILTER (WHERE ${isInBucket(i)})::float8 AS ${name}`),
+  ].join(", "),
+);
+
+interface BodyRow {
+  readonly content_type: string;
+  readonly is_complete: number;
+  readonly is_zstd: boolean;
+  readonly bytes: Uint8Array;
+}
+
+export class CallQueries {
+  readonly #database: Queryable;
+
+  constructor(database: Queryable) {
+    this.#database = database;
+  }
+
+  async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
+    const [rows, total] = await Promise.all([
+      this.#database.all<StoredRow>(
+        sql`SELECT ${ALL_COLUMNS} FROM call_log WHERE ${conditionOf(gateway, page)} ${orderSql(page)}
+            LIMIT ${page.limit} OFFSET ${page.offset}`,
+      ),
+      this.#count(gateway, page),
+    ]);
+    return { rows: rows.map((row) => toCallRow(row, gateway)), total };
+  }
+
+  /** The first ids in an order, for a deletion with a limit. */
+  async select(
+    gateway: GatewayRef,
+    selection: CallSelection,
+    order: Order,
+    limit: number,
+  ): Promise<string[]> {
+    const rows = await this.#database.all<{ id: string }>(
+      sql`SELECT id FROM call_log WHERE ${conditionOf(gateway, selection)} ${orderSql(order)} LIMIT ${limit}`,
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  async ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges> {
+    const row = await this.#database.get<Record<string, number | null>>(
+      sql`SELECT ${RANGES} FROM call_log WHERE ${conditionOf(gateway, selection)}`,
+    );
+    const range = (field: string) => ({
+      min: row?.[`min_${field}`] ?? null,
+      max: row?.[`max_${field}`] ?? null,
+    });
+    return Object.fromEntries(RANGE_FIELDS.map((field) => [field, range(field)])) as CallRanges;
+  }
+
+  async get(gateway: GatewayRef, id: string): Promise<CallRow | null> {
+    const row = await this.#database.get<StoredRow>(
+      sql`SELECT ${ALL_COLUMNS} FROM call_log WHERE gateway = ${keySql(gateway)} AND id = ${id}`,
+    );
+    return row === undefined ? null : toCallRow(row, gateway);
+  }
+
+  async body(gateway: GatewayRef, id: string, side: BodySide, maxBytes: number): Promise<StoredBody | null> {
+    const columns = rawSql(
+      `c.${side}_content_type AS content_type, c.${side}_body_complete AS is_complete, b.is_zstd, b.bytes`,
+    );
+    const row = await this.#database.get<BodyRow>(
+      sql`SELECT ${columns} FROM call_log AS c JOIN call_log_body AS b ON b.id = ${id} AND b.side = ${side === "request" ? 0 : 1}
+          WHERE c.gateway = ${keySql(gateway)} AND c.id = ${id}`,
+    );
+    if (row === undefined) return null;
+    const bytes = row.is_zstd ? await decompress(row.bytes) : row.bytes;
+    return {
+      contentType: row.content_type,
+      bytes: new Uint8Array(bytes.subarray(0, maxBytes)),
+      isComplete: row.is_complete === 1,
+    };
+  }
+
+  async summarise(query: UsageQuery): Promise<UsageFigures[]> {
+    const rows = await this.#database.all<HourlySums>(
+      query.tokenId === undefined ? hourlyUsage(query) : tokenUsage(query, query.tokenId),
+    );
+    const totals = new UsageTotals();
+    totals.add(rows.map(toFigures));
+    return totals.all();
+  }
+
+  async #count(gateway: GatewayRef, selection: CallSelection): Promise<number> {
+    const row = await this.#database.get<{ n: number }>(
+      isEverything(selection)
+        ? sql`SELECT coalesce(sum(rows), 0)::float8 AS n FROM call_log_count WHERE gateway = ${keySql(gateway)}`
+        : sql`SELECT count(*)::float8 AS n FROM call_log WHERE ${conditionOf(gateway, selection)}`,
+    );
+    return row?.n ?? 0;
+  }
+}
+
+/** The number of a gateway; null, which equals nothing, if it has no calls. */
+export function keySql({ accountId, gatewayId }: GatewayRef): SqlQuery {
+  return sql`(SELECT key FROM call_log_gateway WHERE account_id = ${accountId} AND gateway_id = ${gatewayId})`;
+}
+
+/** The rows of a gateway that match. The bounds of the ids exclude the partitions of other days. */
+export function conditionOf(gateway: GatewayRef | number, selection: CallSelection): SqlQuery {
+  const { from, to } = timeSpan(selection);
+  const key = typeof gateway === "number" ? gateway : keySql(gateway);
+  const conditions = [POSTGRES_SELECTION.where(key, selection)];
+  if (Number.isFinite(from)) conditions.push(sql`id >= ${ulidFloor(timeOfId(startOfDayAt(from)))}`);
+  if (Number.isFinite(to)) conditions.push(sql`id < ${ulidFloor(timeOfId(startOfDayAt(to) + DAY_MS))}`);
+  return joinSql(conditions, " AND ");
+}
+
+function timeOfId(time: number): number {
+  return Math.max(0, Math.min(MAX_TIME, time));
+}
+
+/** The order of SQLite: null first, then by the values; ids break ties, in the same direction. */
+function orderSql({ orderBy, direction }: Order): SqlQuery {
+  const column = ORDER_SQL[orderBy];
+  if (orderBy === "createdAt") return sql`ORDER BY id ${rawSql(direction === "asc" ? "ASC" : "DESC")}`;
+  return direction === "asc"
+    ? sql`ORDER BY ${column} ASC NULLS FIRST, id ASC`
+    : sql`ORDER BY ${column} DESC NULLS LAST, id DESC`;
+}
+
+function gatewayCondition({ accountId, gatewayIds }: UsageQuery): SqlQuery {
+  const account = sql`gateway.account_id = ${accountId}`;
+  if (gatewayIds === null) return account;
+  return sql`${account} AND gateway.gateway_id IN (SELECT json_array_elements_text(${JSON.stringify(gatewayIds)}::json))`;
+}
+
+function hourlyUsage(query: UsageQuery): SqlQuery {
+  const groups = groupColumns(query.groupBy, rawSql("hour"));
+  const from = Math.floor(query.from / HOUR_MS) * HOUR_MS;
+  return sql`SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
+      ${HOURLY_SUMS}
+    FROM call_log_hour AS hourly JOIN call_log_gateway AS gateway ON gateway.key = hourly.gateway
+    WHERE ${gatewayCondition(query)} AND hour >= ${from} AND hour < ${Math.ceil(query.to)}
+    GROUP BY 1, 2, 3, 4`;
+}
+
+/** The hourly sums do not distinguish tokens, so the rows are read. */
+function tokenUsage(query: UsageQuery, tokenId: string): SqlQuery {
+  const groups = groupColumns(query.groupBy, rawSql(`(created_at - created_at % ${HOUR_MS})`));
+  const from = Math.floor(query.from / HOUR_MS) * HOUR_MS;
+  const [first, last] = [from - DAY_MS, query.to + 2 * DAY_MS].map((time) =>
+    ulidFloor(timeOfId(startOfDayAt(time))),
+  ) as [string, string];
+  return sql`SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
+      ${TOKEN_SUMS}
+    FROM call_log AS call JOIN call_log_gateway AS gateway ON gateway.key = call.gateway
+    WHERE token_id = ${tokenId} AND ${gatewayCondition(query)} AND created_at >= ${from} AND created_at < ${Math.ceil(query.to)}
+      AND id >= ${first} AND id < ${last}
+    GROUP BY 1, 2, 3, 4`;
+}
+
+function isInBucket(bucket: number): string {
+  const above = bucket === 0 ? null : `duration_ms > ${LATENCY_BUCKETS_MS[bucket - 1]}`;
+  const upTo = bucket === LATENCY_BUCKETS_MS.length ? null : `duration_ms <= ${LATENCY_BUCKETS_MS[bucket]}`;
+  return [above, upTo].filter((condition) => condition !== null).join(" AND ");
+}

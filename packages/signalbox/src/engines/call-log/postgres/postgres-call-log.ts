@@ -1,0 +1,219 @@
+/**
+ * The call log in PostgreSQL, for one node or many: the queue of the main thread, a thread that writes with COPY, and reads on connections of
+ * the control plane. See docs/decisions/0153.
+ */
+import { randomUUID } from "node:crypto";
+import type { Worker } from "node:worker_threads";
+import { type Clock, systemClock } from "../../../core/clock.ts";
+import { DataFolderError } from "../../../core/data-folder-error.ts";
+import { repeat, type Repetition } from "../../../core/repeat.ts";
+import { isUlid } from "../../../core/ulid.ts";
+import type {
+  BodySide,
+  CallLog,
+  CallLogSize,
+  CallPage,
+  CallPatch,
+  CallQuota,
+  CallRecord,
+  CallRow,
+  GatewayRef,
+  StoredBody,
+} from "../call-log.ts";
+import { asError, CallQueue, type CallQueueOptions } from "../call-queue.ts";
+import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "../selection.ts";
+import type { UsageFigures, UsageQuery } from "../usage.ts";
+import { startWorker } from "../worker-requests.ts";
+import { CallChanges } from "./call-changes.ts";
+import { CallQueries } from "./call-queries.ts";
+import { type CallDatabase, ensureTables } from "./call-tables.ts";
+import type { PostgresWriterOptions } from "./postgres-writer.ts";
+
+/** Nodes do not expire days at the same moment, so that one finds the work of another done. */
+const EXPIRY_INTERVAL_MS = 3_600_000;
+
+export interface PostgresCallLogOptions extends CallQueueOptions {
+  /** The control plane's database. */
+  readonly database: CallDatabase;
+  /** Connection strings of its servers, one of which is the primary. */
+  readonly urls: readonly string[];
+  readonly maxAgeDays: number;
+  readonly maxBodyBytes: number;
+  /** Of all stored rows and bodies; the oldest bodies are removed first, then the oldest rows. */
+  readonly maxTotalBytes: number;
+  readonly clock?: Clock;
+  /** Resolves when every call that another node has recorded before is committed. Default: there is no other node. */
+  readonly flushOthers?: () => Promise<void>;
+  /** For tests that end the thread. */
+  readonly startWriter?: (options: PostgresWriterThreadOptions) => Worker;
+}
+
+export interface PostgresWriterThreadOptions extends PostgresWriterOptions {
+  readonly flushIntervalMs: number;
+}
+
+export class PostgresCallLog implements CallLog {
+  readonly #options: PostgresCallLogOptions;
+  readonly #clock: Clock;
+  readonly #queue: CallQueue;
+  readonly #queries: CallQueries;
+  readonly #changes: CallChanges;
+  readonly #expiry: Repetition;
+  /** Every release can read the tables. */
+  readonly unreadableDays: readonly string[] = [];
+  #closed: Promise<void> | null = null;
+
+  private constructor(options: PostgresCallLogOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#queries = new CallQueries(options.database);
+    this.#changes = new CallChanges(options.database);
+    const writerId = randomUUID();
+    this.#queue = new CallQueue(options, {
+      startWriter: (flushIntervalMs) => startWriter(options, { writerId, flushIntervalMs }),
+      silenceReason: "PostgreSQL does not respond",
+    });
+    this.#expiry = repeat(
+      EXPIRY_INTERVAL_MS,
+      () => this.expire(),
+      (error) => options.onError(asError(error)),
+    );
+  }
+
+  /** Resolves when the tables exist, expired days are removed, and there are partitions for the next calls. */
+  static async open(options: PostgresCallLogOptions): Promise<PostgresCallLog> {
+    const log = new PostgresCallLog(options);
+    try {
+      await ensureTables(options.database);
+      await log.expire();
+      log.#queue.replaceWhenDead();
+      return log;
+    } catch (cause) {
+      await log.#expiry.stop();
+      await log.#queue.terminate();
+      throw new DataFolderError(`cannot open the call log in PostgreSQL: ${asError(cause).message}`, {
+        cause,
+      });
+    }
+  }
+
+  get queuedCalls(): number {
+    return this.#queue.queuedCalls;
+  }
+
+  get droppedCalls(): number {
+    return this.#queue.droppedCalls;
+  }
+
+  get problem(): string | null {
+    return this.#queue.problem;
+  }
+
+  get size(): CallLogSize {
+    return this.#queue.size;
+  }
+
+  get hasRoom(): boolean {
+    return this.#queue.hasRoom;
+  }
+
+  whenRoom(): Promise<void> {
+    return this.#queue.whenRoom();
+  }
+
+  record(call: CallRecord): void {
+    this.#queue.record(call);
+  }
+
+  /** Resolves when every call that this node has recorded before is committed. */
+  flush(): Promise<void> {
+    return this.#queue.whenCommitted();
+  }
+
+  async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
+    await this.#whenCommitted();
+    return this.#queries.list(gateway, page);
+  }
+
+  async ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges> {
+    await this.#whenCommitted();
+    return this.#queries.ranges(gateway, selection);
+  }
+
+  async get(gateway: GatewayRef, id: string): Promise<CallRow | null> {
+    if (!isUlid(id)) return null;
+    await this.#whenCommitted();
+    return this.#queries.get(gateway, id);
+  }
+
+  async body(
+    gateway: GatewayRef,
+    id: string,
+    side: BodySide,
+    maxBytes = Number.POSITIVE_INFINITY,
+  ): Promise<StoredBody | null> {
+    if (!isUlid(id)) return null;
+    await this.#whenCommitted();
+    return this.#queries.body(gateway, id, side, maxBytes);
+  }
+
+  async summarise(query: UsageQuery): Promise<UsageFigures[]> {
+    await this.#whenCommitted();
+    return this.#queries.summarise(query);
+  }
+
+  async edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean> {
+    if (!isUlid(id)) return false;
+    await this.#whenCommitted();
+    return this.#changes.edit(gateway, id, patch);
+  }
+
+  async delete(gateway: GatewayRef, deletion: CallDeletion): Promise<number> {
+    const { limit, orderBy, direction, ...selection } = deletion;
+    await this.#whenCommitted();
+    if (limit === null) return this.#changes.deleteMatching(gateway, selection);
+    const ids = await this.#queries.select(gateway, selection, { orderBy, direction }, limit);
+    return this.#changes.deleteIds(gateway, ids);
+  }
+
+  setQuota(gateway: GatewayRef, quota: CallQuota | null): void {
+    this.#queue.setQuota(gateway, quota);
+  }
+
+  async dropGateway(gateway: GatewayRef): Promise<void> {
+    this.#queue.forgetQuota(gateway);
+    await this.#whenCommitted();
+    await this.#changes.dropGateway(gateway);
+  }
+
+  /** Removes expired days, and creates the partition of the next day; runs every hour. */
+  async expire(): Promise<void> {
+    await this.#queue.request("expire", this.#clock.now(), this.#options.maxAgeDays);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    // Not awaited: an expiry may wait for the writer, which ends below.
+    void this.#expiry.stop();
+    await this.#queue.close();
+  }
+
+  async #whenCommitted(): Promise<void> {
+    await Promise.all([this.#queue.whenCommitted(), this.#options.flushOthers?.()]);
+  }
+}
+
+function startWriter(
+  options: PostgresCallLogOptions,
+  thread: { readonly writerId: string; readonly flushIntervalMs: number },
+): Worker {
+  const { urls, maxBodyBytes, maxTotalBytes } = options;
+  const writerOptions: PostgresWriterThreadOptions = { urls, maxBodyBytes, maxTotalBytes, ...thread };
+  return options.startWriter === undefined
+    ? startWorker("postgres-writer", import.meta.url, writerOptions)
+    : options.startWriter(writerOptions);
+}

@@ -1,0 +1,21 @@
+/** Filters in the dialect of PostgreSQL. */
+import { rawSql, sql } from "../../../core/sql.ts";
+import { SelectionSql } from "../selection-sql.ts";
+import { storableText } from "./storable.ts";
+
+export const POSTGRES_SELECTION = new SelectionSql({
+  like: rawSql("ILIKE"),
+  isAuthenticated: rawSql("(token_id IS NOT NULL)::int"),
+  // Only an object has entries. The two casts are in branches of their own: PostgreSQL may evaluate an AND in any order.
+  entries: rawSql(
+    `json_each(CASE WHEN json_typeof(coalesce(metadata, '{}')::json) = 'object' THEN coalesce(metadata, '{}')::json ELSE '{}'::json END)
+       AS entry(key, value)`,
+  ),
+  entryText: rawSql(`coalesce(entry.value #>> '{}', 'null') COLLATE "C"`),
+  entryNumber: rawSql(
+    "CASE WHEN json_typeof(entry.value) = 'number' THEN (entry.value #>> '{}')::float8 END",
+  ),
+  asText: (column) => sql`(${column})::text`,
+  // Integer columns are compared with numbers that may have a fraction.
+  bind: (value, isNumber) => (isNumber ? sql`${Number(value)}::float8` : sql`${storableText(String(value))}`),
+});

@@ -1,0 +1,8 @@
+import { openSqliteStorage } from "./call-log-fixture.ts";
+import { describeChanges } from "./changes-contract.ts";
+import { describeReading } from "./reading-contract.ts";
+import { describeUsage } from "./usage-contract.ts";
+
+describeReading("SQLite", openSqliteStorage);
+describeChanges("SQLite", openSqliteStorage);
+describeUsage("SQLite", openSqliteStorage);
