@@ -65,6 +65,7 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
     (SELECT inc FROM signalbox_node WHERE state = 'dead' AND hb < clock_timestamp() - interval '1 day');
   DELETE FROM signalbox_node WHERE state = 'dead' AND hb < clock_timestamp() - interval '1 day'`;
 
+const UNDEFINED_TABLE = "42P01";
 const AGE = "(extract(epoch FROM clock_timestamp() - hb) * 1000)::float8";
 const NEEDED_SCHEMA = "SELECT COALESCE(max(needs), 0) FROM schema_compatibility";
 const MEMBER = `inc::text AS inc, name, host, port, version, state, (extract(epoch FROM joined_at) * 1000)::float8 AS "joinedAt", ${AGE} AS "ageMs"`;
@@ -74,9 +75,13 @@ export class JoinRefusal extends Error {
   override readonly name = "JoinRefusal";
 }
 
+async function createTables(client: Client): Promise<void> {
+  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK}); ${CREATE}; COMMIT`);
+}
+
 /** Creates the tables, and reserves an incarnation. */
 export async function reserveIncarnation(client: Client): Promise<{ inc: string; cluster: string }> {
-  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK}); ${CREATE}; COMMIT`);
+  await createTables(client);
   const { rows } = await client.query<{ inc: string; cluster: string }>(
     "SELECT nextval('signalbox_node_inc_seq')::text AS inc, (SELECT cluster FROM signalbox_cluster) AS cluster",
   );
@@ -221,7 +226,18 @@ export interface StoredNode {
   readonly neededSchema: number;
 }
 
+/** A server that has lost even the tables gets new ones. */
 export async function readStored(client: Client, inc: string): Promise<StoredNode> {
+  try {
+    return await readRows(client, inc);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== UNDEFINED_TABLE) throw error;
+    await createTables(client);
+    return readRows(client, inc);
+  }
+}
+
+async function readRows(client: Client, inc: string): Promise<StoredNode> {
   const { rows: nodes } = await client.query<Omit<StoredNode, "marks">>(
     `SELECT (SELECT beats FROM signalbox_node WHERE inc = $1)::float8 AS beats, pg_postmaster_start_time()::text AS "serverStart",
        (${NEEDED_SCHEMA})::float8 AS "neededSchema"`,
