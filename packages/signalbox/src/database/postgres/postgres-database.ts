@@ -20,7 +20,7 @@ import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
-import { beginWrite, type Member } from "./node-table.ts";
+import { beginWrite, type Member, type SharedCheck } from "./node-table.ts";
 import { Servers } from "./servers.ts";
 import { isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
@@ -47,6 +47,7 @@ const END_TIMEOUT_MS = 2000;
 /** What a node of a cluster needs; without it the process uses the database alone. */
 export interface ClusterOptions {
   readonly secretCheck: string;
+  readonly shared: readonly SharedCheck[];
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   readonly onMembers: (members: readonly Member[]) => void;
   readonly onRejoined: (identity: NodeIdentity) => void;
@@ -120,6 +121,7 @@ export class PostgresDatabase implements Database {
         version: options.version ?? "",
         schema: options.schema ?? Number.MAX_SAFE_INTEGER,
         secretCheck: cluster?.secretCheck ?? null,
+        shared: cluster?.shared ?? [],
       },
       openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
       onMembers: (members) => cluster?.onMembers(members),
