@@ -122,21 +122,31 @@ export class ClusterNode implements ClusterMembership {
 
   /** The message is handled at least once by every other member; handlers must be idempotent. */
   async tellAll(name: string, payload: Uint8Array): Promise<void> {
-    const others = this.#members.filter(({ inc }) => inc !== this.#identity?.inc);
-    await Promise.all(others.map(({ inc }) => this.#tell(inc, name, payload)));
+    await this.askAll(name, payload);
   }
 
-  async #tell(node: string, name: string, payload: Uint8Array): Promise<void> {
+  /**
+   * The answers of all other members. A member that does not know the question, or is no longer a member, has none. Questions are repeated
+   * until they are answered or the signal aborts; then the promise rejects.
+   */
+  async askAll(name: string, payload: Uint8Array, signal?: AbortSignal): Promise<Buffer[]> {
+    const others = this.#members.filter(({ inc }) => inc !== this.#identity?.inc);
+    const answers = await Promise.all(others.map(({ inc }) => this.#ask(inc, name, payload, signal)));
+    return answers.filter((answer) => answer !== null);
+  }
+
+  async #ask(node: string, name: string, payload: Uint8Array, signal?: AbortSignal): Promise<Buffer | null> {
     for (let attempt = 1; this.#isMember(node) && !this.#isClosed; attempt++) {
       try {
-        await this.call(node, name, payload);
-        return;
+        return await this.call(node, name, payload, signal);
       } catch (error) {
         // A member of an older version does not know the message, and has nothing to do.
-        if (error instanceof LinkError && error.code === "unknown") return;
+        if (error instanceof LinkError && error.code === "unknown") return null;
       }
+      signal?.throwIfAborted();
       await sleep(fullJitterDelay(attempt, RETRY));
     }
+    return null;
   }
 
   #isMember(node: string): boolean {

@@ -9,10 +9,11 @@ import type { Database } from "../database/database.ts";
 import { migrate } from "../database/migrate.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
-import { type CallLog, SqliteCallLog } from "../engines/call-log/index.ts";
+import type { CallLog } from "../engines/call-log/index.ts";
 import { type InstanceStore, openInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { VERSION } from "../version.ts";
+import { openCallLog } from "./call-log.ts";
 import type { Closer } from "./close-all.ts";
 
 export interface StorageOptions {
@@ -41,7 +42,7 @@ export async function openStorage(
   closers.push({ close: () => dataFolder.close() });
   const { database, cluster } = await openDatabase(options, dataFolder, closers);
   await migrate(database);
-  const callLog = await openCallLog(options, dataFolder, clock);
+  const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
   const instanceStore = await openAgentStore(options, dataFolder);
   closers.push({ close: () => instanceStore.close(), canStall: true });
@@ -72,23 +73,6 @@ async function openDatabase(
   });
   closers.push({ close: () => database.close() });
   return { database, cluster };
-}
-
-function openCallLog(
-  { config, logger, onFatal }: StorageOptions,
-  dataFolder: DataFolder,
-  clock: Clock,
-): Promise<CallLog> {
-  return SqliteCallLog.open({
-    ...config.file.gateway.logs,
-    folder: dataFolder.file("logs"),
-    clock,
-    onError: (error) => logger.error({ err: error }, "call log: error"),
-    onRecovery: (droppedCalls) => logger.warn({ droppedCalls }, "call log: writes succeed again"),
-    onTrimmed: () =>
-      logger.warn("the call log reached gateway.logs.maxTotalBytes: deleting the oldest bodies"),
-    onFatal,
-  });
 }
 
 function openAgentStore(

@@ -14,6 +14,11 @@ export class Servers {
     this.#urls = hosts.includes(",") ? hosts.split(",").map((host) => scheme + user + host + rest) : [url];
   }
 
+  /** The connection strings of all servers. */
+  get urls(): readonly string[] {
+    return this.#urls;
+  }
+
   get count(): number {
     return this.#urls.length;
   }

@@ -4,7 +4,7 @@
  * Invariants:
  * 1. A row is written and counted once. The position of the queue up to which rows are written is a row of `call_log_writer` and changes in the
  *    transaction that writes them. After a lost connection, rows up to the position are skipped. Ids are unique besides.
- * 2. Any failure ends the connection; the next attempt begins with a new one.
+ * 2. Any failure ends the connection. An operation that fails on a connection that was open before is tried once more on a new one.
  */
 import type { Client } from "pg";
 import type { CallQuota, GatewayRef } from "../call-log.ts";
@@ -116,7 +116,9 @@ export class PostgresWriter {
       return await work(client);
     } catch (error) {
       this.#connection.drop();
-      throw error;
+      // The server may have restarted since the last operation. All operations can be repeated.
+      if (isNew) throw error;
+      return this.#use(work);
     }
   }
 
@@ -207,7 +209,8 @@ async function knownIds(
   batches: readonly RowBatch[],
   gatewayKeys: ReadonlyMap<string, number>,
 ): Promise<Set<string>> {
-  const ids = [...packedHeads(batches)].map((head) => head.id);
+  const ids: string[] = [];
+  for (const head of packedHeads(batches)) ids.push(head.id);
   const { rows } = await client.query<{ id: string }>(
     `SELECT id FROM call_log WHERE gateway = ANY ($1::int[]) AND id = ANY ($2::text[])
      UNION SELECT id FROM call_log_body WHERE id = ANY ($2::text[])`,
