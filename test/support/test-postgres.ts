@@ -39,7 +39,12 @@ const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const identity = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
 
-export async function openTestPostgres(): Promise<TestPostgres> {
+export interface TestPostgresOptions {
+  /** Waits for the disk, for measurements. Default false. */
+  readonly isDurable?: boolean;
+}
+
+export async function openTestPostgres({ isDurable = false }: TestPostgresOptions = {}): Promise<TestPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-postgres-"));
   if (isRoot) await chown(folder, NOBODY, NOBODY);
   const binaries = await reachableBinaries(folder);
@@ -58,7 +63,7 @@ export async function openTestPostgres(): Promise<TestPostgres> {
   ]);
   const [code] = (await once(initdb.child, "exit")) as [number | null];
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${initdb.output()}`);
-  return openCluster({ folder, cluster, binaries, settings: [] });
+  return openCluster({ folder, cluster, binaries, settings: isDurable ? ["fsync=on"] : [] });
 }
 
 interface ClusterFiles {

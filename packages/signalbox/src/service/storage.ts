@@ -2,19 +2,20 @@
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
-import type { ClusterNode } from "../cluster/index.ts";
+import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
+import { LocalSettings, type SharedSettings } from "../database/shared-settings.ts";
 import { migrate } from "../database/migrate.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import type { CallLog } from "../engines/call-log/index.ts";
 import { type InstanceStore, openInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { VERSION } from "../version.ts";
 import { openCallLog } from "./call-log.ts";
 import type { Closer } from "./close-all.ts";
+import type { ClusterMembership } from "./cluster.ts";
 
 export interface StorageOptions {
   readonly config: Config;
@@ -26,8 +27,10 @@ export interface StorageOptions {
 export interface Storage {
   readonly dataFolder: DataFolder;
   readonly database: Database;
+  readonly settings: SharedSettings;
   /** Null for a process that uses its database alone. */
   readonly cluster: ClusterNode | null;
+  readonly lease: Lease | null;
   readonly callLog: CallLog;
   readonly instanceStore: InstanceStore;
 }
@@ -40,39 +43,38 @@ export async function openStorage(
 ): Promise<Storage> {
   const dataFolder = DataFolder.open(options.config.dataDir);
   closers.push({ close: () => dataFolder.close() });
-  const { database, cluster } = await openDatabase(options, dataFolder, closers);
+  const { database, settings, node } = await openDatabase(options, dataFolder, closers);
   await migrate(database);
+  await node?.openSettings();
+  const cluster = node?.cluster ?? null;
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
   const instanceStore = await openAgentStore(options, dataFolder);
   closers.push({ close: () => instanceStore.close(), canStall: true });
-  return { dataFolder, database, cluster, callLog, instanceStore };
+  return {
+    dataFolder,
+    database,
+    settings,
+    cluster,
+    lease: node?.lease ?? null,
+    callLog,
+    instanceStore,
+  };
 }
 
 async function openDatabase(
-  { config, logger, onFatal }: StorageOptions,
+  options: StorageOptions,
   dataFolder: DataFolder,
   closers: Closer[],
-): Promise<Pick<Storage, "database" | "cluster">> {
-  if (config.databaseUrl === undefined) {
-    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
+): Promise<{ database: Database; settings: SharedSettings; node: ClusterMembership | null }> {
+  const { databaseUrl } = options.config;
+  if (databaseUrl === undefined) {
+    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
     closers.push({ close: () => database.close() });
-    return { database, cluster: null };
+    return { database, settings: new LocalSettings(database), node: null };
   }
-  // Imported on demand: most installations do not need the driver.
-  const { PostgresDatabase } = await import("../database/postgres/postgres-database.ts");
-  const { createClusterNode, membershipOf } = await import("./cluster.ts");
-  const cluster = createClusterNode(config, logger);
-  // Closed after the database: the node leaves the cluster before its links end.
-  if (cluster !== null) closers.push({ close: () => cluster.close() });
-  const database = await PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
-    nodeName: config.nodeName,
-    version: VERSION,
-    ...(cluster === null ? {} : { cluster: membershipOf(cluster, logger) }),
-    onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
-  });
-  closers.push({ close: () => database.close() });
-  return { database, cluster };
+  const { openPostgres } = await import("./cluster.ts");
+  return openPostgres(databaseUrl.reveal(), options, closers);
 }
 
 function openAgentStore(

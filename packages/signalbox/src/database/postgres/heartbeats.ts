@@ -44,7 +44,10 @@ export class Heartbeats {
     return this.#neededSchema <= this.#schema;
   }
 
-  record(beat: Beat, sent: { readonly at: number; readonly time: number }): void {
+  record(
+    beat: Pick<Beat, "count" | "now" | "neededSchema">,
+    sent: { readonly at: number; readonly time: number },
+  ): void {
     this.#lastAt = sent.at;
     this.#count = beat.count;
     this.recordSchema(beat.neededSchema);

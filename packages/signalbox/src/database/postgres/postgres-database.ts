@@ -32,6 +32,7 @@ const MAX_WAIT_MS = 5000;
 const RETRY = { baseDelayMs: 50, maxDelayMs: 500 };
 /** Interval of test writes while the server cannot write. */
 const PROBE_MS = 1000;
+const LIVING_NODES = rawSql("SELECT inc::text AS inc FROM signalbox_node WHERE state <> 'dead'");
 /** Writes a row without changing it. */
 const PROBE = rawSql("UPDATE signalbox_cluster SET cluster = cluster");
 /**
@@ -50,6 +51,10 @@ export interface ClusterOptions {
   readonly shared: readonly SharedCheck[];
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   readonly onMembers: (members: readonly Member[]) => void;
+  readonly onSettingsVersion?: (version: number, sentAt: number) => void;
+  /** The server was restarted, or another one has taken its place. */
+  readonly onOtherServer?: () => void;
+  readonly onUnreachable?: () => void;
   readonly onRejoined: (identity: NodeIdentity) => void;
 }
 
@@ -125,6 +130,7 @@ export class PostgresDatabase implements Database {
       },
       openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
       onMembers: (members) => cluster?.onMembers(members),
+      onSettingsVersion: cluster?.onSettingsVersion,
       onRejoined: (identity) => {
         database?.useIncarnation(identity);
         cluster?.onRejoined(identity);
@@ -133,7 +139,11 @@ export class PostgresDatabase implements Database {
       onReplaced: onLost,
       onLostCommits: (lost) => options.onLostCommits?.(lost),
       countLostWrites: (marks) => database?.countLostWrites(marks) ?? 0,
-      onOtherServer: () => sockets.destroyAll(),
+      onOtherServer: () => {
+        sockets.destroyAll();
+        cluster?.onOtherServer?.();
+      },
+      onUnreachable: cluster?.onUnreachable,
       onUnresponsive: () => sockets.destroyAll(),
       onWait,
       startWaitMs,
@@ -163,6 +173,12 @@ export class PostgresDatabase implements Database {
   /** The membership of this process. */
   get session(): NodeSession {
     return this.#session;
+  }
+
+  /** The incarnations of the nodes that were not declared dead, as committed at the time of the call. */
+  async readLivingNodes(): Promise<readonly string[]> {
+    const rows = await this.all<{ inc: string }>(LIVING_NODES);
+    return rows.map(({ inc }) => inc);
   }
 
   /** Connections of the earlier incarnation may lead to a server that is no longer the primary. */
