@@ -44,7 +44,9 @@ export interface TestPostgresOptions {
   readonly isDurable?: boolean;
 }
 
-export async function openTestPostgres({ isDurable = false }: TestPostgresOptions = {}): Promise<TestPostgres> {
+export async function openTestPostgres({
+  isDurable = false,
+}: TestPostgresOptions = {}): Promise<TestPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-postgres-"));
   if (isRoot) await chown(folder, NOBODY, NOBODY);
   const binaries = await reachableBinaries(folder);

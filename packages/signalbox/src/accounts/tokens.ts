@@ -12,6 +12,7 @@
 import { generateToken, type Permission, SignalboxError, tokenSuffix } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
 import { repeat, type Repetition } from "../core/repeat.ts";
+import { RowsStatement } from "../core/rows-statement.ts";
 import { Secret } from "../core/secret.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database, Queryable } from "../database/database.ts";
@@ -29,6 +30,11 @@ import { fromRow, insertToken, type TokenRow, updateToken } from "./token-rows.t
 /** Interval of writes of the times of last use, which are informative and do not justify a write per request. */
 const LAST_USE_FLUSH_MS = 60_000;
 const PAGE_SIZE = 100;
+const SET_LAST_USE = new RowsStatement(
+  "UPDATE token SET last_used_at = CAST(v.column2 AS BIGINT) FROM (VALUES ",
+  2,
+  ") AS v WHERE id = v.column1 AND (last_used_at IS NULL OR last_used_at < CAST(v.column2 AS BIGINT))",
+);
 
 export interface NewToken {
   readonly name: string;
@@ -304,13 +310,11 @@ export class Tokens implements SettingsStore {
     try {
       // In the same order on all nodes, so that no two transactions wait for each other.
       const inOrder = uses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-      const write = async (tx: Queryable) => {
-        for (const { id, time } of inOrder)
-          await tx.run(
-            sql`UPDATE token SET last_used_at = ${time} WHERE id = ${id} AND (last_used_at IS NULL OR last_used_at < ${time})`,
-          );
-      };
-      await this.#database.transaction(write, { scope: "token uses", isConcurrent: true });
+      const values = inOrder.flatMap(({ id, time }) => [id, time]);
+      await this.#database.transaction((tx) => SET_LAST_USE.run(tx, values), {
+        scope: "token uses",
+        isConcurrent: true,
+      });
     } catch (error) {
       this.index.putBackUses(uses);
       throw error;

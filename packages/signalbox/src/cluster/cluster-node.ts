@@ -133,9 +133,7 @@ export class ClusterNode implements ClusterMembership {
   async askAll(name: string, payload: Uint8Array, signal: AbortSignal | null = null): Promise<Buffer[]> {
     const living = await this.#readLiving();
     const answers = await Promise.all(
-      living
-        .filter((inc) => inc !== this.#identity?.inc)
-        .map((inc) => this.#ask(inc, name, payload, signal)),
+      living.filter((inc) => inc !== this.#identity?.inc).map((inc) => this.#ask(inc, name, payload, signal)),
     );
     return answers.filter((answer) => answer !== null);
   }

@@ -9,7 +9,7 @@
  *    delivery.
  * 3. At most `keep` verified deliveries are stored, and at most `keep` wait to be written. Under overload the oldest waiting ones are never
  *    written, since they would be pruned at once.
- * 4. A read includes every record made before it.
+ * 4. A read includes every record made before it, at this node or another one.
  * 5. Records that cannot be written wait, at most `keep` of them, and are retried after a growing pause; those displaced by newer ones are
  *    counted. A failing database is not tried with every record, and its failure is logged once.
  * See docs/decisions/0037.
@@ -18,6 +18,7 @@ import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type DeliveryFilter, type DeliveryRecord, matches } from "./delivery-record.ts";
 import { DeliveryTable } from "./delivery-table.ts";
+import type { DeliveryQuery, OtherDeliveries } from "./other-deliveries.ts";
 
 const FLUSH_AFTER_MS = 1000;
 /** When more deliveries arrive than are kept: each write then replaces the whole list. */
@@ -41,6 +42,8 @@ export interface DeliveryPage {
 export interface DeliveryLogOptions {
   /** How many are listed. */
   readonly keep: number;
+  /** Null if there is no other node. */
+  readonly others?: OtherDeliveries | null;
   /** Called with the number of records that were displaced because they could not be written. */
   onDropped(count: number): void;
 }
@@ -68,6 +71,7 @@ export class DeliveryLog {
     this.#options = options;
     this.#rejected = new Ring(options.keep);
     this.#waiting = new Ring(options.keep);
+    options.others?.serve((query) => this.#findHere(query));
   }
 
   record(record: DeliveryRecord): void {
@@ -103,12 +107,9 @@ export class DeliveryLog {
     cursor: string | undefined,
     limit: number,
   ): Promise<DeliveryPage> {
-    await this.flush();
+    const inMemory = await this.#findEverywhere({ accountId, filter, before: cursor, limit: limit + 1 });
     const stored =
       filter.status === "rejected" ? [] : await this.#table.before(accountId, filter, cursor, limit + 1);
-    const inMemory = this.#inMemory(accountId, filter).filter(
-      ({ id }) => cursor === undefined || id < cursor,
-    );
     const records = [...stored, ...inMemory].sort((a, b) => (a.id < b.id ? 1 : -1));
     const page = records.slice(0, limit);
     return { records: page, next: records.length > limit ? (page.at(-1)?.id ?? null) : null };
@@ -121,21 +122,15 @@ export class DeliveryLog {
     after: string,
     limit: number,
   ): Promise<readonly DeliveryRecord[]> {
-    await this.flush();
+    const inMemory = await this.#findEverywhere({ accountId, filter, after, limit });
     const stored =
       filter.status === "rejected" ? [] : await this.#table.after(accountId, filter, after, limit);
-    const inMemory = this.#inMemory(accountId, filter).filter(({ id }) => id > after);
     return [...stored, ...inMemory].sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);
   }
 
   async find(accountId: string, id: string): Promise<DeliveryRecord | undefined> {
-    await this.flush();
-    const isWanted = (record: DeliveryRecord) => record.id === id && record.accountId === accountId;
-    return (
-      this.#rejected.toArray().find(isWanted) ??
-      this.#takeUnwritten().find(isWanted) ??
-      (await this.#table.find(accountId, id))
-    );
+    const [inMemory] = await this.#findEverywhere({ accountId, filter: {}, id, limit: 1 });
+    return inMemory ?? (await this.#table.find(accountId, id));
   }
 
   /** Tries once more to write; records that cannot be written are lost. */
@@ -146,11 +141,26 @@ export class DeliveryLog {
     if (this.#unwritten.length > 0) this.#options.onDropped(this.#unwritten.length);
   }
 
-  #inMemory(accountId: string, filter: DeliveryFilter): DeliveryRecord[] {
-    return [
-      ...this.#rejected.toArray(),
-      ...this.#takeUnwritten().map((record) => ({ ...record, body: null })),
-    ].filter((record) => record.accountId === accountId && matches(record, filter));
+  /** The records of all nodes that are in memory only, once everything else is written. */
+  async #findEverywhere(query: DeliveryQuery): Promise<DeliveryRecord[]> {
+    const [here, elsewhere] = await Promise.all([this.#findHere(query), this.#options.others?.ask(query)]);
+    return elsewhere === undefined ? here : [...here, ...elsewhere];
+  }
+
+  /** At most `limit`: the oldest after `after`, otherwise the newest. */
+  async #findHere({ accountId, filter, id, before, after, limit }: DeliveryQuery): Promise<DeliveryRecord[]> {
+    await this.flush();
+    const found = [...this.#rejected.toArray(), ...this.#takeUnwritten()].filter(
+      (record) =>
+        record.accountId === accountId &&
+        matches(record, filter) &&
+        (id === undefined || record.id === id) &&
+        (before === undefined || record.id < before) &&
+        (after === undefined || record.id > after),
+    );
+    found.sort((a, b) => (a.id < b.id ? -1 : 1));
+    const wanted = after === undefined ? found.slice(-limit) : found.slice(0, limit);
+    return id === undefined ? wanted.map((record) => ({ ...record, body: null })) : wanted;
   }
 
   /** Records that a read must include during a pause. */

@@ -1,11 +1,13 @@
 /** The statements on `webhook_delivery`, the inspector's stored list. */
-import type { Database } from "../database/database.ts";
+import type { Database, Queryable } from "../database/database.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
-import { joinSql, sql, type SqlQuery, type SqlValue } from "../core/sql.ts";
+import { joinSql, rawSql, sql, type SqlQuery, type SqlValue } from "../core/sql.ts";
 import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
 
-/** No other area writes the table, so that its writes delay no others. */
-const SCOPE = { scope: "webhook_delivery" };
+/** No other area writes the table, so that its writes delay no others. Rows have ids of their own, and one node at a time prunes. */
+const SCOPE = { scope: "webhook_delivery", isConcurrent: true };
+/** Arbitrary key of an advisory lock of PostgreSQL, the same in every version. */
+const PRUNE_LOCK = rawSql("SELECT pg_try_advisory_xact_lock(1397161985) AS is_locked");
 
 export class DeliveryTable {
   readonly #database: Database;
@@ -19,11 +21,18 @@ export class DeliveryTable {
     const values = records.flatMap(toRow);
     await this.#database.transaction(async (tx) => {
       await INSERT.run(tx, values);
+      if (!(await this.#mayPrune(tx))) return;
       await tx.run(
         sql`DELETE FROM webhook_delivery WHERE id <=
               (SELECT id FROM webhook_delivery ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
       );
     }, SCOPE);
+  }
+
+  /** False if another node prunes: rows that two transactions delete would make one of them wait. */
+  async #mayPrune(tx: Queryable): Promise<boolean> {
+    if (this.#database.engine === "sqlite") return true;
+    return (await tx.get<{ is_locked: boolean }>(PRUNE_LOCK))?.is_locked === true;
   }
 
   /** Newest first. */

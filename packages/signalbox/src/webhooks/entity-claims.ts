@@ -141,7 +141,7 @@ function countAtMost(text: string, max: number): boolean {
 /** About 10 MB of names; a miss costs one indexed read. */
 const MAX_KNOWN = 50_000;
 /** No other area writes `webhook_claim`, so claims need not wait for the writes of other areas. */
-const SCOPE = { scope: "webhook_claim" };
+const SCOPE = { scope: "webhook_claim", isConcurrent: true };
 
 const INSERT_CLAIMS = new RowsStatement(
   "INSERT INTO webhook_claim (account_id, agent, name, entity) VALUES ",
@@ -283,12 +283,10 @@ async function claimNames(tx: Queryable, tries: readonly Try[]): Promise<Map<str
     const key = keyOf(one.scope, one.name);
     if (!firsts.has(key)) firsts.set(key, one);
   }
-  const rows = [...firsts.values()].map(({ scope, name, entity }) => [
-    scope.account,
-    scope.agent,
-    name,
-    entity,
-  ]);
+  // All nodes claim names in the same order, so that no two wait for each other.
+  const rows = [...firsts]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { scope, name, entity }]) => [scope.account, scope.agent, name, entity]);
   const written = await INSERT_CLAIMS.run(tx, rows.flat());
   if (written === rows.length) return new Map([...firsts].map(([key, { entity }]) => [key, entity]));
   const owners = new Map<string, string>();

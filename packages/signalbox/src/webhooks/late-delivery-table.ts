@@ -38,6 +38,9 @@ const INSERT = new RowsStatement(
 );
 const DELETE = new RowsStatement("DELETE FROM webhook_late_delivery WHERE (id) IN (VALUES ", 1, ")");
 
+/** Rows are inserted and deleted by their ids, which no two nodes share. */
+const SCOPE = { scope: "webhook_late_delivery", isConcurrent: true };
+
 const COLUMNS = sql`id, account_id, source, agent, instance, delivery_id, received_at, content_type, headers, body_bytes, attempts,
                     next_attempt_at, last_error`;
 
@@ -75,7 +78,7 @@ export class LateDeliveryTable {
 
   /** Schedules the next attempt, or none if `nextAttemptAt` is null. `attempts` have failed so far. */
   async postpone(id: string, attempts: number, nextAttemptAt: number | null, error: string): Promise<void> {
-    await this.#database.run(
+    await this.#run(
       sql`UPDATE webhook_late_delivery SET attempts = ${attempts}, next_attempt_at = ${nextAttemptAt}, last_error = ${error}
           WHERE id = ${id}`,
     );
@@ -83,14 +86,14 @@ export class LateDeliveryTable {
 
   /** Makes all waiting deliveries due. */
   async hasten(now: number): Promise<void> {
-    await this.#database.run(
+    await this.#run(
       sql`UPDATE webhook_late_delivery SET next_attempt_at = ${now} WHERE next_attempt_at > ${now}`,
     );
   }
 
   /** Schedules a delivery that was given up; false when there is none. */
   async revive(accountId: string, id: string, now: number): Promise<boolean> {
-    const { changes } = await this.#database.run(
+    const { changes } = await this.#run(
       sql`UPDATE webhook_late_delivery SET attempts = 0, next_attempt_at = ${now}
           WHERE account_id = ${accountId} AND id = ${id} AND next_attempt_at IS NULL`,
     );
@@ -145,10 +148,14 @@ export class LateDeliveryTable {
     return row ?? { count: 0, bytes: 0 };
   }
 
+  #run(query: SqlQuery): Promise<{ changes: number }> {
+    return this.#database.transaction((tx) => tx.run(query), SCOPE);
+  }
+
   async #runAll(queries: readonly SqlQuery[]): Promise<void> {
     await this.#database.transaction(async (tx) => {
       for (const query of queries) await tx.run(query);
-    });
+    }, SCOPE);
   }
 }
 

@@ -7,6 +7,7 @@ import { type Config, ConfigError } from "../config/index.ts";
 import { objectClassOf } from "../contracts/object-agent.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
+import type { OtherNodes } from "../contracts/other-nodes.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import { MemoryBudget, Limit } from "../engines/http-server/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -18,6 +19,7 @@ import { createFrontDoor } from "./front-door.ts";
 import { Intake } from "./intake.ts";
 import { LateDeliveries } from "./late-deliveries.ts";
 import { LateDeliveryTable } from "./late-delivery-table.ts";
+import { OtherDeliveries } from "./other-deliveries.ts";
 import { RejectionNotice } from "./rejection-notice.ts";
 import { webhookRoutes } from "./routes.ts";
 import { createSources, type Source } from "./source.ts";
@@ -30,6 +32,8 @@ export interface WebhooksParts {
   readonly registry: Registry;
   readonly agents: AgentsDoor;
   readonly tags?: TagLookup | undefined;
+  /** Null if there is no other node. */
+  readonly cluster: OtherNodes | null;
 }
 
 export function createWebhooksArea(parts: WebhooksParts): AreaModule {
@@ -48,6 +52,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   const metrics = createMetrics(parts.registry, inFlight, bodies, () => late.count);
   const log = new DeliveryLog(database, logger, {
     keep: config.keepDeliveries,
+    others: parts.cluster === null ? null : new OtherDeliveries(parts.cluster),
     onDropped: (count) => metrics.unlisted.add(count),
   });
   const notice = new RejectionNotice(logger, clock);

@@ -9,12 +9,28 @@
  */
 import type { Database, Queryable } from "../../database/database.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
-import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
+import { RowsStatement } from "../../core/rows-statement.ts";
+import { joinSql, sql, sqlList, type SqlQuery, type SqlValue } from "../../core/sql.ts";
 
 /** For writes that nothing waits for, such as the time of the last activity. */
 const LAZY_FLUSH_MS = 5000;
-/** Nothing but single deletions writes to `agent_instance` outside of this scope. */
-const SCOPE = { scope: "agent_instance" };
+/** Nothing but single deletions writes to `agent_instance` outside of this scope. All nodes write in the order of the names. */
+const SCOPE = { scope: "agent_instance", isConcurrent: true };
+
+const COLUMNS = "account_id, agent, name, created_at, last_active_at, next_due_at";
+const ADD = new RowsStatement(
+  `INSERT INTO agent_instance (${COLUMNS}) VALUES `,
+  6,
+  " ON CONFLICT (account_id, agent, name) DO UPDATE SET last_active_at = excluded.last_active_at",
+);
+const ADD_WITH_DUE = new RowsStatement(
+  `INSERT INTO agent_instance (${COLUMNS}) VALUES `,
+  6,
+  ` ON CONFLICT (account_id, agent, name)
+    DO UPDATE SET last_active_at = excluded.last_active_at, next_due_at = excluded.next_due_at`,
+);
+const SET_ACTIVE = updateOf("last_active_at");
+const SET_DUE = updateOf("next_due_at");
 
 export interface CatalogEntry extends InstanceRef {
   readonly createdAt: number;
@@ -199,9 +215,7 @@ export class InstanceCatalog {
     this.#writing = this.#changes;
     this.#changes = new Map();
     const flushing = this.#database
-      .transaction(async (tx) => {
-        for (const change of changes) await apply(tx, change);
-      }, SCOPE)
+      .transaction((tx) => apply(tx, changes), SCOPE)
       .catch((error: unknown) => {
         this.#restore(changes);
         throw error;
@@ -242,23 +256,40 @@ export class InstanceCatalog {
   }
 }
 
-async function apply(tx: Queryable, { ref, createdAt, lastActiveAt, nextDueAt }: Change): Promise<void> {
-  if (createdAt !== undefined) {
-    const { changes } = await tx.run(
-      sql`INSERT INTO agent_instance (account_id, agent, name, created_at, last_active_at, next_due_at)
-          VALUES (${ref.account}, ${ref.agent}, ${ref.name}, ${createdAt}, ${lastActiveAt ?? createdAt}, ${nextDueAt ?? null})
-          ON CONFLICT (account_id, agent, name) DO NOTHING`,
-    );
-    if (changes === 1) return;
-    // The entry exists already; its other columns are updated below.
+/** A few statements for all changes: each is a round trip to PostgreSQL. */
+async function apply(tx: Queryable, changes: readonly Change[]): Promise<void> {
+  const added: SqlValue[] = [];
+  const addedWithDue: SqlValue[] = [];
+  const active: SqlValue[] = [];
+  const due: SqlValue[] = [];
+  for (const { ref, createdAt, lastActiveAt, nextDueAt } of changes.toSorted(compareRefs)) {
+    const key = [ref.account, ref.agent, ref.name];
+    if (createdAt !== undefined) {
+      const rows = nextDueAt === undefined ? added : addedWithDue;
+      rows.push(...key, createdAt, lastActiveAt ?? createdAt, nextDueAt ?? null);
+      continue;
+    }
+    if (lastActiveAt !== undefined) active.push(...key, lastActiveAt);
+    if (nextDueAt !== undefined) due.push(...key, nextDueAt);
   }
-  const settings: SqlQuery[] = [];
-  if (lastActiveAt !== undefined) settings.push(sql`last_active_at = ${lastActiveAt}`);
-  if (nextDueAt !== undefined) settings.push(sql`next_due_at = ${nextDueAt}`);
-  await tx.run(
-    sql`UPDATE agent_instance SET ${joinSql(settings, ", ")}
-        WHERE account_id = ${ref.account} AND agent = ${ref.agent} AND name = ${ref.name}`,
+  await ADD.run(tx, added);
+  await ADD_WITH_DUE.run(tx, addedWithDue);
+  await SET_ACTIVE.run(tx, active);
+  await SET_DUE.run(tx, due);
+}
+
+/** Sets one column of several instances; instances without an entry are left alone. The rows of `VALUES` have columns of these names. */
+function updateOf(column: string): RowsStatement {
+  return new RowsStatement(
+    `UPDATE agent_instance SET ${column} = CAST(v.column4 AS BIGINT) FROM (VALUES `,
+    4,
+    ") AS v WHERE account_id = v.column1 AND agent = v.column2 AND name = v.column3",
   );
+}
+
+function compareRefs(a: Change, b: Change): number {
+  const [first, second] = [keyOf(a.ref), keyOf(b.ref)];
+  return first < second ? -1 : first > second ? 1 : 0;
 }
 
 function fromRow(row: Row): CatalogEntry {
