@@ -15,7 +15,7 @@ import { repeat, type Repetition } from "../core/repeat.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import { Secret } from "../core/secret.ts";
 import { ulid } from "../core/ulid.ts";
-import type { Database, Queryable } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
 import { LocalSettings, type SettingsStore, type SharedSettings } from "../database/shared-settings.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import { sql, sqlList } from "../core/sql.ts";

@@ -58,10 +58,11 @@ FROM json_to_recordset($3::json) AS r(day bigint, rows bigint, row_bytes bigint,
 ON CONFLICT (day) DO UPDATE SET rows = d.rows + excluded.rows, row_bytes = d.row_bytes + excluded.row_bytes,
   bodies = d.bodies + excluded.bodies, body_bytes = d.body_bytes + excluded.body_bytes`;
 
-/** Locks the counts of gateways with a `stop` quota, so that all nodes together keep it. */
-const COUNT_ROWS = `
-WITH locked AS (SELECT key FROM call_log_gateway WHERE key = ANY ($1::int[]) ORDER BY key FOR UPDATE)
-SELECT key, (SELECT coalesce(sum(rows), 0)::float8 FROM call_log_count WHERE gateway = key) AS rows FROM locked`;
+/** All nodes together keep a `stop` quota: one at a time adds rows to such a gateway. */
+const LOCK_GATEWAYS = "SELECT key FROM call_log_gateway WHERE key = ANY ($1::int[]) ORDER BY key FOR UPDATE";
+/** A statement of its own: it must see what was committed while the lock was awaited. */
+const COUNT_ROWS =
+  "SELECT gateway AS key, sum(rows)::float8 AS rows FROM call_log_count WHERE gateway = ANY ($1::int[]) GROUP BY gateway";
 
 interface QueuedBody {
   readonly id: string;
@@ -145,8 +146,11 @@ export class Flush {
       if (quota?.whenFull === "stop") limits.set(key, quota.maxRows);
     }
     if (limits.size === 0) return;
-    const { rows } = await client.query<{ key: number; rows: number }>(COUNT_ROWS, [[...limits.keys()]]);
-    for (const { key, rows: count } of rows) this.#free.set(key, (limits.get(key) ?? 0) - count);
+    const keys = [[...limits.keys()]];
+    await client.query(LOCK_GATEWAYS, keys);
+    const { rows } = await client.query<{ key: number; rows: number }>(COUNT_ROWS, keys);
+    const counts = new Map(rows.map(({ key, rows: count }) => [key, count]));
+    for (const [key, limit] of limits) this.#free.set(key, limit - (counts.get(key) ?? 0));
   }
 
   /** The calls that get a row. All new calls are counted, those that a quota keeps out, too. */
