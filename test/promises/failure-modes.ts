@@ -180,6 +180,21 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "The thread that writes the call log dies": [
     "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › neither loses nor duplicates rows when the writer's thread dies",
+    "packages/signalbox/src/engines/call-log/postgres/postgres-call-log.test.ts › neither loses nor duplicates rows when the writer's thread dies",
+  ],
+  "PostgreSQL is unavailable while calls are logged": [
+    "packages/signalbox/src/engines/call-log/postgres/postgres-call-log.test.ts › keeps the rows that fit into the queue while PostgreSQL is away, counts the others, and writes each once",
+  ],
+  "PostgreSQL or a connection is killed while rows of the call log are written": [
+    "test/faults/call-log-postgres.test.ts › calls go on while PostgreSQL is killed again and again, and each is stored once",
+    "packages/signalbox/src/engines/call-log/postgres/postgres-call-log.test.ts › neither loses nor duplicates rows when its connection is cut at any step of a transaction",
+    "packages/signalbox/src/engines/call-log/postgres/postgres-call-log.test.ts › writes and counts nothing again whose commit was not reported, also calls that a quota kept out",
+  ],
+  "A node is killed before its calls are logged": [
+    "test/faults/call-log-postgres.test.ts › a killed process keeps the written rows, and its queue only is lost: no row is doubled or half counted",
+  ],
+  "A node does not answer while calls or deliveries are listed at another one": [
+    "test/cluster/call-log.test.ts › a node that is killed delays the lists of the others for a moment, and takes only its queue with it",
   ],
   "Stored calls reach `gateway.logs.maxTotalBytes`": [
     "test/hostile/call-log-size.test.ts › the oldest bodies are removed, rows and figures stay, also after a restart",

@@ -12,7 +12,7 @@ export const callLogKeys = z
     /** Maximum stored size of a request or response body; longer bodies are truncated. Default 10 MiB. */
     maxBodyBytes: z.int().min(0).max(megabytes(100)).default(megabytes(10)),
     /**
-     * Maximum disk size of the log. Above it the oldest bodies are deleted, then the oldest rows; usage data is kept. Default 8 GiB: a
+     * Maximum disk size of the log; in PostgreSQL, of its rows and bodies. Above it the oldest bodies are deleted, then the oldest rows; usage data is kept. Default 8 GiB: a
      * million calls with bodies of 8 KB.
      */
     maxTotalBytes: z

@@ -1,4 +1,5 @@
 /** Opens the call log: day files beside SQLite, tables in PostgreSQL. */
+import { existsSync } from "node:fs";
 import { SignalboxError } from "@signalbox/protocol";
 import type { ClusterNode } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
@@ -37,6 +38,13 @@ export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
   };
   if (config.databaseUrl === undefined) {
     return SqliteCallLog.open({ ...options, folder: dataFolder.file("logs") });
+  }
+  const formerFolder = dataFolder.file("logs");
+  if (existsSync(formerFolder)) {
+    logger.warn(
+      { folder: formerFolder },
+      "calls are stored in PostgreSQL; this folder has calls of an earlier version or of SQLite, which are not shown",
+    );
   }
   const { Servers } = await import("../database/postgres/servers.ts");
   const { urls } = new Servers(config.databaseUrl.reveal());

@@ -60,8 +60,9 @@ export class CallChanges {
     if (key === null) return;
     await this.#deleteAll(key, sql`gateway = ${key}`);
     await this.#database.transaction(async (tx) => {
-      await tx.run(sql`DELETE FROM call_log_hour WHERE gateway = ${key}`);
+      // In the order in which rows are written: counts before hours.
       await tx.run(sql`DELETE FROM call_log_count WHERE gateway = ${key} AND rows = 0`);
+      await tx.run(sql`DELETE FROM call_log_hour WHERE gateway = ${key}`);
     }, SCOPE);
   }
 

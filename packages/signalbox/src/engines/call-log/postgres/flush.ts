@@ -40,7 +40,10 @@ const HOUR_TYPES = [
 ].join(", ");
 const HOUR_UPDATES = SUM_COLUMNS.map((name) => `${name} = h.${name} + excluded.${name}`).join(", ");
 
-/** All nodes lock rows in the same order, so that no two wait for each other. */
+/**
+ * All nodes lock rows in the same order, so that no two wait for each other: the day (PostgreSQL runs the main statement first), the counts, the
+ * hours, each sorted.
+ */
 const ADD_FIGURES = `
 WITH hours AS (
   INSERT INTO call_log_hour AS h (gateway, hour, provider, model, ${SUM_COLUMNS.join(", ")})
