@@ -20,7 +20,7 @@ export type {
   CallRanges,
   CallSelection,
 } from "./selection.ts";
-export { openPostgresCallLog, type PostgresCallLog } from "./open-postgres.ts";
+export { openPostgresCallLog } from "./open-postgres.ts";
 export { SqliteCallLog } from "./sqlite-call-log.ts";
 export {
   addUsageFigures,

@@ -5,32 +5,17 @@
 import { mkdirSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { type Clock, systemClock } from "../../core/clock.ts";
-import { DataFolderError } from "../../core/data-folder-error.ts";
-import { repeat, type Repetition } from "../../core/repeat.ts";
 import { isUlid } from "../../core/ulid.ts";
-import type {
-  BodySide,
-  CallLog,
-  CallLogSize,
-  CallPage,
-  CallPatch,
-  CallQuota,
-  CallRecord,
-  CallRow,
-  GatewayRef,
-  StoredBody,
-} from "./call-log.ts";
-import { asError, CallQueue, type CallQueueOptions, toRef } from "./call-queue.ts";
+import type { BodySide, CallLog, CallPage, CallPatch, CallRow, GatewayRef, StoredBody } from "./call-log.ts";
 import { listDays } from "./day-files.ts";
+import { QueuedCallLog, type QueuedCallLogOptions, toRef } from "./queued-call-log.ts";
 import { ReaderThread } from "./reader-thread.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
 import type { WriterOptions } from "./worker-messages.ts";
 import { startWorker } from "./worker-requests.ts";
 
-const EXPIRY_INTERVAL_MS = 3_600_000;
-
-export interface SqliteCallLogOptions extends CallQueueOptions {
+export interface SqliteCallLogOptions extends QueuedCallLogOptions {
   /** Folder of the day files; created if needed. */
   readonly folder: string;
   readonly maxAgeDays: number;
@@ -42,78 +27,32 @@ export interface SqliteCallLogOptions extends CallQueueOptions {
   readonly startWriter?: (options: WriterOptions) => Worker;
 }
 
-export class SqliteCallLog implements CallLog {
+export class SqliteCallLog extends QueuedCallLog implements CallLog {
   readonly #options: SqliteCallLogOptions;
   readonly #clock: Clock;
-  readonly #queue: CallQueue;
   readonly #reader: ReaderThread;
-  readonly #expiry: Repetition;
   #unreadableDays: readonly string[] = [];
-  #closed: Promise<void> | null = null;
 
   private constructor(options: SqliteCallLogOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#reader = new ReaderThread(options.folder);
-    this.#queue = new CallQueue(options, {
+    super(options, {
       startWriter: (flushIntervalMs) => startWriter(options, flushIntervalMs),
       silenceReason: "the disk does not respond",
     });
-    this.#expiry = repeat(
-      EXPIRY_INTERVAL_MS,
-      () => this.expire(),
-      (error) => options.onError(asError(error)),
-    );
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#reader = new ReaderThread(options.folder);
   }
 
   /** Resolves when the day files could be opened and expired days are removed. */
   static async open(options: SqliteCallLogOptions): Promise<SqliteCallLog> {
+    const { folder } = options;
     const log = new SqliteCallLog(options);
-    try {
-      mkdirSync(options.folder, { recursive: true, mode: 0o700 });
-      await log.expire();
-      log.#queue.replaceWhenDead();
-      return log;
-    } catch (cause) {
-      await log.#expiry.stop();
-      await log.#queue.terminate();
-      throw new DataFolderError(`cannot open the call log in ${options.folder}: ${asError(cause).message}`, {
-        cause,
-      });
-    }
-  }
-
-  get queuedCalls(): number {
-    return this.#queue.queuedCalls;
-  }
-
-  get droppedCalls(): number {
-    return this.#queue.droppedCalls;
-  }
-
-  get problem(): string | null {
-    return this.#queue.problem;
+    await log.begin(folder, () => void mkdirSync(folder, { recursive: true, mode: 0o700 }));
+    return log;
   }
 
   get unreadableDays(): readonly string[] {
     return this.#unreadableDays;
-  }
-
-  get size(): CallLogSize {
-    return this.#queue.size;
-  }
-
-  get hasRoom(): boolean {
-    return this.#queue.hasRoom;
-  }
-
-  whenRoom(): Promise<void> {
-    return this.#queue.whenRoom();
-  }
-
-  record(call: CallRecord): void {
-    if (this.#closed !== null) throw new Error("the call log is closed");
-    this.#queue.record(call);
   }
 
   async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
@@ -153,20 +92,15 @@ export class SqliteCallLog implements CallLog {
     return this.#change("deleteIds", ref, ids);
   }
 
-  setQuota(gateway: GatewayRef, quota: CallQuota | null): void {
-    this.#queue.setQuota(gateway, quota);
-  }
-
   async dropGateway(gateway: GatewayRef): Promise<void> {
-    this.#queue.forgetQuota(gateway);
+    this.forgetQuota(gateway);
     await this.#change("dropGateway", toRef(gateway));
   }
 
-  /** Removes expired days; runs every hour. */
-  async expire(): Promise<void> {
+  override async expire(): Promise<void> {
     const { folder, maxAgeDays, onError } = this.#options;
-    if (!this.#queue.isWriterStarted && listDays(folder).length === 0) return;
-    const unreadable = await this.#queue.request<string[]>("expire", this.#clock.now(), maxAgeDays);
+    if (!this.isWriterStarted && listDays(folder).length === 0) return;
+    const unreadable = await this.request<string[]>("expire", this.#clock.now(), maxAgeDays);
     const isNew = unreadable.some((day) => !this.#unreadableDays.includes(day));
     this.#unreadableDays = unreadable;
     if (isNew) {
@@ -178,31 +112,18 @@ export class SqliteCallLog implements CallLog {
     }
   }
 
-  close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
-  }
-
-  async #close(): Promise<void> {
-    // Not awaited: an expiry may wait for the writer, which ends below.
-    void this.#expiry.stop();
-    await this.#reader.close();
-    await this.#queue.close();
+  protected override closeReads(): Promise<void> {
+    return this.#reader.close();
   }
 
   async #read<T>(method: string, ...args: readonly unknown[]): Promise<T> {
-    await this.#whenCommitted();
+    await this.flush();
     return this.#reader.request<T>(method, ...args);
   }
 
   async #change<T>(method: string, ...args: readonly unknown[]): Promise<T> {
-    await this.#whenCommitted();
-    return this.#queue.request<T>(method, ...args);
-  }
-
-  async #whenCommitted(): Promise<void> {
-    if (this.#closed !== null && this.#queue.failure === null) throw new Error("the call log is closed");
-    await this.#queue.whenCommitted();
+    await this.flush();
+    return this.request<T>(method, ...args);
   }
 }
 

@@ -1,8 +1,8 @@
 /**
  * `COPY … FROM STDIN` with the driver `pg`: a query of its own kind, which the driver supports by calling the methods below.
  *
- * The chunks are sent when the server is ready for them. The chunks of one statement are bounded by the size of a batch, so they are not
- * throttled.
+ * The chunks are sent when the server is ready for them, one by one: the server stores a chunk while the next one is encoded. The chunks of one
+ * statement are bounded by the size of a batch, so they are not throttled.
  */
 import type { Client, Connection, Submittable } from "pg";
 
@@ -32,7 +32,6 @@ class CopyStatement implements Submittable {
   }
 
   handleCopyInResponse(connection: CopyConnection): void {
-    connection.stream.cork();
     try {
       for (const chunk of this.#chunks()) connection.sendCopyFromChunk(chunk);
       connection.endCopyFrom();
@@ -40,8 +39,6 @@ class CopyStatement implements Submittable {
       // The server reports the failure of the statement; the cause is ours.
       this.#failure = error as Error;
       connection.sendCopyFail("the rows could not be encoded");
-    } finally {
-      connection.stream.uncork();
     }
   }
 

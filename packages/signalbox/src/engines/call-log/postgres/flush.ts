@@ -14,7 +14,7 @@ import { HourlyUsage } from "../hourly-usage.ts";
 import { type PackedRow, packedRows } from "../packed-row.ts";
 import type { RowBatch } from "../row-batch.ts";
 import { toStoredBody } from "../stored-body.ts";
-import { BinaryRows } from "./binary-copy.ts";
+import type { BinaryRows } from "./binary-copy.ts";
 import { copyFrom } from "./copy-statement.ts";
 import { type DayStart, dayStartOf } from "./days.ts";
 import { BODY_OVERHEAD_BYTES } from "./delete-calls.ts";

@@ -85,6 +85,7 @@ async function create(client: Client, day: DayStart): Promise<void> {
     }
     await client.query("COMMIT");
   } catch (error) {
+    // A broken connection rolls back by itself; the caller needs the first error.
     await client.query("ROLLBACK").catch(() => undefined);
     throw error;
   }

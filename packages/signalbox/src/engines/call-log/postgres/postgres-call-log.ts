@@ -5,22 +5,9 @@
 import { randomUUID } from "node:crypto";
 import type { Worker } from "node:worker_threads";
 import { type Clock, systemClock } from "../../../core/clock.ts";
-import { DataFolderError } from "../../../core/data-folder-error.ts";
-import { repeat, type Repetition } from "../../../core/repeat.ts";
 import { isUlid } from "../../../core/ulid.ts";
-import type {
-  BodySide,
-  CallLog,
-  CallLogSize,
-  CallPage,
-  CallPatch,
-  CallQuota,
-  CallRecord,
-  CallRow,
-  GatewayRef,
-  StoredBody,
-} from "../call-log.ts";
-import { asError, CallQueue, type CallQueueOptions } from "../call-queue.ts";
+import type { BodySide, CallLog, CallPage, CallPatch, CallRow, GatewayRef, StoredBody } from "../call-log.ts";
+import { QueuedCallLog, type QueuedCallLogOptions } from "../queued-call-log.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "../selection.ts";
 import type { UsageFigures, UsageQuery } from "../usage.ts";
 import { startWorker } from "../worker-requests.ts";
@@ -29,10 +16,7 @@ import { CallQueries } from "./call-queries.ts";
 import { type CallDatabase, ensureTables } from "./call-tables.ts";
 import type { PostgresWriterOptions } from "./postgres-writer.ts";
 
-/** Nodes do not expire days at the same moment, so that one finds the work of another done. */
-const EXPIRY_INTERVAL_MS = 3_600_000;
-
-export interface PostgresCallLogOptions extends CallQueueOptions {
+export interface PostgresCallLogOptions extends QueuedCallLogOptions {
   /** The control plane's database. */
   readonly database: CallDatabase;
   /** Connection strings of its servers, one of which is the primary. */
@@ -52,82 +36,31 @@ export interface PostgresWriterThreadOptions extends PostgresWriterOptions {
   readonly flushIntervalMs: number;
 }
 
-export class PostgresCallLog implements CallLog {
+export class PostgresCallLog extends QueuedCallLog implements CallLog {
   readonly #options: PostgresCallLogOptions;
   readonly #clock: Clock;
-  readonly #queue: CallQueue;
   readonly #queries: CallQueries;
   readonly #changes: CallChanges;
-  readonly #expiry: Repetition;
   /** Every release can read the tables. */
   readonly unreadableDays: readonly string[] = [];
-  #closed: Promise<void> | null = null;
 
   private constructor(options: PostgresCallLogOptions) {
+    const writerId = randomUUID();
+    super(options, {
+      startWriter: (flushIntervalMs) => startWriter(options, { writerId, flushIntervalMs }),
+      silenceReason: "PostgreSQL does not respond",
+    });
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#queries = new CallQueries(options.database);
     this.#changes = new CallChanges(options.database);
-    const writerId = randomUUID();
-    this.#queue = new CallQueue(options, {
-      startWriter: (flushIntervalMs) => startWriter(options, { writerId, flushIntervalMs }),
-      silenceReason: "PostgreSQL does not respond",
-    });
-    this.#expiry = repeat(
-      EXPIRY_INTERVAL_MS,
-      () => this.expire(),
-      (error) => options.onError(asError(error)),
-    );
   }
 
   /** Resolves when the tables exist, expired days are removed, and there are partitions for the next calls. */
   static async open(options: PostgresCallLogOptions): Promise<PostgresCallLog> {
     const log = new PostgresCallLog(options);
-    try {
-      await ensureTables(options.database);
-      await log.expire();
-      log.#queue.replaceWhenDead();
-      return log;
-    } catch (cause) {
-      await log.#expiry.stop();
-      await log.#queue.terminate();
-      throw new DataFolderError(`cannot open the call log in PostgreSQL: ${asError(cause).message}`, {
-        cause,
-      });
-    }
-  }
-
-  get queuedCalls(): number {
-    return this.#queue.queuedCalls;
-  }
-
-  get droppedCalls(): number {
-    return this.#queue.droppedCalls;
-  }
-
-  get problem(): string | null {
-    return this.#queue.problem;
-  }
-
-  get size(): CallLogSize {
-    return this.#queue.size;
-  }
-
-  get hasRoom(): boolean {
-    return this.#queue.hasRoom;
-  }
-
-  whenRoom(): Promise<void> {
-    return this.#queue.whenRoom();
-  }
-
-  record(call: CallRecord): void {
-    this.#queue.record(call);
-  }
-
-  /** Resolves when every call that this node has recorded before is committed. */
-  flush(): Promise<void> {
-    return this.#queue.whenCommitted();
+    await log.begin("PostgreSQL", () => ensureTables(options.database));
+    return log;
   }
 
   async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
@@ -176,34 +109,24 @@ export class PostgresCallLog implements CallLog {
     return this.#changes.deleteIds(gateway, ids);
   }
 
-  setQuota(gateway: GatewayRef, quota: CallQuota | null): void {
-    this.#queue.setQuota(gateway, quota);
-  }
-
   async dropGateway(gateway: GatewayRef): Promise<void> {
-    this.#queue.forgetQuota(gateway);
+    this.forgetQuota(gateway);
     await this.#whenCommitted();
     await this.#changes.dropGateway(gateway);
   }
 
-  /** Removes expired days, and creates the partition of the next day; runs every hour. */
-  async expire(): Promise<void> {
-    await this.#queue.request("expire", this.#clock.now(), this.#options.maxAgeDays);
+  /** Also creates the partition of the next day. */
+  override async expire(): Promise<void> {
+    await this.request("expire", this.#clock.now(), this.#options.maxAgeDays);
   }
 
-  close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
-  }
-
-  async #close(): Promise<void> {
-    // Not awaited: an expiry may wait for the writer, which ends below.
-    void this.#expiry.stop();
-    await this.#queue.close();
+  /** Reads use connections of the control plane. */
+  protected override closeReads(): Promise<void> {
+    return Promise.resolve();
   }
 
   async #whenCommitted(): Promise<void> {
-    await Promise.all([this.#queue.whenCommitted(), this.#options.flushOthers?.()]);
+    await Promise.all([this.flush(), this.#options.flushOthers?.()]);
   }
 }
 

@@ -58,6 +58,7 @@ function reportSize(): void {
 
 /** Operations do not overlap; the failure of one does not stop the next. */
 function enqueue(operation: () => Promise<unknown>): void {
+  // Every operation reports its own failure.
   last = last.then(operation).catch(() => undefined);
 }
 
@@ -71,6 +72,7 @@ function scheduleCommit(): void {
   isCommitScheduled = true;
   enqueue(async () => {
     isCommitScheduled = false;
+    // Reported, and scheduled again.
     await commit(limit).catch(() => undefined);
     if (isBatchFull() && !isFailing && !isCommitScheduled) scheduleCommit();
   });

@@ -154,6 +154,7 @@ async function exclusively(client: Client, work: () => Promise<boolean>): Promis
     await client.query("COMMIT");
     return result;
   } catch (error) {
+    // A broken connection rolls back by itself; the caller needs the first error.
     await client.query("ROLLBACK").catch(() => undefined);
     throw error;
   }
@@ -170,6 +171,7 @@ async function giveBack(client: Client, table: "call_log" | "call_log_body", day
     const { rowCount } = await client.query(`SELECT 1 FROM ${partition} LIMIT 1`);
     if (rowCount === 0) await client.query(`TRUNCATE ${partition}`);
   } catch {
+    // The partition is in use; its space is given back later.
     await client.query("ROLLBACK TO SAVEPOINT space");
   }
 }

@@ -56,6 +56,7 @@ export class WriterConnection {
       );
     } catch (error) {
       this.#index += 1;
+      // The caller needs the first error.
       void client.end().catch(() => undefined);
       throw error;
     }
@@ -67,6 +68,7 @@ export class WriterConnection {
   drop(): void {
     const client = this.#client;
     this.#client = null;
+    // The failure that led here is reported by the caller.
     void client?.end().catch(() => undefined);
   }
 
@@ -75,6 +77,7 @@ export class WriterConnection {
     this.#client = null;
     if (client === null) return;
     const timeout = new Promise((resolve) => setTimeout(resolve, END_TIMEOUT_MS).unref());
+    // All rows are committed: an error while closing loses nothing.
     await Promise.race([client.end().catch(() => undefined), timeout]);
   }
 

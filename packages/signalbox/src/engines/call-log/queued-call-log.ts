@@ -1,19 +1,21 @@
 /**
- * The main thread's part of every call log: calls wait here until the writer's thread has reported their commit.
+ * What every call log does in the main thread: calls wait here until the writer's thread has reported their commit.
  *
  *   record ─► admission (`QueueRoom`) ─► packed rows (`RowQueue`) ─► writer's thread
  *
- * The adapters differ in their writer's thread and in their reads; admission, limits and stalls are the same.
+ * The adapters differ in their writer's thread, reads and changes; admission, limits, stalls, expiry and closing are the same.
  */
 import type { Worker } from "node:worker_threads";
 import { SignalboxError } from "@signalbox/protocol";
+import { DataFolderError } from "../../core/data-folder-error.ts";
+import { repeat, type Repetition } from "../../core/repeat.ts";
 import { isUlid } from "../../core/ulid.ts";
 import type { CallLogSize, CallQuota, CallRecord, CallSink, GatewayRef } from "./call-log.ts";
 import { QueueRoom } from "./row-queue.ts";
 import type { RemovedForSize } from "./worker-messages.ts";
 import { MAX_SEND_DELAY_MS, WriterThread } from "./writer-thread.ts";
 
-export interface CallQueueOptions {
+export interface QueuedCallLogOptions {
   /** How long a row may wait until it is committed. */
   readonly flushIntervalMs: number;
   readonly maxQueuedCalls: number;
@@ -28,30 +30,41 @@ export interface CallQueueOptions {
   readonly onFatal: (error: Error) => void;
 }
 
-export interface CallQueueStorage {
+export interface WriterOfLog {
   /** Starts the writer's thread, in which a row may wait for `flushIntervalMs`. */
   readonly startWriter: (flushIntervalMs: number) => Worker;
   /** The reason of a stall in which no commit and no failure is reported. */
   readonly silenceReason: string;
 }
 
-export class CallQueue implements CallSink {
-  readonly #options: CallQueueOptions;
+const EXPIRY_INTERVAL_MS = 3_600_000;
+
+export abstract class QueuedCallLog implements CallSink {
+  readonly #options: QueuedCallLogOptions;
   readonly #writer: WriterThread;
   readonly #room: QueueRoom;
+  readonly #expiry: Repetition;
   #size: CallLogSize = { bytes: 0, bodiesRemoved: 0, rowsRemoved: 0 };
   #closed: Promise<void> | null = null;
 
-  constructor(options: CallQueueOptions, storage: CallQueueStorage) {
+  constructor(options: QueuedCallLogOptions, writer: WriterOfLog) {
     this.#options = options;
-    this.#writer = this.#createWriter(storage);
+    this.#writer = this.#createWriter(writer);
     this.#room = new QueueRoom({
       free: () => this.#freeRows(),
-      silenceReason: storage.silenceReason,
+      silenceReason: writer.silenceReason,
       onStall: options.onError,
       onRecovery: (dropped) => options.onRecovery?.(dropped),
     });
+    this.#expiry = repeat(
+      EXPIRY_INTERVAL_MS,
+      () => this.expire(),
+      (error) => options.onError(asError(error)),
+    );
   }
+
+  /** Removes expired days; runs every hour. */
+  abstract expire(): Promise<void>;
 
   get queuedCalls(): number {
     return this.#writer.queuedCalls;
@@ -73,12 +86,7 @@ export class CallQueue implements CallSink {
     return this.#room.isOpen && this.#writer.failure === null;
   }
 
-  /** Why the writer cannot be replaced any more; null as a rule. */
-  get failure(): Error | null {
-    return this.#writer.failure;
-  }
-
-  get isWriterStarted(): boolean {
+  protected get isWriterStarted(): boolean {
     return this.#writer.isStarted;
   }
 
@@ -97,24 +105,32 @@ export class CallQueue implements CallSink {
     this.#writer.setQuota(toRef(gateway), quota);
   }
 
-  forgetQuota(gateway: GatewayRef): void {
+  protected forgetQuota(gateway: GatewayRef): void {
     this.#writer.forgetQuota(gateway);
   }
 
-  /** Resolves when every row recorded before is committed (invariant 3). */
-  async whenCommitted(): Promise<void> {
+  /** Resolves when every row that this node has recorded before is committed (invariant 3). */
+  async flush(): Promise<void> {
     if (this.#closed !== null && this.#writer.failure === null) throw new Error("the call log is closed");
     await this.#writer.whenCommitted();
   }
 
   /** Runs an operation in the writer's thread. */
-  request<T>(method: string, ...args: readonly unknown[]): Promise<T> {
+  protected request<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     return this.#writer.request<T>(method, ...args);
   }
 
-  /** From now on a writer that dies is replaced. */
-  replaceWhenDead(): void {
-    this.#writer.replaceWhenDead();
+  /** Ends what was opened if `prepare` or the first expiry fails. From then on a writer that dies is replaced. */
+  protected async begin(place: string, prepare: () => Promise<void> | void): Promise<void> {
+    try {
+      await prepare();
+      await this.expire();
+      this.#writer.replaceWhenDead();
+    } catch (cause) {
+      await this.#expiry.stop();
+      await this.#writer.terminate();
+      throw new DataFolderError(`cannot open the call log in ${place}: ${asError(cause).message}`, { cause });
+    }
   }
 
   /** Commits the remaining rows; rejects in bounded time if that is not possible. */
@@ -123,13 +139,14 @@ export class CallQueue implements CallSink {
     return this.#closed;
   }
 
-  /** Ends the writer at once. */
-  async terminate(): Promise<void> {
-    await this.#writer.terminate();
-  }
+  /** Called before the writer is closed. */
+  protected abstract closeReads(): Promise<void>;
 
   async #close(): Promise<void> {
+    // Not awaited: an expiry may wait for the writer, which ends below.
+    void this.#expiry.stop();
     this.#room.close();
+    await this.closeReads();
     try {
       await this.#writer.close();
     } catch (cause) {
@@ -139,7 +156,7 @@ export class CallQueue implements CallSink {
     }
   }
 
-  #createWriter({ startWriter }: CallQueueStorage): WriterThread {
+  #createWriter({ startWriter }: WriterOfLog): WriterThread {
     const { flushIntervalMs, onError, onFatal } = this.#options;
     // A row waits in this thread and then in the writer's; together that is the flush interval.
     const sendDelayMs = Math.min(MAX_SEND_DELAY_MS, Math.floor(flushIntervalMs / 2));
@@ -179,6 +196,6 @@ export function toRef({ accountId, gatewayId }: GatewayRef): GatewayRef {
   return { accountId, gatewayId };
 }
 
-export function asError(error: unknown): Error {
+function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
