@@ -20,6 +20,7 @@ export const SETTINGS_KINDS = [
   "route",
   "prices",
   "limits",
+  "circuits",
 ] as const;
 
 export type SettingsKind = (typeof SETTINGS_KINDS)[number];
