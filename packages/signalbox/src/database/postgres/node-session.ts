@@ -17,7 +17,7 @@
  * 6. A heartbeat without an answer for five seconds counts as a lost connection, and `onUnresponsive` is called.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client } from "pg";
+import type { Client } from "pg";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import {
@@ -34,27 +34,21 @@ import {
   type StoredNode,
 } from "./node-table.ts";
 import { Heartbeats } from "./heartbeats.ts";
-import { OpenSockets } from "./open-sockets.ts";
+import { NodeConnections } from "./node-connections.ts";
 import { hasNoRoom, isUnavailable } from "./postgres-failure.ts";
 import type { Servers } from "./servers.ts";
 import { MARK_COUNT } from "./write-marks.ts";
 
 /** Held exclusively by versions that allowed one process only. */
 const EARLIER_OWNER_LOCK = 0x5347_0002;
-const CONNECT_TIMEOUT_MS = 5000;
 const RETRY = { baseDelayMs: 100, maxDelayMs: 1000 };
 const HEARTBEAT_MS = 500;
 /** A number and not a time: after a pause of this process, timers and responses are due together, which must not look like a silent server. */
 const MAX_MISSED_HEARTBEATS = 10;
 /** How long a start waits for the server: the containers of an application start in any order. */
 const START_WAIT_MS = 30_000;
-const QUERY_TIMEOUT_MS = 10_000;
-/** Time limit for closing the connection. */
-const END_TIMEOUT_MS = 2000;
 /** Rows of dead nodes are deleted after a day; a missing row proves nothing then. */
 const ROW_LIFE_MS = 86_400_000;
-const SESSION_OPTIONS =
-  "-c synchronous_commit=on -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 
 export interface NodeIdentity {
   readonly inc: string;
@@ -96,7 +90,7 @@ export interface NodeSessionOptions {
 export class NodeSession {
   readonly #options: NodeSessionOptions;
   readonly #closing = new AbortController();
-  readonly #sockets = new OpenSockets();
+  readonly #connections: NodeConnections;
   #client: Client | null = null;
   #timer: NodeJS.Timeout | undefined;
   #identity: NodeIdentity = { inc: "", cluster: "" };
@@ -109,6 +103,7 @@ export class NodeSession {
 
   private constructor(options: NodeSessionOptions) {
     this.#options = options;
+    this.#connections = new NodeConnections(options.servers);
     this.#heartbeats = new Heartbeats(options.node.schema);
   }
 
@@ -169,11 +164,11 @@ export class NodeSession {
     if (client === null) return;
     // A node that cannot remove its row is declared dead by the others.
     await leave(client, this.#identity.inc).catch(() => undefined);
-    await this.#end(client);
+    await this.#connections.end(client);
   }
 
   async #joinAnew(): Promise<Client> {
-    const client = await this.#connect();
+    const client = await this.#connections.open();
     try {
       const { rows } = await client.query<{ free: boolean }>(
         "SELECT pg_try_advisory_lock_shared($1) AS free",
@@ -193,7 +188,7 @@ export class NodeSession {
       this.#isLossReported = false;
       return client;
     } catch (error) {
-      await this.#end(client);
+      await this.#connections.end(client);
       throw error;
     }
   }
@@ -213,7 +208,7 @@ export class NodeSession {
       missed += 1;
       if (missed < MAX_MISSED_HEARTBEATS) return;
       this.#options.onUnresponsive();
-      this.#sockets.destroyAll();
+      this.#connections.destroyAll();
     };
     this.#timer = setInterval(tick, this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
     this.#isBeating = false;
@@ -263,7 +258,7 @@ export class NodeSession {
   }
 
   async #regain(lost: Client): Promise<void> {
-    await this.#end(lost);
+    await this.#connections.end(lost);
     const { signal } = this.#closing;
     for (let attempt = 1; !signal.aborted; attempt++) {
       if (await this.#tryToRegain()) return;
@@ -276,14 +271,14 @@ export class NodeSession {
   async #tryToRegain(): Promise<boolean> {
     let client: Client | undefined;
     try {
-      client = await this.#connect();
+      client = await this.#connections.open();
       const stored = await readStored(client, this.#identity.inc);
       this.#heartbeats.recordSchema(stored.neededSchema);
       if (!this.#heartbeats.isSchemaUnderstood) throw new JoinRefusal(this.#heartbeats.schemaProblem);
       const isLost = this.#reportLoss(stored);
       if (isLost) await retire(client, this.#identity.inc);
       if (isLost || !(await this.#isAlive(client))) {
-        await this.#end(client);
+        await this.#connections.end(client);
         client = undefined;
         await this.#rejoin(isLost);
         return true;
@@ -296,7 +291,7 @@ export class NodeSession {
       return true;
     } catch {
       // The server is still unavailable; `/readyz` reports it.
-      if (client !== undefined) await this.#end(client);
+      if (client !== undefined) await this.#connections.end(client);
       return false;
     }
   }
@@ -350,38 +345,6 @@ export class NodeSession {
       new Error("another Signalbox process has taken over the PostgreSQL database; this process must stop"),
     );
   }
-
-  async #connect(): Promise<Client> {
-    const client = new Client({
-      connectionString: this.#options.servers.current,
-      application_name: "signalbox node",
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: QUERY_TIMEOUT_MS,
-      keepAlive: true,
-      stream: this.#sockets.create,
-      options: SESSION_OPTIONS,
-    });
-    // Without a listener an error would be an uncaught exception. The running query reports it.
-    client.on("error", () => undefined);
-    await client.connect();
-    if (this.#options.servers.count > 1) await requirePrimary(client);
-    return client;
-  }
-
-  async #end(client: Client): Promise<void> {
-    const timer = setTimeout(() => this.#sockets.destroyAll(), END_TIMEOUT_MS);
-    // The connection was already broken; the server ends the session.
-    await client.end().catch(() => undefined);
-    clearTimeout(timer);
-  }
-}
-
-/** A standby accepts connections but no writes. */
-async function requirePrimary(client: Client): Promise<void> {
-  const { rows } = await client.query<{ transaction_read_only: string }>("SHOW transaction_read_only");
-  if (rows[0]?.transaction_read_only === "off") return;
-  await client.end();
-  throw Object.assign(new Error("the server is a standby"), { code: "25006" });
 }
 
 /** The driver's own limit of a query. */

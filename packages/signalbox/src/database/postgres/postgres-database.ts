@@ -18,6 +18,7 @@ import { fullJitterDelay } from "../../core/retry.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
 import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
+import { readDurability, type ServerSetting } from "./durability.ts";
 import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
 import { beginWrite, type Member, type SharedCheck } from "./node-table.ts";
@@ -163,6 +164,11 @@ export class PostgresDatabase implements Database {
   /** The membership of this process. */
   get session(): NodeSession {
     return this.#session;
+  }
+
+  /** Settings of the server on which the durability of writes depends. */
+  readDurability(): Promise<ServerSetting[]> {
+    return readDurability(this.#pool);
   }
 
   /** Connections of the earlier incarnation may lead to a server that is no longer the primary. */
