@@ -153,3 +153,25 @@ it("uses the next server of the connection string when the first cannot be reach
   await a.database.run(rawSql("CREATE TABLE IF NOT EXISTS t3 (x INTEGER)"));
   expect(waits).toHaveLength(1);
 });
+
+it("after a long stop of the server all nodes come back as they were", async () => {
+  const a = await openNode("a", { heartbeatMs: 500 });
+  const b = await openNode("b", { heartbeatMs: 500 });
+  await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
+  const before = [a.inc(), b.inc()];
+  await server.stop("fast");
+  await server.start();
+  // As if the stop had taken longer than a node may be silent.
+  const hand = new Client({ connectionString: server.url });
+  await hand.connect();
+  await hand.query("UPDATE signalbox_node SET hb = hb - interval '10 seconds'");
+  const reconnected =
+    "SELECT 1 FROM signalbox_node WHERE state = 'up' AND hb > clock_timestamp() - interval '2 seconds'";
+  await expect.poll(async () => (await hand.query(reconnected)).rowCount).toBe(2);
+  await hand.end();
+  await admin.end();
+  admin = new Client({ connectionString: server.url });
+  admin.on("error", () => undefined);
+  await admin.connect();
+  expect([[a.inc(), b.inc()], a.rejoined, b.rejoined]).toEqual([before, [], []]);
+});

@@ -185,12 +185,15 @@ function accepts(ids: readonly string[], [current]: readonly string[]): boolean 
   return current !== undefined && ids.includes(current);
 }
 
-/** Nodes that are alive again are left alone. */
-async function declareDead(client: Client, incs: readonly string[]): Promise<void> {
-  await client.query(
-    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > ${DEAD_AFTER_MS}`,
+/** Returns those that are dead now; nodes that are alive again are left alone. */
+async function declareDead(client: Client, incs: readonly string[]): Promise<ReadonlySet<string>> {
+  if (incs.length === 0) return new Set();
+  const { rows } = await client.query<{ inc: string }>(
+    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > ${DEAD_AFTER_MS}
+     RETURNING inc::text AS inc`,
     [incs],
   );
+  return new Set(rows.map(({ inc }) => inc));
 }
 
 /** Statements that begin a write transaction, for one round trip. The last result has one row unless the node was declared dead. */
@@ -203,7 +206,11 @@ export function beginWrite(inc: string, mark: string, scopeLock: number | null):
 /**
  * Renews the node's heartbeat; returns null if this node was declared dead. Null is final for the incarnation: a dead row is never revived.
  */
-export async function beat(client: Client, inc: string, state: NodeState): Promise<Beat | null> {
+export async function beat(
+  client: Client,
+  inc: string,
+  { state, mayDeclareDead }: BeatOptions,
+): Promise<Beat | null> {
   const { rows } = await client.query<Member & BeatColumns>({
     name: "beat",
     text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2, beats = beats + 1
@@ -216,15 +223,19 @@ export async function beat(client: Client, inc: string, state: NodeState): Promi
   const [first] = rows;
   if (first === undefined || first.count === null) return null;
   const { count, now, neededSchema } = first;
-  const late = rows.filter((row) => row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
-  if (late.length > 0) {
-    await declareDead(
-      client,
-      late.map((row) => row.inc),
-    );
-  }
-  const members = rows.filter((row) => !late.includes(row)).map((row) => toMember(row, inc, state));
+  const late = rows.filter((row) => mayDeclareDead && row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
+  const dead = await declareDead(
+    client,
+    late.map((row) => row.inc),
+  );
+  const members = rows.filter((row) => !dead.has(row.inc)).map((row) => toMember(row, inc, state));
   return { members, count, now, neededSchema };
+}
+
+interface BeatOptions {
+  readonly state: NodeState;
+  /** False while the server has just become reachable: the other nodes need time to reconnect, too. */
+  readonly mayDeclareDead: boolean;
 }
 
 interface BeatColumns {
