@@ -29,6 +29,7 @@ async function openNode(name: string, schema: number): Promise<PostgresDatabase>
     cluster: {
       secretCheck: "one",
       shared: [],
+      linkVersions: { min: 1, max: 1 },
       openAddress: () => Promise.resolve({ host: "127.0.0.1", port: 1 }),
       onMembers: () => undefined,
       onRejoined: () => undefined,

@@ -27,16 +27,20 @@ interface TestNode {
   readonly lost: Error[];
 }
 
-async function openNode(
-  name: string,
-  options: { secret?: string | null; url?: string } & PostgresDatabaseOptions = {},
-): Promise<TestNode> {
+interface TestNodeOptions extends PostgresDatabaseOptions {
+  readonly secret?: string | null;
+  readonly url?: string;
+  readonly linkVersions?: { readonly min: number; readonly max: number };
+}
+
+async function openNode(name: string, options: TestNodeOptions = {}): Promise<TestNode> {
   let members: readonly Member[] = [];
   const rejoined: NodeIdentity[] = [];
   const lost: Error[] = [];
-  const { secret = "one", url = server.url, ...rest } = options;
+  const { secret = "one", url = server.url, linkVersions = { min: 1, max: 1 }, ...rest } = options;
   const database = await PostgresDatabase.open(url, (error) => lost.push(error), {
     nodeName: name,
+    version: "1.2.3",
     heartbeatMs: 50,
     maxWaitMs: 2000,
     ...rest,
@@ -46,6 +50,7 @@ async function openNode(
           cluster: {
             secretCheck: secret,
             shared: [],
+            linkVersions,
             openAddress: () => Promise.resolve({ host: "127.0.0.1", port: 1 }),
             onMembers: (seen) => (members = seen),
             onRejoined: (identity) => rejoined.push(identity),
@@ -107,6 +112,14 @@ it("refuses a second process without a secret, and a node with another secret", 
   await openNode("a");
   await expect(openNode("b", { secret: null })).rejects.toThrow(/set the same SIGNALBOX_CLUSTER_SECRET/);
   await expect(openNode("c", { secret: "two" })).rejects.toThrow(/SIGNALBOX_CLUSTER_SECRET differs/);
+});
+
+it("refuses a node that cannot talk to a running one, and accepts one that speaks both versions", async () => {
+  await openNode("a");
+  await expect(openNode("b", { linkVersions: { min: 2, max: 3 } })).rejects.toThrow(
+    /speaks the link protocol 2 to 3, the running node "a" \(version 1.2.3\) 1 to 1; upgrade through/,
+  );
+  await openNode("c", { linkVersions: { min: 1, max: 2 } });
 });
 
 it("refuses a cluster node while a process uses the database alone", async () => {
