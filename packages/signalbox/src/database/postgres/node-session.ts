@@ -26,7 +26,6 @@ import {
   beat,
   DEAD_AFTER_MS,
   joinAs,
-  JoinRefusal,
   leave,
   type Member,
   type NodeDescription,
@@ -36,6 +35,7 @@ import {
   retire,
   type StoredNode,
 } from "./node-table.ts";
+import { JoinRefusal } from "./join-rules.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { NodeConnections } from "./node-connections.ts";
 import { hasNoRoom, isUnavailable } from "./postgres-failure.ts";
@@ -50,6 +50,8 @@ const HEARTBEAT_MS = 500;
 const MAX_MISSED_HEARTBEATS = 10;
 /** How long a start waits for the server: the containers of an application start in any order. */
 const START_WAIT_MS = 30_000;
+/** Between two looks at the heartbeats of a running node. */
+const REFUSED_RETRY_MS = HEARTBEAT_MS / 2;
 /** Rows of dead nodes are deleted after a day; a missing row proves nothing then. */
 const ROW_LIFE_MS = 86_400_000;
 
@@ -111,27 +113,34 @@ export class NodeSession {
     this.#heartbeats = new Heartbeats(options.node.schema);
   }
 
-  /** Joins. Waits for a server that cannot be reached. */
+  /** Joins. Waits for a server that cannot be reached, and for a process that was killed to be seen as dead. */
   static async open(options: NodeSessionOptions): Promise<NodeSession> {
     const session = new NodeSession(options);
-    const deadline = performance.now() + (options.startWaitMs ?? START_WAIT_MS);
+    const startedAt = performance.now();
+    let sign: string | null = null;
     for (let attempt = 1; ; attempt++) {
+      let delayMs = fullJitterDelay(attempt, RETRY);
       try {
         session.#hold(await session.#joinAnew());
         return session;
       } catch (error) {
-        if (error instanceof JoinRefusal) throw new DataFolderError(error.message, { cause: error });
-        if (!isUnavailable(error))
-          throw error instanceof DataFolderError
-            ? error
-            : new DataFolderError(`cannot connect to PostgreSQL: ${reason(error)}`, { cause: error });
-        options.servers.next();
-        const delayMs = fullJitterDelay(attempt, RETRY);
-        if (performance.now() + delayMs >= deadline)
-          throw new DataFolderError(`cannot connect to PostgreSQL: ${error.message}`, { cause: error });
-        if (attempt === 1) options.onWait?.(error);
-        await sleep(delayMs);
+        if (error instanceof JoinRefusal) {
+          // A row whose heartbeat stands still is that of a process that has just been killed, unless time shows otherwise.
+          if (error.sign === null || (sign !== null && sign !== error.sign))
+            throw new DataFolderError(error.message, { cause: error });
+          sign = error.sign;
+          delayMs = REFUSED_RETRY_MS;
+        } else if (isUnavailable(error)) {
+          options.servers.next();
+          if (performance.now() + delayMs >= startedAt + (options.startWaitMs ?? START_WAIT_MS))
+            throw new DataFolderError(`cannot connect to PostgreSQL: ${error.message}`, { cause: error });
+          if (attempt === 1) options.onWait?.(error);
+        } else {
+          if (error instanceof DataFolderError) throw error;
+          throw new DataFolderError(`cannot connect to PostgreSQL: ${reason(error)}`, { cause: error });
+        }
       }
+      await sleep(delayMs);
     }
   }
 
