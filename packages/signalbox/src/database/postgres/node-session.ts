@@ -74,6 +74,8 @@ export interface NodeSessionOptions {
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   /** The living nodes, this one included, after each heartbeat. */
   readonly onMembers: (members: readonly Member[]) => void;
+  /** After each heartbeat; `sentAt` is a time of the monotonic clock. */
+  readonly onSettingsVersion?: ((version: number, sentAt: number) => void) | undefined;
   /** This node was declared dead, and has joined again: other nodes may have changed anything meanwhile. */
   readonly onRejoined: (identity: NodeIdentity) => void;
   /** A node that runs alone was replaced by another process. Final. */
@@ -86,6 +88,8 @@ export interface NodeSessionOptions {
   readonly onOtherServer: () => void;
   /** The server does not respond: other connections should not wait for it. */
   readonly onUnresponsive: () => void;
+  /** An attempt to use the server has failed. */
+  readonly onUnreachable?: (() => void) | undefined;
   /** Called once if the server cannot be reached at the start, before the wait. */
   readonly onWait?: ((error: Error) => void) | undefined;
   readonly startWaitMs?: number | undefined;
@@ -222,6 +226,7 @@ export class NodeSession {
       missed += 1;
       if (missed < MAX_MISSED_HEARTBEATS) return;
       this.#options.onUnresponsive();
+      this.#options.onUnreachable?.();
       this.#connections.destroyAll();
     };
     this.#timer = setInterval(tick, this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
@@ -242,6 +247,7 @@ export class NodeSession {
       return;
     }
     this.#options.onMembers(answer.members);
+    this.#options.onSettingsVersion?.(answer.settingsVersion, sent.at);
   }
 
   /** A broken connection emits events. */
@@ -306,6 +312,7 @@ export class NodeSession {
       return true;
     } catch {
       // The server is still unavailable; `/readyz` reports it.
+      this.#options.onUnreachable?.();
       if (client !== undefined) await this.#connections.end(client);
       return false;
     }

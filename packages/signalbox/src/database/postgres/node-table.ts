@@ -40,6 +40,8 @@ export interface Beat {
   readonly now: number;
   /** The migration that a version must know to use the database. */
   readonly neededSchema: number;
+  /** The version of the settings that nodes keep in memory. */
+  readonly settingsVersion: number;
 }
 
 /** A node whose last heartbeat is older may be declared dead by any other node. */
@@ -59,6 +61,10 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
      beats BIGINT NOT NULL, link_min INTEGER NOT NULL, link_max INTEGER NOT NULL) WITH (fillfactor = 20);
   CREATE TABLE IF NOT EXISTS signalbox_node_write
     (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
+  CREATE TABLE IF NOT EXISTS signalbox_settings (id INTEGER PRIMARY KEY, version BIGINT NOT NULL) WITH (fillfactor = 20);
+  INSERT INTO signalbox_settings (id, version) VALUES (1, 0) ON CONFLICT (id) DO NOTHING;
+  CREATE TABLE IF NOT EXISTS signalbox_settings_change
+    (version BIGINT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (version, kind, key));
   ${CREATE_COMPATIBILITY};
   DELETE FROM signalbox_node_write WHERE inc IN
     (SELECT inc FROM signalbox_node WHERE state = 'dead' AND hb < clock_timestamp() - interval '1 day');
@@ -173,20 +179,20 @@ export async function beat(
     text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2, beats = beats + 1
         WHERE inc = $1 AND state <> 'dead' RETURNING beats)
       SELECT ${MEMBER}, (SELECT beats FROM beat)::float8 AS count, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
-        (${NEEDED_SCHEMA})::float8 AS "neededSchema"
+        (${NEEDED_SCHEMA})::float8 AS "neededSchema", (SELECT version FROM signalbox_settings)::float8 AS "settingsVersion"
       FROM signalbox_node WHERE state <> 'dead' ORDER BY signalbox_node.inc`,
     values: [inc, state],
   });
   const [first] = rows;
   if (first === undefined || first.count === null) return null;
-  const { count, now, neededSchema } = first;
+  const { count, now, neededSchema, settingsVersion } = first;
   const late = rows.filter((row) => mayDeclareDead && row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
   const dead = await declareDead(
     client,
     late.map((row) => row.inc),
   );
   const members = rows.filter((row) => !dead.has(row.inc)).map((row) => toMember(row, inc, state));
-  return { members, count, now, neededSchema };
+  return { members, count, now, neededSchema, settingsVersion };
 }
 
 interface BeatOptions {
@@ -200,6 +206,7 @@ interface BeatColumns {
   readonly count: number | null;
   readonly now: number;
   readonly neededSchema: number;
+  readonly settingsVersion: number;
 }
 
 /** The query sees the rows as they were before its own update. */
