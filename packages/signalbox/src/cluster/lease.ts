@@ -61,7 +61,7 @@ export class Lease {
 
   /**
    * Called before a request is authenticated. Null if it may go on at once; otherwise it may go on when the promise resolves. Rejects with
-   * `storage_unavailable` if memory is too old.
+   * `node_stale` if memory is too old.
    */
   check(): Promise<void> | null {
     if (this.isFresh) return null;
@@ -74,6 +74,7 @@ export class Lease {
       this.#renewal ??= Promise.withResolvers<void>();
       await this.#renewal.promise;
     }
-    if (this.ageMs > this.#maxStaleMs) throw new SignalboxError("storage_unavailable");
+    if (this.ageMs > this.#maxStaleMs)
+      throw new SignalboxError("node_stale", { headers: { "retry-after": "5" } });
   }
 }

@@ -18,9 +18,11 @@ import { fullJitterDelay } from "../../core/retry.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
 import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
+import { readDurability, type ServerSetting } from "./durability.ts";
 import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
-import { beginWrite, type Member, type SharedCheck } from "./node-table.ts";
+import type { SharedCheck, VersionRange } from "./join-rules.ts";
+import { beginWrite, type Member } from "./node-table.ts";
 import { Servers } from "./servers.ts";
 import { isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
@@ -49,6 +51,7 @@ const END_TIMEOUT_MS = 2000;
 export interface ClusterOptions {
   readonly secretCheck: string;
   readonly shared: readonly SharedCheck[];
+  readonly linkVersions: VersionRange;
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   readonly onMembers: (members: readonly Member[]) => void;
   readonly onSettingsVersion?: (version: number, sentAt: number) => void;
@@ -127,6 +130,7 @@ export class PostgresDatabase implements Database {
         schema: options.schema ?? Number.MAX_SAFE_INTEGER,
         secretCheck: cluster?.secretCheck ?? null,
         shared: cluster?.shared ?? [],
+        linkVersions: cluster?.linkVersions ?? { min: 0, max: 0 },
       },
       openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
       onMembers: (members) => cluster?.onMembers(members),
@@ -173,6 +177,11 @@ export class PostgresDatabase implements Database {
   /** The membership of this process. */
   get session(): NodeSession {
     return this.#session;
+  }
+
+  /** Settings of the server on which the durability of writes depends. */
+  readDurability(): Promise<ServerSetting[]> {
+    return readDurability(this.#pool);
   }
 
   /** The incarnations of the nodes that were not declared dead, as committed at the time of the call. */
