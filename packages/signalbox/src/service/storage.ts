@@ -16,6 +16,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { openCallLog } from "./call-log.ts";
 import type { Closer } from "./close-all.ts";
 import type { ClusterMembership } from "./cluster.ts";
+import type { DatabaseNode } from "./database-node.ts";
 
 export interface StorageOptions {
   readonly config: Config;
@@ -31,6 +32,8 @@ export interface Storage {
   /** Null for a process that uses its database alone. */
   readonly cluster: ClusterNode | null;
   readonly lease: Lease | null;
+  /** Null with SQLite. */
+  readonly node: DatabaseNode | null;
   readonly callLog: CallLog;
   readonly instanceStore: InstanceStore;
 }
@@ -43,10 +46,10 @@ export async function openStorage(
 ): Promise<Storage> {
   const dataFolder = DataFolder.open(options.config.dataDir);
   closers.push({ close: () => dataFolder.close() });
-  const { database, settings, node } = await openDatabase(options, dataFolder, closers);
+  const { database, settings, membership, node } = await openDatabase(options, dataFolder, closers);
   await migrate(database);
-  await node?.openSettings();
-  const cluster = node?.cluster ?? null;
+  await membership?.openSettings();
+  const cluster = membership?.cluster ?? null;
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
   const instanceStore = await openAgentStore(options, dataFolder);
@@ -56,7 +59,8 @@ export async function openStorage(
     database,
     settings,
     cluster,
-    lease: node?.lease ?? null,
+    lease: membership?.lease ?? null,
+    node,
     callLog,
     instanceStore,
   };
@@ -66,12 +70,17 @@ async function openDatabase(
   options: StorageOptions,
   dataFolder: DataFolder,
   closers: Closer[],
-): Promise<{ database: Database; settings: SharedSettings; node: ClusterMembership | null }> {
+): Promise<{
+  database: Database;
+  settings: SharedSettings;
+  membership: ClusterMembership | null;
+  node: DatabaseNode | null;
+}> {
   const { databaseUrl } = options.config;
   if (databaseUrl === undefined) {
     const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
     closers.push({ close: () => database.close() });
-    return { database, settings: new LocalSettings(database), node: null };
+    return { database, settings: new LocalSettings(database), membership: null, node: null };
   }
   const { openPostgres } = await import("./cluster.ts");
   return openPostgres(databaseUrl.reveal(), options, closers);
