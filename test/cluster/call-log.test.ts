@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
 import { callEcho } from "../support/send-request.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const GATEWAY = "/accounts/default/ai-gateway/gateways/default";
 
@@ -21,8 +22,12 @@ const node = (i: number): ClusterNodeProcess => {
   return found;
 };
 const makeCall = async (i: number) => (await callEcho(node(i))).headers.get("gw-aig-log-id") ?? "";
+/** A list during which a node dies may be refused on a slow machine; a client tries again. */
 const listed = async (i: number): Promise<string[]> => {
-  const { body } = await node(i).api("GET", `${GATEWAY}/logs?per_page=1000&direction=asc`);
+  const { body } = await waitUntil(
+    () => node(i).api("GET", `${GATEWAY}/logs?per_page=1000&direction=asc`),
+    ({ status }) => status !== 503,
+  );
   return (body.result as { id: string }[]).map(({ id }) => id);
 };
 const counted = async (i: number): Promise<number> => {

@@ -112,10 +112,10 @@ export async function ensureTables(database: CallDatabase): Promise<void> {
 
 /** 0 if there are no tables. */
 async function versionOf(queryable: Queryable): Promise<number> {
-  const table = await queryable.get<{ found: string | null }>(
-    sql`SELECT to_regclass('call_log_schema')::text AS found`,
+  const table = await queryable.get(
+    sql`SELECT 1 FROM pg_class WHERE relname = 'call_log_schema' AND pg_table_is_visible(oid)`,
   );
-  if ((table?.found ?? null) === null) return 0;
+  if (table === undefined) return 0;
   const row = await queryable.get<{ version: number }>(sql`SELECT version FROM call_log_schema`);
   return row?.version ?? 0;
 }

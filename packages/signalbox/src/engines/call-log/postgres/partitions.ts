@@ -11,8 +11,9 @@ import type { Client } from "pg";
 import { DAY_MS } from "../day-files.ts";
 import { type DayStart, idsOf, partitionSuffix } from "./days.ts";
 
-/** Arbitrary key of an advisory lock, the same in every version. */
-const PARTITION_LOCK = 0x5347_0010;
+/** Arbitrary keys of advisory locks, the same in every version. A removal may wait long for readers, and must not delay a creation. */
+const CREATION_LOCK = 0x5347_0010;
+const REMOVAL_LOCK = 0x5347_0012;
 const TABLES = ["call_log", "call_log_body"] as const;
 /** Bodies up to a page stay in the row: a row in a second table costs more than the space. */
 const STORAGE = {
@@ -41,7 +42,7 @@ export class Partitions {
   /** Removes the partitions of days that ended before `time`, with everything that is counted for those days. */
   async removeBefore(client: Client, time: number): Promise<void> {
     const { rows } = await client.query<{ locked: boolean }>(
-      `SELECT pg_try_advisory_lock(${PARTITION_LOCK}) AS locked`,
+      `SELECT pg_try_advisory_lock(${REMOVAL_LOCK}) AS locked`,
     );
     // Another node is removing them.
     if (rows[0]?.locked !== true) return;
@@ -60,7 +61,7 @@ export class Partitions {
       // The id decides the day of a row, and `createdAt` its hour, which may lie on the day before.
       await client.query("DELETE FROM call_log_hour WHERE hour + $1 <= $2", [DAY_MS, time]);
     } finally {
-      await client.query(`SELECT pg_advisory_unlock(${PARTITION_LOCK})`);
+      await client.query(`SELECT pg_advisory_unlock(${REMOVAL_LOCK})`);
     }
   }
 }
@@ -69,13 +70,13 @@ export class Partitions {
 async function create(client: Client, day: DayStart): Promise<void> {
   const suffix = partitionSuffix(day);
   const [from, to] = idsOf(day);
-  const exists = `SELECT to_regclass('call_log_body_${suffix}')::text AS found`;
-  const before = await client.query<{ found: string | null }>(exists);
-  if (before.rows[0]?.found != null) return;
-  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${PARTITION_LOCK})`);
+  // From the table and not by `to_regclass`, whose cache may miss what another session has committed while this one waited for the lock.
+  const exists = `SELECT 1 FROM pg_class WHERE relname = 'call_log_body_${suffix}' AND relispartition
+    AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'call_log'::regclass)`;
+  if ((await client.query(exists)).rowCount !== 0) return;
+  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${CREATION_LOCK})`);
   try {
-    const { rows } = await client.query<{ found: string | null }>(exists);
-    if (rows[0]?.found == null) {
+    if ((await client.query(exists)).rowCount === 0) {
       for (const table of TABLES) {
         await client.query(
           `CREATE TABLE ${table}_${suffix} (LIKE ${table} INCLUDING ALL) ${STORAGE[table]};

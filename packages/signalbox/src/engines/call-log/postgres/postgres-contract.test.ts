@@ -1,15 +1,31 @@
 import { afterAll, beforeAll } from "vitest";
+import type { TestStorage } from "../call-log-fixture.ts";
 import { describeChanges } from "../changes-contract.ts";
 import { describeReading } from "../reading-contract.ts";
 import { describeUsage } from "../usage-contract.ts";
-import { PostgresLogs } from "./postgres-log-fixture.ts";
+import { PostgresLogs, type PostgresStorage } from "./postgres-log-fixture.ts";
+
+const TABLES = "call_log, call_log_body, call_log_hour, call_log_count, call_log_day, call_log_gateway";
 
 let logs: PostgresLogs;
+let storage: PostgresStorage;
 beforeAll(async () => {
   logs = await PostgresLogs.start();
+  storage = await logs.openStorage();
 });
-afterAll(() => logs.stop());
+afterAll(async () => {
+  await storage.remove();
+  await logs.stop();
+});
 
-describeReading("PostgreSQL", () => logs.openStorage());
-describeChanges("PostgreSQL", () => logs.openStorage());
-describeUsage("PostgreSQL", () => logs.openStorage());
+/** One database for all tests: a new one takes longer than a test. */
+function openEmpty(): Promise<TestStorage> {
+  return Promise.resolve({
+    openLog: () => storage.openLog(),
+    remove: async () => void (await storage.query(`TRUNCATE ${TABLES}`)),
+  });
+}
+
+describeReading("PostgreSQL", openEmpty);
+describeChanges("PostgreSQL", openEmpty);
+describeUsage("PostgreSQL", openEmpty);

@@ -1,5 +1,5 @@
 /**
- * Writes calls into PostgreSQL. Runs in the writer's thread, one operation at a time.
+ * Writes calls into PostgreSQL. Runs in the writer's thread; operations other than `expire` do not overlap.
  *
  * Invariants:
  * 1. A row is written and counted once. The position of the queue up to which rows are written is a row of `call_log_writer` and changes in the
@@ -22,6 +22,8 @@ import { WriterConnection, type WriterConnectionOptions } from "./writer-connect
 
 /** Of processes that have ended. */
 const MAX_WRITER_AGE = "30 days";
+/** How long the removal of a partition may wait for transactions that use it; the next one completes it. */
+const MAX_DETACH_MS = 600_000;
 const UNIQUE_VIOLATION = "23505";
 /** A row without a partition: another node has removed it. */
 const CHECK_VIOLATION = "23514";
@@ -40,6 +42,7 @@ export interface PositionedBatch {
 export class PostgresWriter {
   readonly #options: PostgresWriterOptions;
   readonly #connection: WriterConnection;
+  readonly #maintenance: WriterConnection;
   readonly #partitions = new Partitions();
   readonly #encoder = new BinaryRows();
   readonly #trim: Trim;
@@ -51,6 +54,11 @@ export class PostgresWriter {
   constructor(options: PostgresWriterOptions) {
     this.#options = options;
     this.#connection = new WriterConnection(options);
+    this.#maintenance = new WriterConnection({
+      ...options,
+      writerId: `${options.writerId} days`,
+      queryTimeoutMs: MAX_DETACH_MS,
+    });
     this.#trim = new Trim(options.maxTotalBytes);
   }
 
@@ -89,21 +97,28 @@ export class PostgresWriter {
     this.#trim.check(name);
   }
 
-  /** Removes the days that ended more than `maxAgeDays` before `now`, and creates the partitions of today and tomorrow. */
-  expire(now: number, maxAgeDays: number): Promise<void> {
-    return this.#use(async (client) => {
+  /**
+   * Removes the days that ended more than `maxAgeDays` before `now`, and creates the partitions of today and tomorrow. On a connection of its own:
+   * a partition is detached only when no transaction uses it any more, which must not delay the calls.
+   */
+  async expire(now: number, maxAgeDays: number): Promise<void> {
+    const { client } = await this.#maintenance.get();
+    try {
       const today = startOfDayAt(now);
-      await this.#partitions.removeBefore(client, now - maxAgeDays * DAY_MS);
       await this.#partitions.ensure(client, [today, today + DAY_MS]);
+      await this.#partitions.removeBefore(client, now - maxAgeDays * DAY_MS);
       await client.query(
         `DELETE FROM call_log_writer WHERE seen_at < now() - interval '${MAX_WRITER_AGE}' AND writer <> $1`,
         [this.#options.writerId],
       );
-    });
+    } finally {
+      await this.#maintenance.close();
+    }
   }
 
-  close(): Promise<void> {
-    return this.#connection.close();
+  async close(): Promise<void> {
+    this.#maintenance.drop();
+    await this.#connection.close();
   }
 
   async #use<T>(work: (client: Client) => Promise<T>): Promise<T> {

@@ -165,7 +165,7 @@ const handlers = {
   async expire(now: number, maxAgeDays: number): Promise<void> {
     await writer.expire(now, maxAgeDays);
     // The limit may be lower than at the last start, or a crash may have left it exceeded.
-    await trim();
+    scheduleTrim();
   },
   close,
 };
@@ -191,7 +191,9 @@ port.on("message", (message: WriterMessage) => {
       scheduleTrim();
       break;
     case "request":
-      enqueue(() => answerRequest(port, message, handlers));
+      // An expiry may take long, and uses a connection of its own.
+      if (message.method === "expire") void answerRequest(port, message, handlers);
+      else enqueue(() => answerRequest(port, message, handlers));
       break;
   }
 });

@@ -6,8 +6,8 @@
  */
 import { Client, types } from "pg";
 
-/** A commit of a full batch takes less than a second on a busy server. */
-const QUERY_TIMEOUT_MS = 20_000;
+/** A commit of a full batch takes about a second on a busy server. */
+const QUERY_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3000;
 const END_TIMEOUT_MS = 1000;
 const SESSION_OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=30000";
@@ -17,6 +17,8 @@ export interface WriterConnectionOptions {
   readonly urls: readonly string[];
   /** Different for every process. */
   readonly writerId: string;
+  /** Of a statement. Default 10 s. */
+  readonly queryTimeoutMs?: number;
 }
 
 export class WriterConnection {
@@ -31,14 +33,14 @@ export class WriterConnection {
   /** The open connection, or a new one. */
   async get(): Promise<{ readonly client: Client; readonly isNew: boolean }> {
     if (this.#client !== null) return { client: this.#client, isNew: false };
-    const { urls, writerId } = this.#options;
+    const { urls, writerId, queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options;
     const name = `signalbox calls ${writerId}`;
     const client = new Client({
       connectionString: urls[this.#index % urls.length],
       application_name: name,
       options: SESSION_OPTIONS,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: QUERY_TIMEOUT_MS,
+      query_timeout: queryTimeoutMs,
       keepAlive: true,
       types: {
         getTypeParser: (oid, format) =>
