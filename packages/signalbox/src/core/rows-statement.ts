@@ -9,7 +9,7 @@ import type { Queryable } from "./queryable.ts";
 import { SqlQuery, type SqlValue } from "./sql.ts";
 
 /** Descending. A hundred rows of twenty columns are far below the maximum numbers of parameters (SQLite 32,766, PostgreSQL 65,535). */
-const SIZES = [100, 25, 5, 1] as const;
+const SIZES = [100, 50, 25, 10, 5, 2, 1] as const;
 
 export class RowsStatement {
   readonly #columns: number;
