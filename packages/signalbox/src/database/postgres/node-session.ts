@@ -267,6 +267,7 @@ export class NodeSession {
         this.#isBeating = false;
         this.#heartbeats.recordRead(sentAt);
       })
+      // A missed heartbeat: the timer counts it.
       .catch(() => undefined);
   }
 
