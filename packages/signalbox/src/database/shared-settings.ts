@@ -123,8 +123,12 @@ export class LocalSettings implements SharedSettings {
   }
 
   #readLater(attempt: number): void {
-    const read = () => this.reloadAll().catch(() => this.#readLater(attempt + 1));
-    setTimeout(read, fullJitterDelay(attempt, READ_RETRY)).unref();
+    setTimeout(
+      () => {
+        this.reloadAll().catch(() => this.#readLater(attempt + 1));
+      },
+      fullJitterDelay(attempt, READ_RETRY),
+    ).unref();
   }
 
   /** Memory may differ from the database, for example after a commit whose outcome was unknown. */
