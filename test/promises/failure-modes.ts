@@ -295,10 +295,6 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/database-gone.test.ts › a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals",
     "test/cluster/database-gone.test.ts › writes that need a database in a black hole fail within a bound, and store nothing or say that the outcome is unknown",
   ],
-  "A node is paused": [
-    "test/cluster/paused-node.test.ts › a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers",
-    "test/cluster/paused-node.test.ts › messages of a revoked token that arrived during the pause are not handled",
-  ],
   "PostgreSQL restarts under several nodes": [
     "test/cluster/database-gone.test.ts › calls go on at both nodes while PostgreSQL is killed and restarted",
     "packages/signalbox/src/database/postgres/node-session.test.ts › after a long stop of the server all nodes come back as they were",
