@@ -268,6 +268,7 @@ export class NodeSession {
         this.#heartbeats.recordRead(sentAt);
         this.#options.onSettingsVersion?.(rows[0]?.version ?? 0, sentAt);
       })
+      // Without an answer, the timer decides.
       .catch(() => undefined);
   }
 
