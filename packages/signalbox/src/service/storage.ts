@@ -27,6 +27,8 @@ export interface Storage {
   readonly database: Database;
   /** Null for a process that uses its database alone. */
   readonly cluster: ClusterNode | null;
+  /** The present identity of this process in PostgreSQL; null with SQLite. */
+  readonly incarnation: (() => string) | null;
   readonly callLog: CallLog;
   readonly instanceStore: InstanceStore;
 }
@@ -39,24 +41,24 @@ export async function openStorage(
 ): Promise<Storage> {
   const dataFolder = DataFolder.open(options.config.dataDir);
   closers.push({ close: () => dataFolder.close() });
-  const { database, cluster } = await openDatabase(options, dataFolder, closers);
+  const { database, cluster, incarnation } = await openDatabase(options, dataFolder, closers);
   await migrate(database);
   const callLog = await openCallLog(options, dataFolder, clock);
   closers.push({ close: () => callLog.close() });
   const instanceStore = await openAgentStore(options, dataFolder);
   closers.push({ close: () => instanceStore.close(), canStall: true });
-  return { dataFolder, database, cluster, callLog, instanceStore };
+  return { dataFolder, database, cluster, incarnation, callLog, instanceStore };
 }
 
 async function openDatabase(
   { config, logger, onFatal }: StorageOptions,
   dataFolder: DataFolder,
   closers: Closer[],
-): Promise<Pick<Storage, "database" | "cluster">> {
+): Promise<Pick<Storage, "database" | "cluster" | "incarnation">> {
   if (config.databaseUrl === undefined) {
     const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
     closers.push({ close: () => database.close() });
-    return { database, cluster: null };
+    return { database, cluster: null, incarnation: null };
   }
   // Imported on demand: most installations do not need the driver.
   const { PostgresDatabase } = await import("../database/postgres/postgres-database.ts");
@@ -71,7 +73,7 @@ async function openDatabase(
     onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
   });
   closers.push({ close: () => database.close() });
-  return { database, cluster };
+  return { database, cluster, incarnation: () => database.session.identity.inc };
 }
 
 function openCallLog(

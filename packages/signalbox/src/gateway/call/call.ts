@@ -24,6 +24,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
+import { type Admission, Delay } from "../limits/delay.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { PickedKey } from "../plan/key-pool.ts";
 import type { UsageEventRemover } from "../plan/stream-usage.ts";
@@ -128,6 +129,7 @@ export class Call implements AttemptOwner, Placed {
     this.#state = "attempting";
     for (;;) {
       const attempt = this.#prepare();
+      if (attempt instanceof Delay) return this.#tryAgainWhen(attempt);
       if (attempt instanceof Attempt) {
         this.#current = attempt;
         attempt.send(this.#parts.client);
@@ -141,8 +143,16 @@ export class Call implements AttemptOwner, Placed {
     }
   }
 
+  /** A limit that nodes share decides later. */
+  #tryAgainWhen({ ready }: Delay): void {
+    this.#state = "waiting";
+    void ready.then(() => {
+      if (this.#state === "waiting") this.#try();
+    });
+  }
+
   /** The attempt to send, or why the step may not be sent. */
-  #prepare(): Attempt | SignalboxError {
+  #prepare(): Attempt | Exclude<Admission, null> {
     const step = this.#step;
     const { account } = this.#start;
     // First, because a refused call must use up neither the rate of a key nor the probe of a circuit.
@@ -184,7 +194,11 @@ export class Call implements AttemptOwner, Placed {
         this.#parts.metrics.retried(attempt.step.provider.slug);
         this.#hedge = attempt;
         attempt.send(this.#parts.client);
-      } else [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
+      } else {
+        // A hedge that would have to wait for a limit comes too late.
+        this.#start.account?.stopWaiting();
+        [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
+      }
     }, ms);
   }
 
