@@ -79,10 +79,12 @@ export class ShareExchange {
   /** Takes all amounts from what this node has; false, and nothing taken, if one of them is not here. */
   tryTake(parts: readonly ClaimPart[]): boolean {
     const now = this.#parts.clock.now();
+    let isHere = true;
     for (const { rule, bucket, need } of parts) {
       bucket.useRule(rule.limit);
-      if (bucket.waiting > 0 || !bucket.canTake(need.amount, now)) return false;
+      isHere &&= bucket.waiting === 0 && bucket.canTake(need.amount, now);
     }
+    if (!isHere) return false;
     for (const { bucket, need } of parts) {
       bucket.take(need.amount, need.expected, need.isBounded, now);
       if (bucket.spare < bucket.target / 2) this.#schedule(0);

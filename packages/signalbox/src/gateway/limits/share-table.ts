@@ -222,12 +222,12 @@ export class ShareTable {
     );
   }
 
-  /** The nodes that are alive, as text that can be compared. */
-  async livingNodes(): Promise<string> {
-    const row = await this.#database.get<{ readonly incs: string | null }>(
-      sql`SELECT string_agg(inc::text, ',' ORDER BY inc) AS incs FROM signalbox_node WHERE state <> 'dead'`,
+  /** A text that changes when a node joins, leaves or dies. */
+  async membership(): Promise<string> {
+    const row = await this.#database.get<{ readonly nodes: string | null }>(
+      sql`SELECT string_agg(inc::text || state, ',' ORDER BY inc) AS nodes FROM signalbox_node`,
     );
-    return row?.incs ?? "";
+    return row?.nodes ?? "";
   }
 
   /**

@@ -38,7 +38,7 @@ export class SharedBooks implements Books {
   readonly #table: ShareTable;
   readonly clock: SharedClock;
   readonly shares: ShareExchange;
-  #living = "";
+  #membership = "";
   #cleanedAt = Number.NEGATIVE_INFINITY;
   #looking: Repetition | null = null;
 
@@ -152,10 +152,10 @@ export class SharedBooks implements Books {
 
   async #look(): Promise<void> {
     const now = this.clock.now();
-    const living = await this.#table.livingNodes();
+    const membership = await this.#table.membership();
     const isCleaning = Math.abs(now - this.#cleanedAt) >= CLEAN_MS;
-    if (living !== this.#living || isCleaning) await this.#table.settleDead();
-    this.#living = living;
+    if (membership !== this.#membership || isCleaning) await this.#table.settleDead();
+    this.#membership = membership;
     if (!isCleaning) return;
     await this.#table.removeEnded(now);
     this.#cleanedAt = now;

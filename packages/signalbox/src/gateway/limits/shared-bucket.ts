@@ -29,6 +29,8 @@ const ACTIVE_MS = 1000;
 /** Demand is measured for this time. */
 const DEMAND_MS = 100;
 const MIN_MEASURED_MS = 20;
+/** The part of a budget that a node takes ahead at most: if the node is killed, it counts as spent. */
+const MAX_AHEAD = 0.02;
 
 export class SharedBucket extends NamedBucket {
   readonly kind: LimitKind;
@@ -217,7 +219,11 @@ export class SharedBucket extends NamedBucket {
   }
 
   get target(): number {
-    return this.isTight ? 0 : Math.ceil(Math.max(this.#demand * 1.5, this.#largest * 2));
+    if (this.isTight) return 0;
+    const wanted = Math.ceil(Math.max(this.#demand * 1.5, this.#largest * 2));
+    if (this.kind !== "cost" && this.kind !== "tokens") return wanted;
+    const most = Math.floor(this.limit * MAX_AHEAD);
+    return this.#largest > most ? 0 : Math.min(wanted, most);
   }
 
   /** The node has a new identity: what it had is counted as spent, and calls that still run release nothing. */

@@ -1,10 +1,11 @@
 /** Nodes that share limits in a real PostgreSQL, inside one process. A killed node sends nothing more, and receives no answer. */
-import { SignalboxError } from "@signalbox/protocol";
+import type { SignalboxError } from "@signalbox/protocol";
 import { openTestPostgres } from "../../../../../test/support/test-postgres.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
 import { migrate } from "../../database/migrate.ts";
 import { PostgresDatabase } from "../../database/postgres/postgres-database.ts";
+import type { Token, TokenPolicy } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { DEFAULT_SETTINGS, gatewayUpdate, pickSettings } from "../settings/gateway-settings.ts";
 import type { CallRules } from "./call-rules.ts";
@@ -28,6 +29,8 @@ export interface SharedNode {
 
 export interface SharedCluster {
   readonly database: PostgresDatabase;
+  /** What nodes reported. */
+  readonly errors: unknown[];
   readonly server: Awaited<ReturnType<typeof openTestPostgres>>;
   openNode(): Promise<SharedNode>;
   close(): Promise<void>;
@@ -40,11 +43,13 @@ export async function openSharedCluster(): Promise<SharedCluster> {
   });
   await migrate(database);
   const nodes: SharedNode[] = [];
+  const errors: unknown[] = [];
   return {
     database,
+    errors,
     server,
     async openNode() {
-      const node = await openNode(database);
+      const node = await openNode(database, errors);
       nodes.push(node);
       return node;
     },
@@ -67,7 +72,7 @@ async function join(database: Database): Promise<string> {
   return row.inc;
 }
 
-async function openNode(shared: PostgresDatabase): Promise<SharedNode> {
+async function openNode(shared: PostgresDatabase, errors: unknown[]): Promise<SharedNode> {
   let inc = await join(shared);
   let isKilled = false;
   const never = new Promise<never>(() => undefined);
@@ -91,10 +96,7 @@ async function openNode(shared: PostgresDatabase): Promise<SharedNode> {
     clock: { now: () => Date.now() },
     incarnation: () => inc,
     earlierJournal: "/nonexistent",
-    onError: (error) => {
-      // A PostgreSQL that was stopped by the test.
-      if (!(error instanceof SignalboxError)) throw error;
-    },
+    onError: (error) => void errors.push(error),
   });
   const limits = new Limits({
     books,
@@ -205,4 +207,33 @@ export function rowOf(database: Database, gateway: Gateway, bucket: string) {
 
 export function usedOf(row: { readonly used: Record<string, number> } | undefined): number {
   return Object.values(row?.used ?? {}).reduce((sum, amount) => sum + amount, 0);
+}
+
+/** A token with a policy. */
+export function tokenWith(policy: Partial<TokenPolicy>): Token {
+  return {
+    id: `t${++gateways}`,
+    accountId: "default",
+    name: "test",
+    hash: "",
+    suffix: "",
+    permissions: new Set(),
+    gatewayId: null,
+    createdAt: 1,
+    expiresAt: null,
+    isDisabled: false,
+    previous: null,
+    policy: {
+      budgets: [],
+      softBudget: null,
+      rateLimits: [],
+      models: [],
+      providers: [],
+      routes: [],
+      metadata: {},
+      owner: null,
+      tags: {},
+      ...policy,
+    },
+  };
 }
