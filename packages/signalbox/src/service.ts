@@ -69,7 +69,7 @@ export interface Service {
   /** Commands that can be pasted into a shell. */
   readonly firstCommands: readonly FirstCommand[];
   /** Creates a link that logs in a browser as root. It is valid once, for ten minutes. */
-  createLoginLink(): string;
+  createLoginLink(): Promise<string>;
   /** Stops gracefully; a second call returns the same promise. */
   stop(): Promise<void>;
 }
@@ -165,7 +165,7 @@ class Start {
         ownOrigins(front, this.#config),
         this.#rootTokenExpression(storage),
       ),
-      createLoginLink: () => adminUrl + loginPath(identity.sessions.createLoginCode().code),
+      createLoginLink: async () => adminUrl + loginPath((await identity.sessions.createLoginCode()).code),
       stop: () => (stopped ??= this.#stop(front, all, storage)),
     };
   }
@@ -259,6 +259,7 @@ class Start {
   ): Promise<Front> {
     const config = this.#config;
     const { listener } = config.file;
+    const { lease } = storage;
     const routes = [
       ...accountRoutes(accounts),
       ...tokenRoutes(tokens),
@@ -301,6 +302,7 @@ class Start {
       ],
       address: { host: config.host, port: config.port },
       adminAddress: config.admin,
+      admit: lease === null ? null : () => lease.check(),
       limits: listener,
       metrics: createHttpMetrics(this.#registry),
       logger: this.#options.logger,

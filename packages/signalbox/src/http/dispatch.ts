@@ -36,6 +36,12 @@ const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
   expectation_failed: "expectation_failed",
 };
 
+/**
+ * Called before a request is handled. Null if it may be handled at once; otherwise it may when the promise resolves, and is refused if the promise
+ * rejects.
+ */
+export type Admission = () => Promise<void> | null;
+
 export class Dispatcher implements HttpApplication {
   readonly #areas = new Map<string, Area>();
   readonly #fallback: FallbackArea | null;
@@ -43,6 +49,7 @@ export class Dispatcher implements HttpApplication {
   readonly #guests = new Map<string, { readonly area: Area; readonly path: RegExp }>();
   readonly #metrics: HttpMetrics;
   readonly #logger: Logger;
+  readonly #admit: Admission | null;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
@@ -51,8 +58,10 @@ export class Dispatcher implements HttpApplication {
     metrics: HttpMetrics,
     logger: Logger,
     fallback: FallbackArea | null = null,
+    admit: Admission | null = null,
   ) {
     this.#fallback = fallback;
+    this.#admit = admit;
     this.#metrics = metrics;
     this.#logger = logger;
     for (const area of areas) {
@@ -82,7 +91,11 @@ export class Dispatcher implements HttpApplication {
       tracking.area = area.name;
       if (area.isForeign === true) tracking.added = area.headersFor?.(request) ?? INERT;
       const own = (context = new RequestContext(id, target, request, tracking));
-      const pending = area.handle(request, response, own);
+      const waiting = this.#admit === null || area.isAlwaysServed === true ? null : this.#admit();
+      const pending =
+        waiting === null
+          ? area.handle(request, response, own)
+          : waiting.then(() => area?.handle(request, response, own));
       if (pending instanceof Promise)
         pending.catch((error: unknown) => this.#fail(response, own.errorDialect ?? area?.dialect, id, error));
     } catch (error) {
@@ -103,7 +116,11 @@ export class Dispatcher implements HttpApplication {
       area = this.#areaOf(target.path);
       if (area?.upgrade === undefined) throw new SignalboxError("not_found");
       const context = new RequestContext(id, target, request, new HeldMemory());
-      const pending = area.upgrade(request, socket, head, context);
+      const waiting = this.#admit?.() ?? null;
+      const pending =
+        waiting === null
+          ? area.upgrade(request, socket, head, context)
+          : waiting.then(() => area?.upgrade?.(request, socket, head, context));
       if (pending instanceof Promise) pending.catch(refuse);
     } catch (error) {
       refuse(error);

@@ -7,7 +7,7 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area, FallbackArea } from "./area.ts";
-import { Dispatcher } from "./dispatch.ts";
+import { type Admission, Dispatcher } from "./dispatch.ts";
 import {
   type BoundAddress,
   isLoopback,
@@ -36,6 +36,8 @@ export interface FrontOptions {
   readonly address: ListenAddress;
   /** Null: one address for everything. */
   readonly adminAddress: ListenAddress | null;
+  /** Whether a request may be handled, in a cluster; null: always. */
+  readonly admit: Admission | null;
   readonly limits: ListenerLimits;
   readonly metrics: HttpMetrics;
   readonly logger: Logger;
@@ -66,7 +68,7 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     address: ListenAddress,
     fallback: FallbackArea | null,
   ): Promise<BoundAddress> => {
-    const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback);
+    const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback, options.admit);
     const listener = new Listener(dispatcher, options.limits);
     const bound = await listener.listen(address.host, address.port);
     listeners.push(listener);

@@ -2,18 +2,19 @@
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
-import type { ClusterNode } from "../cluster/index.ts";
+import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
+import { LocalSettings, type SharedSettings } from "../database/shared-settings.ts";
 import { migrate } from "../database/migrate.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { type CallLog, SqliteCallLog } from "../engines/call-log/index.ts";
 import { type InstanceStore, openInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { VERSION } from "../version.ts";
 import type { Closer } from "./close-all.ts";
+import type { ClusterMembership } from "./cluster.ts";
 
 export interface StorageOptions {
   readonly config: Config;
@@ -25,10 +26,12 @@ export interface StorageOptions {
 export interface Storage {
   readonly dataFolder: DataFolder;
   readonly database: Database;
+  readonly settings: SharedSettings;
   /** Null for a process that uses its database alone. */
   readonly cluster: ClusterNode | null;
   /** The present identity of this process in PostgreSQL; null with SQLite. */
   readonly incarnation: (() => string) | null;
+  readonly lease: Lease | null;
   readonly callLog: CallLog;
   readonly instanceStore: InstanceStore;
 }
@@ -41,39 +44,41 @@ export async function openStorage(
 ): Promise<Storage> {
   const dataFolder = DataFolder.open(options.config.dataDir);
   closers.push({ close: () => dataFolder.close() });
-  const { database, cluster, incarnation } = await openDatabase(options, dataFolder, closers);
+  const { database, settings, node, incarnation } = await openDatabase(options, dataFolder, closers);
   await migrate(database);
+  await node?.openSettings();
   const callLog = await openCallLog(options, dataFolder, clock);
   closers.push({ close: () => callLog.close() });
   const instanceStore = await openAgentStore(options, dataFolder);
   closers.push({ close: () => instanceStore.close(), canStall: true });
-  return { dataFolder, database, cluster, incarnation, callLog, instanceStore };
+  return {
+    dataFolder,
+    database,
+    settings,
+    cluster: node?.cluster ?? null,
+    lease: node?.lease ?? null,
+    incarnation,
+    callLog,
+    instanceStore,
+  };
 }
 
 async function openDatabase(
-  { config, logger, onFatal }: StorageOptions,
+  options: StorageOptions,
   dataFolder: DataFolder,
   closers: Closer[],
-): Promise<Pick<Storage, "database" | "cluster" | "incarnation">> {
-  if (config.databaseUrl === undefined) {
-    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
+): Promise<
+  Pick<Storage, "database" | "settings" | "incarnation"> & { readonly node: ClusterMembership | null }
+> {
+  const { databaseUrl } = options.config;
+  if (databaseUrl === undefined) {
+    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
     closers.push({ close: () => database.close() });
-    return { database, cluster: null, incarnation: null };
+    return { database, settings: new LocalSettings(database), node: null, incarnation: null };
   }
-  // Imported on demand: most installations do not need the driver.
-  const { PostgresDatabase } = await import("../database/postgres/postgres-database.ts");
-  const { createClusterNode, membershipOf } = await import("./cluster.ts");
-  const cluster = createClusterNode(config, logger);
-  // Closed after the database: the node leaves the cluster before its links end.
-  if (cluster !== null) closers.push({ close: () => cluster.close() });
-  const database = await PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
-    nodeName: config.nodeName,
-    version: VERSION,
-    ...(cluster === null ? {} : { cluster: membershipOf(cluster, logger) }),
-    onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
-  });
-  closers.push({ close: () => database.close() });
-  return { database, cluster, incarnation: () => database.session.identity.inc };
+  const { openPostgres } = await import("./cluster.ts");
+  const opened = await openPostgres(databaseUrl.reveal(), options, closers);
+  return { ...opened, incarnation: () => opened.database.session.identity.inc };
 }
 
 function openCallLog(

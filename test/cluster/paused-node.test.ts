@@ -1,0 +1,103 @@
+/** A node that is paused, or joins, while another one writes settings. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
+
+const TOKENS = "/accounts/default/tokens";
+const GATEWAYS = "/accounts/default/ai-gateway/gateways";
+let cluster: TestCluster;
+let a: ClusterNodeProcess;
+let b: ClusterNodeProcess;
+beforeAll(async () => {
+  cluster = await startTestCluster({ nodes: 2 });
+  [a, b] = cluster.nodes as [ClusterNodeProcess, ClusterNodeProcess];
+});
+afterAll(() => cluster.stop());
+
+interface Made {
+  readonly id: string;
+  readonly token: string;
+}
+
+async function make(): Promise<Made> {
+  return (await a.api("POST", TOKENS, { name: "t", permissions: ["gateway.read"] })).body.result as Made;
+}
+
+const use = async (node: ClusterNodeProcess, { token }: Made) =>
+  (await node.api("GET", GATEWAYS, undefined, token)).status;
+
+it("a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers", async () => {
+  const made = await make();
+  expect(await use(b, made)).toBe(200);
+  for (let round = 0; round < 3; round++) {
+    const again = await make();
+    b.child.kill("SIGSTOP");
+    // Sent to the paused process: the kernel accepts the connection, and the request waits there.
+    const waiting = use(b, again);
+    expect((await a.api("DELETE", `${TOKENS}/${again.id}`)).status).toBe(200);
+    b.child.kill("SIGCONT");
+    expect(await waiting).toBe(401);
+    expect(await use(b, again)).toBe(401);
+    // The node has come back, and hears of changes.
+    expect(await use(b, made)).toBe(200);
+  }
+  expect(b.stderr()).toContain("declared dead, and has joined again");
+  expect((await a.api("DELETE", `${TOKENS}/${made.id}`)).status).toBe(200);
+  expect(await use(b, made)).toBe(401);
+});
+
+it("a pause that is too short for a declaration changes nothing", async () => {
+  const made = await make();
+  b.child.kill("SIGSTOP");
+  const revoked = a.api("DELETE", `${TOKENS}/${made.id}`);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  b.child.kill("SIGCONT");
+  expect((await revoked).status).toBe(200);
+  expect(await use(b, made)).toBe(401);
+});
+
+it("a node that starts while tokens are revoked has missed none of them", async () => {
+  const tokens: Made[] = [];
+  for (let i = 0; i < 200; i++) tokens.push(await make());
+  let isStarted = false;
+  const joining = cluster.join({ name: "late" }).finally(() => (isStarted = true));
+  const revoked: Made[] = [];
+  while (!isStarted) {
+    const next = tokens.pop() ?? (await make());
+    expect((await a.api("DELETE", `${TOKENS}/${next.id}`)).status).toBe(200);
+    revoked.push(next);
+  }
+  const late = await joining;
+  const statuses = await Promise.all(revoked.map((made) => use(late, made)));
+  expect(statuses.filter((status) => status !== 401 && status !== 429)).toEqual([]);
+  for (const made of tokens.slice(0, 3)) expect(await use(late, made)).toBe(200);
+});
+
+it("two nodes that write the same rows at once end with the same settings, and lose no change", async () => {
+  const gateway = `${GATEWAYS}/default`;
+  const made = await make();
+  const writes: Promise<unknown>[] = [];
+  for (let i = 0; i < 20; i++) {
+    writes.push(
+      a.api("PUT", gateway, { cache_ttl: 100 + i }),
+      b.api("PUT", gateway, { rate_limiting_limit: 100 + i }),
+    );
+    writes.push(a.api("PATCH", `${TOKENS}/${made.id}`, { name: `name-${i}` }));
+    writes.push(b.api("PATCH", `${TOKENS}/${made.id}`, { metadata: { round: String(i) } }));
+  }
+  // Of two that create the same gateway, one is told of the conflict.
+  for (let i = 0; i < 5; i++) {
+    const both = [a, b].map((node) => node.api("POST", GATEWAYS, { id: `g${i}` }));
+    writes.push(
+      ...both,
+      Promise.all(both).then((answers) =>
+        expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409]),
+      ),
+    );
+  }
+  await Promise.all(writes);
+  const [one, other] = [await a.api("GET", gateway), await b.api("GET", gateway)];
+  expect(one.body.result).toEqual(other.body.result);
+  expect(one.body.result).toMatchObject({ cache_ttl: 119, rate_limiting_limit: 119 });
+  const token = (await b.api("GET", `${TOKENS}/${made.id}`)).body.result;
+  expect(token).toMatchObject({ name: "name-19", metadata: { round: "19" } });
+});
