@@ -164,7 +164,8 @@ export class Limits {
     const stored = rule.kind === "cost" ? books.storedNames(rule.owner, rule.id) : [];
     const buckets = new RuleBuckets(rule, stored, (name) => books.open(rule, name));
     // A changed rate limit of a gateway starts a new count. Shared amounts are moved by the books.
-    if (rule.id !== RATE_RULE && this.#parts.shares === null) known?.moveTo(buckets, this.nowOf(rule), (...move) => books.moved(...move));
+    if (rule.id !== RATE_RULE && this.#parts.shares === null)
+      known?.moveTo(buckets, this.nowOf(rule), (...move) => books.moved(...move));
     ofOwner.set(id, buckets);
     return buckets;
   }

@@ -10,14 +10,15 @@
  * 1. A statement without an answer is repeated as it was until it is answered. The table counts it once.
  * 2. A call is refused only if the amounts that are used and held leave no room for it. If the room is with other nodes, the call waits: they
  *    give it back within `TICK_MS`, because a bucket in which a call waits is tight.
- * 3. Nothing is taken ahead above `SOFT` of a limit.
+ * 3. Nothing is taken ahead above four fifths of a limit.
  * 4. When this node was declared dead, it begins with nothing: what it had is counted as spent.
  * See docs/decisions/0156.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { SignalboxError } from "@signalbox/protocol";
 import { Claim, type ClaimPart } from "./claim.ts";
-import type { ShareAsk, ShareRow, ShareTable } from "./share-table.ts";
+import { emptyAsk, endOfRow } from "./share-ask.ts";
+import type { Exchanged, ShareAsk, ShareRow, ShareTable } from "./share-table.ts";
 import type { SharedBucket } from "./shared-bucket.ts";
 import type { SharedClock } from "./shared-clock.ts";
 import { adoptWindow, convertRow } from "./share-window.ts";
@@ -35,17 +36,11 @@ export interface ShareExchangeParts {
 
 /** Unused amounts are given back, and used ones are reported, within this time. */
 const TICK_MS = 100;
-/** Up to this part of a limit nodes take amounts ahead. */
-const SOFT = 0.8;
-/** A slot further in the future comes from a wrong clock. */
-const AHEAD_MS = 10_000;
 /** Between statements for calls that wait for other nodes. */
 const RETRY_MS = 5;
 const MAX_RETRY_MS = 25;
 /** Between attempts while the database is unavailable. */
 const UNAVAILABLE_MS = 500;
-/** A row of parallel calls has no window; it is removed when it was not used for this time. */
-const PARALLEL_ROW_MS = 3_600_000;
 /** More would hold the locks of one statement for too long. */
 const MAX_ROWS = 500;
 
@@ -157,11 +152,8 @@ export class ShareExchange {
   }
 
   #scheduleNext(): void {
-    const isUrgent =
-      this.#isDue ||
-      this.#claims.some(({ from }) => from > this.#seq) ||
-      [...this.#changed, ...this.#holding].some(({ isTight, waiting }) => isTight && waiting === 0);
-    if (isUrgent) this.#schedule(0);
+    const isUrgent = this.#isDue || this.#claims.some(({ from }) => from > this.#seq);
+    if (isUrgent || hasTight(this.#changed) || hasTight(this.#holding)) this.#schedule(0);
     else if (this.#claims.length > 0) {
       this.#schedule(this.#retryMs * (0.5 + Math.random()));
       this.#retryMs = Math.min(this.#retryMs * 2, MAX_RETRY_MS);
@@ -173,23 +165,35 @@ export class ShareExchange {
     this.#useIncarnation();
     const buckets = this.#collect();
     if (buckets.length === 0) return;
-    const { clock } = this.#parts;
     const known = await this.#ensure(buckets);
     if (known.length === 0) return;
     const batch = this.#createBatch(known);
+    const answer = await this.#exchange(batch);
+    if (answer === null) return;
+    if (!answer.isAlive) return this.#declaredDead(batch);
+    const outdated = this.#apply(batch, answer.rows, answer.sentAt);
+    const now = this.#parts.clock.now();
+    for (const [bucket, row] of outdated) {
+      // A row that could not be converted is found again by the next statement.
+      if (!adoptWindow(bucket, row))
+        await convertRow(this.#parts.table, bucket, row, now).catch(this.#parts.onError);
+    }
+  }
+
+  /** Sends the statement until it is answered; null if the service stops. */
+  async #exchange({ inc, asks }: Batch): Promise<(Exchanged & { readonly sentAt: number }) | null> {
+    const { table, clock, onError } = this.#parts;
     for (;;) {
       try {
         const sentAt = performance.now();
         const sentTime = clock.local.now();
-        const { isAlive, now, rows } = await this.#parts.table.exchange(batch.inc, [...batch.asks.values()]);
-        clock.adjust(sentTime, now);
-        if (!isAlive) return this.#declaredDead(batch);
-        await this.#apply(batch, rows, sentAt);
-        return;
+        const answer = await table.exchange(inc, [...asks.values()]);
+        clock.adjust(sentTime, answer.now);
+        return { ...answer, sentAt };
       } catch (error) {
-        this.#parts.onError(error);
+        onError(error);
         this.#failClaims(toUnavailable(error));
-        if (this.#isStopped) return;
+        if (this.#isStopped) return null;
         await sleep(UNAVAILABLE_MS, undefined, { ref: false });
       }
     }
@@ -203,6 +207,7 @@ export class ShareExchange {
       for (const bucket of set) {
         if (bucket.isForgotten || bucket.isDropped) set.delete(bucket);
         else if (buckets.size < MAX_ROWS) buckets.add(bucket);
+        else this.#isDue ||= set === this.#changed && !buckets.has(bucket);
       }
     }
     return [...buckets];
@@ -222,7 +227,7 @@ export class ShareExchange {
             bucket: bucket.key,
             kind: bucket.kind,
             window_key: bucket.window.key,
-            ends_at: endOf(bucket, bucket.window.slotOf(now), now),
+            ends_at: endOfRow(bucket, bucket.window.slotOf(now), now),
           })),
         )
         .catch((error: unknown) => {
@@ -243,7 +248,8 @@ export class ShareExchange {
     const now = this.#parts.clock.now();
     const seq = ++this.#seq;
     const asks = new Map(buckets.map((bucket) => [bucket, emptyAsk(bucket, seq, now)] as const));
-    for (const { parts } of this.#claims) {
+    for (const { parts, state } of this.#claims) {
+      if (state !== "waiting") continue;
       for (const { bucket, need, isForced } of parts) {
         const ask = asks.get(bucket);
         if (ask === undefined) continue;
@@ -259,7 +265,8 @@ export class ShareExchange {
     const isYielding = this.#retryMs > RETRY_MS * 2 && Math.random() < 0.5;
     for (const [bucket, ask] of asks) {
       const target = this.#isStopped ? 0 : bucket.measure();
-      ask.keep = Math.min(bucket.spare, Math.max(target, ask.need));
+      ask.keep = bucket.mustReturn ? 0 : Math.min(bucket.spare, Math.max(target, ask.need));
+      bucket.mustReturn = false;
       ask.prefer = Math.max(0, target - Math.max(0, ask.keep - ask.need));
       ask.need = Math.max(0, ask.need - ask.keep);
       if (isYielding) ask.keep = ask.need = ask.alone = ask.prefer = 0;
@@ -273,7 +280,8 @@ export class ShareExchange {
     return { inc: this.#inc, seq, asks };
   }
 
-  async #apply({ asks, seq }: Batch, rows: readonly ShareRow[], sentAt: number): Promise<void> {
+  /** Returns the buckets whose rows have another window. */
+  #apply({ asks, seq }: Batch, rows: readonly ShareRow[], sentAt: number): [SharedBucket, ShareRow][] {
     const now = this.#parts.clock.now();
     const byId = new Map(rows.map((row) => [row.id, row]));
     const outdated: [SharedBucket, ShareRow][] = [];
@@ -309,13 +317,11 @@ export class ShareExchange {
       if (bucket.spare > 0) this.#holding.add(bucket);
       else this.#holding.delete(bucket);
     }
-    for (const [bucket, row] of outdated) {
-      if (!adoptWindow(bucket, row)) await convertRow(this.#parts.table, bucket, row, now);
-    }
+    return outdated;
   }
 
   #decide(now: number): void {
-    for (const claim of this.#claims) claim.decide(now);
+    for (const claim of this.#claims) if (claim.state === "waiting") claim.decide(now);
     this.#claims = this.#claims.filter(({ state }) => state === "waiting");
   }
 
@@ -346,36 +352,10 @@ export class ShareExchange {
   }
 }
 
-type MutableAsk = { -readonly [Name in keyof ShareAsk]: ShareAsk[Name] };
-
-function emptyAsk(bucket: SharedBucket, seq: number, now: number): MutableAsk {
-  const { window, limit, top } = bucket;
-  const slot = window.slotOf(now);
-  return {
-    id: bucket.row ?? 0,
-    seq,
-    window_key: window.key,
-    slot,
-    oldest: window.oldestAt(now),
-    ahead: window.slotOf(now + AHEAD_MS),
-    ends: endOf(bucket, slot, now),
-    lim: limit,
-    top,
-    soft: Math.floor(limit * SOFT),
-    charge: 0,
-    held: 0,
-    expected: 0,
-    keep: 0,
-    need: 0,
-    likely: 0,
-    alone: 0,
-    forced: 0,
-    prefer: 0,
-  };
-}
-
-function endOf({ kind, window }: SharedBucket, slot: number, now: number): number {
-  return kind === "parallel" ? now + PARALLEL_ROW_MS : window.endOf(slot);
+/** Other nodes may wait for what this one has of the bucket. */
+function hasTight(buckets: Iterable<SharedBucket>): boolean {
+  for (const { isTight, waiting } of buckets) if (isTight && waiting === 0) return true;
+  return false;
 }
 
 function nameOf({ owner, key }: SharedBucket): string {

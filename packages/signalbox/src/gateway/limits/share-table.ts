@@ -192,7 +192,11 @@ export class ShareTable {
   /** The window of a rule has changed. False when the row has changed meanwhile. */
   async convert(
     row: Pick<ShareRow, "id" | "window_key" | "used">,
-    to: { readonly window_key: string; readonly used: Readonly<Record<string, number>>; readonly slot: number },
+    to: {
+      readonly window_key: string;
+      readonly used: Readonly<Record<string, number>>;
+      readonly slot: number;
+    },
   ): Promise<boolean> {
     const changed = await this.#database.all(
       sql`UPDATE limit_share SET window_key = ${to.window_key}, earlier_window = ${row.window_key},

@@ -97,10 +97,7 @@ export class SharedBooks implements Books {
   }
 
   /** Reads the rows of an owner; `visit` gets the kind and the name of each bucket, and returns the bucket. */
-  async refresh(
-    owner: LimitOwner,
-    visit: (kind: string, name: string) => NamedBucket | null,
-  ): Promise<void> {
+  async refresh(owner: LimitOwner, visit: (kind: string, name: string) => NamedBucket | null): Promise<void> {
     const now = this.clock.now();
     for (const row of await this.#table.ofOwner(owner.accountId, owner.key)) {
       const space = row.bucket.indexOf(" ");

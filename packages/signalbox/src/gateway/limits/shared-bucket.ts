@@ -48,6 +48,8 @@ export class SharedBucket extends NamedBucket {
   spareOfOthers = 0;
   /** Little is left, or a call waits for it somewhere: nothing is taken ahead. */
   isTight = false;
+  /** The spare amount must go back before anything is taken from it. */
+  mustReturn = false;
   /** What the database has of `held`. */
   reportedHeld = 0;
   #soft: { readonly limit: number; readonly onExceeded: (used: number) => void } | null = null;
@@ -127,6 +129,8 @@ export class SharedBucket extends NamedBucket {
 
   /** A call uses the rule with this limit. */
   useRule(limit: number): void {
+    // What was taken under the higher limit may be more than is left.
+    if (limit < this.limit) this.mustReturn = true;
     this.limit = Math.floor(limit);
     this.top = Math.ceil(limit);
     this.#useConfigured();
@@ -147,7 +151,7 @@ export class SharedBucket extends NamedBucket {
   /** True when the amount can be taken from what this node has. */
   canTake(amount: number, now: number): boolean {
     if (amount === 0) return this.answeredBy > 0 && this.used(now) + this.reserved <= this.limit;
-    return this.spare >= amount && this.#isConfirmed(now);
+    return this.spare >= amount && !this.mustReturn && this.#isConfirmed(now);
   }
 
   #isConfirmed(now: number): boolean {

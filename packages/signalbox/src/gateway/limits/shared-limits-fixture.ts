@@ -12,6 +12,7 @@ import type { CallRules } from "./call-rules.ts";
 import { type Admission, Delay } from "./delay.ts";
 import type { StepDemand } from "./limit-rule.ts";
 import { Limits } from "./limits.ts";
+import { ShareTable } from "./share-table.ts";
 import { SharedBooks } from "./shared-books.ts";
 
 export interface SharedNode {
@@ -22,6 +23,7 @@ export interface SharedNode {
   readonly exceeded: number[];
   /** As `kill -9`, and declared dead. */
   kill(): Promise<void>;
+  readonly whenKilled: Promise<void>;
   /** Declared dead while it runs, as after a pause; it joins again. */
   declareDead(): Promise<void>;
   stop(): Promise<void>;
@@ -33,6 +35,8 @@ export interface SharedCluster {
   readonly errors: unknown[];
   readonly server: Awaited<ReturnType<typeof openTestPostgres>>;
   openNode(): Promise<SharedNode>;
+  /** Counts what dead nodes had, as every living node does. */
+  settleDead(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -53,6 +57,7 @@ export async function openSharedCluster(): Promise<SharedCluster> {
       nodes.push(node);
       return node;
     },
+    settleDead: () => new ShareTable(database).settleDead(),
     async close() {
       for (const node of nodes) await node.stop();
       await database.close();
@@ -75,6 +80,8 @@ async function join(database: Database): Promise<string> {
 async function openNode(shared: PostgresDatabase, errors: unknown[]): Promise<SharedNode> {
   let inc = await join(shared);
   let isKilled = false;
+  let isStopped = false;
+  const killed = Promise.withResolvers<void>();
   const never = new Promise<never>(() => undefined);
   const lossy = async <T>(work: () => Promise<T>): Promise<T> => {
     if (isKilled) return never;
@@ -114,17 +121,21 @@ async function openNode(shared: PostgresDatabase, errors: unknown[]): Promise<Sh
       return inc;
     },
     exceeded,
+    whenKilled: killed.promise,
     async kill() {
       isKilled = true;
       await bury();
+      killed.resolve();
     },
     async declareDead() {
       await bury();
       inc = await join(shared);
     },
     async stop() {
-      if (isKilled) return;
+      if (isKilled || isStopped) return;
+      isStopped = true;
       await books.stop();
+      await shared.all(sql`DELETE FROM signalbox_node WHERE inc = ${inc}::bigint`);
     },
   };
 }
@@ -149,7 +160,10 @@ export function gatewayWith(settings: object, rules: readonly object[] = []): Ga
 /** The same gateway with other rules. */
 export function withRules(gateway: Gateway, rules: readonly object[]): Gateway {
   const spend_limits = { enabled: true, rules };
-  return { ...gateway, settings: { ...gateway.settings, ...pickSettings(gatewayUpdate.parse({ spend_limits })) } };
+  return {
+    ...gateway,
+    settings: { ...gateway.settings, ...pickSettings(gatewayUpdate.parse({ spend_limits })) },
+  };
 }
 
 export async function settled(admit: () => Admission): Promise<SignalboxError | null> {

@@ -91,9 +91,7 @@ it("never reserves more than the limit, and admits while anything is left", asyn
   const admitted = more.filter((call) => typeof call === "function");
   expect(admitted).toHaveLength(16);
   for (const settle of admitted) settle(0.05);
-  await expect
-    .poll(async () => usedOf(await rowOf(cluster.database, gateway, "cost r")))
-    .toBe(1_000_000);
+  await expect.poll(async () => usedOf(await rowOf(cluster.database, gateway, "cost r"))).toBe(1_000_000);
 });
 
 it("lets a call without an output limit run alone over all nodes", async () => {
@@ -225,7 +223,11 @@ it("reports a soft budget once, whichever node exceeds it", async () => {
     const rules = node.limits.rulesOf(gateway, token);
     rules?.settle([{ provider: "openai", models: ["m"], cost: 0.3, tokens: 0 }]);
     await expect
-      .poll(async () => usedOf(await cluster.database.get(sql`SELECT used FROM limit_share WHERE owner = ${`token ${token.id}`}`)))
+      .poll(async () =>
+        usedOf(
+          await cluster.database.get(sql`SELECT used FROM limit_share WHERE owner = ${`token ${token.id}`}`),
+        ),
+      )
       .toBeGreaterThan(0);
   }
   await expect.poll(() => a.exceeded.length + b.exceeded.length).toBe(1);
@@ -238,10 +240,16 @@ it("shows at every node what all nodes have used", async () => {
   const held = await reserve(b, gateway, demandOf(3));
   if (typeof settle === "function") settle(2);
   await expect
-    .poll(async () => (await b.limits.stateOfRules(gatewayOwner(gateway), gateway.settings.spend_limits?.rules ?? []))[0])
+    .poll(
+      async () =>
+        (await b.limits.stateOfRules(gatewayOwner(gateway), gateway.settings.spend_limits?.rules ?? []))[0],
+    )
     .toMatchObject({ used: 2, reserved: 3, remaining: 5 });
   await expect
-    .poll(async () => (await a.limits.stateOfRules(gatewayOwner(gateway), gateway.settings.spend_limits?.rules ?? []))[0])
+    .poll(
+      async () =>
+        (await a.limits.stateOfRules(gatewayOwner(gateway), gateway.settings.spend_limits?.rules ?? []))[0],
+    )
     .toMatchObject({ used: 2, reserved: 3, remaining: 5 });
   if (typeof held === "function") held(0);
 });
