@@ -94,9 +94,7 @@ it("no amount that the provider billed is lost, and none beyond the limit is spe
   const [node] = cluster.nodes as [ClusterNodeProcess];
   const billed = () => (calls.get("spend") ?? 0) * 7;
   // Declared dead by PostgreSQL's clock; then what it held counts as spent.
-  await expect
-    .poll(async () => (await budgetAt(node, "spend")).reserved, { timeout: 20_000 })
-    .toBe(0);
+  await expect.poll(async () => (await budgetAt(node, "spend")).reserved, { timeout: 20_000 }).toBe(0);
   const { used, remaining } = await budgetAt(node, "spend");
   expect(used).toBeGreaterThanOrEqual(billed());
   expect(used).toBeLessThanOrEqual(limit);

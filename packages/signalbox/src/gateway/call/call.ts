@@ -181,9 +181,9 @@ export class Call implements AttemptOwner, Placed {
     this.#state = "waiting";
     void ready.then(() => {
       if (this.#state !== "waiting") return;
-      const next = this.#takeNextStep();
-      if (next instanceof Delay) this.#takeNextWhen(next, error);
-      else if (next) this.#try();
+      const found = this.#takeNextStep();
+      if (found instanceof Delay) this.#takeNextWhen(found, error);
+      else if (found) this.#try();
       else this.refuse(this.#start.moreSteps?.refusal ?? error);
     });
   }

@@ -5,10 +5,11 @@
 import type { AttemptReport } from "../call/attempt-seams.ts";
 import type { Usage } from "../../engines/relay/index.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { type CallRules, type Charge, unknownPrice } from "./call-rules.ts";
+import type { CallRules, Charge } from "./call-rules.ts";
 import type { CallFigures } from "./call-figures.ts";
 import { type Admission, Delay } from "./delay.ts";
 import type { Remaining, StepDemand } from "./limit-rule.ts";
+import { unknownPrice } from "./step-amounts.ts";
 import { costOfStep, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
 
 export interface CallAccountParts {

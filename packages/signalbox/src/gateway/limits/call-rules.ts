@@ -2,7 +2,6 @@
  * The rules of one call, and what the call holds under them: reserves before the call goes upstream, and settles when its usage is known.
  * The invariants are those of limits.ts.
  */
-import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Books } from "./books.ts";
 import {
@@ -22,6 +21,7 @@ import type { NamedBucket, RuleBuckets } from "./rule-buckets.ts";
 import type { ShareExchange } from "./share-exchange.ts";
 import type { SharedBucket } from "./shared-bucket.ts";
 import type { SlotAmount } from "./spend-journal.ts";
+import { amountOf, toMicro } from "./step-amounts.ts";
 
 /** What a step has used. */
 export interface Charge {
@@ -388,21 +388,4 @@ function addAmount(bucket: NamedBucket, amount: number, now: number, settled: Sl
   const slot = bucket.window.slotOf(now);
   bucket.add(slot, amount);
   if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
-}
-
-/** The unit of money is small; an amount is rounded up, so that no number of small calls is free. */
-function toMicro(dollars: number): number {
-  return Math.ceil(dollars * MICRO);
-}
-
-function amountOf(kind: LimitKind, { cost, tokens }: Pick<StepDemand, "cost" | "tokens">): number {
-  if (kind === "cost") return toMicro(cost);
-  return kind === "tokens" ? tokens : 1;
-}
-
-export function unknownPrice({ provider, model }: Pick<StepDemand, "provider" | "model">): SignalboxError {
-  const what = model === "" ? `a call of ${provider} without a known model` : `${provider}/${model}`;
-  return new SignalboxError("gateway_unknown_price", {
-    message: `Price of ${what} unknown: a limit on money applies to this call. Set a price, or unknown_price in spend_limits`,
-  });
 }

@@ -136,7 +136,7 @@ class Play {
   }
 
   settleAll(): void {
-    for (const running of [...this.#running]) this.#settle(running);
+    while (this.#running.length > 0) this.#settle(this.#running[0]);
   }
 
   async stop(): Promise<void> {
