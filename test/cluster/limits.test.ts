@@ -1,4 +1,5 @@
 /** Limits over real nodes: a provider counts what reaches it. */
+import { Client } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
@@ -20,7 +21,7 @@ beforeAll(async () => {
   cluster = await startTestCluster({
     nodes: 3,
     file: {
-      providers: { openai: { baseUrl: provider.url } },
+      providers: { openai: { baseUrl: provider.url }, groq: { baseUrl: "http://127.0.0.1:1" } },
       gateway: { prices: { openai: { m: { in: 1_000_000, out: 1_000_000 } } } },
     },
   });
@@ -44,6 +45,15 @@ async function call(node: ClusterNodeProcess, gateway: string): Promise<Response
   }).catch(() => null);
   await answer?.arrayBuffer().catch(() => undefined);
   return answer;
+}
+
+/** Buckets of which running calls hold something. What a call has used is reported when it holds nothing more. */
+async function countHeld(): Promise<number> {
+  const client = new Client({ connectionString: cluster.postgres.url });
+  await client.connect();
+  const { rows } = await client.query("SELECT count(*)::int AS count FROM limit_share WHERE held <> 0");
+  await client.end();
+  return rows[0].count;
 }
 
 async function budgetAt(node: ClusterNodeProcess, gateway: string) {
@@ -122,4 +132,64 @@ it("a raised limit counts at every node", async () => {
   for (const node of [b, a, b, a, b]) statuses.push((await call(node, "raised"))?.status);
   // A changed rate limit of a gateway starts a new count.
   expect(statuses).toEqual([200, 200, 200, 200, 429]);
+});
+
+it("rate and budget elements of routes count over nodes, behind a failed model too", async () => {
+  const [a, b] = cluster.nodes as [ClusterNodeProcess, ClusterNodeProcess];
+  await addGateway("routes", {});
+  const to = (elementId: string) => ({ elementId });
+  const model = (id: string, provider: string, fallback = "end") => ({
+    id,
+    type: "model",
+    properties: { provider, model: "m", timeout: 5000, retries: 0 },
+    outputs: { success: to("end"), fallback: to(fallback) },
+  });
+  const limit = (id: string, properties: object, success: string) => ({
+    id,
+    type: "rate",
+    properties: { key: "", window: 3600, ...properties },
+    outputs: { success: to(success) },
+  });
+  const addRoute = async (name: string, elements: readonly object[]) => {
+    const all = [...elements, { id: "end", type: "end", outputs: {} }];
+    const answer = await a.api("POST", `${GATEWAYS}/routes/routes`, { name, elements: all });
+    expect(answer.status).toBe(200);
+  };
+  const start = (next: string) => ({ id: "start", type: "start", outputs: { next: to(next) } });
+  // The provider `groq` is not reachable.
+  await addRoute("behind", [
+    start("first"),
+    model("first", "groq", "limit"),
+    limit("limit", { limitType: "count", limit: 3 }, "second"),
+    model("second", "openai"),
+  ]);
+  // A call costs 7 dollars: the third finds nothing left.
+  await addRoute("budget", [
+    start("limit"),
+    limit("limit", { limitType: "cost", limit: 14 }, "model"),
+    model("model", "openai"),
+  ]);
+  const callRoute = async (node: ClusterNodeProcess, route: string) => {
+    const answer = await fetch(`${node.url}/v1/default/routes/compat/chat/completions`, {
+      method: "POST",
+      body: JSON.stringify({
+        model: `dynamic/${route}`,
+        max_tokens: 6,
+        messages: [{ role: "user", content: "hello" }],
+      }),
+      headers: { "content-type": "application/json", "x-gateway": route },
+    });
+    return [answer.status, await answer.text()] as const;
+  };
+  const statuses = async (route: string) => {
+    const seen: number[] = [];
+    for (const node of [a, b, a, b, a]) {
+      const [status] = await callRoute(node, route);
+      seen.push(status);
+      await expect.poll(countHeld).toBe(0);
+    }
+    return seen;
+  };
+  expect(await statuses("behind")).toEqual([200, 200, 200, 429, 429]);
+  expect(await statuses("budget")).toEqual([200, 200, 429, 429, 429]);
 });

@@ -47,7 +47,7 @@ export class Claim {
         isShort = true;
         continue;
       }
-      if (bucket.canTake(need.amount, now)) continue;
+      if (bucket.canTake(need, isForced, now)) continue;
       if (isForced) {
         isShort = true;
         continue;

@@ -75,9 +75,9 @@ export class ShareExchange {
   tryTake(parts: readonly ClaimPart[]): boolean {
     const now = this.#parts.clock.now();
     let isHere = true;
-    for (const { rule, bucket, need } of parts) {
+    for (const { rule, bucket, need, isForced } of parts) {
       bucket.useRule(rule.limit);
-      isHere &&= bucket.waiting === 0 && bucket.canTake(need.amount, now);
+      isHere &&= bucket.waiting === 0 && bucket.canTake(need, isForced, now);
     }
     if (!isHere) return false;
     for (const { bucket, need } of parts) {

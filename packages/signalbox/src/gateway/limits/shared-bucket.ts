@@ -10,7 +10,7 @@
  * 3. `charged` is what was used and is in no statement yet. A statement that failed is repeated as it was, so its amounts are counted once.
  */
 import type { ReservedAmount } from "./amount-bucket.ts";
-import type { LimitKind, LimitOwner } from "./limit-rule.ts";
+import type { LimitKind, LimitOwner, Need } from "./limit-rule.ts";
 import { NamedBucket } from "./rule-buckets.ts";
 import type { Window } from "./window.ts";
 
@@ -148,9 +148,16 @@ export class SharedBucket extends NamedBucket {
     if (used - charge < this.#soft.limit && used >= this.#soft.limit) this.#soft.onExceeded(used);
   }
 
-  /** True when the amount can be taken from what this node has. */
-  canTake(amount: number, now: number): boolean {
-    if (amount === 0) return this.answeredBy > 0 && this.used(now) + this.reserved <= this.limit;
+  /** True when the amount can be taken from what this node has. `isForced`: also beyond the limit. */
+  canTake(
+    { amount, isBounded }: Pick<Need, "amount" | "isBounded">,
+    isForced: boolean,
+    now: number,
+  ): boolean {
+    // Calls that run alone, and budgets of routes, may exceed a limit; what this node has taken ahead must not be used then.
+    const fits = this.used(now) + this.reserved + amount <= this.limit;
+    if (!fits && isBounded && !isForced) return false;
+    if (amount === 0) return this.answeredBy > 0;
     return this.spare >= amount && !this.mustReturn && this.#isConfirmed(now);
   }
 

@@ -169,7 +169,7 @@ it("money: never more than the limit, and nothing is lost", async () => {
       expect(usedOf(row) / 10_000).toBeGreaterThanOrEqual(play.spent);
       expect(row ?? { held: 0, spare: 0 }).toMatchObject({ held: 0, spare: 0 });
     }),
-    { numRuns: 12, endOnFailure: true },
+    { numRuns: Number(process.env["LIMIT_RUNS"] ?? 12), endOnFailure: true },
   );
 }, 120_000);
 
@@ -201,6 +201,6 @@ it("requests: exactly the limit passes without kills, never more with them", asy
         else expect(passed).toBeLessThanOrEqual(limit);
       },
     ),
-    { numRuns: 15, endOnFailure: true },
+    { numRuns: Number(process.env["LIMIT_RUNS"] ?? 15), endOnFailure: true },
   );
 }, 120_000);
