@@ -6,7 +6,7 @@
  * 1. A call takes from `spare` only. The database has counted `spare` as taken before it is here, so whatever happens to this node, calls of all
  *    nodes together do not exceed the limit.
  * 2. `spare` is used in the slot in which the database confirmed it, or within two seconds. After that another node may have counted it as spent
- *    in a slot that has ended.
+ *    in a slot that has ended. Places of parallel calls are used within two seconds.
  * 3. `charged` is what was used and is in no statement yet. A statement that failed is repeated as it was, so its amounts are counted once.
  */
 import type { ReservedAmount } from "./amount-bucket.ts";
@@ -162,7 +162,8 @@ export class SharedBucket extends NamedBucket {
   }
 
   #isConfirmed(now: number): boolean {
-    if (this.window.slotOf(now) === this.#confirmedSlot) return true;
+    // Places of parallel calls are not spent but free when another node has declared this one dead.
+    if (this.kind !== "parallel" && this.window.slotOf(now) === this.#confirmedSlot) return true;
     return (
       performance.now() - this.#confirmedAt < CONFIRMED_MS &&
       Math.abs(now - this.#confirmedTime) < CONFIRMED_MS
@@ -189,6 +190,8 @@ export class SharedBucket extends NamedBucket {
   override release({ amount, expected }: ReservedAmount): void {
     this.#held -= amount;
     this.#expected -= expected;
+    // The next call takes the place. Other amounts go back, because what the call has used is counted separately.
+    if (this.kind === "parallel" && this.spare + amount <= this.target) this.spare += amount;
     this.#onChanged(this);
   }
 
