@@ -28,7 +28,7 @@ async function make(): Promise<Made> {
 /** A WebSocket at the other node. */
 async function connect(headers: { token: string } | { cookie: string }): Promise<RawClient> {
   const url = `${b.url}/agents/counter/watched`;
-  const options = "token" in headers ? headers : { headers: { ...headers, origin: b.url } };
+  const options = "token" in headers ? headers : { token: null, headers: { ...headers, origin: b.url } };
   const client = await new RawClient(url, options).opened();
   await client.greeted();
   return client;
@@ -52,7 +52,7 @@ async function follow({ token }: Made): Promise<{ readonly ended: Promise<boolea
 it.each([
   ["revoked", (id: string) => a.api("DELETE", `${TOKENS}/${id}`)],
   ["disabled", (id: string) => a.api("PATCH", `${TOKENS}/${id}`, { disabled: true })],
-  ["rotated without grace", (id: string) => a.api("POST", `${TOKENS}/${id}/rotate`, { grace_period: 0 })],
+  ["rotated without grace", (id: string) => a.api("POST", `${TOKENS}/${id}/rotate`, { grace_s: 0 })],
   [
     "set to expire",
     (id: string) =>

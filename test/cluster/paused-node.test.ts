@@ -1,5 +1,6 @@
 /** A node that is paused, or joins, while another one writes settings. */
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
 
 const TOKENS = "/accounts/default/tokens";
@@ -8,7 +9,7 @@ let cluster: TestCluster;
 let a: ClusterNodeProcess;
 let b: ClusterNodeProcess;
 beforeAll(async () => {
-  cluster = await startTestCluster({ nodes: 2 });
+  cluster = await startTestCluster({ nodes: 2, file: { agents: { modules: [TEST_AGENTS] } } });
   [a, b] = cluster.nodes as [ClusterNodeProcess, ClusterNodeProcess];
 });
 afterAll(() => cluster.stop());
@@ -43,6 +44,23 @@ it("a paused node holds up a revocation until it is declared dead, and then refu
   expect(b.stderr()).toContain("declared dead, and has joined again");
   expect((await a.api("DELETE", `${TOKENS}/${made.id}`)).status).toBe(200);
   expect(await use(b, made)).toBe(401);
+});
+
+it("messages of a revoked token that arrived during the pause are not handled", async () => {
+  const permissions = ["agents.edit"];
+  const made = (await a.api("POST", TOKENS, { name: "t", permissions })).body.result as Made;
+  const client = await new RawClient(`${b.url}/agents/counter/paused`, { token: made.token }).opened();
+  await client.greeted();
+  expect((await client.call("increment", 1)).success).toBe(true);
+  b.child.kill("SIGSTOP");
+  client.send({ type: "rpc", id: "late", method: "increment", args: [100] });
+  expect((await a.api("DELETE", `${TOKENS}/${made.id}`)).status).toBe(200);
+  b.child.kill("SIGCONT");
+  expect(await client.closed()).toBe(4401);
+  const other = await new RawClient(`${b.url}/agents/counter/paused`).opened();
+  await other.greeted();
+  expect((await other.call("read")).result).toMatchObject({ count: 1 });
+  other.close();
 });
 
 it("a pause that is too short for a declaration changes nothing", async () => {
@@ -90,7 +108,7 @@ it("two nodes that write the same rows at once end with the same settings, and l
     writes.push(
       ...both,
       Promise.all(both).then((answers) =>
-        expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409]),
+        expect(answers.map(({ status }) => status).toSorted((x, y) => x - y)).toEqual([200, 409]),
       ),
     );
   }

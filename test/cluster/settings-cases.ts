@@ -316,9 +316,10 @@ export const SETTINGS_CASES: readonly SettingsCase[] = [
 
 /** Operations that have tests of their own, or that write nothing that a node keeps in memory. */
 export const ELSEWHERE: Readonly<Record<string, string>> = {
-  "POST /login-links": "the next test of the file",
-  "POST /provider_keys/rotate_master": "the next test of the file",
-  "DELETE /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/circuits": "the next test of the file",
+  "POST /login-links": "has a test of its own in settings.test.ts",
+  "POST /provider_keys/rotate_master": "has a test of its own in settings.test.ts",
+  "DELETE /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/circuits":
+    "has a test of its own in settings.test.ts",
   "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/routes/{route_id}/try": "writes nothing",
 };
 

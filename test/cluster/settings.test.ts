@@ -9,7 +9,11 @@ let a: ClusterNodeProcess;
 let b: ClusterNodeProcess;
 const known: Known = {};
 beforeAll(async () => {
-  cluster = await startTestCluster({ nodes: 2 });
+  cluster = await startTestCluster({
+    nodes: 2,
+    // Nothing listens there.
+    file: { providers: { openai: { baseUrl: "http://127.0.0.1:9/v1" } } },
+  });
   [a, b] = cluster.nodes as [ClusterNodeProcess, ClusterNodeProcess];
 });
 afterAll(() => cluster.stop());
@@ -66,5 +70,20 @@ describe("other writes", () => {
     const { body } = await a.api("POST", "/provider_keys/rotate_master");
     expect(body.result).toMatchObject({ rotated: 1, unreadable: 0 });
     expect((await b.api("GET", keys)).body.result).toEqual((await a.api("GET", keys)).body.result);
+  });
+
+  it("circuits that are closed by hand are closed at both nodes", async () => {
+    const circuits = "/accounts/default/ai-gateway/gateways/default/circuits";
+    for (let i = 0; i < 5; i++) {
+      const response = await fetch(`${b.url}/v1/default/default/openai/chat/completions`, {
+        method: "POST",
+        headers: { authorization: "Bearer sk-of-the-caller", "content-type": "application/json" },
+        body: '{"model":"gpt-4o","messages":[]}',
+      });
+      await response.arrayBuffer();
+    }
+    expect((await b.api("GET", circuits)).body.result).not.toEqual([]);
+    expect((await a.api("DELETE", circuits)).status).toBe(200);
+    expect((await b.api("GET", circuits)).body.result).toEqual([]);
   });
 });

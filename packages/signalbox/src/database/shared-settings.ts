@@ -7,6 +7,8 @@
  * 2. Reads of rows into memory run one after the other, so an older row never replaces a newer one.
  * 3. After `write` the stores also have every write that was committed before it, of all kinds and nodes.
  */
+import { SignalboxError } from "@signalbox/protocol";
+import { fullJitterDelay } from "../core/retry.ts";
 import type { Database, Queryable } from "./database.ts";
 
 /** In the order in which changes are read: a store may use those before it. */
@@ -24,6 +26,14 @@ export const SETTINGS_KINDS = [
 ] as const;
 
 export type SettingsKind = (typeof SETTINGS_KINDS)[number];
+
+/** In place of many keys: all rows of the kind are read again. No row has this key. */
+export const ALL_KEYS = "*";
+/** Above this number of changed keys it is cheaper to read all rows, and statements have a limited number of values. */
+const MAX_KEYS = 1000;
+
+/** Between attempts to read what a write has changed. */
+const READ_RETRY = { baseDelayMs: 500, maxDelayMs: 10_000 };
 
 /** The copy of one kind in memory. */
 export interface SettingsStore {
@@ -66,12 +76,18 @@ export class SettingsStores {
 
   /** Called within `inOrder`. A kind without a store is ignored: its rows are read later. */
   async reload(kind: SettingsKind, keys: readonly string[] | null): Promise<void> {
-    await this.#stores.get(kind)?.reload(keys);
+    const isWhole = keys === null || keys.length > MAX_KEYS || keys.includes(ALL_KEYS);
+    await this.#stores.get(kind)?.reload(isWhole ? null : keys);
   }
 
   async reloadAll(): Promise<void> {
     for (const kind of SETTINGS_KINDS) await this.reload(kind, null);
   }
+}
+
+/** The keys to store for a change. */
+export function toStoredKeys(keys: ReadonlySet<string>): readonly string[] {
+  return keys.size > MAX_KEYS ? [ALL_KEYS] : [...keys];
 }
 
 /** Settings of a process that uses its database alone. */
@@ -95,8 +111,24 @@ export class LocalSettings implements SharedSettings {
   async write<T>(kind: SettingsKind, work: (tx: Queryable, changed: ReportChange) => Promise<T>): Promise<T> {
     const keys = new Set<string>();
     const result = await this.#database.transaction((tx) => work(tx, (key) => keys.add(key)));
-    if (keys.size > 0) await this.#stores.inOrder(() => this.#stores.reload(kind, [...keys]));
+    if (keys.size === 0) return result;
+    try {
+      await this.#stores.inOrder(() => this.#stores.reload(kind, [...keys]));
+    } catch (error) {
+      this.#readLater(1);
+      // It was committed, but calls still see the old settings.
+      throw new SignalboxError("write_outcome_unknown", { cause: error });
+    }
     return result;
+  }
+
+  #readLater(attempt: number): void {
+    setTimeout(
+      () => {
+        this.reloadAll().catch(() => this.#readLater(attempt + 1));
+      },
+      fullJitterDelay(attempt, READ_RETRY),
+    ).unref();
   }
 
   /** Memory may differ from the database, for example after a commit whose outcome was unknown. */

@@ -11,8 +11,8 @@ export interface Area {
   readonly segments: readonly string[];
   /** Paths below segments of another area that belong to this one. */
   readonly guest?: { readonly segments: readonly string[]; readonly path: RegExp };
-  /** Answers without settings or credentials that a node keeps in memory, so even if they may be out of date. */
-  readonly isAlwaysServed?: boolean;
+  /** True for a path that is answered while the tokens and settings in memory may be out of date: health, files, and the state of the node. Default: none. */
+  isAlwaysServed?(path: string): boolean;
   /** Format of errors that `handle` and `upgrade` throw. */
   readonly dialect: ErrorDialect;
   /** Responses contain content of providers or agents. They get `INERT_HEADERS`, so that browsers do not treat them as pages of this server. */

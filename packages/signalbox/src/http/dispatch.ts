@@ -91,7 +91,7 @@ export class Dispatcher implements HttpApplication {
       tracking.area = area.name;
       if (area.isForeign === true) tracking.added = area.headersFor?.(request) ?? INERT;
       const own = (context = new RequestContext(id, target, request, tracking));
-      const waiting = this.#admit === null || area.isAlwaysServed === true ? null : this.#admit();
+      const waiting = this.#admission(area, target.path);
       const pending =
         waiting === null
           ? area.handle(request, response, own)
@@ -116,7 +116,7 @@ export class Dispatcher implements HttpApplication {
       area = this.#areaOf(target.path);
       if (area?.upgrade === undefined) throw new SignalboxError("not_found");
       const context = new RequestContext(id, target, request, new HeldMemory());
-      const waiting = this.#admit?.() ?? null;
+      const waiting = this.#admission(area, target.path);
       const pending =
         waiting === null
           ? area.upgrade(request, socket, head, context)
@@ -157,6 +157,11 @@ export class Dispatcher implements HttpApplication {
     if (given !== undefined && CALLER_REQUEST_ID.test(given)) return given;
     this.#idCounter += 1;
     return this.#idPrefix + this.#idCounter.toString(36);
+  }
+
+  /** Null if the request may be handled at once. */
+  #admission(area: Area, path: string): Promise<void> | null {
+    return this.#admit === null || area.isAlwaysServed?.(path) === true ? null : this.#admit();
   }
 
   #areaOf(path: string): Area | undefined {

@@ -53,6 +53,8 @@ export interface Front {
   readonly isExposed: boolean;
   /** True if other machines can reach the address of the dashboard and the management interface. */
   readonly isAdminExposed: boolean;
+  /** Still accepts connections and requests; each response closes its connection, so that clients reconnect elsewhere. */
+  retire(): void;
   /** Stops accepting connections; running requests continue. */
   drain(): void;
   /** Waits for running requests, at most `graceMs`, then closes the remaining connections. */
@@ -94,6 +96,9 @@ export async function openFront(options: FrontOptions): Promise<Front> {
       adminPort: (admin ?? bound).port,
       isExposed: !isLoopback(bound),
       isAdminExposed: !isLoopback(admin ?? bound),
+      retire: () => {
+        for (const listener of listeners) listener.retire();
+      },
       drain,
       close,
     };

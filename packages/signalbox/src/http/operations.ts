@@ -29,7 +29,7 @@ const HEALTHY = '{"status":"ok"}';
 export function createHealth(problems: () => readonly string[]): Area {
   return {
     name: "operations",
-    isAlwaysServed: true,
+    isAlwaysServed: () => true,
     segments: ["healthz", "readyz", ""],
     dialect: "envelope",
     handle(request, response, context) {
@@ -49,7 +49,7 @@ export function createOperations(options: OperationsOptions): Area {
   let description: Description | undefined;
   return {
     name: "operations",
-    isAlwaysServed: true,
+    isAlwaysServed: () => true,
     segments: ["healthz", "readyz", "metrics", "openapi.json"],
     dialect: "envelope",
     handle(request, response, context) {

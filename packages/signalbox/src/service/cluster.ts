@@ -1,11 +1,18 @@
 /** Opens PostgreSQL, alone or as a node of a cluster, as the configuration says. Loaded on demand: most installations use SQLite. */
 import { ClusterNode, ClusterSettings, Lease } from "../cluster/index.ts";
 import { type Config, sharedSecrets } from "../config/index.ts";
+import { newestMigration } from "../database/migrate.ts";
 import { PostgresDatabase, type PostgresDatabaseOptions } from "../database/postgres/postgres-database.ts";
 import { LocalSettings, type SharedSettings } from "../database/shared-settings.ts";
+import { LINK_VERSIONS } from "../engines/node-link/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { VERSION } from "../version.ts";
+import { retry } from "../core/retry.ts";
 import type { Closer } from "./close-all.ts";
+import { DatabaseNode } from "./database-node.ts";
+
+/** Until the database can be read: without an end. */
+const RELOAD_RETRY = { maxAttempts: Infinity, baseDelayMs: 200, maxDelayMs: 5000 };
 
 export interface PostgresOptions {
   readonly config: Config;
@@ -17,7 +24,8 @@ export interface OpenedPostgres {
   readonly database: PostgresDatabase;
   readonly settings: SharedSettings;
   /** Null for a process that uses its database alone. */
-  readonly node: ClusterMembership | null;
+  readonly membership: ClusterMembership | null;
+  readonly node: DatabaseNode;
 }
 
 /** What makes this process a node of a cluster. */
@@ -34,14 +42,33 @@ export async function openPostgres(
   options: PostgresOptions,
   closers: Closer[],
 ): Promise<OpenedPostgres> {
-  const { config, logger, onFatal } = options;
+  const { config, logger } = options;
+  const node = new DatabaseNode(logger, config.file.cluster.maxStaleMs);
   const common: PostgresDatabaseOptions = {
     nodeName: config.nodeName,
     version: VERSION,
+    schema: newestMigration(),
+    onLostCommits: (lost) => node.onLostCommits(lost),
     onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
   };
   const cluster = createClusterNode(config, logger);
-  if (cluster === null) return openAlone(url, { config, logger, onFatal }, common, closers);
+  const opened =
+    cluster === null
+      ? await openAlone(url, options, common, closers)
+      : await openAsMember(url, options, { common, cluster }, closers);
+  await node.watch(opened.database);
+  closers.push({ close: () => node.close() });
+  return { ...opened, node };
+}
+
+type Opened = Omit<OpenedPostgres, "node">;
+
+async function openAsMember(
+  url: string,
+  { config, logger, onFatal }: PostgresOptions,
+  { cluster, common }: { readonly cluster: ClusterNode; readonly common: PostgresDatabaseOptions },
+  closers: Closer[],
+): Promise<Opened> {
   // Closed after the database: the node leaves the cluster before its links end.
   closers.push({ close: () => cluster.close() });
   const lease = new Lease(config.file.cluster.maxStaleMs);
@@ -56,6 +83,7 @@ export async function openPostgres(
     cluster: {
       secretCheck: cluster.secretCheck,
       shared: cluster.shared,
+      linkVersions: LINK_VERSIONS,
       openAddress: (identity) => cluster.openAddress(identity),
       onMembers: (members) => cluster.onMembers(members),
       onSettingsVersion: (version, sentAt) => settings.onVersion(version, sentAt),
@@ -73,8 +101,8 @@ export async function openPostgres(
   });
   closers.push({ close: () => database.close() });
   cluster.useLivingNodes(() => database.readLivingNodes());
-  const node = { cluster, lease, openSettings: () => settings.open(database) };
-  return { database, settings, node };
+  const membership = { cluster, lease, openSettings: () => settings.open(database) };
+  return { database, settings, membership };
 }
 
 async function openAlone(
@@ -82,20 +110,27 @@ async function openAlone(
   { logger, onFatal }: PostgresOptions,
   options: PostgresDatabaseOptions,
   closers: Closer[],
-): Promise<OpenedPostgres> {
+): Promise<Opened> {
+  const closing = new AbortController();
   let settings: LocalSettings | undefined;
+  const reload = () =>
+    retry(async () => settings?.reloadAll(), { ...RELOAD_RETRY, signal: closing.signal }).then(
+      () => logger.warn("the settings in memory were out of date, and have been read again"),
+      // Only the end of the process ends the attempts.
+      () => undefined,
+    );
   const database = await PostgresDatabase.open(url, onFatal, {
     ...options,
-    onOutOfDate: () => {
-      settings?.reloadAll().catch((error: unknown) => {
-        logger.fatal({ err: error }, "the settings in memory are out of date and cannot be read again");
-        onFatal(error as Error);
-      });
+    onOutOfDate: () => void reload(),
+  });
+  closers.push({
+    close: () => {
+      closing.abort();
+      return database.close();
     },
   });
-  closers.push({ close: () => database.close() });
   settings = new LocalSettings(database);
-  return { database, settings, node: null };
+  return { database, settings, membership: null };
 }
 
 /** Null if the process uses its database alone. */

@@ -15,6 +15,7 @@ import { type InstanceStore, openInstanceStore } from "../engines/instance-store
 import type { Logger } from "../telemetry/logger.ts";
 import type { Closer } from "./close-all.ts";
 import type { ClusterMembership } from "./cluster.ts";
+import type { DatabaseNode } from "./database-node.ts";
 
 export interface StorageOptions {
   readonly config: Config;
@@ -32,6 +33,8 @@ export interface Storage {
   /** The present identity of this process in PostgreSQL; null with SQLite. */
   readonly incarnation: (() => string) | null;
   readonly lease: Lease | null;
+  /** Null with SQLite. */
+  readonly node: DatabaseNode | null;
   readonly callLog: CallLog;
   readonly instanceStore: InstanceStore;
 }
@@ -44,9 +47,13 @@ export async function openStorage(
 ): Promise<Storage> {
   const dataFolder = DataFolder.open(options.config.dataDir);
   closers.push({ close: () => dataFolder.close() });
-  const { database, settings, node, incarnation } = await openDatabase(options, dataFolder, closers);
+  const { database, settings, membership, node, incarnation } = await openDatabase(
+    options,
+    dataFolder,
+    closers,
+  );
   await migrate(database);
-  await node?.openSettings();
+  await membership?.openSettings();
   const callLog = await openCallLog(options, dataFolder, clock);
   closers.push({ close: () => callLog.close() });
   const instanceStore = await openAgentStore(options, dataFolder);
@@ -55,8 +62,9 @@ export async function openStorage(
     dataFolder,
     database,
     settings,
-    cluster: node?.cluster ?? null,
-    lease: node?.lease ?? null,
+    cluster: membership?.cluster ?? null,
+    lease: membership?.lease ?? null,
+    node,
     incarnation,
     callLog,
     instanceStore,
@@ -67,14 +75,24 @@ async function openDatabase(
   options: StorageOptions,
   dataFolder: DataFolder,
   closers: Closer[],
-): Promise<
-  Pick<Storage, "database" | "settings" | "incarnation"> & { readonly node: ClusterMembership | null }
-> {
+): Promise<{
+  database: Database;
+  settings: SharedSettings;
+  membership: ClusterMembership | null;
+  node: DatabaseNode | null;
+  incarnation: (() => string) | null;
+}> {
   const { databaseUrl } = options.config;
   if (databaseUrl === undefined) {
     const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
     closers.push({ close: () => database.close() });
-    return { database, settings: new LocalSettings(database), node: null, incarnation: null };
+    return {
+      database,
+      settings: new LocalSettings(database),
+      membership: null,
+      node: null,
+      incarnation: null,
+    };
   }
   const { openPostgres } = await import("./cluster.ts");
   const opened = await openPostgres(databaseUrl.reveal(), options, closers);

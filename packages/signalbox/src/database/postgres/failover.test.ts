@@ -24,7 +24,7 @@ async function openPair(): Promise<Pair> {
   onTestFinished(() => standby.drop());
   const { host } = new URL(primary.url);
   const url = primary.url.replace(host, `${host},${new URL(standby.url).host}`);
-  await waitForReplication(primary, 1);
+  await waitForReplication(primary);
   return { primary, standby, url };
 }
 
@@ -38,10 +38,11 @@ async function ask<Row>(server: TestPostgres, text: string): Promise<Row[]> {
   }
 }
 
-const waitForReplication = (primary: TestPostgres, count: number) =>
-  expect
+async function waitForReplication(primary: TestPostgres): Promise<void> {
+  await expect
     .poll(() => ask(primary, "SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'"))
-    .toHaveLength(count);
+    .toHaveLength(1);
+}
 
 async function makeSynchronous(primary: TestPostgres): Promise<void> {
   await ask(primary, "ALTER SYSTEM SET synchronous_standby_names = '*'");
@@ -102,10 +103,13 @@ it("a standby that lacks acknowledged writes is noticed, and the node reads ever
   await standby.disconnect();
   for (let n = 2; n <= 5; n++) await insert(node, n);
   const before = node.database.session.identity.inc;
+  let emptied = 0;
+  node.database.onLoss(() => (emptied += 1));
   await primary.stop("kill");
   await standby.promote();
   await expect.poll(() => node.lost).toEqual([{ writes: 4, heartbeats: expect.any(Number) }]);
   await expect.poll(() => node.outOfDate()).toBe(1);
+  expect(emptied).toBe(1);
   await insert(node, 6);
   expect([await numbers(node), node.ended]).toEqual([[1, 6], []]);
   expect(node.database.session.identity.inc).not.toBe(before);

@@ -5,7 +5,7 @@
  * Ages are measured from the time at which a heartbeat was *sent*, by the monotonic clock of this process: a pause of the process, or a slow
  * answer, makes a heartbeat older and never younger.
  */
-import type { Beat } from "./node-table.ts";
+import type { Beat, Member } from "./node-table.ts";
 
 /** A restart of PostgreSQL is shorter: a load balancer should not take all nodes away because of it. */
 const MAX_SILENCE_MS = 2000;
@@ -17,6 +17,7 @@ export class Heartbeats {
   readonly #schema: number;
   #lastAt = -Infinity;
   #count = 0;
+  #members: readonly Member[] = [];
   #clockOffsetMs = 0;
   #neededSchema = 0;
 
@@ -34,6 +35,21 @@ export class Heartbeats {
     return this.#count;
   }
 
+  /** Time since the last acknowledged heartbeat was sent. */
+  get ageMs(): number {
+    return performance.now() - this.#lastAt;
+  }
+
+  /** The living nodes as of the last acknowledged heartbeat. */
+  get members(): readonly Member[] {
+    return this.#members;
+  }
+
+  /** True if what this node has in memory may be older than `maxMs`, or if its version cannot use the schema. */
+  isStale(maxMs: number): boolean {
+    return performance.now() - this.#lastAt > maxMs || !this.isSchemaUnderstood;
+  }
+
   /** How far the clock of this machine is ahead of PostgreSQL's (negative: behind), without what the round trip may explain. */
   get clockOffsetMs(): number {
     return this.#clockOffsetMs;
@@ -44,12 +60,10 @@ export class Heartbeats {
     return this.#neededSchema <= this.#schema;
   }
 
-  record(
-    beat: Pick<Beat, "count" | "now" | "neededSchema">,
-    sent: { readonly at: number; readonly time: number },
-  ): void {
+  record(beat: Omit<Beat, "settingsVersion">, sent: { readonly at: number; readonly time: number }): void {
     this.#lastAt = sent.at;
     this.#count = beat.count;
+    this.#members = beat.members;
     this.recordSchema(beat.neededSchema);
     this.#clockOffsetMs = offsetOf(beat.now, sent.time, sent.time + (performance.now() - sent.at));
   }
@@ -76,7 +90,7 @@ export class Heartbeats {
   /** Why this node should get no traffic, as text for operators; null if it should. */
   get problem(): string | null {
     if (!this.isSchemaUnderstood) return this.schemaProblem;
-    if (performance.now() - this.#lastAt > MAX_SILENCE_MS) return "PostgreSQL cannot be reached";
+    if (this.ageMs > MAX_SILENCE_MS) return "PostgreSQL cannot be reached";
     const seconds = Math.round(this.#clockOffsetMs / 1000);
     if (Math.abs(this.#clockOffsetMs) > MAX_CLOCK_OFFSET_MS)
       return `the clock of this machine is ${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"} PostgreSQL's`;

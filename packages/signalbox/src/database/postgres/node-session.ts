@@ -13,17 +13,19 @@
  *    `DEAD_AFTER_MS` later no other node has declared this one dead.
  * 4. After each reconnect the server is asked for the last acknowledged heartbeat and writes of this incarnation: a server that does not have
  *    them has lost acknowledged commits. That happens if an asynchronous standby replaces the primary, or without `fsync`.
- * 5. A node whose version cannot use the schema does not join, and leaves when the schema changes.
- * 6. A heartbeat without an answer for five seconds counts as a lost connection, and `onUnresponsive` is called.
+ * 5. A node declares others dead only after it has had its session as long as a node may be silent: after a restart of the server all nodes
+ *    reconnect, and none is dead.
+ * 6. A node whose version cannot use the schema does not join, and leaves when the schema changes.
+ * 7. A heartbeat without an answer for five seconds counts as a lost connection, and `onUnresponsive` is called.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client } from "pg";
+import type { Client } from "pg";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import {
   beat,
+  DEAD_AFTER_MS,
   joinAs,
-  JoinRefusal,
   leave,
   type Member,
   type NodeDescription,
@@ -33,28 +35,25 @@ import {
   retire,
   type StoredNode,
 } from "./node-table.ts";
+import { JoinRefusal } from "./join-rules.ts";
 import { Heartbeats } from "./heartbeats.ts";
-import { OpenSockets } from "./open-sockets.ts";
+import { NodeConnections } from "./node-connections.ts";
 import { hasNoRoom, isUnavailable } from "./postgres-failure.ts";
 import type { Servers } from "./servers.ts";
 import { MARK_COUNT } from "./write-marks.ts";
 
 /** Held exclusively by versions that allowed one process only. */
 const EARLIER_OWNER_LOCK = 0x5347_0002;
-const CONNECT_TIMEOUT_MS = 5000;
 const RETRY = { baseDelayMs: 100, maxDelayMs: 1000 };
 const HEARTBEAT_MS = 500;
 /** A number and not a time: after a pause of this process, timers and responses are due together, which must not look like a silent server. */
 const MAX_MISSED_HEARTBEATS = 10;
 /** How long a start waits for the server: the containers of an application start in any order. */
 const START_WAIT_MS = 30_000;
-const QUERY_TIMEOUT_MS = 10_000;
-/** Time limit for closing the connection. */
-const END_TIMEOUT_MS = 2000;
+/** Between two looks at the heartbeats of a running node. */
+const REFUSED_RETRY_MS = HEARTBEAT_MS / 2;
 /** Rows of dead nodes are deleted after a day; a missing row proves nothing then. */
 const ROW_LIFE_MS = 86_400_000;
-const SESSION_OPTIONS =
-  "-c synchronous_commit=on -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 
 export interface NodeIdentity {
   readonly inc: string;
@@ -100,12 +99,13 @@ export interface NodeSessionOptions {
 export class NodeSession {
   readonly #options: NodeSessionOptions;
   readonly #closing = new AbortController();
-  readonly #sockets = new OpenSockets();
+  readonly #connections: NodeConnections;
   #client: Client | null = null;
   #timer: NodeJS.Timeout | undefined;
   #identity: NodeIdentity = { inc: "", cluster: "" };
   #state: NodeState = "up";
   readonly #heartbeats: Heartbeats;
+  #heldSince = 0;
   #serverStart = "";
   #isLossReported = false;
   #isBeating = false;
@@ -113,30 +113,38 @@ export class NodeSession {
 
   private constructor(options: NodeSessionOptions) {
     this.#options = options;
+    this.#connections = new NodeConnections(options.servers);
     this.#heartbeats = new Heartbeats(options.node.schema);
   }
 
-  /** Joins. Waits for a server that cannot be reached. */
+  /** Joins. Waits for a server that cannot be reached, and for a process that was killed to be seen as dead. */
   static async open(options: NodeSessionOptions): Promise<NodeSession> {
     const session = new NodeSession(options);
-    const deadline = performance.now() + (options.startWaitMs ?? START_WAIT_MS);
+    const startedAt = performance.now();
+    let sign: string | null = null;
     for (let attempt = 1; ; attempt++) {
+      let delayMs = fullJitterDelay(attempt, RETRY);
       try {
         session.#hold(await session.#joinAnew());
         return session;
       } catch (error) {
-        if (error instanceof JoinRefusal) throw new DataFolderError(error.message, { cause: error });
-        if (!isUnavailable(error))
-          throw error instanceof DataFolderError
-            ? error
-            : new DataFolderError(`cannot connect to PostgreSQL: ${reason(error)}`, { cause: error });
-        options.servers.next();
-        const delayMs = fullJitterDelay(attempt, RETRY);
-        if (performance.now() + delayMs >= deadline)
-          throw new DataFolderError(`cannot connect to PostgreSQL: ${error.message}`, { cause: error });
-        if (attempt === 1) options.onWait?.(error);
-        await sleep(delayMs);
+        if (error instanceof JoinRefusal) {
+          // A row whose heartbeat stands still is that of a process that has just been killed, unless time shows otherwise.
+          if (error.sign === null || (sign !== null && sign !== error.sign))
+            throw new DataFolderError(error.message, { cause: error });
+          sign = error.sign;
+          delayMs = REFUSED_RETRY_MS;
+        } else if (isUnavailable(error)) {
+          options.servers.next();
+          if (performance.now() + delayMs >= startedAt + (options.startWaitMs ?? START_WAIT_MS))
+            throw new DataFolderError(`cannot connect to PostgreSQL: ${error.message}`, { cause: error });
+          if (attempt === 1) options.onWait?.(error);
+        } else {
+          if (error instanceof DataFolderError) throw error;
+          throw new DataFolderError(`cannot connect to PostgreSQL: ${reason(error)}`, { cause: error });
+        }
       }
+      await sleep(delayMs);
     }
   }
 
@@ -173,11 +181,11 @@ export class NodeSession {
     if (client === null) return;
     // A node that cannot remove its row is declared dead by the others.
     await leave(client, this.#identity.inc).catch(() => undefined);
-    await this.#end(client);
+    await this.#connections.end(client);
   }
 
   async #joinAnew(): Promise<Client> {
-    const client = await this.#connect();
+    const client = await this.#connections.open();
     try {
       const { rows } = await client.query<{ free: boolean }>(
         "SELECT pg_try_advisory_lock_shared($1) AS free",
@@ -197,13 +205,14 @@ export class NodeSession {
       this.#isLossReported = false;
       return client;
     } catch (error) {
-      await this.#end(client);
+      await this.#connections.end(client);
       throw error;
     }
   }
 
   #hold(client: Client): void {
     this.#client = client;
+    this.#heldSince = performance.now();
     // A broken connection emits both events or only `end`.
     client.on("error", () => this.#lose(client));
     client.on("end", () => this.#lose(client));
@@ -218,7 +227,7 @@ export class NodeSession {
       if (missed < MAX_MISSED_HEARTBEATS) return;
       this.#options.onUnresponsive();
       this.#options.onUnreachable?.();
-      this.#sockets.destroyAll();
+      this.#connections.destroyAll();
     };
     this.#timer = setInterval(tick, this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
     this.#isBeating = false;
@@ -228,7 +237,8 @@ export class NodeSession {
   async #beat(client: Client): Promise<void> {
     this.#isBeating = true;
     const sent = { at: performance.now(), time: Date.now() };
-    const answer = await beat(client, this.#identity.inc, this.#state);
+    const mayDeclareDead = sent.at - this.#heldSince > DEAD_AFTER_MS;
+    const answer = await beat(client, this.#identity.inc, { state: this.#state, mayDeclareDead });
     if (this.#client !== client) return;
     this.#isBeating = false;
     if (answer !== null) this.#heartbeats.record(answer, sent);
@@ -251,12 +261,14 @@ export class NodeSession {
     // A server without disk space cannot store the heartbeat, but no node can change anything either.
     const sentAt = performance.now();
     void client
-      .query("SELECT 1")
-      .then(() => {
+      .query<{ version: number }>("SELECT version::float8 AS version FROM signalbox_settings")
+      .then(({ rows }) => {
         if (this.#client !== client) return;
         this.#isBeating = false;
         this.#heartbeats.recordRead(sentAt);
+        this.#options.onSettingsVersion?.(rows[0]?.version ?? 0, sentAt);
       })
+      // Without an answer, the timer decides.
       .catch(() => undefined);
   }
 
@@ -269,7 +281,7 @@ export class NodeSession {
   }
 
   async #regain(lost: Client): Promise<void> {
-    await this.#end(lost);
+    await this.#connections.end(lost);
     const { signal } = this.#closing;
     for (let attempt = 1; !signal.aborted; attempt++) {
       if (await this.#tryToRegain()) return;
@@ -282,14 +294,14 @@ export class NodeSession {
   async #tryToRegain(): Promise<boolean> {
     let client: Client | undefined;
     try {
-      client = await this.#connect();
+      client = await this.#connections.open();
       const stored = await readStored(client, this.#identity.inc);
       this.#heartbeats.recordSchema(stored.neededSchema);
       if (!this.#heartbeats.isSchemaUnderstood) throw new JoinRefusal(this.#heartbeats.schemaProblem);
       const isLost = this.#reportLoss(stored);
       if (isLost) await retire(client, this.#identity.inc);
       if (isLost || !(await this.#isAlive(client))) {
-        await this.#end(client);
+        await this.#connections.end(client);
         client = undefined;
         await this.#rejoin(isLost);
         return true;
@@ -303,7 +315,7 @@ export class NodeSession {
     } catch {
       // The server is still unavailable; `/readyz` reports it.
       this.#options.onUnreachable?.();
-      if (client !== undefined) await this.#end(client);
+      if (client !== undefined) await this.#connections.end(client);
       return false;
     }
   }
@@ -311,7 +323,8 @@ export class NodeSession {
   async #isAlive(client: Client): Promise<boolean> {
     const sent = { at: performance.now(), time: Date.now() };
     try {
-      const answer = await beat(client, this.#identity.inc, this.#state);
+      const options = { state: this.#state, mayDeclareDead: false };
+      const answer = await beat(client, this.#identity.inc, options);
       if (answer === null) return false;
       this.#heartbeats.record(answer, sent);
       return true;
@@ -357,38 +370,6 @@ export class NodeSession {
       new Error("another Signalbox process has taken over the PostgreSQL database; this process must stop"),
     );
   }
-
-  async #connect(): Promise<Client> {
-    const client = new Client({
-      connectionString: this.#options.servers.current,
-      application_name: "signalbox node",
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: QUERY_TIMEOUT_MS,
-      keepAlive: true,
-      stream: this.#sockets.create,
-      options: SESSION_OPTIONS,
-    });
-    // Without a listener an error would be an uncaught exception. The running query reports it.
-    client.on("error", () => undefined);
-    await client.connect();
-    if (this.#options.servers.count > 1) await requirePrimary(client);
-    return client;
-  }
-
-  async #end(client: Client): Promise<void> {
-    const timer = setTimeout(() => this.#sockets.destroyAll(), END_TIMEOUT_MS);
-    // The connection was already broken; the server ends the session.
-    await client.end().catch(() => undefined);
-    clearTimeout(timer);
-  }
-}
-
-/** A standby accepts connections but no writes. */
-async function requirePrimary(client: Client): Promise<void> {
-  const { rows } = await client.query<{ transaction_read_only: string }>("SHOW transaction_read_only");
-  if (rows[0]?.transaction_read_only === "off") return;
-  await client.end();
-  throw Object.assign(new Error("the server is a standby"), { code: "25006" });
 }
 
 /** The driver's own limit of a query. */

@@ -5,6 +5,7 @@
  */
 import type { Client } from "pg";
 import { CREATE_COMPATIBILITY } from "../schema-compatibility.ts";
+import { type JoiningNode, type LivingNode, refuseBeside } from "./join-rules.ts";
 
 export type NodeState = "up" | "draining";
 
@@ -22,21 +23,11 @@ export interface Member {
   readonly ageMs: number;
 }
 
-export interface NodeDescription {
+export interface NodeDescription extends JoiningNode {
   readonly name: string;
   readonly version: string;
   /** The newest migration that the node knows. */
   readonly schema: number;
-  /** Derived from the cluster's secret; null for a node that runs alone. */
-  readonly secretCheck: string | null;
-  /** The secrets that all nodes must share. */
-  readonly shared: readonly SharedCheck[];
-}
-
-/** Identifies the values of a secret without revealing them. A node encrypts with the first one and accepts all. */
-export interface SharedCheck {
-  readonly variable: string;
-  readonly ids: readonly string[];
 }
 
 /** What an acknowledged heartbeat returns. */
@@ -67,7 +58,7 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
   CREATE TABLE IF NOT EXISTS signalbox_node
     (inc BIGSERIAL PRIMARY KEY, name TEXT NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
      schema BIGINT NOT NULL, secret_check TEXT, shared TEXT NOT NULL, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL,
-     beats BIGINT NOT NULL) WITH (fillfactor = 20);
+     beats BIGINT NOT NULL, link_min INTEGER NOT NULL, link_max INTEGER NOT NULL) WITH (fillfactor = 20);
   CREATE TABLE IF NOT EXISTS signalbox_node_write
     (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
   CREATE TABLE IF NOT EXISTS signalbox_settings (id INTEGER PRIMARY KEY, version BIGINT NOT NULL) WITH (fillfactor = 20);
@@ -83,11 +74,6 @@ const UNDEFINED_TABLE = "42P01";
 const AGE = "(extract(epoch FROM clock_timestamp() - hb) * 1000)::float8";
 const NEEDED_SCHEMA = "SELECT COALESCE(max(needs), 0) FROM schema_compatibility";
 const MEMBER = `inc::text AS inc, name, host, port, version, state, (extract(epoch FROM joined_at) * 1000)::float8 AS "joinedAt", ${AGE} AS "ageMs"`;
-
-/** Why a node may not join. */
-export class JoinRefusal extends Error {
-  override readonly name = "JoinRefusal";
-}
 
 async function createTables(client: Client): Promise<void> {
   await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK}); ${CREATE}; COMMIT`);
@@ -118,8 +104,8 @@ export async function joinAs(
     await refuseStranger(client, node);
     await client.query("UPDATE signalbox_cluster SET secret_check = $1", [node.secretCheck]);
     await client.query(
-      `INSERT INTO signalbox_node (inc, name, host, port, version, state, schema, secret_check, shared, joined_at, hb, beats)
-       VALUES ($1, $2, $3, $4, $5, 'up', $6, $7, $8, clock_timestamp(), clock_timestamp(), 0)`,
+      `INSERT INTO signalbox_node (inc, name, host, port, version, state, schema, secret_check, shared, link_min, link_max, joined_at, hb, beats)
+       VALUES ($1, $2, $3, $4, $5, 'up', $6, $7, $8, $9, $10, clock_timestamp(), clock_timestamp(), 0)`,
       [
         inc,
         node.name,
@@ -129,6 +115,8 @@ export async function joinAs(
         node.schema,
         node.secretCheck,
         JSON.stringify(node.shared),
+        node.linkVersions.min,
+        node.linkVersions.max,
       ],
     );
     await client.query(
@@ -143,60 +131,32 @@ export async function joinAs(
   }
 }
 
-interface LivingRow {
-  readonly inc: string;
-  readonly name: string;
-  readonly ageMs: number;
-  readonly secret_check: string | null;
-  readonly shared: string;
-}
-
-async function refuseStranger(client: Client, { secretCheck, shared }: NodeDescription): Promise<void> {
-  const { rows } = await client.query<LivingRow>(
-    `SELECT inc::text AS inc, name, ${AGE} AS "ageMs", secret_check, shared FROM signalbox_node WHERE state <> 'dead'`,
+async function refuseStranger(client: Client, node: NodeDescription): Promise<void> {
+  const { rows } = await client.query<LivingNode & { readonly ageMs: number }>(
+    `SELECT inc::text AS inc, name, version, secret_check AS "secretCheck", shared, link_min AS "linkMin", link_max AS "linkMax",
+       beats::text AS beats, ${AGE} AS "ageMs" FROM signalbox_node WHERE state <> 'dead'`,
   );
   const living = rows.filter(({ ageMs }) => ageMs <= DEAD_AFTER_MS);
-  if (living.some((other) => other.secret_check === null || secretCheck === null)) {
-    throw new JoinRefusal(
-      "the PostgreSQL database is in use by another Signalbox process; to run several, set the same SIGNALBOX_CLUSTER_SECRET on all of them",
-    );
-  }
-  if (living.some((other) => other.secret_check !== secretCheck)) {
-    throw new JoinRefusal("SIGNALBOX_CLUSTER_SECRET differs from that of the nodes that are running");
-  }
-  for (const other of living) refuseOtherSecrets(shared, other);
+  refuseBeside(living, node);
   const dead = rows.filter((row) => !living.includes(row)).map(({ inc }) => inc);
   // A node that runs alone replaces the dead one: no write of the dead one may follow. In a cluster every write is checked on its own, and a
   // transaction that the dead node left open must not delay the others.
-  if (secretCheck === null) {
+  if (node.secretCheck === null) {
     for (const inc of dead)
       await client.query("SELECT pg_advisory_xact_lock($1, $2)", [WRITE_LOCK, lockKey(inc)]);
   }
   await declareDead(client, dead);
 }
 
-/** Each node must be able to use what the other one writes, so each accepts the current value of the other. */
-function refuseOtherSecrets(own: readonly SharedCheck[], other: LivingRow): void {
-  const theirs = JSON.parse(other.shared) as SharedCheck[];
-  for (const { variable, ids } of own) {
-    const otherIds = theirs.find((check) => check.variable === variable)?.ids;
-    if (otherIds === undefined || (accepts(ids, otherIds) && accepts(otherIds, ids))) continue;
-    throw new JoinRefusal(
-      `${variable} differs from that of the running node "${other.name}"; all nodes of a cluster need the same value`,
-    );
-  }
-}
-
-function accepts(ids: readonly string[], [current]: readonly string[]): boolean {
-  return current !== undefined && ids.includes(current);
-}
-
-/** Nodes that are alive again are left alone. */
-async function declareDead(client: Client, incs: readonly string[]): Promise<void> {
-  await client.query(
-    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > ${DEAD_AFTER_MS}`,
+/** Returns those that are dead now; nodes that are alive again are left alone. */
+async function declareDead(client: Client, incs: readonly string[]): Promise<ReadonlySet<string>> {
+  if (incs.length === 0) return new Set();
+  const { rows } = await client.query<{ inc: string }>(
+    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > ${DEAD_AFTER_MS}
+     RETURNING inc::text AS inc`,
     [incs],
   );
+  return new Set(rows.map(({ inc }) => inc));
 }
 
 /** Statements that begin a write transaction, for one round trip. The last result has one row unless the node was declared dead. */
@@ -209,7 +169,11 @@ export function beginWrite(inc: string, mark: string, scopeLock: number | null):
 /**
  * Renews the node's heartbeat; returns null if this node was declared dead. Null is final for the incarnation: a dead row is never revived.
  */
-export async function beat(client: Client, inc: string, state: NodeState): Promise<Beat | null> {
+export async function beat(
+  client: Client,
+  inc: string,
+  { state, mayDeclareDead }: BeatOptions,
+): Promise<Beat | null> {
   const { rows } = await client.query<Member & BeatColumns>({
     name: "beat",
     text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2, beats = beats + 1
@@ -222,15 +186,19 @@ export async function beat(client: Client, inc: string, state: NodeState): Promi
   const [first] = rows;
   if (first === undefined || first.count === null) return null;
   const { count, now, neededSchema, settingsVersion } = first;
-  const late = rows.filter((row) => row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
-  if (late.length > 0) {
-    await declareDead(
-      client,
-      late.map((row) => row.inc),
-    );
-  }
-  const members = rows.filter((row) => !late.includes(row)).map((row) => toMember(row, inc, state));
+  const late = rows.filter((row) => mayDeclareDead && row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
+  const dead = await declareDead(
+    client,
+    late.map((row) => row.inc),
+  );
+  const members = rows.filter((row) => !dead.has(row.inc)).map((row) => toMember(row, inc, state));
   return { members, count, now, neededSchema, settingsVersion };
+}
+
+interface BeatOptions {
+  readonly state: NodeState;
+  /** False while the server has just become reachable: the other nodes need time to reconnect, too. */
+  readonly mayDeclareDead: boolean;
 }
 
 interface BeatColumns {

@@ -18,9 +18,11 @@ import { fullJitterDelay } from "../../core/retry.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
 import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
+import { readDurability, type ServerSetting } from "./durability.ts";
 import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
-import { beginWrite, type Member, type SharedCheck } from "./node-table.ts";
+import type { SharedCheck, VersionRange } from "./join-rules.ts";
+import { beginWrite, type Member } from "./node-table.ts";
 import { Servers } from "./servers.ts";
 import { isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
@@ -49,6 +51,7 @@ const END_TIMEOUT_MS = 2000;
 export interface ClusterOptions {
   readonly secretCheck: string;
   readonly shared: readonly SharedCheck[];
+  readonly linkVersions: VersionRange;
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   readonly onMembers: (members: readonly Member[]) => void;
   readonly onSettingsVersion?: (version: number, sentAt: number) => void;
@@ -104,6 +107,7 @@ export class PostgresDatabase implements Database {
   #marks: WriteMarks;
   /** By scope: the end of its last transaction. */
   readonly #scopes = new Map<string, Promise<void>>();
+  readonly #lossListeners: (() => void)[] = [];
   #problem: string | null = null;
   #probing: Repetition | null = null;
   #closed: Promise<void> | null = null;
@@ -127,6 +131,7 @@ export class PostgresDatabase implements Database {
         schema: options.schema ?? Number.MAX_SAFE_INTEGER,
         secretCheck: cluster?.secretCheck ?? null,
         shared: cluster?.shared ?? [],
+        linkVersions: cluster?.linkVersions ?? { min: 0, max: 0 },
       },
       openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
       onMembers: (members) => cluster?.onMembers(members),
@@ -137,7 +142,10 @@ export class PostgresDatabase implements Database {
         if (cluster === undefined) database?.reportOutOfDate();
       },
       onReplaced: onLost,
-      onLostCommits: (lost) => options.onLostCommits?.(lost),
+      onLostCommits: (lost) => {
+        options.onLostCommits?.(lost);
+        database?.reportLoss();
+      },
       countLostWrites: (marks) => database?.countLostWrites(marks) ?? 0,
       onOtherServer: () => {
         sockets.destroyAll();
@@ -175,6 +183,11 @@ export class PostgresDatabase implements Database {
     return this.#session;
   }
 
+  /** Settings of the server on which the durability of writes depends. */
+  readDurability(): Promise<ServerSetting[]> {
+    return readDurability(this.#pool);
+  }
+
   /** The incarnations of the nodes that were not declared dead, as committed at the time of the call. */
   async readLivingNodes(): Promise<readonly string[]> {
     const rows = await this.all<{ inc: string }>(LIVING_NODES);
@@ -189,6 +202,14 @@ export class PostgresDatabase implements Database {
 
   private reportOutOfDate(): void {
     this.#onOutOfDate();
+  }
+
+  onLoss(listener: () => void): void {
+    this.#lossListeners.push(listener);
+  }
+
+  private reportLoss(): void {
+    for (const listener of this.#lossListeners) listener();
   }
 
   private countLostWrites(marks: ReadonlyMap<number, string>): number {
